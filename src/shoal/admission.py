@@ -1,0 +1,57 @@
+"""The frontier's door: every task, from a page, a seed file or an API, comes in through here."""
+
+from __future__ import annotations
+
+import uuid
+
+from shoal.config import Rules
+from shoal.errors import BadUrl
+from shoal.frontier.port import Entry
+from shoal.task import Task
+from shoal.urls import FINGERPRINT_BYTES, Normaliser, digest, host_matches
+
+MAX_URL_LENGTH = 8000
+
+
+class NotAdmitted(BadUrl):  # noqa: N818
+    """The rules of the crawl do not want this task. Not an error of anybody's."""
+
+
+class Admission:
+    """Checks tasks against the rules of a crawl and finds out who they are."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._normaliser = Normaliser(rules.drop_params)
+        self._allowed = rules.allowed_hosts
+        self._max_depth = rules.max_depth
+
+    def admit(self, task: Task) -> Entry:
+        """The task with its site and its fingerprint. Raises BadUrl or NotAdmitted."""
+        if len(task.url) > MAX_URL_LENGTH:
+            raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
+        identity = self._normaliser.identify(task.url)
+        if not identity.site:
+            raise BadUrl(f"URL without a host: {task.url!r}")
+        if self._max_depth is not None and task.depth > self._max_depth:
+            raise NotAdmitted(f"deeper than {self._max_depth}: {task.url}")
+        if self._allowed and not host_matches(identity.site, self._allowed):
+            raise NotAdmitted(f"host not allowed: {task.url}")
+        return self._entry(task, identity.normal, identity.site)
+
+    def fingerprint(self, url: str) -> bytes:
+        """The fingerprint under which a plain GET of this URL is known."""
+        return self.admitted_as(Task(url=url)).fingerprint
+
+    def admitted_as(self, task: Task) -> Entry:
+        """The entry this task would be, whatever the rules say of it. Raises BadUrl."""
+        identity = self._normaliser.identify(task.url)
+        return self._entry(task, identity.normal, identity.site)
+
+    def _entry(self, task: Task, normal: str, site: str) -> Entry:
+        task.site = site
+        if task.dont_filter:
+            task.task_id = task.task_id or uuid.uuid4().hex
+            key = digest(f"task {task.task_id}")
+        else:
+            key = digest(normal, task.method, task.body)
+        return Entry(key[:FINGERPRINT_BYTES], task)

@@ -1,0 +1,138 @@
+"""One typed configuration: defaults < shoal.toml < the spider < SHOAL_* < options.
+
+`Rules` are agreed on by the whole fleet and live in the frontier with the crawl; the rest of
+`Settings` is each process's own.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from shoal.errors import ConfigError
+from shoal.policy import parse_rate
+from shoal.urls import TRACKING_PARAMETERS
+from shoal.version import __version__
+
+CONFIG_FILE = "shoal.toml"
+ENV_PREFIX = "SHOAL_"
+DEFAULT_STORE = "sqlite:///shoal.db"
+USER_AGENT = f"shoal/{__version__} (web crawler)"
+
+PositiveInt = Annotated[int, Meta(ge=1)]
+
+
+class Rules(msgspec.Struct, kw_only=True, frozen=True):
+    """What a crawl may do. The same for every worker of the fleet."""
+
+    rate: Annotated[str, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, none")] = "1/s"
+    concurrency_per_host: Annotated[
+        int, Meta(ge=1, description="Requests in flight per host, for the whole fleet")
+    ] = 16
+    max_pages: Annotated[
+        PositiveInt | None, Meta(description="Stop after this many pages")
+    ] = None
+    max_depth: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Follow links at most this deep; seeds are at 0")
+    ] = None
+    max_retries: Annotated[
+        int, Meta(ge=0, description="Tries after the first one, before a task is dead")
+    ] = 3
+    allowed_hosts: Annotated[
+        tuple[str, ...], Meta(description="Hosts (and what is below them) that may be crawled; empty: all")
+    ] = ()
+    robots: Annotated[bool, Meta(description="Obey robots.txt")] = True
+    drop_params: Annotated[
+        tuple[str, ...], Meta(description="Query parameters that do not count when URLs are compared")
+    ] = TRACKING_PARAMETERS
+    lease_s: Annotated[
+        float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
+    ] = 30.0
+    max_losses: Annotated[
+        int, Meta(ge=1, description="Workers a task may lose before it is dead as poison")
+    ] = 5
+
+    def __post_init__(self) -> None:
+        parse_rate(self.rate)
+
+
+class Settings(Rules, kw_only=True, frozen=True):
+    """All that can be set. Every field is also an option, a SHOAL_ variable and a shoal.toml key."""
+
+    frontier: Annotated[str, Meta(description="Where the queue is")] = DEFAULT_STORE
+    results: Annotated[str, Meta(description="Where items and the page log go")] = DEFAULT_STORE
+    name: Annotated[str | None, Meta(description="The crawl's name; default: the spider's")] = None
+    workers: Annotated[int, Meta(ge=1, description="Worker processes")] = 1
+    concurrency: Annotated[int, Meta(ge=1, description="Requests in flight per worker")] = 32
+    user_agent: Annotated[str, Meta(min_length=1, description="Sent with every request")] = USER_AGENT
+    timeout_s: Annotated[float, Meta(gt=0, description="Seconds for one whole response")] = 30.0
+    max_body_bytes: Annotated[
+        int, Meta(ge=1, description="Longest body, before and after decompression")
+    ] = 8 * 1024 * 1024
+    allow_private: Annotated[
+        bool, Meta(description="Allow private and loopback addresses")
+    ] = False
+    json_logs: Annotated[bool, Meta(description="Log lines as JSON")] = False
+
+    def rules(self) -> Rules:
+        """The part that the whole fleet agrees on."""
+        return msgspec.convert(self, Rules, from_attributes=True)
+
+
+def load(
+    *,
+    spider: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """The settings of this process. Later sources win; None in `options` means not given."""
+    values: dict[str, Any] = {}
+    values |= _from_file((folder or Path()) / CONFIG_FILE)
+    values |= spider or {}
+    values |= _from_environ(environ or {})
+    values |= {name: value for name, value in (options or {}).items() if value is not None}
+    return build(values)
+
+
+def build(values: Mapping[str, Any]) -> Settings:
+    """Check values and make settings of them."""
+    unknown = sorted(set(values) - set(Settings.__struct_fields__))
+    if unknown:
+        raise ConfigError(f"unknown setting: {', '.join(unknown)}")
+    try:
+        return msgspec.convert(dict(values), Settings, strict=False)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, ConfigError):
+            raise error.__cause__ from None
+        reason, _, where = str(error).partition(" - at `$.")
+        raise ConfigError(f"{where.rstrip('`') or 'settings'}: {reason}") from None
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path.name}: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path.name}: {error.strerror}") from None
+
+
+def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
+    found = {}
+    for name in Settings.__struct_fields__:
+        text = environ.get(ENV_PREFIX + name.upper())
+        if text is not None:
+            found[name] = _listed(text) if name in ("allowed_hosts", "drop_params") else text
+    return found
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

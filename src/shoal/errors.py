@@ -1,0 +1,76 @@
+"""Everything Shoal raises on purpose.
+
+    ShoalError
+    ├── ConfigError           the command, the configuration or the spider is wrong; exit code 2
+    │   ├── BadUrl            an address that cannot be crawled
+    │   └── MissingExtra      a feature whose optional packages are not installed
+    ├── UnknownCrawl          no crawl of that name in this frontier
+    ├── StorageError          a frontier or a results store cannot do its work
+    │   ├── StorageBusy       it will pass: locked, unreachable; worth trying again
+    │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt
+    └── FetchError            a page could not be had; `retryable` says whether trying again may help
+        ├── Refused           our own guard said no: private address, bad scheme
+        └── TooLarge          the body, or what it decompresses to, is over the limit
+
+Errors of libraries (sqlite3, aiohttp, ...) are mapped to these at the edge, in the adapter that
+calls the library, and nowhere else.
+"""
+
+from __future__ import annotations
+
+
+class ShoalError(Exception):
+    """Base of all errors that Shoal raises on purpose."""
+
+
+class ConfigError(ShoalError):
+    """The command, the configuration or the spider is wrong. Shown as one line, exit code 2."""
+
+
+class BadUrl(ConfigError):  # noqa: N818 - reads better where it is caught
+    """An address that cannot be crawled."""
+
+
+class MissingExtra(ConfigError):  # noqa: N818
+    """A feature needs packages that are not installed. The message names the extra."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an extra: pip install 'shoal[{extra}]'")
+
+
+class UnknownCrawl(ShoalError):  # noqa: N818
+    """No crawl of that name in this frontier."""
+
+    def __init__(self, crawl: str) -> None:
+        super().__init__(f"no crawl named '{crawl}' here")
+        self.crawl = crawl
+
+
+class StorageError(ShoalError):
+    """A frontier or a results store cannot do its work."""
+
+
+class StorageBusy(StorageError):  # noqa: N818
+    """It will pass: locked, unreachable. Nothing was written; trying again is right."""
+
+
+class StorageFailed(StorageError):  # noqa: N818
+    """It will not pass by itself: disk full, read-only, corrupt. Nothing was written."""
+
+
+class FetchError(ShoalError):
+    """A page could not be had."""
+
+    retryable = True
+
+
+class Refused(FetchError):  # noqa: N818
+    """Our own guard said no; asking again would give the same answer."""
+
+    retryable = False
+
+
+class TooLarge(FetchError):  # noqa: N818
+    """The body, or what it decompresses to, is over the limit."""
+
+    retryable = False

@@ -1,0 +1,308 @@
+"""The frontier port: the one thing a worker needs to know to get work and to hand it back.
+
+A task's life, as every backend keeps it:
+
+    add ─▶ WAITING ─lease─▶ LEASED ─finish─▶ DONE | DEAD | DROPPED
+              ▲                │
+              ├── returned ────┤            given back unsent or on drain
+              ├── lost ────────┤            the worker died: lease expired, or was released
+              └── DELAYED ◀── retry         until its backoff is over
+
+Three rules hold on every backend, and `tests/contract` checks them:
+
+1. `finish` is the only way out of LEASED for a living worker, and it is atomic: follow-ups are
+   added, counters moved and the lease released in one step, or nothing is.
+2. A call with a token that is no longer the task's changes nothing and says so.
+3. `lease` hands out a task only if its host may be hit at that moment, and reserves the host's
+   next slot in the same step.
+
+At all times: added = waiting + delayed + leased + done + dead + dropped.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from shoal.config import Rules
+from shoal.task import Task
+
+
+class TaskState(StrEnum):
+    """Where a task is in its life."""
+
+    WAITING = "waiting"
+    DELAYED = "delayed"
+    LEASED = "leased"
+    DONE = "done"
+    DEAD = "dead"
+    DROPPED = "dropped"
+
+
+class CrawlState(StrEnum):
+    """Where a crawl is in its life."""
+
+    NEW = "new"
+    """Has seeds, but nobody has started it."""
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+
+    @property
+    def over(self) -> bool:
+        """Nothing will be handed out any more, unless new seeds come."""
+        return self in (CrawlState.CANCELLED, CrawlState.FINISHED)
+
+
+class Control(StrEnum):
+    """What can be done to a whole crawl."""
+
+    SEAL = "seal"
+    """All seeds are in: from now on the crawl is finished when nothing is left."""
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    """Everything not yet ended is dropped."""
+
+
+class Verdict(StrEnum):
+    """How one try at a task ended."""
+
+    DONE = "done"
+    RETRY = "retry"
+    DEAD = "dead"
+    DROPPED = "dropped"
+    RETURNED = "returned"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A task that has passed admission: its address is checked and its identity known."""
+
+    fingerprint: bytes
+    task: Task
+
+
+class Lease(msgspec.Struct):
+    """The right to work on a task, and to send its request now."""
+
+    fingerprint: bytes
+    token: str
+    task: Task
+    robots_at: float | None = None
+    """When the host's robots.txt was stored. None where the crawl obeys robots.txt and nobody has
+    fetched it: this lease is then the permission to fetch robots.txt instead of the page."""
+    paced: bool = False
+    """The host has a rate: what is not sent within `policy.SEND_SLACK_S` must be given back."""
+
+
+class Grant(msgspec.Struct):
+    """The answer to a request for work."""
+
+    state: CrawlState
+    leases: list[Lease] = []
+    wait_s: float | None = None
+    """When asking again makes sense; None if only new work can change anything."""
+
+
+class Robots(msgspec.Struct, frozen=True):
+    """A host's robots.txt, as the fleet shares it."""
+
+    text: str
+    """Empty allows everything."""
+    ttl_s: float
+    """How long it holds before it is fetched again."""
+    crawl_delay_s: float = 0.0
+    error: str = ""
+    """Why it could not be had. While this holds, nothing may be fetched from the host."""
+
+
+class Pushback(msgspec.Struct, frozen=True):
+    """The host asked for less (429, 503)."""
+
+    retry_after_s: float | None = None
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What became of one leased task."""
+
+    lease: Lease
+    verdict: Verdict
+    reason: str = ""
+    """Why it was retried, died or was dropped. One line."""
+    detail: str = ""
+    """The traceback, where a handler raised."""
+    retry_in_s: float = 0.0
+    follow_ups: Sequence[Entry] = ()
+    sent: bool = True
+    """Whether a request went out. If not, the host's slot is given back too, where that is safe."""
+    pushback: Pushback | None = None
+    robots: Robots | None = None
+    filtered: int = 0
+    """Links that were not admitted: other hosts, too deep, not http."""
+    items: int = 0
+    rejected: int = 0
+    body_bytes: int = 0
+
+
+class Added(msgspec.Struct, frozen=True):
+    """What `add` did."""
+
+    added: int = 0
+    duplicates: int = 0
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """All the frontier knows of one task."""
+
+    fingerprint: bytes
+    task: Task
+    state: TaskState
+    losses: int = 0
+    reason: str = ""
+    detail: str = ""
+    due: float | None = None
+    """When a delayed task is ready again, or a lease expires."""
+    worker: str = ""
+
+
+class Host(msgspec.Struct, kw_only=True):
+    """How one host is being served."""
+
+    host: str
+    waiting: int = 0
+    leased: int = 0
+    done: int = 0
+    failed: int = 0
+    next_at: float = 0.0
+    penalty_s: float = 0.0
+    crawl_delay_s: float = 0.0
+
+
+class Stats(msgspec.Struct, kw_only=True):
+    """A crawl's counters. Reading them costs the same however large the crawl is."""
+
+    crawl: str
+    state: CrawlState
+    rules: Rules
+    created_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    added: int = 0
+    duplicates: int = 0
+    filtered: int = 0
+    waiting: int = 0
+    delayed: int = 0
+    leased: int = 0
+    done: int = 0
+    dead: int = 0
+    dropped: int = 0
+    retries: int = 0
+    lost: int = 0
+    """Leases that ended because their worker died."""
+    items: int = 0
+    rejected: int = 0
+    body_bytes: int = 0
+    pages_per_s: float = 0.0
+    """Over the last ten to twenty seconds of work."""
+
+    @property
+    def remaining(self) -> int:
+        """Tasks that have not ended."""
+        return self.waiting + self.delayed + self.leased
+
+    @property
+    def ended(self) -> int:
+        """Tasks that have ended, one way or another."""
+        return self.done + self.dead + self.dropped
+
+
+class Frontier(ABC):
+    """The shared queue of all crawls at one address.
+
+    Every method raises StorageBusy if trying again may help (nothing has changed then) and
+    StorageFailed if not. A crawl that does not exist is UnknownCrawl, except to `start` and `add`.
+    """
+
+    # For those who bring work
+
+    @abstractmethod
+    async def start(self, crawl: str, rules: Rules) -> Stats:
+        """Make the crawl, or join it. Its rules become these. A finished one is running again,
+        unsealed; a cancelled one is a ConfigError."""
+
+    @abstractmethod
+    async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
+        """Queue tasks that were never seen. A crawl nobody started is made, as NEW, and keeps them;
+        a finished one is running again."""
+
+    # For workers
+
+    @abstractmethod
+    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+        """At most `limit` tasks whose hosts may be hit now. Takes back expired leases first."""
+
+    @abstractmethod
+    async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
+        """Prolong leases. Returns those that are no longer ours."""
+
+    @abstractmethod
+    async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
+        """End tries, atomically. Returns the leases that were no longer ours: those did nothing."""
+
+    @abstractmethod
+    async def robots(self, crawl: str, host: str) -> Robots | None:
+        """The robots.txt that some worker stored with `finish`."""
+
+    # For those who look after a crawl
+
+    @abstractmethod
+    async def control(self, crawl: str, action: Control) -> CrawlState:
+        """Seal, pause, resume or cancel."""
+
+    @abstractmethod
+    async def forget(self, crawl: str) -> None:
+        """Delete the crawl and all it knows. Not an error if there is none."""
+
+    @abstractmethod
+    async def holders(self, crawl: str) -> list[str]:
+        """The workers that hold leases."""
+
+    @abstractmethod
+    async def release(self, crawl: str, worker: str) -> int:
+        """Take back all that a dead worker held, without waiting for its leases to expire."""
+
+    @abstractmethod
+    async def revive(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+        """Give dead tasks (all, or these) a fresh start. Returns how many."""
+
+    @abstractmethod
+    async def bury(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+        """Drop dead tasks (all, or these). Returns how many."""
+
+    # For those who ask
+
+    @abstractmethod
+    async def stats(self, crawl: str) -> Stats: ...
+
+    @abstractmethod
+    async def crawls(self) -> list[Stats]:
+        """Every crawl here, the newest first."""
+
+    @abstractmethod
+    async def find(self, crawl: str, fingerprint: bytes) -> Record | None:
+        """What the frontier knows of one URL."""
+
+    @abstractmethod
+    async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
+        """Dead tasks in the order they were added; page on with the last one's fingerprint."""
+
+    @abstractmethod
+    async def hosts(self, crawl: str, limit: int) -> list[Host]:
+        """The hosts with the most work waiting."""
+
+    @abstractmethod
+    async def close(self) -> None: ...

@@ -1,0 +1,121 @@
+"""SQLite, as the frontier and the results store use it: one connection, one thread, short transactions.
+
+Several processes share the file (WAL). Every write is one BEGIN IMMEDIATE ... COMMIT, so a killed
+process leaves either all of a step or nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote
+
+from shoal.errors import ConfigError, StorageBusy, StorageError, StorageFailed
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 30.0
+_QUERY_NAME = re.compile(r"^-- ([a-z_]+): .*$", re.MULTILINE)
+
+
+def path_of(address: str) -> Path:
+    """The file that a `sqlite:///path` address names: relative with three slashes, absolute with four."""
+    scheme, _, rest = address.partition(":///")
+    path = unquote(rest)
+    if scheme != "sqlite" or not path or "\0" in path:
+        raise ConfigError(f"not a SQLite address: {address!r} (write sqlite:///path.db)")
+    return Path(path)
+
+
+def load_queries(package: str, name: str) -> dict[str, str]:
+    """The statements of a .sql file, each under the name in its header: `-- name: what it does`."""
+    parts = _QUERY_NAME.split(load_script(package, name))
+    return {key: text.strip() for key, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def load_script(package: str, name: str) -> str:
+    """A .sql file as text."""
+    return files(package).joinpath("sql", name).read_text("utf-8")
+
+
+class Database:
+    """A connection that lives in its own thread, so that waiting for a lock never stops the event loop."""
+
+    def __init__(self, path: Path, schema: str, *, durable: bool) -> None:
+        """`durable` makes a commit survive the machine's power, not only the process's death."""
+        self._path = path
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"sqlite-{path.name}")
+        self._connection: sqlite3.Connection | None = None
+        self._schema = schema
+        self._synchronous = "FULL" if durable else "NORMAL"
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a piece of work in the database's thread. sqlite3's errors become StorageErrors."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._guarded, work)
+
+    async def close(self) -> None:
+        """Close the connection and end the thread."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, self._disconnect)
+        self._thread.shutdown()
+
+    def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return work(self._connected())
+        except sqlite3.Error as error:
+            raise self._mapped(error) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self._path.parent.is_dir():
+            raise ConfigError(f"{self._path}: the folder does not exist")
+        connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.execute("PRAGMA cache_size = -65536")
+            connection.execute("PRAGMA mmap_size = 1073741824")
+            with transaction(connection):
+                for statement in self._schema.split(";\n"):
+                    connection.execute(statement)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _mapped(self, error: sqlite3.Error) -> StorageError:
+        code = getattr(error, "sqlite_errorname", "") or ""
+        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
+            return StorageBusy(f"{self._path}: {error}")
+        return StorageFailed(f"{self._path}: {error}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, and the write lock from the start: no step works on stale reads."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        # A full disk may have rolled back by itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -1,0 +1,60 @@
+"""A task: one URL to fetch. This is also what travels on every wire, as JSON.
+
+Any language can write one: only `url` is required, defaults are not sent.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+DEFAULT_HANDLER = "parse"
+
+
+class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One URL to fetch, and all that is needed to fetch and read it."""
+
+    url: str
+    """The address to request, as the page spelled it."""
+    task_id: str = ""
+    """A UUID. Where the sender leaves it out, it follows from the request: see `task_id`."""
+    crawl: str = ""
+    """The crawl it belongs to. Implied by the queue it is in, so usually not sent."""
+    job_type: str = DEFAULT_HANDLER
+    """The name of the spider's handler that reads the page."""
+    method: str = "GET"
+    headers: dict[str, str] = {}
+    body: str | None = None
+    site: str = ""
+    """The host that is scheduled and throttled: `shop.example` or `shop.example:8080`."""
+    depth: int = 0
+    """Links followed since a seed."""
+    priority: int = 0
+    """Higher goes first, within its host."""
+    retry_count: int = 0
+    """Failed tries so far. The frontier keeps it."""
+    max_retries: int | None = None
+    """Overrides the crawl's own limit."""
+    proxy_pool: str | None = None
+    session: str | None = None
+    meta: dict[str, Any] = {}
+    """The spider's own notes, handed back as `page.meta`. JSON values only."""
+    parent: str | None = None
+    """The fingerprint (hex) of the task whose page led here."""
+    created_at: datetime | None = None
+    redirects: list[str] = []
+    """The addresses that redirected here, oldest first."""
+    dont_filter: bool = False
+    """Fetch it even if this address was seen before."""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Task)
+
+encode = _encoder.encode
+"""Task to JSON bytes."""
+
+decode = _decoder.decode
+"""JSON bytes to Task. Raises msgspec.ValidationError or msgspec.DecodeError on anything else."""

@@ -1,0 +1,137 @@
+"""The identity of a URL: when are two spellings one address, and whose host is it?
+
+What is compared is the normal form; what is sent stays what the page said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+import can_ada
+import msgspec
+
+from shoal.errors import BadUrl
+
+TRACKING_PARAMETERS = (
+    "utm_*",
+    "_ga",
+    "_gl",
+    "dclid",
+    "fbclid",
+    "gbraid",
+    "gclid",
+    "igshid",
+    "mc_cid",
+    "mc_eid",
+    "msclkid",
+    "wbraid",
+    "yclid",
+)
+"""Query parameters that say where a visitor came from, never what the page is."""
+
+FINGERPRINT_BYTES = 8
+"""64 bits: at ten million URLs the odds of any collision are three in a million."""
+
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who a URL is."""
+
+    normal: str
+    """The one spelling that all spellings of this address share."""
+    site: str
+    """The host as it is scheduled: with its port unless that is the scheme's own."""
+
+
+class Normaliser:
+    """Turns URLs into identities. Holds which query parameters do not count."""
+
+    def __init__(self, dropped_parameters: Iterable[str] = TRACKING_PARAMETERS) -> None:
+        dropped = tuple(dropped_parameters)
+        self._names = frozenset(p for p in dropped if not p.endswith("*"))
+        self._prefixes = tuple(p[:-1] for p in dropped if p.endswith("*"))
+
+    def identify(self, url: str) -> Identity:
+        """The identity of an absolute http(s) URL. Raises BadUrl for anything else."""
+        parsed = parse(url)
+        bare, _, query = parsed.href.partition("#")[0].partition("?")
+        if "%" in bare:
+            bare = _same_escapes(bare)
+        if query:
+            query = self._normal_query(query)
+        return Identity(f"{bare}?{query}" if query else bare, parsed.host)
+
+    def _normal_query(self, query: str) -> str:
+        if "%" in query:
+            query = _same_escapes(query)
+        return "&".join(sorted(pair for pair in query.split("&") if pair and self._counts(pair)))
+
+    def _counts(self, pair: str) -> bool:
+        name = pair.partition("=")[0]
+        return name not in self._names and not name.startswith(self._prefixes)
+
+
+def parse(url: str) -> can_ada.URL:
+    """Parse an absolute http(s) URL as browsers do. Raises BadUrl."""
+    try:
+        parsed = can_ada.parse(url)
+    except (ValueError, UnicodeEncodeError):
+        raise BadUrl(f"not a URL: {_shown(url)}") from None
+    if parsed.protocol not in ("http:", "https:"):
+        raise BadUrl(f"not an http(s) URL: {_shown(url)}")
+    return parsed
+
+
+def join(base: can_ada.URL, link: str) -> str:
+    """The absolute address of a link found on a page, without its fragment. Raises BadUrl."""
+    try:
+        joined = base + link
+    except (ValueError, UnicodeEncodeError):
+        raise BadUrl(f"not a URL: {_shown(link)}") from None
+    if joined.protocol not in ("http:", "https:"):
+        raise BadUrl(f"not an http(s) URL: {_shown(link)}")
+    return joined.href.partition("#")[0]
+
+
+def digest(normal: str, method: str = "GET", body: str | None = None) -> bytes:
+    """Sixteen bytes that stand for a request; the first eight are its fingerprint."""
+    identity = normal if method == "GET" and not body else f"{method} {normal}\n{body or ''}"
+    return hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def fingerprint(normal: str, method: str = "GET", body: str | None = None) -> bytes:
+    """The short digest under which a request is known to the frontier."""
+    return digest(normal, method, body)[:FINGERPRINT_BYTES]
+
+
+def host_matches(site: str, allowed: Iterable[str]) -> bool:
+    """Whether a site is one of the allowed hosts or below one of them.
+
+    `shop.example` allows `www.shop.example` and any port; `shop.example:8080` only that port.
+    """
+    name = site.rpartition(":")[0] if ":" in site and not site.endswith("]") else site
+    return any(
+        site == host or name == host or name.endswith("." + host) or site.endswith("." + host)
+        for host in allowed
+    )
+
+
+def _same_escapes(text: str) -> str:
+    """One spelling of percent escapes: upper case, and none where none is needed (RFC 3986 6.2.2)."""
+    return _ESCAPE.sub(_same_escape, _BARE_PERCENT.sub("%25", text))
+
+
+def _same_escape(match: re.Match[str]) -> str:
+    escape = match.group()
+    char = chr(int(escape[1:], 16))
+    return char if char in _UNRESERVED else escape.upper()
+
+
+def _shown(url: str) -> str:
+    """A URL for an error message: short, and harmless on a terminal."""
+    return repr(url if len(url) <= 200 else url[:200] + "…")
