@@ -1,2 +1,13 @@
-"""Shoal."""
-__version__ = "0.1.0"
+"""Shoal turns one scraper into a fleet."""
+
+from __future__ import annotations
+
+from shoal.errors import ShoalError
+from shoal.items import Item
+from shoal.page import Page
+from shoal.selection import Selection
+from shoal.spider import Spider
+from shoal.task import Task
+from shoal.version import __version__
+
+__all__ = ["Item", "Page", "Selection", "ShoalError", "Spider", "Task", "__version__"]

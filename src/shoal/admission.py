@@ -13,7 +13,7 @@ from shoal.urls import FINGERPRINT_BYTES, Normaliser, digest, host_matches
 MAX_URL_LENGTH = 8000
 
 
-class NotAdmitted(BadUrl):  # noqa: N818
+class NotAdmitted(BadUrl):
     """The rules of the crawl do not want this task. Not an error of anybody's."""
 
 

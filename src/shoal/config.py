@@ -24,31 +24,36 @@ ENV_PREFIX = "SHOAL_"
 DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
 
+LISTS = frozenset({"allowed_hosts", "drop_params"})
+
 PositiveInt = Annotated[int, Meta(ge=1)]
 
 
 class Rules(msgspec.Struct, kw_only=True, frozen=True):
     """What a crawl may do. The same for every worker of the fleet."""
 
-    rate: Annotated[str, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, none")] = "1/s"
+    rate: Annotated[
+        str, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, none")
+    ] = "1/s"
     concurrency_per_host: Annotated[
         int, Meta(ge=1, description="Requests in flight per host, for the whole fleet")
     ] = 16
-    max_pages: Annotated[
-        PositiveInt | None, Meta(description="Stop after this many pages")
-    ] = None
+    max_pages: Annotated[PositiveInt | None, Meta(description="Stop after this many pages")] = None
     max_depth: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="Follow links at most this deep; seeds are at 0")
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Follow links at most this deep; seeds are at 0"),
     ] = None
     max_retries: Annotated[
         int, Meta(ge=0, description="Tries after the first one, before a task is dead")
     ] = 3
     allowed_hosts: Annotated[
-        tuple[str, ...], Meta(description="Hosts (and what is below them) that may be crawled; empty: all")
+        tuple[str, ...],
+        Meta(description="Hosts (and what is below them) that may be crawled; empty: all"),
     ] = ()
     robots: Annotated[bool, Meta(description="Obey robots.txt")] = True
     drop_params: Annotated[
-        tuple[str, ...], Meta(description="Query parameters that do not count when URLs are compared")
+        tuple[str, ...],
+        Meta(description="Query parameters that do not count when URLs are compared"),
     ] = TRACKING_PARAMETERS
     lease_s: Annotated[
         float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
@@ -62,21 +67,21 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Settings(Rules, kw_only=True, frozen=True):
-    """All that can be set. Every field is also an option, a SHOAL_ variable and a shoal.toml key."""
+    """All that can be set: each field is an option, a SHOAL_ variable and a shoal.toml key."""
 
     frontier: Annotated[str, Meta(description="Where the queue is")] = DEFAULT_STORE
     results: Annotated[str, Meta(description="Where items and the page log go")] = DEFAULT_STORE
     name: Annotated[str | None, Meta(description="The crawl's name; default: the spider's")] = None
     workers: Annotated[int, Meta(ge=1, description="Worker processes")] = 1
     concurrency: Annotated[int, Meta(ge=1, description="Requests in flight per worker")] = 32
-    user_agent: Annotated[str, Meta(min_length=1, description="Sent with every request")] = USER_AGENT
+    user_agent: Annotated[str, Meta(min_length=1, description="Sent with every request")] = (
+        USER_AGENT
+    )
     timeout_s: Annotated[float, Meta(gt=0, description="Seconds for one whole response")] = 30.0
     max_body_bytes: Annotated[
         int, Meta(ge=1, description="Longest body, before and after decompression")
     ] = 8 * 1024 * 1024
-    allow_private: Annotated[
-        bool, Meta(description="Allow private and loopback addresses")
-    ] = False
+    allow_private: Annotated[bool, Meta(description="Allow private and loopback addresses")] = False
     json_logs: Annotated[bool, Meta(description="Log lines as JSON")] = False
 
     def rules(self) -> Rules:
@@ -106,7 +111,8 @@ def build(values: Mapping[str, Any]) -> Settings:
     if unknown:
         raise ConfigError(f"unknown setting: {', '.join(unknown)}")
     try:
-        return msgspec.convert(dict(values), Settings, strict=False)
+        listed = {name: _listed(name, value) for name, value in values.items()}
+        return msgspec.convert(listed, Settings, strict=False)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, ConfigError):
             raise error.__cause__ from None
@@ -126,13 +132,12 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
-    found = {}
-    for name in Settings.__struct_fields__:
-        text = environ.get(ENV_PREFIX + name.upper())
-        if text is not None:
-            found[name] = _listed(text) if name in ("allowed_hosts", "drop_params") else text
-    return found
+    names = {name: ENV_PREFIX + name.upper() for name in Settings.__struct_fields__}
+    return {name: environ[key] for name, key in names.items() if key in environ}
 
 
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def _listed(name: str, value: Any) -> Any:
+    """Lists may be written as text with commas."""
+    if name in LISTS and isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value

@@ -8,7 +8,7 @@
     ├── StorageError          a frontier or a results store cannot do its work
     │   ├── StorageBusy       it will pass: locked, unreachable; worth trying again
     │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt
-    └── FetchError            a page could not be had; `retryable` says whether trying again may help
+    └── FetchError            a page could not be had; `retryable` says if trying again may help
         ├── Refused           our own guard said no: private address, bad scheme
         └── TooLarge          the body, or what it decompresses to, is over the limit
 
@@ -27,18 +27,18 @@ class ConfigError(ShoalError):
     """The command, the configuration or the spider is wrong. Shown as one line, exit code 2."""
 
 
-class BadUrl(ConfigError):  # noqa: N818 - reads better where it is caught
+class BadUrl(ConfigError):
     """An address that cannot be crawled."""
 
 
-class MissingExtra(ConfigError):  # noqa: N818
+class MissingExtra(ConfigError):
     """A feature needs packages that are not installed. The message names the extra."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an extra: pip install 'shoal[{extra}]'")
 
 
-class UnknownCrawl(ShoalError):  # noqa: N818
+class UnknownCrawl(ShoalError):
     """No crawl of that name in this frontier."""
 
     def __init__(self, crawl: str) -> None:
@@ -50,11 +50,11 @@ class StorageError(ShoalError):
     """A frontier or a results store cannot do its work."""
 
 
-class StorageBusy(StorageError):  # noqa: N818
+class StorageBusy(StorageError):
     """It will pass: locked, unreachable. Nothing was written; trying again is right."""
 
 
-class StorageFailed(StorageError):  # noqa: N818
+class StorageFailed(StorageError):
     """It will not pass by itself: disk full, read-only, corrupt. Nothing was written."""
 
 
@@ -64,13 +64,13 @@ class FetchError(ShoalError):
     retryable = True
 
 
-class Refused(FetchError):  # noqa: N818
+class Refused(FetchError):
     """Our own guard said no; asking again would give the same answer."""
 
     retryable = False
 
 
-class TooLarge(FetchError):  # noqa: N818
+class TooLarge(FetchError):
     """The body, or what it decompresses to, is over the limit."""
 
     retryable = False

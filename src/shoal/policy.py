@@ -26,6 +26,7 @@ RETRY_AFTER_LIMIT_S = 3600.0
 PUSHBACK_FIRST_S = 1.0
 PUSHBACK_LIMIT_S = 300.0
 RECOVERY_FACTOR = 0.5
+PENALTY_FLOOR_S = 0.05
 
 _RATE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*/\s*([smh])\s*$")
 _PERIOD_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -95,19 +96,32 @@ class Pace(msgspec.Struct, frozen=True):
     """How a host is being treated: the extra delay it earned, and until when it is left alone."""
 
     penalty_s: float = 0.0
-    not_before: float = 0.0
+    """A pause between two requests; the longest of this, the rate's and Crawl-delay counts."""
+    next_at: float = 0.0
+    """The earliest moment of the next request."""
+    pushed_at: float = 0.0
+    """When the penalty was last raised."""
 
 
-def after_pushback(pace: Pace, now: float, retry_after_s: float | None) -> Pace:
-    """The host said 429 or 503: everybody waits, twice as long as the last time."""
-    penalty_s = min(max(pace.penalty_s * 2, PUSHBACK_FIRST_S), PUSHBACK_LIMIT_S)
-    return Pace(penalty_s, max(pace.not_before, now + max(penalty_s, retry_after_s or 0.0)))
+def after_pushback(pace: Pace, now: float, leased_at: float, retry_after_s: float | None) -> Pace:
+    """The host said 429 or 503: everybody waits, twice as long as the last time.
+
+    Answers to requests that left before the penalty was raised say nothing new: a burst of sixteen
+    429s is one refusal, not sixteen.
+    """
+    penalty_s, pushed_at = pace.penalty_s, pace.pushed_at
+    if leased_at >= pushed_at:
+        penalty_s = min(max(penalty_s * 2, PUSHBACK_FIRST_S), PUSHBACK_LIMIT_S)
+        pushed_at = now
+    return Pace(penalty_s, max(pace.next_at, now + max(penalty_s, retry_after_s or 0.0)), pushed_at)
 
 
-def after_success(pace: Pace) -> Pace:
-    """The host answered: its penalty melts, and soon is gone."""
+def after_success(pace: Pace, leased_at: float) -> Pace:
+    """The host answered a request that left after the last refusal: its penalty melts."""
+    if not pace.penalty_s or leased_at < pace.pushed_at:
+        return pace
     penalty_s = pace.penalty_s * RECOVERY_FACTOR
-    return Pace(penalty_s if penalty_s >= 0.01 else 0.0, pace.not_before)
+    return Pace(penalty_s if penalty_s >= PENALTY_FLOOR_S else 0.0, pace.next_at, pace.pushed_at)
 
 
 def eta_s(remaining: int, per_second: float) -> float | None:

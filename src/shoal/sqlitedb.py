@@ -1,4 +1,4 @@
-"""SQLite, as the frontier and the results store use it: one connection, one thread, short transactions.
+"""SQLite as the frontier and the results use it: one connection, one thread, short transactions.
 
 Several processes share the file (WAL). Every write is one BEGIN IMMEDIATE ... COMMIT, so a killed
 process leaves either all of a step or nothing of it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ _QUERY_NAME = re.compile(r"^-- ([a-z_]+): .*$", re.MULTILINE)
 
 
 def path_of(address: str) -> Path:
-    """The file that a `sqlite:///path` address names: relative with three slashes, absolute with four."""
+    """The file of a `sqlite:///path` address: relative with three slashes, absolute with four."""
     scheme, _, rest = address.partition(":///")
     path = unquote(rest)
     if scheme != "sqlite" or not path or "\0" in path:
@@ -46,7 +47,7 @@ def load_script(package: str, name: str) -> str:
 
 
 class Database:
-    """A connection that lives in its own thread, so that waiting for a lock never stops the event loop."""
+    """A connection in a thread of its own: waiting for a lock never stops the event loop."""
 
     def __init__(self, path: Path, schema: str, *, durable: bool) -> None:
         """`durable` makes a commit survive the machine's power, not only the process's death."""
@@ -63,9 +64,8 @@ class Database:
 
     async def close(self) -> None:
         """Close the connection and end the thread."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._disconnect)
-        self._thread.shutdown()
+        self._thread.submit(self._disconnect)
+        await asyncio.to_thread(self._thread.shutdown)
 
     def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
@@ -83,10 +83,9 @@ class Database:
             raise ConfigError(f"{self._path}: the folder does not exist")
         connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_wal(connection)
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA cache_size = -65536")
-            connection.execute("PRAGMA mmap_size = 1073741824")
             with transaction(connection):
                 for statement in self._schema.split(";\n"):
                     connection.execute(statement)
@@ -105,6 +104,20 @@ class Database:
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
             return StorageBusy(f"{self._path}: {error}")
         return StorageFailed(f"{self._path}: {error}")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite itself does not wait when two processes do this to a new file."""
+    give_up_at = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.005)
+        else:
+            return
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def host_matches(site: str, allowed: Iterable[str]) -> bool:
 
 
 def _same_escapes(text: str) -> str:
-    """One spelling of percent escapes: upper case, and none where none is needed (RFC 3986 6.2.2)."""
+    """One spelling of percent escapes: upper case, none where none is needed (RFC 3986)."""
     return _ESCAPE.sub(_same_escape, _BARE_PERCENT.sub("%25", text))
 
 

@@ -106,6 +106,8 @@ class Grant(msgspec.Struct):
     leases: list[Lease] = []
     wait_s: float | None = None
     """When asking again makes sense; None if only new work can change anything."""
+    decided: float = 0.0
+    """time.monotonic() at or before the moment of the grant: `policy.SEND_SLACK_S` runs from it."""
 
 
 class Robots(msgspec.Struct, frozen=True):
@@ -118,6 +120,10 @@ class Robots(msgspec.Struct, frozen=True):
     crawl_delay_s: float = 0.0
     error: str = ""
     """Why it could not be had. While this holds, nothing may be fetched from the host."""
+    location: str = ""
+    """Where a redirect says it is. Still unknown then: the next lease fetches it there."""
+    hops: int = 0
+    """Redirects so far."""
 
 
 class Pushback(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import msgspec
 
@@ -14,7 +14,7 @@ class StoredItem(msgspec.Struct, kw_only=True):
     kind: str
     key: str
     data: bytes
-    """The item's fields as a JSON object."""
+    """The item's fields as a JSON object, without line breaks. Kept byte for byte."""
     url: str
     fingerprint: bytes
     """Of the task whose page it was read from."""
@@ -65,8 +65,12 @@ class Results(ABC):
 
     @abstractmethod
     async def save(self, crawl: str, batch: Batch) -> None:
-        """Store a batch, all of it or nothing; when this returns it is durable. Saving a batch
-        again changes no item; an older scrape never overwrites a newer one."""
+        """Store a batch, all of it or nothing; when this returns it is durable.
+
+        Saving a batch again changes nothing. An older scrape never overwrites a newer one; of two
+        at the same moment the later arrival wins. Text that is no valid Unicode (a lone surrogate)
+        is stored with that part written out as `\\udXXX`.
+        """
 
     @abstractmethod
     def items(self, crawl: str, kind: str | None = None) -> AsyncIterator[StoredItem]:
@@ -85,8 +89,12 @@ class Results(ABC):
         """The stored items whose newest scrape came from this URL."""
 
     @abstractmethod
+    async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
+        """The rejected items of one URL, in the order they were stored."""
+
+    @abstractmethod
     def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
-        """All rejected items, streamed."""
+        """All rejected items, streamed in the order they were stored."""
 
     @abstractmethod
     async def forget(self, crawl: str) -> None:

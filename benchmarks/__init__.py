@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m benchmarks`. Each prints a table and keeps its raw figures in `out/`."""

@@ -1,0 +1,42 @@
+"""What a command costs: run it as a child and read its time, CPU and memory from the kernel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The cost of one run."""
+
+    wall_s: float
+    cpu_s: float
+    """User and system time of the child and of all its descendants that were waited for."""
+    peak_rss_mb: float
+    """Of the largest single process among them. The kernel counts from the fork on, so that it is
+    never less than what the caller itself holds: keep the caller small."""
+    exit_code: int
+    stdout: str
+
+
+def run(command: Sequence[str], *, cwd: Path | None = None) -> Usage:
+    """Run a command to its end. What it says on stderr is shown, what it prints is returned."""
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd) as child:
+        stdout = child.stdout.read() if child.stdout else ""
+        _, status, usage = os.wait4(child.pid, 0)
+        wall_s = time.perf_counter() - started
+        # The child is already waited for: Popen must not try it again.
+        child.returncode = os.waitstatus_to_exitcode(status)
+    return Usage(
+        wall_s=wall_s,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        peak_rss_mb=usage.ru_maxrss / 1024,
+        exit_code=child.returncode,
+        stdout=stdout,
+    )

@@ -1,0 +1,66 @@
+"""The command line: one file per command. Parse to values, call one function."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from shoal.cli import control, crawl, dead, demo, explain, export, seed, status, worker
+from shoal.errors import ConfigError, ShoalError, UnknownCrawl
+from shoal.version import __version__
+
+app = typer.Typer(
+    name="shoal",
+    help="Turns one scraper into a fleet: nothing lost, nothing twice, no site hit too hard.",
+    epilog="Start with: shoal demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+app.command("crawl")(crawl.crawl)
+app.command("worker")(worker.worker)
+app.command("seed")(seed.seed)
+app.command("status")(status.status)
+app.command("explain")(explain.explain)
+app.add_typer(dead.app, name="dead")
+app.command("pause")(control.pause)
+app.command("resume")(control.resume)
+app.command("cancel")(control.cancel)
+app.command("export")(export.export)
+app.command("demo")(demo.demo)
+
+
+def main() -> None:
+    """Run the command line; every error we know of is one line."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:
+        _fail(2, error.format_message())
+    except (ConfigError, UnknownCrawl) as error:
+        _fail(2, str(error))
+    except ShoalError as error:
+        _fail(1, str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    except BrokenPipeError:
+        # Who reads our output has seen enough.
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the interpreter's last flush
+        sys.exit(1)
+    sys.exit(code)
+
+
+def _fail(code: int, message: str) -> None:
+    first, *more = message.strip().splitlines() or [""]
+    sys.stderr.write(f"shoal: {' '.join([first, *(line.strip() for line in more)])}\n")
+    sys.exit(code)
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+    if version:
+        typer.echo(f"shoal {__version__}")
+        raise typer.Exit

@@ -1,0 +1,43 @@
+"""shoal pause, resume, cancel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from shoal.cli.options import CrawlName, settings_from, with_settings
+from shoal.eventloop import run
+from shoal.frontier import open_frontier
+from shoal.frontier.port import Control, CrawlState
+
+
+@with_settings("frontier")
+def pause(crawl: CrawlName, options: dict[str, Any]) -> None:
+    """Hand out no more work. What is in flight is finished; workers wait."""
+    _tell(crawl, Control.PAUSE, options)
+
+
+@with_settings("frontier")
+def resume(crawl: CrawlName, options: dict[str, Any]) -> None:
+    """Go on after a pause."""
+    _tell(crawl, Control.RESUME, options)
+
+
+@with_settings("frontier")
+def cancel(crawl: CrawlName, options: dict[str, Any]) -> None:
+    """End a crawl: all that is not done is dropped. What was stored stays."""
+    _tell(crawl, Control.CANCEL, options)
+
+
+def _tell(crawl: str, action: Control, options: dict[str, Any]) -> None:
+    state = run(_control(settings_from(options).frontier, crawl, action))
+    typer.echo(f"{crawl}: {state}")
+
+
+async def _control(address: str, crawl: str, action: Control) -> CrawlState:
+    frontier = open_frontier(address)
+    try:
+        return await frontier.control(crawl, action)
+    finally:
+        await frontier.close()

@@ -1,0 +1,149 @@
+"""shoal dead: tasks that failed for good, and why."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from shoal.admission import Admission
+from shoal.cli import display
+from shoal.cli.options import CrawlName, JsonFlag, settings_from, with_settings
+from shoal.errors import ConfigError
+from shoal.eventloop import run
+from shoal.frontier import open_frontier
+from shoal.frontier.port import Frontier, Record, TaskState
+
+PAGE = 500
+
+app = typer.Typer(help="Tasks that failed for good: why, and another chance.", no_args_is_help=True)
+
+Url = Annotated[str, typer.Argument(metavar="URL", help="The task's address, in any spelling.")]
+Urls = Annotated[
+    list[str] | None, typer.Argument(metavar="[URL...]", help="Only these; without, all dead ones.")
+]
+Limit = Annotated[int, typer.Option(min=1, help="Show at most so many.")]
+
+
+@app.command("list")
+@with_settings("frontier")
+def list_(
+    crawl: CrawlName, options: dict[str, Any], limit: Limit = 100, json: JsonFlag = False
+) -> None:
+    """Dead tasks with their reasons, in the order they were found.
+
+    Example:
+
+      shoal dead list shop --json
+    """
+    run(_list(_address(options), crawl, limit, json=json))
+
+
+@app.command()
+@with_settings("frontier")
+def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = False) -> None:
+    """One dead task, with the traceback if a handler raised."""
+    run(_show(_address(options), crawl, url, json=json))
+
+
+@app.command()
+@with_settings("frontier")
+def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
+    """Give dead tasks a fresh start. The crawl runs again; `shoal crawl` works on it."""
+    count = run(_settle(_address(options), crawl, urls, revive=True))
+    typer.echo(f"{count} tasks wait again")
+
+
+@app.command()
+@with_settings("frontier")
+def purge(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
+    """Drop dead tasks. They are not tried again; `explain` still knows why they died."""
+    count = run(_settle(_address(options), crawl, urls, revive=False))
+    typer.echo(f"{count} tasks dropped")
+
+
+def _address(options: dict[str, Any]) -> str:
+    return settings_from(options).frontier
+
+
+async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
+    frontier = open_frontier(address)
+    try:
+        total = (await frontier.stats(crawl)).dead
+        records = [record async for record in _dead(frontier, crawl, limit)]
+    finally:
+        await frontier.close()
+    if json:
+        display.print_json([as_json(record) for record in records])
+        return
+    table = Table("url", "tries", "reason", box=None)
+    for record in records:
+        tries = str(record.task.retry_count)
+        table.add_row(Text(record.task.url), tries, Text(record.reason))
+    display.out().print(table if records else "nothing is dead")
+    if total > len(records):
+        typer.echo(f"{len(records)} of {total}; --limit shows more")
+
+
+async def _dead(frontier: Frontier, crawl: str, limit: int) -> AsyncIterator[Record]:
+    after = None
+    while limit > 0:
+        page = await frontier.dead(crawl, min(limit, PAGE), after)
+        for record in page:
+            yield record
+        if len(page) < PAGE:
+            return
+        limit -= len(page)
+        after = page[-1].fingerprint
+
+
+async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
+    frontier = open_frontier(address)
+    try:
+        admission = Admission((await frontier.stats(crawl)).rules)
+        record = await frontier.find(crawl, admission.fingerprint(url))
+    finally:
+        await frontier.close()
+    if record is None or record.state is not TaskState.DEAD:
+        raise ConfigError(f"not dead in crawl '{crawl}': {url} (see: shoal explain {crawl} URL)")
+    if json:
+        display.print_json(as_json(record))
+        return
+    rows = [
+        ("reason", record.reason),
+        ("tries", str(record.task.retry_count)),
+        ("handler", record.task.job_type),
+        ("workers lost", str(record.losses)),
+    ]
+    display.out().print(display.facts(record.task.url, rows))
+    if record.detail:
+        typer.echo(record.detail)
+
+
+async def _settle(address: str, crawl: str, urls: list[str] | None, *, revive: bool) -> int:
+    frontier = open_frontier(address)
+    try:
+        chosen = None
+        if urls:
+            admission = Admission((await frontier.stats(crawl)).rules)
+            chosen = [admission.fingerprint(url) for url in urls]
+        settle = frontier.revive if revive else frontier.bury
+        return await settle(crawl, chosen)
+    finally:
+        await frontier.close()
+
+
+def as_json(record: Record) -> dict[str, Any]:
+    """A dead task for scripts."""
+    return {
+        "url": record.task.url,
+        "reason": record.reason,
+        "tries": record.task.retry_count,
+        "handler": record.task.job_type,
+        "losses": record.losses,
+        "traceback": record.detail,
+        "task": record.task,
+    }

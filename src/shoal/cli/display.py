@@ -1,0 +1,183 @@
+"""What people see: the progress line, tables, one-line errors."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from shoal.crawl import Summary, Watch
+from shoal.frontier.port import CrawlState, Host, Stats
+from shoal.insight.status import elapsed_s, remaining_s
+
+LOG_EVERY_S = 10.0
+
+log = logging.getLogger("shoal")
+
+
+def out() -> Console:
+    """The console for answers."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """An answer for scripts."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[Watch]:
+    """Shows how a crawl goes: a live line on a terminal, a log line now and then elsewhere."""
+    console = Console(stderr=True, highlight=False)
+    if quiet:
+        yield lambda stats: None
+    elif console.is_terminal:
+        with Live(console=console, refresh_per_second=8, transient=True) as live:
+            yield lambda stats: live.update(Text(progress_line(stats), style="bold"))
+    else:
+        yield _log_now_and_then()
+
+
+def _log_now_and_then() -> Watch:
+    last = time.monotonic()
+
+    def watch(stats: Stats) -> None:
+        nonlocal last
+        if time.monotonic() - last >= LOG_EVERY_S:
+            last = time.monotonic()
+            log.info(progress_line(stats))
+
+    return watch
+
+
+def progress_line(stats: Stats) -> str:
+    """One line: pages, speed, what is left."""
+    left_s = remaining_s(stats)
+    parts = [
+        stats.crawl if stats.state is CrawlState.RUNNING else f"{stats.crawl} ({stats.state})",
+        f"{stats.done:,} pages",
+        f"{stats.pages_per_s:,.1f}/s",
+        f"{stats.waiting + stats.delayed:,} queued",
+        f"{stats.leased} in flight",
+        f"{stats.retries:,} failed",
+        f"{stats.dead:,} dead",
+        f"ETA {duration(left_s) if left_s is not None else '?'}",
+    ]
+    return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: 4.2s, 3m 20s, 5h 12m, 2d 3h."""
+    if seconds < 60:
+        return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
+    minutes, rest_s = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m {rest_s:02}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def facts(title: str, rows: list[tuple[str, str]]) -> Table:
+    """A table of names and values."""
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    return table
+
+
+def summary_table(summary: Summary) -> Table:
+    """How a run of a crawl ended."""
+    stats = summary.stats
+    rows = [
+        ("state", str(stats.state)),
+        ("pages", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
+        ("retries", f"{stats.retries:,}"),
+        ("links", f"{stats.duplicates:,} duplicates, {stats.filtered:,} not wanted"),
+        ("items", _items(summary)),
+        ("read", size(stats.body_bytes)),
+        ("time", f"{duration(summary.seconds)} this run"),
+    ]
+    if stats.remaining:
+        rows.insert(2, ("left", f"{stats.remaining:,} in the queue"))
+    if stats.rejected:
+        rows.append(("rejected", f"{stats.rejected:,} items did not pass validation"))
+    if stats.lost:
+        rows.append(("lost", f"{stats.lost:,} leases of workers that died; all taken back"))
+    return facts(stats.crawl, rows)
+
+
+def _items(summary: Summary) -> str:
+    return ", ".join(f"{n:,} {kind}" for kind, n in sorted(summary.items.items())) or "none"
+
+
+def status_table(stats: Stats, now: float) -> Table:
+    """How a crawl stands."""
+    left_s = remaining_s(stats)
+    rows = [
+        ("state", str(stats.state)),
+        (
+            "added",
+            f"{stats.added:,} ({stats.duplicates:,} duplicates, {stats.filtered:,} filtered)",
+        ),
+        ("queued", f"{stats.waiting:,} waiting, {stats.delayed:,} delayed"),
+        ("in flight", f"{stats.leased:,}"),
+        ("ended", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
+        ("retries", f"{stats.retries:,}"),
+        ("lost leases", f"{stats.lost:,}"),
+        ("items", f"{stats.items:,} saved, {stats.rejected:,} rejected"),
+        ("read", size(stats.body_bytes)),
+        ("speed", f"{stats.pages_per_s:,.1f} pages/s"),
+        ("elapsed", duration(elapsed_s(stats, now))),
+        ("ETA", duration(left_s) if left_s is not None else "?"),
+        ("rate", f"{stats.rules.rate} per host, {stats.rules.concurrency_per_host} at once"),
+    ]
+    return facts(stats.crawl, rows)
+
+
+def hosts_table(hosts: list[Host], now: float) -> Table:
+    """How the busiest hosts are being served."""
+    table = Table("host", "waiting", "in flight", "done", "failed", "next", "delay", box=None)
+    for host in hosts:
+        wait_s = max(host.next_at - now, 0.0)
+        delay_s = max(host.penalty_s, host.crawl_delay_s)
+        table.add_row(
+            Text(host.host),
+            *(f"{n:,}" for n in (host.waiting, host.leased, host.done, host.failed)),
+            f"in {duration(wait_s)}" if wait_s else "now",
+            duration(delay_s) if delay_s else "",
+        )
+    return table
+
+
+def crawls_table(crawls: list[Stats]) -> Table:
+    """Every crawl here, a line each."""
+    table = Table("crawl", "state", "done", "dead", "dropped", "left", "items", "pages/s", box=None)
+    for stats in crawls:
+        numbers = (stats.done, stats.dead, stats.dropped, stats.remaining, stats.items)
+        table.add_row(
+            Text(stats.crawl),
+            str(stats.state),
+            *(f"{n:,}" for n in numbers),
+            f"{stats.pages_per_s:,.1f}",
+        )
+    return table

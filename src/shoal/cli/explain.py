@@ -1,0 +1,85 @@
+"""shoal explain: what became of one URL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from shoal.cli import display
+from shoal.cli.options import STORES, CrawlName, JsonFlag, settings_from, with_settings
+from shoal.config import Settings
+from shoal.crawl import open_stores
+from shoal.eventloop import run
+from shoal.insight.explain import Explanation
+from shoal.insight.explain import explain as explain_url
+from shoal.results.port import PageLog
+
+
+@with_settings(*STORES)
+def explain(
+    crawl: CrawlName,
+    url: Annotated[str, typer.Argument(metavar="URL", help="Any spelling of the address.")],
+    options: dict[str, Any],
+    json: JsonFlag = False,
+) -> None:
+    """What became of a URL, from discovery to stored row.
+
+    Example:
+
+      shoal explain shop 'https://shop.example/product/17?utm_source=x'
+    """
+    explanation = run(_ask(settings_from(options), crawl, url))
+    if json:
+        display.print_json(as_json(explanation))
+    else:
+        _show(explanation)
+
+
+async def _ask(settings: Settings, crawl: str, url: str) -> Explanation:
+    async with open_stores(settings) as (frontier, results):
+        return await explain_url(frontier, results, crawl, url)
+
+
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    """The explanation for scripts: fingerprints as hex, items as objects."""
+    fields: dict[str, Any] = msgspec.to_builtins(explanation, enc_hook=str, builtin_types=(bytes,))
+    if fields["record"]:
+        fields["record"]["fingerprint"] = explanation.fingerprint
+    for row in fields["tries"]:
+        row["fingerprint"] = explanation.fingerprint
+    for row in fields["items"]:
+        row["fingerprint"] = explanation.fingerprint
+        row["data"] = msgspec.json.decode(row["data"])
+    return fields
+
+
+def _show(explanation: Explanation) -> None:
+    console = display.out()
+    rows = [("address", explanation.normal), ("verdict", explanation.verdict)]
+    record = explanation.record
+    if record is not None:
+        rows.append(("handler", record.task.job_type))
+        rows.append(("depth, priority", f"{record.task.depth}, {record.task.priority}"))
+        rows.extend(("redirected from", url) for url in record.task.redirects)
+        rows.extend(("found on", url) for url in explanation.found_on or ["it is a seed"])
+        if record.losses:
+            rows.append(("lost", f"{record.losses} workers died with it"))
+    rows.extend((f"try {page.attempt}", _try(page)) for page in explanation.tries)
+    rows.extend((f"item {i.kind}", f"{i.key}  {i.data.decode()}") for i in explanation.items)
+    console.print(display.facts(explanation.url, rows))
+    if record is not None and record.detail:
+        typer.echo(record.detail)
+
+
+def _try(page: PageLog) -> str:
+    at = datetime.fromtimestamp(page.started_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    parts = [at, page.worker, f"HTTP {page.status}" if page.status else "no answer", page.verdict]
+    if page.body_bytes:
+        parts.append(display.size(page.body_bytes))
+    parts.append(display.duration(page.duration_s))
+    if page.verdict == "done":
+        parts.append(f"{page.items} items, {page.links} links")
+    return " · ".join([*parts, *([page.error] if page.error else [])])

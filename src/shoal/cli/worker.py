@@ -1,0 +1,61 @@
+"""shoal worker: one more worker for a crawl that somebody else started."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from shoal import logs, target
+from shoal.cli.options import FLEET, settings_from, with_settings
+from shoal.config import Settings
+from shoal.crawl import open_stores, stopped_by_signals
+from shoal.eventloop import run
+from shoal.fleet import Fleet
+from shoal.machine import worker_name
+from shoal.spider import Spider, settings_of
+from shoal.worker import Worker
+
+UntilFinished = Annotated[
+    bool, typer.Option("--until-finished", help="End when the crawl is finished.")
+]
+
+
+@with_settings(*FLEET)
+def worker(
+    targets: Annotated[list[str], typer.Argument(metavar="TARGET", help="As for crawl.")],
+    options: dict[str, Any],
+    until_finished: UntilFinished = False,
+) -> None:
+    """One more worker for a crawl that lives on a shared frontier.
+
+    It waits for work and stays until it is told to stop (SIGTERM or Ctrl-C, which drain). What
+    the crawl may do (rate, retries, robots.txt, ...) was settled by whoever started it.
+
+    Example:
+
+      shoal worker spider.py --frontier sqlite:///shoal.db --until-finished
+    """
+    spider = target.load(targets)
+    settings = settings_from(options, settings_of(spider))
+    logs.configure(json_lines=settings.json_logs)
+    run(_work(spider, targets, settings, until_finished=until_finished))
+
+
+async def _work(
+    spider: type[Spider], targets: list[str], settings: Settings, *, until_finished: bool
+) -> None:
+    crawl = settings.name or spider.name
+    async with open_stores(settings) as (frontier, results):
+        workers: Fleet | Worker
+        if settings.workers > 1:
+            workers = Fleet(crawl, targets, settings, frontier, until_finished=until_finished)
+        else:
+            name = worker_name(os.getpid())
+            spider_ = spider()
+            workers = Worker(
+                name, crawl, spider_, frontier, results, settings, until_finished=until_finished
+            )
+        with stopped_by_signals(workers):
+            await workers.run()

@@ -1,0 +1,111 @@
+"""Save, then finish. Collects reports, stores their rows, and only then ends their tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+
+from shoal.errors import UnknownCrawl
+from shoal.frontier.port import Frontier, Outcome
+from shoal.results.port import Batch, Results
+from shoal.visit import Report
+from shoal.waiting import patiently, wait_for_event
+
+MAX_BATCH = 200
+MAX_AGE_S = 0.02
+
+log = logging.getLogger("shoal")
+
+
+class Committer:
+    """Commits a batch when it is full, or old enough, or when the worker has nothing else to do.
+
+    It has no bound of its own: the worker counts what is leased and not yet finished, and leases
+    no more when that is too much.
+    """
+
+    def __init__(
+        self,
+        crawl: str,
+        frontier: Frontier,
+        results: Results,
+        *,
+        batch_size: int,
+        on_finished: Callable[[list[Report]], None],
+    ) -> None:
+        self._crawl = crawl
+        self._frontier = frontier
+        self._results = results
+        self._batch_size = min(batch_size, MAX_BATCH)
+        self._on_finished = on_finished
+        self._reports: deque[Report] = deque()
+        self._oldest_at = 0.0
+        self._hurried = False
+        self._closing = False
+        self._wake = asyncio.Event()
+
+    def put(self, report: Report) -> None:
+        """Take a report. Never waits."""
+        if not self._reports:
+            self._oldest_at = time.monotonic()
+            self._wake.set()
+        self._reports.append(report)
+        if len(self._reports) >= self._batch_size:
+            self._wake.set()
+
+    def hurry(self) -> None:
+        """Nothing else is going on: commit what there is without waiting for more."""
+        self._hurried = True
+        self._wake.set()
+
+    def close(self) -> None:
+        """Commit what is left; then `run` returns."""
+        self._closing = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Commit batches until closed. Raises StorageFailed: then that batch is not finished."""
+        while self._reports or not self._closing:
+            wait_s = self._wait_s()
+            if wait_s is None or wait_s > 0:
+                self._wake.clear()
+                await wait_for_event(self._wake, wait_s)
+            else:
+                await self._commit(self._take())
+
+    def _wait_s(self) -> float | None:
+        """How long the batch may still grow. None while there is none."""
+        if not self._reports:
+            return None
+        if self._hurried or self._closing or len(self._reports) >= self._batch_size:
+            return 0.0
+        return self._oldest_at + MAX_AGE_S - time.monotonic()
+
+    def _take(self) -> list[Report]:
+        self._hurried = False
+        self._oldest_at = time.monotonic()
+        return [self._reports.popleft() for _ in range(min(len(self._reports), MAX_BATCH))]
+
+    async def _commit(self, reports: list[Report]) -> None:
+        batch = Batch(
+            [report.page for report in reports if report.page is not None],
+            [item for report in reports for item in report.items],
+            [item for report in reports for item in report.rejected],
+        )
+        if batch.pages:
+            await patiently("results store", lambda: self._results.save(self._crawl, batch))
+        outcomes = [report.outcome for report in reports]
+        await patiently("frontier", lambda: self._finish(outcomes))
+        self._on_finished(reports)
+
+    async def _finish(self, outcomes: list[Outcome]) -> None:
+        try:
+            stale = await self._frontier.finish(self._crawl, outcomes)
+        except UnknownCrawl:
+            log.warning("crawl '%s' was deleted: %d tasks are void", self._crawl, len(outcomes))
+            return
+        for lease in stale:
+            log.info("somebody else has the lease by now: %s", lease.task.url)

@@ -1,0 +1,189 @@
+"""Running a crawl to its end: seeds, workers, a watcher, and a summary."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Protocol
+
+import msgspec
+
+from shoal import config
+from shoal.config import Settings
+from shoal.errors import ConfigError, ShoalError
+from shoal.eventloop import run
+from shoal.fleet import Fleet
+from shoal.frontier import open_frontier
+from shoal.frontier.port import CrawlState, Frontier, Stats
+from shoal.machine import worker_name
+from shoal.results import open_results
+from shoal.results.port import Results
+from shoal.seeding import plant
+from shoal.spider import Spider, settings_of
+from shoal.target import spec_of
+from shoal.worker import Worker
+
+WATCH_EVERY_S = 0.25
+
+log = logging.getLogger("shoal")
+
+Watch = Callable[[Stats], object]
+
+
+class Summary(msgspec.Struct, kw_only=True):
+    """How a crawl stands when `crawl` returns."""
+
+    stats: Stats
+    items: dict[str, int]
+    """Items stored, per kind."""
+    seconds: float
+    """How long this run took."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the whole crawl is finished."""
+        return self.stats.state is CrawlState.FINISHED
+
+    @property
+    def exit_code(self) -> int:
+        """0 finished, 3 finished with dead tasks, 1 stopped before its end."""
+        if not self.finished:
+            return 1
+        return 3 if self.stats.dead else 0
+
+
+class Workers(Protocol):
+    """Those who do the work: a fleet of processes, or one worker in this one."""
+
+    async def run(self) -> None: ...
+
+    def drain(self) -> None: ...
+
+
+def crawl(spider: type[Spider], *, fresh: bool = False, **options: Any) -> Summary:
+    """Run a spider to its end, or continue where an earlier run stopped.
+
+    Options are those of the command line (`rate="5/s"`, `workers=4`, `frontier=...`). One worker
+    runs in this process; several are processes of their own, which load the spider anew: then it
+    must be importable, or defined at the top level of the script that runs.
+    """
+    settings = config.load(spider=settings_of(spider), options=options, environ=os.environ)
+    targets = None
+    if settings.workers > 1:
+        targets = spec_of(spider)
+        if targets is None:
+            raise ConfigError(f"{spider.__name__}: several workers need a spider they can import")
+    return run(run_crawl(spider, settings, targets=targets, fresh=fresh))
+
+
+async def run_crawl(
+    spider: type[Spider],
+    settings: Settings,
+    *,
+    targets: list[str] | None,
+    fresh: bool = False,
+    watch: Watch = lambda stats: None,
+    say: Callable[[str], object] = sys.stderr.write,
+) -> Summary:
+    """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
+    began = time.monotonic()
+    name = settings.name or spider.name
+    async with open_stores(settings) as (frontier, results):
+        if fresh:
+            # The frontier first: items without their tasks are scraped again, the other way
+            # round they would be lost.
+            await frontier.forget(name)
+            await results.forget(name)
+        await results.count(name)  # A store that does not work is better known now.
+        await frontier.start(name, settings.rules())
+        workers: Workers
+        if targets is None:
+            own_name = worker_name(os.getpid())
+            workers = Worker(own_name, name, spider(), frontier, results, settings)
+        else:
+            workers = Fleet(name, targets, settings, frontier, say=say)
+        await _run(workers, frontier, name, spider(), settings, watch)
+        return Summary(
+            stats=await frontier.stats(name),
+            items=await results.count(name),
+            seconds=time.monotonic() - began,
+        )
+
+
+async def _run(
+    workers: Workers,
+    frontier: Frontier,
+    name: str,
+    spider: Spider,
+    settings: Settings,
+    watch: Watch,
+) -> None:
+    """Seed, work and watch at once; over when the workers are."""
+    try:
+        with stopped_by_signals(workers):
+            async with asyncio.TaskGroup() as group:
+                seeding = group.create_task(plant(frontier, name, spider, settings.rules()))
+                watching = group.create_task(_watch(frontier, name, watch))
+                await workers.run()
+                seeding.cancel()
+                watching.cancel()
+    except* ShoalError as failed:
+        raise failed.exceptions[0] from None
+
+
+async def _watch(frontier: Frontier, name: str, watch: Watch) -> None:
+    while True:
+        watch(await frontier.stats(name))
+        await asyncio.sleep(WATCH_EVERY_S)
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings) -> AsyncIterator[tuple[Frontier, Results]]:
+    """The frontier and the results of these settings, closed in the end."""
+    frontier = open_frontier(settings.frontier)
+    try:
+        results = open_results(settings.results)
+        try:
+            yield frontier, results
+        finally:
+            await results.close()
+    finally:
+        await frontier.close()
+
+
+@contextmanager
+def stopped_by_signals(workers: Workers) -> Iterator[None]:
+    """The first SIGINT or SIGTERM drains; the second stops at once."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def drain() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+            loop.add_signal_handler(number, stop)
+        log.warning("stopping: finishing what is in hand; once more stops at once")
+        workers.drain()
+
+    def stop() -> None:
+        # What we leave behind is as after a crash, which is to say: nothing is lost.
+        if isinstance(workers, Fleet):
+            workers.kill()
+        os._exit(1)
+
+    try:
+        for number in numbers:
+            loop.add_signal_handler(number, drain)
+    except (ValueError, RuntimeError):  # Not the main thread: signals are somebody else's.
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

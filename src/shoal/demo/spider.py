@@ -1,0 +1,58 @@
+"""The spider that crawls the demo shop.
+
+    SHOAL_DEMO_URLS=http://127.0.0.1:8080/catalog?page=1 shoal crawl --allow-private \\
+        shoal.demo.spider:ShopSpider
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from shoal.items import Item
+from shoal.page import Page
+from shoal.spider import Spider
+from shoal.task import Task
+
+URLS_VARIABLE = "SHOAL_DEMO_URLS"
+"""Names the variable with the start URLs, separated by commas: every worker process reads it."""
+
+
+class Product(Item, key="sku"):
+    """What the shop sells."""
+
+    sku: str
+    title: str
+    price: float
+
+
+class ShopSpider(Spider):
+    """Reads the catalogue and every product, and follows all that the shop links to."""
+
+    name = "shop"
+    rate = "30/s"
+
+    def start(self) -> Sequence[str]:
+        """`start_urls`, or else what the environment names."""
+        listed = os.environ.get(URLS_VARIABLE, "").split(",")
+        return self.start_urls or [url.strip() for url in listed if url.strip()]
+
+    def parse(self, page: Page) -> Iterator[Task]:
+        """The front page and the pages of the catalogue."""
+        yield from page.follow_all("li.product a", handler=self.product, priority=10)
+        yield from page.follow_all("a.next, nav a, footer a")
+
+    def product(self, page: Page) -> Iterator[Product | Task]:
+        """A product's page. Where it has no proper price, this raises, and the task fails."""
+        yield Product(
+            sku=page.css("span.sku::text").get() or "",
+            title=page.css("h1::text").get() or "",
+            price=float(page.css("span.price::text").get() or ""),
+        )
+        yield from page.follow_all("a.related", handler=self.product)
+        yield from page.follow_all(".breadcrumbs a, nav a, footer a")
+
+
+def spider_for(urls: Sequence[str]) -> type[ShopSpider]:
+    """The spider, set to start at these URLs."""
+    return type("ShopSpider", (ShopSpider,), {"start_urls": list(urls), "name": ShopSpider.name})

@@ -1,0 +1,19 @@
+"""The event loop: uvloop where there is one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end on the fastest loop there is."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:  # Windows
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(main)

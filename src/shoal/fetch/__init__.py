@@ -1,0 +1,1 @@
+"""Getting pages: one port, and what implements and guards it."""

@@ -1,0 +1,158 @@
+"""What robots.txt allows. Decisions only: the worker fetches, the frontier shares what was found.
+
+A site's robots.txt is as untrusted as its pages: whatever it holds, reading it takes bounded time
+and memory, and never fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+
+from protego import Protego
+
+from shoal import urls
+from shoal.errors import BadUrl, FetchError
+from shoal.fetch.port import Response
+from shoal.frontier.port import Robots
+from shoal.policy import REDIRECT_STATUSES
+
+MAX_HOPS = 5
+"""Redirects that are followed from a robots.txt, each with its own permission (RFC 9309)."""
+
+MAX_BYTES = 500 * 1024
+"""What lies beyond is not read (RFC 9309)."""
+
+TTL_S = 24 * 3600.0
+ERROR_TTL_S = 60.0
+MAX_CRAWL_DELAY_S = 300
+
+CACHE_CHARACTERS = 1_000_000
+"""Text whose rules are kept in memory. Parsed, the worst text takes eighty times its size."""
+
+_ENTRY_CHARACTERS = 1000
+"""What an entry costs besides its text."""
+
+_agent_line = re.compile(r"\s*user(?:-|\s*)agent(?:\s*:\s*|\s+)([^#]*)", re.IGNORECASE).match
+_product = re.compile(r"[^\s/]*").match
+
+
+class RobotsGate:
+    """Says what may be fetched, for one user agent. Keeps the rules of recent hosts."""
+
+    def __init__(self, user_agent: str) -> None:
+        self._agent = _product_of(user_agent)
+        self._cache: OrderedDict[tuple[str, float], Rules] = OrderedDict()
+        self._cached_characters = 0
+
+    def read(self, answer: Response | FetchError) -> Robots:
+        """What the fleet should know after a robots.txt was asked for.
+
+        A redirect that is not followed any further counts as no robots.txt at all.
+        """
+        if isinstance(answer, FetchError):
+            return Robots("", ERROR_TTL_S, error=f"robots.txt: {answer}")
+        if answer.status == 429 or not 200 <= answer.status < 500:
+            return Robots("", ERROR_TTL_S, error=f"robots.txt: HTTP {answer.status}")
+        if answer.status >= 300:
+            return Robots("", TTL_S)
+        text = _text(answer.body)
+        return Robots(text, TTL_S, Rules(text, self._agent).crawl_delay_s)
+
+    def allows(self, host: str, robots_at: float, robots: Robots, url: str) -> bool:
+        """Whether a URL of the host may be fetched. `robots_at` tells its versions apart."""
+        known = self.recall(host, robots_at, url)
+        if known is not None:
+            return known
+        rules = Rules(robots.text, self._agent, closed=bool(robots.error))
+        self._remember((host, robots_at), rules)
+        return rules.allow(url)
+
+    def recall(self, host: str, robots_at: float, url: str) -> bool | None:
+        """The same, from memory. None: ask the frontier for the robots.txt, then `allows`."""
+        rules = self._cache.get((host, robots_at))
+        if rules is None:
+            return None
+        self._cache.move_to_end((host, robots_at))
+        return rules.allow(url)
+
+    def _remember(self, key: tuple[str, float], rules: Rules) -> None:
+        self._cache[key] = rules
+        self._cached_characters += rules.characters
+        while self._cached_characters > CACHE_CHARACTERS and len(self._cache) > 1:
+            _, oldest = self._cache.popitem(last=False)
+            self._cached_characters -= oldest.characters
+
+
+class Rules:
+    """The rules of one robots.txt that concern us."""
+
+    def __init__(self, text: str, agent: str, *, closed: bool = False) -> None:
+        self.characters = len(text) + _ENTRY_CHARACTERS
+        self._closed = closed
+        self._agent = agent
+        self._parsed = Protego.parse(_addressed(text, agent))
+
+    def allow(self, url: str) -> bool:
+        """Whether a URL may be fetched."""
+        return not self._closed and self._parsed.can_fetch(urls.parse(url).href, self._agent)
+
+    @property
+    def crawl_delay_s(self) -> float:
+        """The time between two requests that the site asks for, within reason."""
+        delay_s = self._parsed.crawl_delay(self._agent)
+        if delay_s is not None:
+            return float(min(delay_s, MAX_CRAWL_DELAY_S))
+        rate = self._parsed.request_rate(self._agent)
+        if rate is None:
+            return 0.0
+        # Limited before the division: these may be too large for a float.
+        return min(rate.seconds, MAX_CRAWL_DELAY_S * rate.requests) / rate.requests
+
+
+def robots_url(url: str) -> str:
+    """Where the robots.txt for a URL is. Raises BadUrl."""
+    parsed = urls.parse(url)
+    return f"{parsed.protocol}//{parsed.host}/robots.txt"
+
+
+def next_hop(answer: Response) -> str | None:
+    """Where a robots.txt was redirected to. None if it was not, or to nowhere."""
+    location = answer.headers.get("Location")
+    if answer.status not in REDIRECT_STATUSES or location is None:
+        return None
+    try:
+        return urls.join(urls.parse(answer.url), location)
+    except BadUrl:
+        return None
+
+
+def _text(body: bytes) -> str:
+    text = body[:MAX_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
+    if len(body) <= MAX_BYTES:
+        return text
+    # The last line is cut somewhere: what is left of it may mean something else.
+    return text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
+
+
+def _addressed(text: str, agent: str) -> str:
+    """The text with every user agent in it called `*`, our own name, or one and the same other.
+
+    Protego copies a group's rules for each of its agents, so thousands of them would make
+    millions of rules; and it takes "s" for the start of "shoal".
+    """
+    return "\n".join(_readdressed(line, agent) for line in text.splitlines())
+
+
+def _readdressed(line: str, agent: str) -> str:
+    match = _agent_line(line)
+    name = _product_of(match[1]) if match else ""
+    if not name:
+        return line
+    return f"User-agent: {name if name in ('*', agent) else agent + '-other'}"
+
+
+def _product_of(user_agent: str) -> str:
+    """`shoal` of `Shoal/1.0 (web crawler)`."""
+    match = _product(user_agent)
+    return match[0].lower() if match else ""

@@ -1,0 +1,142 @@
+"""N worker processes on this machine: started, replaced when they die, drained on a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from shoal.child import GAVE_UP, Order
+from shoal.config import Settings
+from shoal.errors import ShoalError, UnknownCrawl
+from shoal.frontier.port import Frontier
+from shoal.machine import is_dead_here, worker_name
+from shoal.waiting import patiently, wait_for_event
+
+QUICK_DEATH_S = 1.0
+RESTART_WAIT_S = 1.0
+
+log = logging.getLogger("shoal")
+
+
+class WorkerFailed(ShoalError):
+    """A worker cannot go on, and neither could another one. What it said is on stderr."""
+
+
+class Fleet:
+    """Worker processes of one crawl. `run` returns when all have ended."""
+
+    def __init__(
+        self,
+        crawl: str,
+        targets: list[str],
+        settings: Settings,
+        frontier: Frontier,
+        *,
+        until_finished: bool = True,
+        say: Callable[[str], object] = sys.stderr.write,
+    ) -> None:
+        self._order = Order("", crawl, targets, settings, until_finished)
+        self._frontier = frontier
+        self._say = say
+        self._processes: set[asyncio.subprocess.Process] = set()
+        self._draining = asyncio.Event()
+        self._failed = False
+
+    async def run(self) -> None:
+        """Keep the workers running until their work is over. Raises WorkerFailed."""
+        await self._release_dead()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._order.settings.workers):
+                group.create_task(self._keep_one())
+        if self._failed:
+            raise WorkerFailed("stopped: a worker could not go on")
+
+    def drain(self) -> None:
+        """No new work; what is in hand is finished or given back."""
+        self._draining.set()
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Stop at once. What was in hand comes back to the queue when its leases are taken back."""
+        self._draining.set()
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        for process in self._processes:
+            if process.returncode is None:
+                process.send_signal(number)
+
+    async def _keep_one(self) -> None:
+        """One worker's place: filled again when its worker dies."""
+        while not self._draining.is_set():
+            started = time.monotonic()
+            code = await self._run_one()
+            if code == 0:
+                return
+            if code == GAVE_UP:
+                self._failed = True
+                self.drain()
+                return
+            if not self._draining.is_set():
+                log.warning("a worker died (%s); starting another", _how(code))
+                if time.monotonic() - started < QUICK_DEATH_S:
+                    await wait_for_event(self._draining, RESTART_WAIT_S)
+
+    async def _run_one(self) -> int:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "shoal.child"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        self._processes.add(process)
+        name = worker_name(process.pid)
+        try:
+            await self._instruct(process, name)
+            await self._forward(process)
+            code = await process.wait()
+        finally:
+            self._processes.discard(process)
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if code != 0:
+            await self._release(name)
+        return code
+
+    async def _instruct(self, process: asyncio.subprocess.Process, name: str) -> None:
+        if self._draining.is_set():  # The signal came while it was being started.
+            process.send_signal(signal.SIGTERM)
+        assert process.stdin is not None  # noqa: S101 - we asked for a pipe
+        order = msgspec.structs.replace(self._order, worker=name)
+        process.stdin.write(msgspec.json.encode(order) + b"\n")
+
+    async def _forward(self, process: asyncio.subprocess.Process) -> None:
+        """Pass on what the worker says, until it ends."""
+        assert process.stdout is not None  # noqa: S101 - we asked for a pipe
+        while text := await process.stdout.read(65536):
+            self._say(text.decode("utf-8", "replace"))
+
+    async def _release(self, worker: str) -> None:
+        """What a dead worker held need not wait for its leases to expire."""
+        try:
+            release = partial(self._frontier.release, self._order.crawl, worker)
+            await patiently("frontier", release)
+        except UnknownCrawl:
+            return
+
+    async def _release_dead(self) -> None:
+        for worker in await self._frontier.holders(self._order.crawl):
+            if is_dead_here(worker):
+                await self._release(worker)
+
+
+def _how(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

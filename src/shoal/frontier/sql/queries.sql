@@ -1,0 +1,157 @@
+-- The frontier's statements, each under its name. All writes run inside BEGIN IMMEDIATE, so what a
+-- step reads cannot change before it writes. Indexes used are those of schema.sql.
+
+-- crawl: the row of one crawl, by name
+SELECT * FROM crawls WHERE name = ?;
+
+-- crawls: all of them, the newest first
+SELECT * FROM crawls ORDER BY created_at DESC, id DESC;
+
+-- create_crawl: a crawl that nobody has started
+INSERT INTO crawls (name, state, rules, created_at) VALUES (?, 'new', ?, ?);
+
+-- start_crawl: it runs by these rules; its first start is its start
+UPDATE crawls
+SET state = ?, rules = ?, sealed = ?, started_at = COALESCE(started_at, ?), finished_at = NULL
+WHERE id = ?;
+
+-- set_state: pause, resume, cancel, finish, or run again
+UPDATE crawls SET state = ?, finished_at = ? WHERE id = ?;
+
+-- seal: all seeds are in
+UPDATE crawls SET sealed = 1 WHERE id = ?;
+
+-- count: move the counters by what a step did
+UPDATE crawls
+SET added = added + :added, duplicates = duplicates + :duplicates, filtered = filtered + :filtered,
+    waiting = waiting + :waiting, delayed = delayed + :delayed, leased = leased + :leased,
+    done = done + :done, dead = dead + :dead, dropped = dropped + :dropped,
+    retries = retries + :retries, lost = lost + :lost, items = items + :items,
+    rejected = rejected + :rejected, body_bytes = body_bytes + :body_bytes
+WHERE id = :id;
+
+-- sample: remember how far the crawl was
+UPDATE crawls
+SET earlier_at = sample_at, earlier_done = sample_done, sample_at = ?, sample_done = ?
+WHERE id = ?;
+
+-- add_host: a host seen for the first time
+INSERT INTO hosts (crawl_id, host) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- host_id: a host by its name
+SELECT id FROM hosts WHERE crawl_id = ? AND host = ?;
+
+-- host: one host's schedule
+SELECT id, waiting, leased, next_at, penalty_s, pushed_at, crawl_delay_s,
+       robots_at, robots_until, done, failed
+FROM hosts WHERE id = ?;
+
+-- ready_hosts: hosts that may be hit now, the longest ready first
+SELECT id FROM hosts WHERE crawl_id = ? AND ready_at <= ? ORDER BY ready_at LIMIT ?;
+
+-- next_ready: when the next host may be hit
+SELECT MIN(ready_at) FROM hosts WHERE crawl_id = ? AND ready_at IS NOT NULL;
+
+-- next_due: when the next retry is ready or the next lease expires
+SELECT MIN(due) FROM tasks WHERE crawl_id = ? AND due IS NOT NULL;
+
+-- save_host: write a schedule back
+UPDATE hosts
+SET waiting = ?, leased = ?, next_at = ?, penalty_s = ?, pushed_at = ?,
+    crawl_delay_s = ?, robots_at = ?, robots_until = ?, done = ?, failed = ?, ready_at = ?
+WHERE id = ?;
+
+-- busiest_hosts: for status
+SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s
+FROM hosts WHERE crawl_id = ? ORDER BY waiting + leased DESC, done DESC, host LIMIT ?;
+
+-- seen: which of these fingerprints (a JSON array) are known
+SELECT fingerprint FROM tasks
+WHERE crawl_id = ? AND fingerprint IN (SELECT value FROM json_each(?));
+
+-- add_task: a task nobody has seen
+INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, task) VALUES (?, ?, ?, ?, ?);
+
+-- best_tasks: a host's next tasks, best priority first, then the oldest
+SELECT id, fingerprint, attempts, task FROM tasks
+WHERE host_id = ? AND state = 0 ORDER BY priority DESC, id LIMIT ?;
+
+-- lease_task: hand a task out
+UPDATE tasks SET state = 2, due = ?, token = ?, worker = ?, leased_at = ? WHERE id = ?;
+
+-- renew_lease: only while it is still ours
+UPDATE tasks SET due = ? WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = 2;
+
+-- owned_task: the task of a lease, only while it is still ours
+SELECT id, host_id, attempts, leased_at FROM tasks
+WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = 2;
+
+-- move_task: a task leaves a state; its lease ends
+UPDATE tasks
+SET state = ?, attempts = ?, due = ?, reason = ?, detail = ?, token = NULL, worker = NULL
+WHERE id = ?;
+
+-- due_tasks: retries that are ready and leases that have expired
+SELECT id, host_id, state, losses FROM tasks WHERE crawl_id = ? AND due <= ? LIMIT ?;
+
+-- held_tasks: what one worker holds
+SELECT id, host_id, state, losses FROM tasks
+WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?;
+
+-- holders: who holds leases
+SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND due IS NOT NULL AND state = 2;
+
+-- wake_task: a retry's wait is over
+UPDATE tasks SET state = 0, due = NULL WHERE id = ?;
+
+-- lose_task: its worker died
+UPDATE tasks SET state = ?, losses = losses + 1, due = NULL, token = NULL, worker = NULL, reason = ?
+WHERE id = ?;
+
+-- drop_unended: everything that has not ended is dropped, its leases void
+UPDATE tasks SET state = 5, due = NULL, token = NULL, worker = NULL, reason = 'cancelled'
+WHERE crawl_id = ? AND state < 3;
+
+-- idle_hosts: nothing waits any more, nothing is in flight
+UPDATE hosts SET waiting = 0, leased = 0, ready_at = NULL WHERE crawl_id = ?;
+
+-- dead_ids: dead tasks, by fingerprint (a JSON array) or all of them
+SELECT id, host_id FROM tasks
+WHERE crawl_id = :crawl_id AND state = 4
+  AND (:fingerprints IS NULL OR fingerprint IN (SELECT value FROM json_each(:fingerprints)));
+
+-- revive_task: a fresh start
+UPDATE tasks SET state = 0, attempts = 0, losses = 0, reason = '', detail = '' WHERE id = ?;
+
+-- bury_task: dropped, and why it was dead
+UPDATE tasks SET state = 5, reason = 'purged; was dead: ' || reason WHERE id = ?;
+
+-- find_task: all that is known of one URL
+SELECT fingerprint, task, state, attempts, losses, reason, detail, due, worker FROM tasks
+WHERE crawl_id = ? AND fingerprint = ?;
+
+-- dead_tasks: dead letters in the order they were added, after a given one
+SELECT fingerprint, task, state, attempts, losses, reason, detail, due, worker FROM tasks
+WHERE crawl_id = :crawl_id AND state = 4
+  AND id > COALESCE((SELECT id FROM tasks WHERE crawl_id = :crawl_id AND fingerprint = :after), 0)
+ORDER BY id LIMIT :limit;
+
+-- save_robots: shared by all workers
+INSERT INTO robots (host_id, body) VALUES (?, ?)
+ON CONFLICT (host_id) DO UPDATE SET body = excluded.body;
+
+-- robots: what a worker stored
+SELECT body FROM robots JOIN hosts ON hosts.id = robots.host_id
+WHERE hosts.crawl_id = ? AND hosts.host = ?;
+
+-- forget_robots: with its crawl
+DELETE FROM robots WHERE host_id IN (SELECT id FROM hosts WHERE crawl_id = ?);
+
+-- forget_tasks: with its crawl
+DELETE FROM tasks WHERE crawl_id = ?;
+
+-- forget_hosts: with its crawl
+DELETE FROM hosts WHERE crawl_id = ?;
+
+-- forget_crawl: with all that belongs to it
+DELETE FROM crawls WHERE id = ?;

@@ -1,0 +1,88 @@
+-- The frontier's tables. Made by whoever opens the file first; made again by nobody.
+--
+-- crawls  one row each, with every counter, so that statistics are one row to read
+-- hosts   the unit of scheduling; hosts_ready is the heap of hosts by the moment they may be hit
+-- tasks   one row for every URL ever accepted: the queue, the leases and the seen set in one.
+--         state: 0 waiting, 1 delayed, 2 leased, 3 done, 4 dead, 5 dropped (see sqlite.py)
+-- robots  robots.txt of a host, apart from hosts because it is long and seldom read
+
+CREATE TABLE IF NOT EXISTS crawls (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL,
+    rules TEXT NOT NULL,
+    sealed INTEGER NOT NULL DEFAULT 0,  -- 1 once all seeds are in
+    created_at REAL NOT NULL,
+    started_at REAL,
+    finished_at REAL,
+    added INTEGER NOT NULL DEFAULT 0,
+    duplicates INTEGER NOT NULL DEFAULT 0,
+    filtered INTEGER NOT NULL DEFAULT 0,
+    waiting INTEGER NOT NULL DEFAULT 0,
+    delayed INTEGER NOT NULL DEFAULT 0,
+    leased INTEGER NOT NULL DEFAULT 0,
+    done INTEGER NOT NULL DEFAULT 0,
+    dead INTEGER NOT NULL DEFAULT 0,
+    dropped INTEGER NOT NULL DEFAULT 0,
+    retries INTEGER NOT NULL DEFAULT 0,
+    lost INTEGER NOT NULL DEFAULT 0,
+    items INTEGER NOT NULL DEFAULT 0,
+    rejected INTEGER NOT NULL DEFAULT 0,
+    body_bytes INTEGER NOT NULL DEFAULT 0,
+    -- Two samples of `done`, at least ten seconds apart: the recent rate without a history.
+    sample_at REAL NOT NULL DEFAULT 0,
+    sample_done INTEGER NOT NULL DEFAULT 0,
+    earlier_at REAL NOT NULL DEFAULT 0,
+    earlier_done INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE IF NOT EXISTS hosts (
+    id INTEGER PRIMARY KEY,
+    crawl_id INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    waiting INTEGER NOT NULL DEFAULT 0,
+    leased INTEGER NOT NULL DEFAULT 0,
+    next_at REAL NOT NULL DEFAULT 0,    -- the earliest moment of the next request
+    penalty_s REAL NOT NULL DEFAULT 0,
+    pushed_at REAL NOT NULL DEFAULT 0,
+    crawl_delay_s REAL NOT NULL DEFAULT 0,
+    robots_at REAL,
+    robots_until REAL NOT NULL DEFAULT 0,
+    done INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0,
+    ready_at REAL,                      -- next_at while it has work and room, else NULL
+    UNIQUE (crawl_id, host)
+);
+
+CREATE INDEX IF NOT EXISTS hosts_ready ON hosts (crawl_id, ready_at) WHERE ready_at IS NOT NULL;
+
+CREATE TABLE IF NOT EXISTS tasks (
+    id INTEGER PRIMARY KEY,
+    crawl_id INTEGER NOT NULL,
+    fingerprint INTEGER NOT NULL,
+    host_id INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    state INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0,  -- tries that failed
+    losses INTEGER NOT NULL DEFAULT 0,    -- workers that died with it
+    due REAL,                             -- delayed: ready again; leased: the lease expires
+    token TEXT,
+    worker TEXT,
+    leased_at REAL,
+    reason TEXT NOT NULL DEFAULT '',
+    detail TEXT NOT NULL DEFAULT '',
+    task BLOB NOT NULL
+);
+
+CREATE UNIQUE INDEX IF NOT EXISTS tasks_seen ON tasks (crawl_id, fingerprint);
+
+CREATE INDEX IF NOT EXISTS tasks_ready ON tasks (host_id, priority DESC, id) WHERE state = 0;
+
+CREATE INDEX IF NOT EXISTS tasks_due ON tasks (crawl_id, due) WHERE due IS NOT NULL;
+
+CREATE INDEX IF NOT EXISTS tasks_dead ON tasks (crawl_id, id) WHERE state = 4;
+
+CREATE TABLE IF NOT EXISTS robots (
+    host_id INTEGER PRIMARY KEY,
+    body TEXT NOT NULL
+);

@@ -1,0 +1,217 @@
+"""One atomic step on one crawl in SQLite: what it has read, and what it will write at its end."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from shoal.config import Rules
+from shoal.errors import UnknownCrawl
+from shoal.frontier.port import CrawlState, Stats
+from shoal.policy import Pace, parse_rate
+from shoal.sqlitedb import load_queries, transaction
+
+SQL = load_queries("shoal.frontier", "queries.sql")
+
+SAMPLE_EVERY_S = 10.0
+
+WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(6)
+"""The states of a task as the table has them, in the order of `port.TaskState`."""
+
+_COUNTERS = (
+    *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),
+    *("dropped", "retries", "lost", "items", "rejected", "body_bytes"),
+)
+_NOTHING = dict.fromkeys(_COUNTERS, 0)
+Clock = Callable[[], float]
+
+_read_rules = msgspec.json.Decoder(Rules).decode
+
+
+class Schedule(msgspec.Struct):
+    """How one host is being served. The fields are those of the query `host`, in its order."""
+
+    id: int
+    waiting: int
+    leased: int
+    next_at: float
+    penalty_s: float
+    pushed_at: float
+    crawl_delay_s: float
+    robots_at: float | None
+    robots_until: float
+    done: int
+    failed: int
+
+    def room(self, rules: Rules, now: float) -> int:
+        """How many more requests may be in flight. One until robots.txt is known."""
+        limit = 1 if rules.robots and not self.knows_robots(now) else rules.concurrency_per_host
+        return max(limit - self.leased, 0)
+
+    def knows_robots(self, now: float) -> bool:
+        """Whether a robots.txt has been stored and still holds."""
+        return self.robots_at is not None and now < self.robots_until
+
+    def ready_at(self, rules: Rules, now: float) -> float | None:
+        """Its place in the heap of hosts. None while it has no work or no room."""
+        return self.next_at if self.waiting > 0 and self.room(rules, now) else None
+
+    @property
+    def pace(self) -> Pace:
+        return Pace(self.penalty_s, self.next_at, self.pushed_at)
+
+    @pace.setter
+    def pace(self, pace: Pace) -> None:
+        self.penalty_s, self.next_at, self.pushed_at = pace.penalty_s, pace.next_at, pace.pushed_at
+
+
+class Step:
+    """A transaction on one crawl. Changes to counters and hosts are collected and written once."""
+
+    def __init__(self, connection: sqlite3.Connection, row: dict[str, Any], clock: Clock) -> None:
+        self.connection = connection
+        self.row = row
+        self.id: int = row["id"]
+        # Read before the clock, so that what leaves within the slack of it is in time by the clock.
+        self.begun = time.monotonic()
+        self.now = clock()
+        self.state = CrawlState(row["state"])
+        self.rules = _read_rules(row["rules"])
+        self.interval_s = parse_rate(self.rules.rate).interval_s
+        self.tally: Counter[str] = Counter()
+        self._hosts: dict[int, Schedule] = {}
+        self._host_ids: dict[str, int] = {}
+
+    def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
+        """Run a named query."""
+        return self.connection.execute(SQL[query], values)
+
+    def host(self, host_id: int) -> Schedule:
+        """A host's schedule; changes to it are written at the end of the step."""
+        schedule = self._hosts.get(host_id)
+        if schedule is None:
+            schedule = Schedule(*self.execute("host", host_id).fetchone())
+            self._hosts[host_id] = schedule
+        return schedule
+
+    def host_named(self, name: str) -> Schedule:
+        """The schedule of a host, which is made if nobody has seen it yet."""
+        host_id = self._host_ids.get(name)
+        if host_id is None:
+            self.execute("add_host", self.id, name)
+            host_id = int(self.execute("host_id", self.id, name).fetchone()[0])
+            self._host_ids[name] = host_id
+        return self.host(host_id)
+
+    def interval_of(self, host: Schedule) -> float:
+        """The time between two requests to this host: the most careful of all that is known."""
+        return max(self.interval_s, host.crawl_delay_s, host.penalty_s)
+
+    def count(self, name: str) -> int:
+        """A counter of the crawl as it will be at the end of this step."""
+        return int(self.row[name]) + self.tally[name]
+
+    def cancel(self) -> None:
+        """Everything that has not ended is dropped; its leases are void."""
+        self.save_hosts()
+        self.execute("drop_unended", self.id)
+        self.execute("idle_hosts", self.id)
+        for name in ("waiting", "delayed", "leased"):
+            self.tally["dropped"] += self.count(name)
+            self.tally[name] -= self.count(name)
+        self.set_state(CrawlState.CANCELLED)
+
+    def close(self) -> None:
+        """Write hosts, counters and, where nothing is left to do, the end of the crawl."""
+        self.save_hosts()
+        if any(self.tally.values()):
+            self.connection.execute(SQL["count"], {**_NOTHING, **self.tally, "id": self.id})
+        if self.tally["done"] and self.now - self.row["sample_at"] >= SAMPLE_EVERY_S:
+            self.execute("sample", self.now, self.count("done"), self.id)
+        self._finish_if_done()
+
+    def set_state(self, state: CrawlState) -> None:
+        """The crawl is now in this state."""
+        self.state = state
+        self.execute("set_state", state, self.now if state.over else None, self.id)
+
+    def seal(self) -> None:
+        """All seeds are in."""
+        self.row["sealed"] = 1
+        self.execute("seal", self.id)
+
+    def _finish_if_done(self) -> None:
+        live = self.state in (CrawlState.RUNNING, CrawlState.PAUSED)
+        if live and self.row["sealed"] and self.count("leased") == 0 and self._nothing_to_do():
+            self.set_state(CrawlState.FINISHED)
+
+    def _nothing_to_do(self) -> bool:
+        limit = self.rules.max_pages
+        full = limit is not None and self.count("done") >= limit
+        return full or self.count("waiting") + self.count("delayed") == 0
+
+    def save_hosts(self) -> None:
+        """Write the hosts back, and with them their places in the heap."""
+        for host in self._hosts.values():
+            _, *values = msgspec.structs.astuple(host)
+            self.execute("save_host", *values, host.ready_at(self.rules, self.now), host.id)
+        self._hosts.clear()
+
+
+@contextmanager
+def step(connection: sqlite3.Connection, crawl: str, clock: Clock) -> Iterator[Step]:
+    """A step on a crawl that exists. All of it is written, or nothing.
+
+    The clock is read once the write lock is held: time spent waiting for it must not let two
+    requests to a host come closer than they may.
+    """
+    with transaction(connection):
+        current = Step(connection, crawl_row(connection, crawl), clock)
+        yield current
+        current.close()
+
+
+def crawl_row(connection: sqlite3.Connection, crawl: str) -> dict[str, Any]:
+    """The row of a crawl. Raises UnknownCrawl."""
+    cursor = connection.execute(SQL["crawl"], (crawl,))
+    row = cursor.fetchone()
+    if row is None:
+        raise UnknownCrawl(crawl)
+    return _named(cursor, row)
+
+
+def all_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """The rows of all crawls, the newest first."""
+    cursor = connection.execute(SQL["crawls"])
+    return [_named(cursor, row) for row in cursor.fetchall()]
+
+
+def stats_of(row: dict[str, Any], now: float) -> Stats:
+    """A crawl's row as its statistics."""
+    times = {name: row[name] for name in ("created_at", "started_at", "finished_at")}
+    return Stats(
+        crawl=row["name"],
+        state=CrawlState(row["state"]),
+        rules=_read_rules(row["rules"]),
+        pages_per_s=_recent_rate(row, now),
+        **times,
+        **{name: row[name] for name in _COUNTERS},
+    )
+
+
+def _recent_rate(row: dict[str, Any], now: float) -> float:
+    since, done_then = row["earlier_at"], row["earlier_done"]
+    if not since:
+        since, done_then = row["started_at"] or now, 0
+    until = row["finished_at"] or now
+    return (row["done"] - done_then) / (until - since) if until > since else 0.0
+
+
+def _named(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip((column[0] for column in cursor.description), row, strict=True))

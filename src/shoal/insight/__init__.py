@@ -1,0 +1,1 @@
+"""Answers to questions about a crawl: how far, how fast, what became of this URL."""

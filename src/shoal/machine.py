@@ -1,0 +1,39 @@
+"""Who this process is, and whether another of this machine is still alive."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+
+def machine_name() -> str:
+    """The host's name, and in a container its process namespace: pids mean nothing elsewhere."""
+    return f"{socket.gethostname()}{_namespace()}"
+
+
+def worker_name(pid: int) -> str:
+    """How a worker process is known to the frontier."""
+    return f"{machine_name()}:{pid}"
+
+
+def is_dead_here(worker: str) -> bool:
+    """Whether a worker was a process of this machine and is gone. False where we cannot know."""
+    machine, _, pid = worker.rpartition(":")
+    if machine != machine_name() or not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _namespace() -> str:
+    try:
+        own, init = Path("/proc/self/ns/pid").stat().st_ino, 0xEFFFFFFC
+    except OSError:
+        return ""
+    return "" if own == init else f"~{own:x}"

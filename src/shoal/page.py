@@ -1,0 +1,249 @@
+"""A fetched page: what it says, and what to follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import can_ada
+import msgspec
+from selectolax.lexbor import LexborNode
+
+from shoal import markup, urls
+from shoal.errors import BadUrl, MissingExtra
+from shoal.selection import SRC_TAGS, Selection, links_in, parse_query
+from shoal.task import DEFAULT_HANDLER, Task
+
+if TYPE_CHECKING:
+    from parsel import Selector, SelectorList
+
+    Link = str | Selection | Selector | SelectorList[Selector]
+
+Handler = Callable[..., Any] | str
+"""A method of the spider, or its name."""
+
+
+class Page:
+    """One response, as a handler sees it. It is parsed once, when it is first read."""
+
+    __slots__ = (
+        "_base",
+        "_followed_at",
+        "_parsel",
+        "_scope",
+        "_text",
+        "body",
+        "fingerprint",
+        "headers",
+        "status",
+        "task",
+        "url",
+    )
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes,
+        task: Task,
+        fingerprint: bytes,
+    ) -> None:
+        self.url = url
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.task = task
+        self.fingerprint = fingerprint
+        self._text: str | None = None
+        self._scope: Sequence[LexborNode] | None = None
+        self._base: can_ada.URL | None = None
+        self._parsel: Selector | None = None
+        self._followed_at: datetime | None = None
+
+    def __repr__(self) -> str:
+        return f"<Page {self.status} {self.url}>"
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The notes that came with the task."""
+        return self.task.meta
+
+    @property
+    def text(self) -> str:
+        """The body as text. What cannot be decoded becomes U+FFFD."""
+        if self._text is None:
+            self._text = markup.text(self.body, self._content_type)
+        return self._text
+
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError if it is not."""
+        try:
+            return msgspec.json.decode(self.text)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ValueError(f"{self.url} is not JSON: {error}") from None
+
+    def css(self, query: str) -> Selection:
+        """What a CSS query finds: see `shoal.selection`. Raises ValueError if it is not CSS."""
+        parts = parse_query(query)
+        if self._scope is None:
+            self._scope = markup.tree(self.body, self._content_type)
+        return Selection(self._scope, parts)
+
+    def xpath(self, query: str, **variables: Any) -> SelectorList[Selector]:
+        """What an XPath query finds, as parsel's selectors. Needs the extra `xpath`."""
+        if self._parsel is None:
+            try:
+                from parsel import Selector
+            except ImportError:
+                raise MissingExtra("page.xpath()", "xpath") from None
+            self._parsel = Selector(text=self.text)
+        return self._parsel.xpath(query, **variables)
+
+    def urljoin(self, link: str) -> str:
+        """The absolute address of a link on this page. Raises BadUrl."""
+        return urls.join(self._base_url(), link)
+
+    def follow(
+        self,
+        target: Link,
+        handler: Handler | None = None,
+        *,
+        priority: int | None = None,
+        meta: Mapping[str, Any] | None = None,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: str | None = None,
+        dont_filter: bool = False,
+    ) -> Task:
+        """The task to fetch a URL, or the link of a selection, and read it with the handler.
+
+        Without a handler that is `parse`. Raises ValueError if there is no link in the selection,
+        and BadUrl if it does not lead to a page (`mailto:`, ...).
+        """
+        link = next(_links(target), None)
+        if link is None:
+            raise ValueError(f"nothing to follow on {self.url}")
+        address = [self.urljoin(link)]
+        return self._tasks(address, handler, priority, meta, method, headers, body, dont_filter)[0]
+
+    def follow_all(
+        self,
+        targets: str | Selection | Iterable[Link],
+        handler: Handler | None = None,
+        *,
+        priority: int | None = None,
+        meta: Mapping[str, Any] | None = None,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: str | None = None,
+        dont_filter: bool = False,
+    ) -> list[Task]:
+        """As `follow`, for all links that a CSS query finds, of a selection, or in a list.
+
+        A string is always CSS. What does not lead to a page is skipped.
+        """
+        found = self.css(targets) if isinstance(targets, str) else targets
+        links = links_in(found) if isinstance(found, Selection) else _links_of_each(found)
+        return self._tasks(
+            self._pages(links), handler, priority, meta, method, headers, body, dont_filter
+        )
+
+    def _pages(self, links: Iterable[str]) -> Iterator[str]:
+        """The addresses of those links that lead to pages."""
+        base = self._base_url()
+        for link in links:
+            try:
+                yield urls.join(base, link)
+            except BadUrl:
+                continue
+
+    def _tasks(
+        self,
+        addresses: Iterable[str],
+        handler: Handler | None,
+        priority: int | None,
+        meta: Mapping[str, Any] | None,
+        method: str,
+        headers: Mapping[str, str] | None,
+        body: str | None,
+        dont_filter: bool,
+    ) -> list[Task]:
+        job_type = DEFAULT_HANDLER if handler is None else _handler_name(handler)
+        parent = self.fingerprint.hex()
+        if self._followed_at is None:
+            self._followed_at = datetime.now(UTC)
+        return [
+            Task(
+                url=url,
+                job_type=job_type,
+                method=method.upper(),
+                headers=dict(headers or {}),
+                body=body,
+                depth=self.task.depth + 1,
+                priority=priority or 0,
+                meta=dict(meta or {}),
+                parent=parent,
+                created_at=self._followed_at,
+                dont_filter=dont_filter,
+            )
+            for url in addresses
+        ]
+
+    @property
+    def _content_type(self) -> str:
+        return self.headers.get("Content-Type", "")
+
+    def _base_url(self) -> can_ada.URL:
+        if self._base is None:
+            self._base = urls.parse(self.url)
+            if b"<base" in self.body[:4096].lower():
+                href = self.css("base::attr(href)").get()
+                self._base = _rebased(self._base, href)
+        return self._base
+
+
+def _rebased(base: can_ada.URL, href: str | None) -> can_ada.URL:
+    try:
+        return urls.parse(urls.join(base, href)) if href else base
+    except BadUrl:
+        return base
+
+
+def _handler_name(handler: Handler) -> str:
+    name = handler if isinstance(handler, str) else getattr(handler, "__name__", "")
+    if not name.isidentifier():
+        raise ValueError(f"a handler is a method of the spider, or its name; not {handler!r}")
+    return name
+
+
+def _links_of_each(targets: Iterable[Link]) -> Iterator[str]:
+    for target in targets:
+        if target is not None:
+            yield from _links(target)
+
+
+def _links(target: Link) -> Iterator[str]:
+    """The links of what a user may ask to follow: a URL, a selection, parsel's selectors."""
+    if isinstance(target, str):
+        yield target
+    elif isinstance(target, Selection):
+        yield from links_in(target)
+    elif isinstance(target, list):  # a SelectorList
+        yield from _links_of_each(target)
+    elif hasattr(target, "root"):
+        yield from _parsel_links(target)
+    else:
+        raise ValueError(f"cannot follow {target!r}: not a URL and not a selection")
+
+
+def _parsel_links(selector: Selector) -> Iterator[str]:
+    """As `links_in`: a parsel selector holds a value, or an element of lxml."""
+    if isinstance(selector.root, str):
+        yield selector.root
+        return
+    link = selector.attrib.get("src" if selector.root.tag in SRC_TAGS else "href")
+    if link is not None:
+        yield link

@@ -1,0 +1,67 @@
+-- Results: the items, the page log and the rejected items of every crawl in this file.
+-- Run in one transaction by each process that opens the file, so each statement may run again.
+--
+-- The frontier may live in the same file; these tables share nothing with its tables.
+-- Fingerprints are 8 bytes, kept as signed integers. Times are seconds since 1970, UTC.
+
+-- Short numbers for crawls, so that rows do not repeat their names.
+CREATE TABLE IF NOT EXISTS result_crawls (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+
+-- One row per (crawl, kind, key). An upsert keeps the id, so ids are the order of first storing.
+-- `data` is JSON text, for json_extract(); it comes last, so that reading the rest skips it.
+CREATE TABLE IF NOT EXISTS items (
+    id INTEGER PRIMARY KEY,
+    crawl INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint INTEGER NOT NULL,
+    scraped_at REAL NOT NULL,
+    url TEXT NOT NULL,
+    data TEXT NOT NULL,
+    UNIQUE (crawl, kind, key)
+);
+
+-- For items_of.
+CREATE INDEX IF NOT EXISTS items_by_page ON items (crawl, fingerprint);
+
+-- For streaming one crawl in the order of ids without reading the others'.
+CREATE INDEX IF NOT EXISTS items_by_crawl ON items (crawl);
+
+-- One row per try at a URL. The unique columns are what makes a try that try: a batch that is saved
+-- again, because nobody knew whether the first save had worked, adds nothing.
+CREATE TABLE IF NOT EXISTS pages (
+    id INTEGER PRIMARY KEY,
+    crawl INTEGER NOT NULL,
+    fingerprint INTEGER NOT NULL,
+    started_at REAL NOT NULL,
+    attempt INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    duration_s REAL NOT NULL,
+    verdict TEXT NOT NULL,
+    status INTEGER,
+    body_bytes INTEGER NOT NULL,
+    items INTEGER NOT NULL,
+    links INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    parent TEXT,
+    error TEXT NOT NULL,
+    UNIQUE (crawl, fingerprint, started_at, attempt, worker)
+);
+
+-- One row per rejected item. `digest` stands for kind, reason and data in the unique columns, which
+-- do for this table what they do for pages.
+CREATE TABLE IF NOT EXISTS rejected (
+    id INTEGER PRIMARY KEY,
+    crawl INTEGER NOT NULL,
+    fingerprint INTEGER NOT NULL,
+    scraped_at REAL NOT NULL,
+    digest BLOB NOT NULL,
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    url TEXT NOT NULL,
+    data TEXT NOT NULL,
+    UNIQUE (crawl, fingerprint, scraped_at, digest)
+);

@@ -1,0 +1,72 @@
+"""Bringing a spider's first URLs into the frontier."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from shoal.admission import Admission, NotAdmitted
+from shoal.config import Rules
+from shoal.errors import BadUrl, ConfigError, ShoalError
+from shoal.frontier.port import Added, Control, Entry, Frontier
+from shoal.spider import Spider, seeds
+from shoal.task import Task
+from shoal.waiting import patiently
+
+BATCH = 500
+
+log = logging.getLogger("shoal")
+
+
+async def plant(frontier: Frontier, crawl: str, spider: Spider, rules: Rules) -> Added:
+    """Add what the spider starts with, then seal the crawl: from now on it can be finished.
+
+    Safe to do twice and from two processes: what is there already is a duplicate.
+    """
+    try:
+        added = await add_all(frontier, crawl, seeds(spider), rules, _refused)
+    except ShoalError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"{spider.name}: start() raised {type(error).__name__}: {error}"
+        ) from error
+    await patiently("frontier", lambda: frontier.control(crawl, Control.SEAL))
+    return added
+
+
+async def add_all(
+    frontier: Frontier,
+    crawl: str,
+    tasks: AsyncIterator[Task],
+    rules: Rules,
+    refused: Callable[[BadUrl], None],
+) -> Added:
+    """Add any number of tasks, in batches. What is not admitted goes to `refused`."""
+    admission = Admission(rules)
+    batch: list[Entry] = []
+    total = Added()
+    async for task in tasks:
+        try:
+            batch.append(admission.admit(task))
+        except BadUrl as error:
+            refused(error)
+        if len(batch) >= BATCH:
+            total = _sum(total, await _add(frontier, crawl, batch))
+            batch = []
+    return _sum(total, await _add(frontier, crawl, batch))
+
+
+async def _add(frontier: Frontier, crawl: str, batch: list[Entry]) -> Added:
+    return await patiently("frontier", lambda: frontier.add(crawl, batch))
+
+
+def _refused(error: BadUrl) -> None:
+    """A spider may start with URLs that its rules do not want, not with garbage."""
+    if not isinstance(error, NotAdmitted):
+        raise error
+    log.warning("seed skipped: %s", error)
+
+
+def _sum(one: Added, other: Added) -> Added:
+    return Added(one.added + other.added, one.duplicates + other.duplicates)

@@ -1,0 +1,171 @@
+"""Spiders: where to start, how to read pages, what to follow."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from functools import cache
+from types import FunctionType
+from typing import Any, ClassVar
+
+import msgspec
+
+from shoal.config import Settings
+from shoal.errors import ConfigError, ShoalError
+from shoal.items import is_item_class
+from shoal.page import Page
+from shoal.selection import Selection
+from shoal.task import DEFAULT_HANDLER, Task
+
+Seeds = Iterable[Task | str] | AsyncIterable[Task | str] | Awaitable[Iterable[Task | str]]
+"""What `start` may be: a generator, plain or async, or anything that gives a list."""
+
+
+class UnknownHandler(ShoalError):
+    """A task names a handler that its spider does not have."""
+
+
+class Spider:
+    """Base of spiders. Write `parse`, and a method for each further kind of page.
+
+    A handler takes a page and yields items, tasks (`page.follow(...)`) or lists of them. It may be
+    a generator, plain or async, or return a list. Any setting can be set as a class attribute; see
+    `shoal.config.Settings` for all of them.
+    """
+
+    name: ClassVar[str] = "spider"
+    """The crawl's name. By default the class's, in lower case."""
+    start_urls: Sequence[str] = ()
+
+    rate: str
+    """Requests per host, for the whole fleet: `2/s`, `30/m`, `none`."""
+    concurrency_per_host: int
+    allowed_hosts: Sequence[str]
+    """Hosts, and those below them, that may be crawled."""
+    max_pages: int | None
+    max_depth: int | None
+    max_retries: int
+    robots: bool
+    """Whether robots.txt is obeyed. It is, by default."""
+    user_agent: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            cls.name = cls.__name__.lower()
+
+    def start(self) -> Seeds:
+        """The first tasks, or their URLs. By default, `start_urls`."""
+        if isinstance(self.start_urls, str):
+            raise ConfigError(f"{type(self).__name__}.start_urls must be a list of URLs")
+        return self.start_urls
+
+    def parse(self, page: Page) -> Any:
+        """Reads the pages that no other handler was named for."""
+        raise NotImplementedError(f"{type(self).__name__} has no method 'parse'")
+
+
+class Harvest(msgspec.Struct):
+    """What a handler got out of a page."""
+
+    tasks: list[Task] = []
+    items: list[Any] = []
+
+
+def settings_of(spider: type[Spider]) -> dict[str, Any]:
+    """The settings that a spider sets as class attributes."""
+    found = {}
+    for name in Settings.__struct_fields__:
+        value = getattr(spider, name, None)
+        # A method of that name is a handler, not a setting: `results` is a likely one.
+        if name != "name" and hasattr(spider, name) and not callable(value):
+            found[name] = value
+    return found
+
+
+async def seeds(spider: Spider) -> AsyncIterator[Task]:
+    """The tasks a spider starts with."""
+    started: Any = spider.start()
+    if inspect.isawaitable(started):
+        started = await started
+    if isinstance(started, AsyncIterable):
+        async for seed in started:
+            yield _as_task(seed)
+    else:
+        for seed in _as_iterable(started):
+            yield _as_task(seed)
+
+
+def _as_iterable(started: Any) -> Iterable[Any]:
+    if isinstance(started, Iterable) and not isinstance(started, str | bytes):
+        return started
+    raise ConfigError(f"start() must give tasks or URLs, not {_shown(started)}")
+
+
+def _as_task(seed: Any) -> Task:
+    if isinstance(seed, Task):
+        return seed
+    if isinstance(seed, str):
+        return Task(url=seed)
+    raise ConfigError(f"start() yielded {_shown(seed)}: it must yield tasks or URLs")
+
+
+async def harvest(spider: Spider, page: Page) -> Harvest:
+    """Run the task's handler on its page. Whatever the handler raises is passed on."""
+    name = page.task.job_type
+    if not _is_handler(type(spider), name):
+        raise UnknownHandler(f"{type(spider).__name__} has no handler {_shown(name)}")
+    result = getattr(spider, name)(page)
+    if inspect.isawaitable(result):
+        result = await result
+    into = Harvest()
+    await _sort(result, into)
+    return into
+
+
+def _is_handler(spider: type[Spider], name: str) -> bool:
+    """Whether a task may name this: a public method that the user wrote. Tasks may be hostile."""
+    if name.startswith("_") or (name in vars(Spider) and name != DEFAULT_HANDLER):
+        return False
+    method = next((vars(cls)[name] for cls in spider.__mro__ if name in vars(cls)), None)
+    return isinstance(method, FunctionType | staticmethod | classmethod)
+
+
+async def _sort(thing: Any, into: Harvest) -> None:
+    """Put what a handler yielded where it belongs; look into lists, generators and the like."""
+    cls = type(thing)
+    if cls is Task:
+        into.tasks.append(thing)
+    elif _is_item(cls):
+        into.items.append(thing)
+    elif isinstance(thing, AsyncIterable):
+        async for inner in thing:
+            await _sort(inner, into)
+    elif thing is not None:
+        for inner in _inside(thing):
+            # Nearly everything a page gives is a link, and a call for each would add up.
+            if type(inner) is Task:
+                into.tasks.append(inner)
+            else:
+                await _sort(inner, into)
+
+
+_is_item: Callable[[type], bool] = cache(is_item_class)
+
+
+def _inside(thing: Any) -> Iterable[Any]:
+    if isinstance(thing, str):
+        raise TypeError(f"a handler yielded the text {_shown(thing)}: use page.follow(url)")
+    if isinstance(thing, Selection):
+        raise TypeError("a handler yielded a selection: use page.follow_all(selection)")
+    if inspect.iscoroutine(thing):
+        thing.close()
+        raise TypeError("a handler yielded a coroutine: await it first")
+    if isinstance(thing, Iterable) and not isinstance(thing, bytes | bytearray):
+        return thing
+    raise TypeError(f"a handler yielded {_shown(thing)}: neither an item nor a task")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"

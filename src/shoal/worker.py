@@ -1,0 +1,222 @@
+"""A worker: lease ▸ visit ▸ commit, until the crawl is finished or it is told to stop.
+
+It holds no state that matters: whatever it has leased comes back to the queue if it dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from functools import partial
+
+from shoal.committer import Committer
+from shoal.config import Rules, Settings
+from shoal.errors import StorageError, UnknownCrawl
+from shoal.fetch.http import HttpFetcher
+from shoal.fetch.robots import RobotsGate
+from shoal.frontier.port import CrawlState, Frontier, Grant, Lease, Outcome, Robots, Stats, Verdict
+from shoal.results.port import Results
+from shoal.spider import Spider
+from shoal.visit import Report, Visitor, give_back
+from shoal.waiting import patiently, wait_for_event
+
+POLL_S = 0.25
+"""How often an idle worker looks for work that others brought."""
+
+ASK_LEAST_S = 0.005
+"""The least time between two questions when the first was not answered in full."""
+
+DRAIN_S = 5.0
+"""How long requests in flight may take once a worker was told to stop."""
+
+HELD_PER_SLOT = 4
+"""Leases held at most, per request in flight. What is not in flight waits to be committed: when
+the stores are slow this fills up, and nothing more is leased."""
+
+log = logging.getLogger("shoal")
+
+
+class Worker:
+    """One worker's work. `run` returns when it is over; `drain` makes it end soon."""
+
+    def __init__(
+        self,
+        name: str,
+        crawl: str,
+        spider: Spider,
+        frontier: Frontier,
+        results: Results,
+        settings: Settings,
+        *,
+        until_finished: bool = True,
+    ) -> None:
+        self._name = name
+        self._crawl = crawl
+        self._spider = spider
+        self._frontier = frontier
+        self._results = results
+        self._settings = settings
+        self._until_finished = until_finished
+        self._slots = settings.concurrency
+        self._held: dict[str, Lease] = {}
+        self._visits: dict[str, asyncio.Task[None]] = {}
+        self._ask_at = 0.0
+        self._changed = asyncio.Event()
+        self._draining = asyncio.Event()
+
+    def drain(self) -> None:
+        """Lease no more; finish or give back what is in hand."""
+        self._draining.set()
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Work until the crawl is over, or for as long as there are crawls to work on."""
+        fetcher = HttpFetcher(self._settings)
+        try:
+            while (rules := await self._joined()) is not None:
+                gate = RobotsGate(self._settings.user_agent)
+                visitor = Visitor(
+                    self._spider, fetcher, rules, gate, self._known_robots, self._name
+                )
+                await self._work(visitor, rules)
+        finally:
+            await fetcher.close()
+
+    async def _joined(self) -> Rules | None:
+        """Wait for the crawl to run. None: there is nothing to do any more."""
+        while not self._draining.is_set():
+            stats = await patiently("frontier", self._look)
+            if stats is not None and stats.state in (CrawlState.RUNNING, CrawlState.PAUSED):
+                return stats.rules
+            if stats is not None and stats.state.over and self._until_finished:
+                return None
+            await wait_for_event(self._draining, POLL_S)
+        return None
+
+    async def _look(self) -> Stats | None:
+        try:
+            return await self._frontier.stats(self._crawl)
+        except UnknownCrawl:
+            return None
+
+    async def _work(self, visitor: Visitor, rules: Rules) -> None:
+        committer = Committer(
+            self._crawl,
+            self._frontier,
+            self._results,
+            batch_size=max(self._slots // 2, 1),
+            on_finished=self._finished,
+        )
+        try:
+            async with asyncio.TaskGroup() as group:
+                commits = group.create_task(committer.run())
+                renewals = group.create_task(self._keep_leases(rules.lease_s / 3))
+                await self._pump(visitor, committer)
+                await self._settle()
+                committer.close()
+                await commits
+                renewals.cancel()
+        except* StorageError as failed:
+            raise failed.exceptions[0] from None
+        finally:
+            for visit in self._visits.values():
+                visit.cancel()
+
+    # Leasing
+
+    async def _pump(self, visitor: Visitor, committer: Committer) -> None:
+        """Lease and start visits until told to stop or there is nothing more to come."""
+        while not self._draining.is_set():
+            self._changed.clear()
+            free = self._free()
+            wait_s = self._ask_at - time.monotonic()
+            if free and wait_s <= 0:
+                grant = await patiently("frontier", partial(self._lease, free))
+                if grant is None or grant.state.over:
+                    return
+                self._begin(grant, visitor, committer)
+                self._ask_at = _ask_again_at(grant, free)
+            else:
+                await wait_for_event(self._changed, wait_s if free else None)
+
+    def _free(self) -> int:
+        """How many leases to ask for. A few at once: each question costs the same."""
+        free = min(self._slots - len(self._visits), self._slots * HELD_PER_SLOT - len(self._held))
+        enough = self._slots // 4 if self._visits else 1
+        return free if free >= enough else 0
+
+    async def _lease(self, limit: int) -> Grant | None:
+        try:
+            return await self._frontier.lease(self._crawl, self._name, limit)
+        except UnknownCrawl:
+            return None
+
+    def _begin(self, grant: Grant, visitor: Visitor, committer: Committer) -> None:
+        for lease in grant.leases:
+            self._held[lease.token] = lease
+            visit = self._visit(lease, grant.decided, visitor, committer)
+            self._visits[lease.token] = asyncio.create_task(visit)
+
+    async def _visit(
+        self, lease: Lease, decided: float, visitor: Visitor, committer: Committer
+    ) -> None:
+        try:
+            report = await visitor.visit(lease, decided)
+        except asyncio.CancelledError:  # Only `_settle` and `_keep_leases` cancel a visit.
+            report = give_back(lease, sent=True)
+        except StorageError:  # The pump will meet it too, and say so.
+            report = give_back(lease, sent=False)
+        except Exception as error:
+            log.exception("visiting %s failed: this is a fault in shoal", lease.task.url)
+            reason = f"internal error: {type(error).__name__}: {error}"
+            report = Report(Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason))
+        del self._visits[lease.token]
+        committer.put(report)
+        if not self._visits:
+            committer.hurry()
+        self._changed.set()
+
+    def _finished(self, reports: list[Report]) -> None:
+        for report in reports:
+            del self._held[report.outcome.lease.token]
+        self._ask_at = 0.0  # Hosts have room again, and there may be new tasks.
+        self._changed.set()
+
+    async def _known_robots(self, site: str) -> Robots | None:
+        return await patiently("frontier", lambda: self._frontier.robots(self._crawl, site))
+
+    # Holding and ending
+
+    async def _keep_leases(self, every_s: float) -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            held = list(self._held.values())
+            if held:
+                await patiently("frontier", partial(self._renew, held))
+
+    async def _renew(self, held: list[Lease]) -> None:
+        try:
+            lost = await self._frontier.renew(self._crawl, held)
+        except UnknownCrawl:
+            lost = held
+        for lease in lost:
+            if lease.token in self._visits:
+                self._visits[lease.token].cancel()
+
+    async def _settle(self) -> None:
+        """Let what is in flight finish; what takes too long is given back."""
+        if self._visits:
+            await asyncio.wait(self._visits.values(), timeout=DRAIN_S)
+        for visit in self._visits.values():
+            visit.cancel()
+        if self._visits:
+            await asyncio.wait(self._visits.values())
+
+
+def _ask_again_at(grant: Grant, asked: int) -> float:
+    """When to ask for more: at once if there was plenty, else when a host may be hit again."""
+    if len(grant.leases) >= asked:
+        return 0.0
+    wait_s = POLL_S if grant.wait_s is None else min(max(grant.wait_s, ASK_LEAST_S), POLL_S)
+    return time.monotonic() + wait_s

@@ -1,0 +1,176 @@
+"""What can be asked: dead letters, statistics, one URL, hosts, crawls beside each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from shoal.errors import ConfigError
+from shoal.frontier.port import Control, CrawlState, Entry, TaskState, Verdict
+from support.frontiers import CRAWL, Backend, Client, entry, outcome, pages
+
+
+async def with_dead(backend: Backend, count: int) -> tuple[Client, list[Entry]]:
+    """A finished crawl whose tasks have all died after a retry."""
+    client, entries = backend.client(), pages(count)
+    await client.start(*entries, concurrency_per_host=count)
+    await client.control(Control.SEAL)
+    await client.finish(*(outcome(x, Verdict.RETRY) for x in await client.lease(count)))
+    await backend.advance(0.01)
+    leases = await client.lease(count)
+    await client.finish(*(outcome(x, Verdict.DEAD, reason="broken") for x in reversed(leases)))
+    return client, entries
+
+
+class TestDead:
+    async def test_is_listed_in_the_order_it_was_added(self, backend: Backend) -> None:
+        client, entries = await with_dead(backend, 5)
+        listed = await client.frontier.dead(CRAWL, 9)
+        assert [record.fingerprint for record in listed] == [e.fingerprint for e in entries]
+        assert {record.reason for record in listed} == {"broken"}
+        assert {record.task.retry_count for record in listed} == {2}
+
+    async def test_is_listed_page_by_page(self, backend: Backend) -> None:
+        client, entries = await with_dead(backend, 5)
+        listed: list[bytes] = []
+        while page := await client.frontier.dead(CRAWL, 2, listed[-1] if listed else None):
+            assert len(page) <= 2
+            listed += [record.fingerprint for record in page]
+        assert listed == [e.fingerprint for e in entries]
+
+    async def test_paging_goes_on_where_one_was_revived(self, backend: Backend) -> None:
+        client, entries = await with_dead(backend, 3)
+        first = entries[0].fingerprint
+        await client.frontier.revive(CRAWL, [first])
+        listed = await client.frontier.dead(CRAWL, 9, first)
+        assert [record.fingerprint for record in listed] == [e.fingerprint for e in entries[1:]]
+
+    async def test_nothing_is_dead_at_first(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        assert await client.frontier.dead(CRAWL, 9) == []
+        assert await client.frontier.revive(CRAWL) == 0
+        assert await client.frontier.bury(CRAWL) == 0
+
+
+class TestRevive:
+    async def test_gives_a_fresh_start_and_the_crawl_runs_again(self, backend: Backend) -> None:
+        client, entries = await with_dead(backend, 3)
+        assert (await client.stats()).state is CrawlState.FINISHED
+        assert await client.frontier.revive(CRAWL) == 3
+        stats = await client.stats()
+        assert (stats.state, stats.finished_at) == (CrawlState.RUNNING, None)
+        assert (stats.dead, stats.waiting) == (0, 3)
+        record = await client.record(entries[0])
+        assert (record.state, record.reason, record.losses) == (TaskState.WAITING, "", 0)
+        leases = await client.lease(9)
+        assert [lease.task.retry_count for lease in leases] == [0, 0, 0]
+        await client.finish(*map(outcome, leases))
+        assert (await client.stats()).state is CrawlState.FINISHED
+
+    async def test_only_the_chosen(self, backend: Backend) -> None:
+        client, entries = await with_dead(backend, 3)
+        unknown, alive = entry("b.example/unknown"), entry("b.example/alive")
+        await client.add(alive)
+        chosen = [e.fingerprint for e in (entries[1], entries[1], unknown, alive)]
+        assert await client.frontier.revive(CRAWL, []) == 0
+        assert await client.frontier.revive(CRAWL, chosen) == 1
+        states = [await client.state(e) for e in entries]
+        assert states == ["dead", "waiting", "dead"]
+
+    async def test_a_poisoned_task_may_lose_as_many_again(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1), max_losses=2)
+        for _ in range(2):
+            await client.lease_one()
+            await client.frontier.release(CRAWL, client.worker)
+        assert await client.frontier.revive(CRAWL) == 1
+        lease = await client.lease_one()
+        await client.frontier.release(CRAWL, client.worker)
+        assert await client.state(lease) is TaskState.WAITING
+
+    async def test_not_in_a_cancelled_crawl(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        await client.end(lease, Verdict.DEAD)
+        await client.control(Control.CANCEL)
+        with pytest.raises(ConfigError, match=CRAWL):
+            await client.frontier.revive(CRAWL)
+        assert await client.state(lease) is TaskState.DEAD
+
+
+class TestBury:
+    async def test_drops_and_keeps_the_reason(self, backend: Backend) -> None:
+        client, entries = await with_dead(backend, 3)
+        assert await client.frontier.bury(CRAWL, [entries[0].fingerprint]) == 1
+        assert await client.frontier.bury(CRAWL) == 2
+        stats = await client.stats()
+        assert (stats.state, stats.dead, stats.dropped) == (CrawlState.FINISHED, 0, 3)
+        record = await client.record(entries[0])
+        assert record.state is TaskState.DROPPED
+        assert "broken" in record.reason
+        assert await client.frontier.dead(CRAWL, 9) == []
+        assert (await client.add(*entries)).added == 0, "what was buried stays seen"
+
+
+class TestAsk:
+    async def test_find_knows_nothing_of_what_was_never_added(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        assert await client.frontier.find(CRAWL, entry("b.example/").fingerprint) is None
+
+    async def test_hosts_come_with_the_most_work_first(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1), *pages(5, "b.example"), *pages(3, "c.example"))
+        leases = await client.lease(3)
+        hosts = {host.host: host for host in await client.frontier.hosts(CRAWL, 9)}
+        assert list(hosts) == ["b.example", "c.example", "a.example"]
+        assert sum(host.leased for host in hosts.values()) == len(leases)
+        assert sum(host.waiting for host in hosts.values()) == 9 - len(leases)
+        assert len(await client.frontier.hosts(CRAWL, 2)) == 2
+
+    async def test_crawls_come_newest_first(self, backend: Backend) -> None:
+        assert await backend.frontier.crawls() == []
+        for name in ("one", "two", "three"):
+            await backend.client(crawl=name).start()
+            await backend.advance(0.01)
+        await backend.client(crawl="one").start()
+        crawls = await backend.open_another().crawls()
+        assert [stats.crawl for stats in crawls] == ["three", "two", "one"]
+
+    async def test_pages_per_second(self, backend: Backend) -> None:
+        client = backend.client()
+        assert (await client.start(*pages(9))).pages_per_s == 0.0
+        for _ in range(4):
+            await backend.advance(0.25)
+            await client.end(await client.lease_one())
+        # A backend on a real clock may have been held up, never have been early.
+        assert 0.1 < (await client.stats()).pages_per_s <= 4.01
+        for lease in await client.lease(2):
+            await client.end(lease, Verdict.DEAD)
+        assert (await client.stats()).pages_per_s <= 4.01, "dead ones are no pages"
+
+
+class TestTwoCrawls:
+    async def test_share_nothing_but_the_store(self, backend: Backend) -> None:
+        one, two = backend.client(crawl="one"), backend.another(crawl="two")
+        await one.start(*pages(3), rate="1/h")
+        await two.start(*pages(3))
+        await one.lease_one()
+        assert len(await two.lease(9)) == 3, "the other crawl's rate and leases do not count"
+        assert (await one.stats()).added == (await two.stats()).added == 3
+        await one.control(Control.CANCEL)
+        assert (await two.stats()).leased == 3
+        await one.frontier.forget("one")
+        assert await two.frontier.release("two", two.worker) == 3
+        assert await two.work_off() == 3
+        assert [stats.crawl for stats in await two.frontier.crawls()] == ["two"]
+
+    async def test_names_are_taken_literally(self, backend: Backend) -> None:
+        names = ["a:b", "a", "b:a", "ä/ö {x}", "'; --", "*"]
+        for name in names:
+            await backend.client(crawl=name).start(*pages(2))
+        await backend.frontier.forget("*")
+        await backend.client(crawl="a").control(Control.CANCEL)
+        stats = {stats.crawl: stats.waiting for stats in await backend.frontier.crawls()}
+        assert stats == {"a:b": 2, "a": 0, "b:a": 2, "ä/ö {x}": 2, "'; --": 2}

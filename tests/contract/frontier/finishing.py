@@ -1,0 +1,238 @@
+"""The only way out: what each verdict does, and that a stale lease does nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from shoal.errors import UnknownCrawl
+from shoal.frontier.port import Lease, Pushback, Robots, Stats, TaskState, Verdict
+from support.frontiers import A_MOMENT_S, HOST, Backend, Client, entry, outcome, pages
+
+
+class TestVerdicts:
+    async def test_done(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        await client.end(lease, items=3, rejected=1, filtered=2, body_bytes=500)
+        stats = await client.stats()
+        assert (stats.done, stats.leased) == (1, 0)
+        assert (stats.items, stats.rejected, stats.filtered, stats.body_bytes) == (3, 1, 2, 500)
+        record = await client.record(lease)
+        assert (record.state, record.due, record.worker) == (TaskState.DONE, None, "")
+        assert (await client.host()).done == 1
+
+    @pytest.mark.parametrize(
+        ("verdict", "state"),
+        [(Verdict.DEAD, TaskState.DEAD), (Verdict.DROPPED, TaskState.DROPPED)],
+    )
+    async def test_dead_and_dropped_keep_their_reason(
+        self, backend: Backend, verdict: Verdict, state: TaskState
+    ) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        await client.end(lease, verdict, reason="it broke", detail="Traceback …")
+        record = await client.record(lease)
+        assert (record.state, record.reason, record.detail) == (state, "it broke", "Traceback …")
+        stats = await client.stats()
+        assert (stats.dead, stats.dropped) == (state is TaskState.DEAD, state is TaskState.DROPPED)
+        assert await client.lease() == []
+
+    async def test_retry_waits_then_comes_back_with_its_count(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        first = await client.lease_one()
+        assert first.task.retry_count == 0
+        await client.end(first, Verdict.RETRY, reason="503", retry_in_s=2.0)
+        record = await client.record(first)
+        assert (record.state, record.reason, record.task.retry_count) == ("delayed", "503", 1)
+        assert record.due is not None
+        stats = await client.stats()
+        assert (stats.delayed, stats.retries, stats.waiting) == (1, 1, 0)
+        assert await client.lease() == []
+        await backend.advance(2.1)
+        second = await client.lease_one()
+        assert second.task.retry_count == 1
+        assert second.token != first.token
+        await client.end(second, Verdict.DEAD)
+        assert (await client.record(first)).task.retry_count == 2
+        assert (await client.host()).failed == 2
+
+    async def test_a_retry_keeps_its_place(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(3))
+        first = await client.lease_one()
+        await client.end(first, Verdict.RETRY)
+        await backend.advance(A_MOMENT_S)
+        assert (await client.lease_one()).fingerprint == first.fingerprint
+
+    async def test_returned_is_ready_at_once_and_no_try(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(3))
+        first = await client.lease_one()
+        await client.end(first, Verdict.RETURNED)
+        assert await client.state(first) is TaskState.WAITING
+        again = await client.lease_one()
+        assert again.fingerprint == first.fingerprint
+        assert again.token != first.token
+        assert again.task.retry_count == 0
+        stats = await client.stats()
+        assert (stats.retries, stats.lost, stats.waiting, stats.leased) == (0, 0, 2, 1)
+
+    async def test_all_verdicts_in_one_batch(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(5))
+        leases = await client.lease(5)
+        outcomes = [outcome(lease, v) for lease, v in zip(leases, Verdict, strict=True)]
+        assert await client.finish(*outcomes) == []
+        states = [await client.state(lease) for lease in leases]
+        assert states == ["done", "delayed", "dead", "dropped", "waiting"]
+
+    async def test_no_outcomes_is_nothing(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        before = await client.snapshot()
+        assert await client.finish() == []
+        assert await client.snapshot() == before
+
+
+class TestFollowUps:
+    async def test_are_added_and_deduplicated(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(2))
+        first, second = await client.lease(2)
+        links = [entry("a.example/0"), entry("b.example/x", priority=4), entry("a.example/y")]
+        assert (
+            await client.finish(outcome(first, follow_ups=links), outcome(second, follow_ups=links))
+            == []
+        )
+        stats = await client.stats()
+        assert (stats.added, stats.waiting, stats.duplicates, stats.done) == (4, 2, 4, 2)
+        assert {lease.task.url for lease in await client.lease(9)} == {
+            "http://b.example/x",
+            "http://a.example/y",
+        }
+
+    async def test_come_with_every_verdict(self, backend: Backend) -> None:
+        """A page may fail half-way: what it had found until then is kept."""
+        client = backend.client()
+        await client.start(*pages(5))
+        for number, (lease, verdict) in enumerate(zip(await client.lease(5), Verdict, strict=True)):
+            await client.end(lease, verdict, follow_ups=[entry(f"b.example/{number}")])
+        assert (await client.host("b.example")).waiting == 5
+
+
+async def leased_again(backend: Backend, client: Client) -> tuple[Lease, Lease]:
+    """One task's expired lease, and the lease that another worker now has on it."""
+    await client.start(*pages(2), lease_s=2.0, concurrency_per_host=1)
+    old = await client.lease_one()
+    await backend.advance(2.1)
+    new = await backend.another().lease_one()
+    assert new.fingerprint == old.fingerprint
+    return old, new
+
+
+class TestStale:
+    """A lease that is no longer ours changes nothing, and we are told."""
+
+    async def assert_refused(self, client: Client, lease: Lease, before: Stats) -> None:
+        """No verdict of this lease is taken, nor anything that comes with it."""
+        for verdict in Verdict:
+            late = outcome(
+                lease,
+                verdict,
+                follow_ups=[entry("b.example/new")],
+                items=5,
+                filtered=1,
+                body_bytes=9,
+                robots=Robots(text="stale", ttl_s=60.0),
+                pushback=Pushback(retry_after_s=600.0),
+            )
+            assert await client.finish(late) == [lease]
+        assert await client.renew(lease) == [lease]
+        assert await client.snapshot() == before
+        assert (await client.host()).penalty_s == 0.0
+        assert await client.frontier.robots(client.crawl, HOST) is None
+
+    async def test_expired_and_given_to_another(self, backend: Backend) -> None:
+        client = backend.client()
+        old, new = await leased_again(backend, client)
+        await self.assert_refused(client, old, await client.snapshot())
+        await client.end(new)
+        assert await client.state(new) is TaskState.DONE
+
+    async def test_finished_before(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        await client.end(lease)
+        await self.assert_refused(client, lease, await client.snapshot())
+        assert await client.state(lease) is TaskState.DONE
+
+    async def test_returned_before(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        await client.end(lease, Verdict.RETURNED)
+        await self.assert_refused(client, lease, await client.snapshot())
+        assert await client.state(lease) is TaskState.WAITING
+
+    @pytest.mark.parametrize("token", ["", "0" * 16, "None", "*", "%"])
+    async def test_forged(self, backend: Backend, token: str) -> None:
+        client = backend.client()
+        await client.start(*pages(2))
+        leased = await client.lease_one()
+        before = await client.snapshot()
+        for fingerprint in (leased.fingerprint, pages(2)[1].fingerprint, bytes(8)):
+            await self.assert_refused(client, Lease(fingerprint, token, leased.task), before)
+        await client.end(leased)
+
+    async def test_the_token_of_another_task(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(2))
+        one, two = await client.lease(2)
+        await self.assert_refused(
+            client, Lease(one.fingerprint, two.token, one.task), await client.stats()
+        )
+
+    async def test_the_lease_of_another_crawl(self, backend: Backend) -> None:
+        client, elsewhere = backend.client(), backend.client(crawl="elsewhere")
+        await client.start(*pages(1))
+        await elsewhere.start(*pages(1))
+        mine, theirs = await client.lease_one(), await elsewhere.lease_one()
+        await self.assert_refused(client, theirs, await client.snapshot())
+        await client.end(mine)
+        assert await elsewhere.state(theirs) is TaskState.LEASED
+
+    async def test_stale_and_good_in_one_batch(self, backend: Backend) -> None:
+        client = backend.client()
+        old, new = await leased_again(backend, client)
+        good = outcome(new, follow_ups=[entry("b.example/good")])
+        late = outcome(old, follow_ups=[entry("b.example/late")])
+        assert await client.finish(late, good, late) == [old, old]
+        assert (await client.host("b.example")).waiting == 1
+        assert await client.state(entry("b.example/good")) is TaskState.WAITING
+
+    async def test_the_same_lease_twice_in_one_batch(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        first = outcome(lease, follow_ups=[entry("b.example/first")])
+        second = outcome(lease, Verdict.DEAD, follow_ups=[entry("b.example/second")])
+        assert await client.finish(first, second) == [lease]
+        stats = await client.stats()
+        assert (stats.done, stats.dead, stats.added) == (1, 0, 2)
+        assert await client.state(entry("b.example/first")) is TaskState.WAITING
+
+    async def test_a_forgotten_crawl(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        await client.frontier.forget(client.crawl)
+        with pytest.raises(UnknownCrawl):
+            await client.finish(outcome(lease))
+        await client.start(*pages(1))
+        again = await client.lease_one()
+        assert await client.finish(outcome(lease)) == [lease]
+        await client.end(again)

@@ -1,0 +1,209 @@
+"""Drives a frontier and the model through the same random life, and compares them at every step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
+
+from contract.frontier.model import Model
+from shoal.config import Rules
+from shoal.errors import ConfigError
+from shoal.frontier.port import Control, CrawlState, Entry, Lease, TaskState, Verdict
+from support.frontiers import CRAWL, Backend, Client, entry, open_rules, outcome
+
+T = TypeVar("T")
+
+ENTRIES = [entry(f"h{n % 3}.example/{n}", priority=n % 4 - 1) for n in range(12)]
+WORKERS = ["one", "two"]
+LEASE_S = 4.0
+
+rules = st.builds(
+    open_rules,
+    rate=st.sampled_from(["none", "1/s"]),
+    max_pages=st.sampled_from([None, 5]),
+    concurrency_per_host=st.just(2),
+    lease_s=st.just(LEASE_S),
+    max_losses=st.just(2),
+)
+some_entries = st.lists(st.sampled_from(ENTRIES), max_size=5)
+some_keys = st.none() | st.lists(st.sampled_from([e.fingerprint for e in ENTRIES]), max_size=3)
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    """Subclasses say which backend; `TestCase` of such a class is the test."""
+
+    make_backend: ClassVar[Callable[[Path], Backend]]
+    leases: Bundle[Lease] = Bundle("leases")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.folder = TemporaryDirectory()
+        self.backend = type(self).make_backend(Path(self.folder.name))
+
+    def teardown(self) -> None:
+        self.run(self.backend.check())
+        self.run(self.backend.close())
+        self.runner.close()
+        self.folder.cleanup()
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(call)
+
+    @property
+    def client(self) -> Client:
+        return self.backend.client()
+
+    @initialize(rules=rules)
+    def begin(self, rules: Rules) -> None:
+        self.run(self.backend.frontier.start(CRAWL, rules))
+        self.model = Model(rules)
+
+    @rule(entries=some_entries)
+    def add(self, entries: list[Entry]) -> None:
+        assert self.run(self.client.add(*entries)) == self.model.add(entries)
+        self.model.settle()
+
+    @rule(target=leases, worker=st.sampled_from(WORKERS), limit=st.integers(0, 5))
+    def lease(self, worker: str, limit: int) -> MultipleResults[Lease]:
+        grant = self.run(self.backend.client(worker).ask(limit))
+        if self.model.state is CrawlState.RUNNING:
+            self.model.reclaim()
+        assert len(grant.leases) <= limit
+        assert grant.leases or not limit or not self.model.ready(), "ready, but not handed out"
+        for lease in grant.leases:
+            (task,) = [t for t in self.model.ready() if t.key == lease.fingerprint]
+            assert lease.task.retry_count == task.attempts
+            self.model.lease(task, lease.token, worker)
+        self.model.settle()
+        assert grant.state is self.model.state
+        expected = self.model.wait_s()
+        assert grant.wait_s == (None if expected is None else pytest.approx(expected, abs=0.01))
+        return multiple(*grant.leases)
+
+    @rule(
+        tries=st.lists(
+            st.builds(
+                outcome,
+                leases,
+                st.sampled_from(Verdict),
+                follow_ups=some_entries,
+                retry_in_s=st.sampled_from([0.0, 2.0]),
+                sent=st.booleans(),
+            ),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    def finish(self, tries: list[Any]) -> None:
+        assert self.run(self.client.finish(*tries)) == self.model.finish(tries)
+        self.model.settle()
+
+    @rule(renewed=st.lists(leases, min_size=1, max_size=3))
+    def renew(self, renewed: list[Lease]) -> None:
+        stale = [lease for lease in renewed if not self.model.owned(lease)]
+        assert self.run(self.client.renew(*renewed)) == stale
+        for lease in renewed:
+            if task := self.model.owned(lease):
+                task.due = self.model.now + LEASE_S
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def release(self, worker: str) -> None:
+        held = [task for task in self.model.tasks.values() if task.worker == worker]
+        assert self.run(self.backend.frontier.release(CRAWL, worker)) == len(held)
+        for task in held:
+            self.model.lose(task)
+        self.model.settle()
+
+    @rule(seconds=st.sampled_from([0.25, 1.0, 2.5, LEASE_S + 0.25]))
+    def advance(self, seconds: float) -> None:
+        self.run(self.backend.advance(seconds))
+        self.model.now += seconds
+
+    @rule()
+    def seal(self) -> None:
+        self.model.sealed = True
+        self.model.settle()
+        assert self.run(self.client.control(Control.SEAL)) is self.model.state
+
+    @rule(action=st.sampled_from([Control.PAUSE, Control.RESUME]))
+    def pause_or_resume(self, action: Control) -> None:
+        if self.model.state.over:
+            with pytest.raises(ConfigError):
+                self.run(self.client.control(action))
+        else:
+            paused = action is Control.PAUSE
+            self.model.state = CrawlState.PAUSED if paused else CrawlState.RUNNING
+            assert self.run(self.client.control(action)) is self.model.state
+
+    @rule(keys=some_keys)
+    def revive(self, keys: list[bytes] | None) -> None:
+        dead = [t for t in self.model.in_state(TaskState.DEAD) if keys is None or t.key in keys]
+        assert self.run(self.backend.frontier.revive(CRAWL, keys)) == len(dead)
+        self.model.revive(dead)
+        self.model.settle()
+
+    @rule(keys=some_keys)
+    def bury(self, keys: list[bytes] | None) -> None:
+        dead = [t for t in self.model.in_state(TaskState.DEAD) if keys is None or t.key in keys]
+        assert self.run(self.backend.frontier.bury(CRAWL, keys)) == len(dead)
+        for task in dead:
+            task.move(TaskState.DROPPED)
+
+    @rule()
+    def close_and_reopen(self) -> None:
+        self.run(self.backend.reopen())
+
+    @rule()
+    def start_again(self) -> None:
+        self.model.start()
+        stats = self.run(self.backend.frontier.start(CRAWL, self.model.rules))
+        assert stats.state is self.model.state
+
+    @precondition(lambda self: self.model.state.over)
+    @rule()
+    def start_over(self) -> None:
+        assert self.run(self.client.control(Control.CANCEL)) is CrawlState.CANCELLED
+        assert self.run(self.client.stats()).remaining == 0
+        self.run(self.backend.frontier.forget(CRAWL))
+        self.run(self.backend.frontier.start(CRAWL, self.model.rules))
+        self.model = Model(self.model.rules, self.model.now)
+
+    @invariant()
+    def every_task_is_where_the_model_has_it(self) -> None:
+        for task in self.model.tasks.values():
+            found = self.run(self.backend.frontier.find(CRAWL, task.key))
+            assert found is not None
+            real = (found.state, found.task.retry_count, found.losses, found.worker)
+            assert real == (task.state, task.attempts, task.losses, task.worker)
+
+    @invariant()
+    def the_counters_are_those_of_the_model(self) -> None:
+        stats = self.run(self.client.stats())
+        model = {state: len(self.model.in_state(state)) for state in TaskState}
+        assert {state: getattr(stats, state) for state in TaskState} == model
+        assert stats.added == len(self.model.tasks)
+        assert stats.state is self.model.state
+        for name in ("duplicates", "retries", "lost"):
+            assert getattr(stats, name) == self.model.counts[name]
+
+    @invariant()
+    def the_holders_are_those_of_the_model(self) -> None:
+        holders = {task.worker for task in self.model.in_state(TaskState.LEASED)}
+        assert set(self.run(self.backend.frontier.holders(CRAWL))) == holders

@@ -1,0 +1,209 @@
+"""A whole crawl: its exact end, pausing, cancelling, forgetting, and crawls that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from shoal.errors import ConfigError, UnknownCrawl
+from shoal.frontier.port import Added, Control, CrawlState, Frontier, TaskState, Verdict
+from support.frontiers import CRAWL, HOST, Backend, entry, outcome, pages
+
+FINISHED, RUNNING = CrawlState.FINISHED, CrawlState.RUNNING
+
+
+class TestEnd:
+    async def test_an_unsealed_crawl_never_finishes(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        await client.work_off()
+        assert (await client.ask()).state is RUNNING
+
+    async def test_sealing_an_empty_crawl_finishes_it(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        await client.work_off()
+        assert await client.control(Control.SEAL) is FINISHED
+        assert (await client.stats()).finished_at is not None
+
+    async def test_the_last_outcome_finishes_a_sealed_crawl(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(3))
+        assert await client.control(Control.SEAL) is RUNNING
+        one, two, three = await client.lease(3)
+        await client.end(one)
+        assert (await client.stats()).state is RUNNING
+        await client.end(two, Verdict.DEAD)
+        assert (await client.stats()).state is RUNNING
+        await client.end(three, Verdict.DROPPED)
+        assert (await client.stats()).state is FINISHED
+
+    async def test_a_follow_up_of_the_last_one_keeps_it_running(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        await client.control(Control.SEAL)
+        await client.end(await client.lease_one(), follow_ups=[entry("b.example/")])
+        assert (await client.stats()).state is RUNNING
+        await client.end(await client.lease_one(), follow_ups=[entry("b.example/")])
+        assert (await client.stats()).state is FINISHED
+
+    @pytest.mark.parametrize("verdict", [Verdict.RETRY, Verdict.RETURNED])
+    async def test_what_comes_back_keeps_it_running(
+        self, backend: Backend, verdict: Verdict
+    ) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        await client.control(Control.SEAL)
+        await client.end(await client.lease_one(), verdict, retry_in_s=600.0)
+        assert (await client.ask(0)).state is RUNNING
+
+    async def test_what_is_in_flight_keeps_it_running(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        assert await client.control(Control.SEAL) is RUNNING
+        await client.end(lease)
+        assert (await backend.another().ask()).state is FINISHED
+
+    async def test_a_paused_crawl_whose_last_task_ends_is_finished(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        await client.control(Control.SEAL)
+        await client.control(Control.PAUSE)
+        await client.end(lease)
+        assert (await client.stats()).state is FINISHED
+
+
+class TestPause:
+    async def test_work_in_hand_is_finished_and_nothing_new_begun(self, backend: Backend) -> None:
+        client, other = backend.client(), backend.another()
+        await client.start(*pages(3))
+        lease = await client.lease_one()
+        assert await other.control(Control.PAUSE) is CrawlState.PAUSED
+        assert await client.lease() == []
+        assert await client.renew(lease) == []
+        await client.end(lease, follow_ups=[entry("b.example/")])
+        assert await client.lease() == []
+        assert await other.control(Control.RESUME) is RUNNING
+        assert await client.work_off() == 3
+
+    async def test_twice_is_once(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start()
+        for action, state in ((Control.PAUSE, CrawlState.PAUSED), (Control.RESUME, RUNNING)):
+            assert await client.control(action) is state
+            assert await client.control(action) is state
+
+    @pytest.mark.parametrize("action", [Control.PAUSE, Control.RESUME])
+    @pytest.mark.parametrize("end", [Control.SEAL, Control.CANCEL])
+    async def test_a_crawl_that_is_over_can_do_neither(
+        self, backend: Backend, action: Control, end: Control
+    ) -> None:
+        client = backend.client()
+        await client.start()
+        state = await client.control(end)
+        assert state.over
+        with pytest.raises(ConfigError, match=CRAWL):
+            await client.control(action)
+        assert (await client.stats()).state is state
+
+
+class TestCancel:
+    async def test_drops_all_that_has_not_ended(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(6), concurrency_per_host=5)
+        done, dead, dropped, delayed, leased = await client.lease(9)
+        await client.finish(
+            outcome(done),
+            outcome(dead, Verdict.DEAD, reason="dead"),
+            outcome(dropped, Verdict.DROPPED, reason="dropped"),
+            outcome(delayed, Verdict.RETRY, retry_in_s=600.0),
+        )
+        assert await client.control(Control.CANCEL) is CrawlState.CANCELLED
+        stats = await client.stats()
+        assert (stats.done, stats.dead, stats.dropped, stats.remaining) == (1, 1, 4, 0)
+        assert stats.finished_at is not None
+        for lease in (delayed, leased):
+            record = await client.record(lease)
+            assert (record.state, record.reason) == (TaskState.DROPPED, "cancelled")
+        assert (await client.record(dropped)).reason == "dropped"
+        assert (await client.record(dead)).reason == "dead"
+
+    async def test_voids_the_leases(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        await client.control(Control.CANCEL)
+        assert await client.finish(outcome(lease, follow_ups=[entry("b.example/")])) == [lease]
+        assert await client.renew(lease) == [lease]
+        assert await client.frontier.holders(CRAWL) == []
+        assert await client.frontier.release(CRAWL, client.worker) == 0
+        stats = await client.stats()
+        assert (stats.added, stats.dropped, stats.state) == (1, 1, CrawlState.CANCELLED)
+
+    async def test_works_on_a_paused_crawl(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(2))
+        await client.control(Control.PAUSE)
+        assert await client.control(Control.CANCEL) is CrawlState.CANCELLED
+        assert (await client.stats()).dropped == 2
+
+
+class TestForget:
+    async def test_all_of_it_is_gone_and_can_be_started_anew(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(3), rate="1/h")
+        await client.end(await client.lease_one())
+        await client.control(Control.CANCEL)
+        await client.frontier.forget(CRAWL)
+        assert await client.frontier.crawls() == []
+        await client.start()
+        stats = await client.stats()
+        assert (stats.added, stats.dropped, stats.state) == (0, 0, RUNNING)
+        assert await client.add(*pages(3)) == Added(added=3)
+        assert len(await client.lease(9)) == 3
+
+    async def test_another_client_goes_on_with_the_new_one(self, backend: Backend) -> None:
+        client, other = backend.client(), backend.another()
+        await client.start(*pages(1))
+        await other.add(*pages(1, "b.example"))
+        await client.frontier.forget(CRAWL)
+        await client.start(*pages(1, "c.example"))
+        assert await other.add(*pages(1, "b.example")) == Added(added=1)
+        sites = {lease.task.site for lease in await client.lease(9)}
+        assert sites == {"b.example", "c.example"}
+
+    async def test_what_is_not_there_can_be_forgotten(self, backend: Backend) -> None:
+        await backend.frontier.forget("nothing")
+        assert await backend.frontier.crawls() == []
+
+
+UNKNOWN: dict[str, Callable[[Frontier], Awaitable[object]]] = {
+    "lease": lambda f: f.lease(CRAWL, "worker", 1),
+    "renew": lambda f: f.renew(CRAWL, []),
+    "finish": lambda f: f.finish(CRAWL, []),
+    "robots": lambda f: f.robots(CRAWL, HOST),
+    "control": lambda f: f.control(CRAWL, Control.PAUSE),
+    "holders": lambda f: f.holders(CRAWL),
+    "release": lambda f: f.release(CRAWL, "worker"),
+    "revive": lambda f: f.revive(CRAWL),
+    "bury": lambda f: f.bury(CRAWL),
+    "stats": lambda f: f.stats(CRAWL),
+    "find": lambda f: f.find(CRAWL, bytes(8)),
+    "dead": lambda f: f.dead(CRAWL, 1),
+    "hosts": lambda f: f.hosts(CRAWL, 1),
+}
+
+
+class TestUnknown:
+    @pytest.mark.parametrize("method", UNKNOWN)
+    async def test_a_crawl_that_is_not_there(self, backend: Backend, method: str) -> None:
+        await backend.client(crawl="another").start()
+        with pytest.raises(UnknownCrawl, match=CRAWL):
+            await UNKNOWN[method](backend.frontier)
+
+    def test_no_method_is_left_out(self) -> None:
+        exempt = {"start", "add", "forget", "crawls", "close"}
+        assert set(UNKNOWN) | exempt == Frontier.__abstractmethods__

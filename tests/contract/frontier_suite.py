@@ -1,0 +1,62 @@
+"""The contract of the frontier port. Every backend passes all of it, on its real server.
+
+A test module makes it run by supplying a fixture and importing the suite:
+
+    @pytest.fixture
+    async def backend(...) -> AsyncIterator[Backend]:
+        async with checked(MyBackend(...)) as backend:
+            yield backend
+
+    from contract.frontier_suite import *
+
+After each test, `checked` makes sure that the counters of every crawl add up.
+"""
+
+from __future__ import annotations
+
+from contract.frontier.adding import TestAdd, TestAddByState, TestStart
+from contract.frontier.asking import TestAsk, TestBury, TestDead, TestRevive, TestTwoCrawls
+from contract.frontier.finishing import TestFollowUps, TestStale, TestVerdicts
+from contract.frontier.leasing import (
+    TestConcurrency,
+    TestFairness,
+    TestLease,
+    TestMaxPages,
+    TestWait,
+)
+from contract.frontier.losing import TestReclaim, TestRelease, TestRenew
+from contract.frontier.politeness import TestPushback, TestRate, TestRobots, TestSlots
+from contract.frontier.racing import TestRace
+from contract.frontier.steering import TestCancel, TestEnd, TestForget, TestPause, TestUnknown
+
+__all__ = [
+    "TestAdd",
+    "TestAddByState",
+    "TestAsk",
+    "TestBury",
+    "TestCancel",
+    "TestConcurrency",
+    "TestDead",
+    "TestEnd",
+    "TestFairness",
+    "TestFollowUps",
+    "TestForget",
+    "TestLease",
+    "TestMaxPages",
+    "TestPause",
+    "TestPushback",
+    "TestRace",
+    "TestRate",
+    "TestReclaim",
+    "TestRelease",
+    "TestRenew",
+    "TestRevive",
+    "TestRobots",
+    "TestSlots",
+    "TestStale",
+    "TestStart",
+    "TestTwoCrawls",
+    "TestUnknown",
+    "TestVerdicts",
+    "TestWait",
+]

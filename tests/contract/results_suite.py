@@ -1,0 +1,481 @@
+"""What every results store must do. A backend subclasses the suite and supplies one fixture:
+
+    class TestMyStore(ResultsContract):
+        @pytest.fixture
+        async def connect(self) -> AsyncIterator[Callable[[], Results]]: ...
+
+Each call of `connect` opens one more connection to the same store, which was empty before the test;
+the fixture closes them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from shoal.errors import StorageFailed
+from shoal.results.port import Batch, PageLog, RejectedItem, Results, StoredItem
+
+Connect = Callable[[], Results]
+
+CRAWL = "shop"
+NOT_A_TEXT = cast(str, None)
+LONE_SURROGATE = "\ud800"
+
+_numbers = itertools.count()
+
+
+def some_fingerprint(number: int) -> bytes:
+    """Eight bytes; every other one starts with a set bit, so signs get mixed."""
+    return bytes([0xFF if number % 2 else 0x01]) + number.to_bytes(7)
+
+
+def some_item(key: str = "k1", *, at: float = 1.0, **changes: Any) -> StoredItem:
+    """A stored item; each change overrides a field."""
+    values: dict[str, Any] = {
+        "kind": "Product",
+        "data": json.dumps({"sku": key, "at": at}).encode(),
+        "url": f"https://shop.example/{key}",
+        "fingerprint": some_fingerprint(1),
+    }
+    return StoredItem(key=key, scraped_at=at, **(values | changes))
+
+
+def some_page(**changes: Any) -> PageLog:
+    """A log entry; each change overrides a field."""
+    values: dict[str, Any] = {
+        "fingerprint": some_fingerprint(1),
+        "url": "https://shop.example/1",
+        "worker": "w1",
+        "attempt": 1,
+        "started_at": 10.25,
+        "duration_s": 0.5,
+        "verdict": "done",
+    }
+    return PageLog(**(values | changes))
+
+
+def some_rejected(**changes: Any) -> RejectedItem:
+    """A rejected item; each change overrides a field."""
+    values: dict[str, Any] = {
+        "kind": "Product",
+        "data": '{"price": "free"}',
+        "reason": "price: expected float",
+        "url": "https://shop.example/1",
+        "fingerprint": some_fingerprint(1),
+        "scraped_at": 1.0,
+    }
+    return RejectedItem(**(values | changes))
+
+
+async def all_items(
+    results: Results, crawl: str = CRAWL, kind: str | None = None
+) -> list[StoredItem]:
+    """The whole stream of items."""
+    return [item async for item in results.items(crawl, kind)]
+
+
+async def all_rejected(results: Results, crawl: str = CRAWL) -> list[RejectedItem]:
+    """The whole stream of rejected items."""
+    return [item async for item in results.rejected(crawl)]
+
+
+async def total(results: Results, crawl: str = CRAWL) -> int:
+    """How many items a crawl has."""
+    return sum((await results.count(crawl)).values())
+
+
+async def everything(results: Results, crawl: str = CRAWL) -> tuple[Any, ...]:
+    """All that the store shows of a crawl whose tasks are numbered below 5."""
+    fingerprints = [some_fingerprint(number) for number in range(5)]
+    return (
+        await all_items(results, crawl),
+        await results.count(crawl),
+        await all_rejected(results, crawl),
+        [await results.pages_of(crawl, fingerprint) for fingerprint in fingerprints],
+        [await results.items_of(crawl, fingerprint) for fingerprint in fingerprints],
+        [await results.rejected_of(crawl, fingerprint) for fingerprint in fingerprints],
+    )
+
+
+class ResultsContract:
+    """The suite."""
+
+    @pytest.fixture
+    def results(self, connect: Connect) -> Results:
+        return connect()
+
+    # What is saved is what is read
+
+    async def test_nothing_is_known_of_a_crawl_that_saved_nothing(self, results: Results) -> None:
+        assert await everything(results) == ([], {}, [], [[]] * 5, [[]] * 5, [[]] * 5)
+
+    async def test_an_item_comes_back_as_it_was(self, results: Results) -> None:
+        item = some_item(fingerprint=some_fingerprint(3))
+        await results.save(CRAWL, Batch(items=[item]))
+        assert await all_items(results) == [item]
+        assert await results.items_of(CRAWL, some_fingerprint(3)) == [item]
+        assert await results.items_of(CRAWL, some_fingerprint(4)) == []
+
+    @pytest.mark.parametrize(
+        "fingerprint", [b"\0" * 8, b"\xff" * 8, b"\x7f" + b"\xff" * 7, b"\x80" + b"\0" * 7]
+    )
+    async def test_every_fingerprint_finds_its_own(
+        self, results: Results, fingerprint: bytes
+    ) -> None:
+        item = some_item(fingerprint=fingerprint)
+        page = some_page(fingerprint=fingerprint)
+        rejected = some_rejected(fingerprint=fingerprint)
+        await results.save(CRAWL, Batch([page], [item], [rejected]))
+        assert await results.items_of(CRAWL, fingerprint) == [item]
+        assert await results.pages_of(CRAWL, fingerprint) == [page]
+        assert await results.rejected_of(CRAWL, fingerprint) == [rejected]
+
+    async def test_a_page_comes_back_as_it_was(self, results: Results) -> None:
+        full = some_page(
+            status=404,
+            body_bytes=3_000_000_000,
+            items=2,
+            links=7,
+            error="gone",
+            parent="0123456789abcdef",
+            started_at=1_700_000_000.123456,
+        )
+        bare = some_page(fingerprint=some_fingerprint(2))
+        await results.save(CRAWL, Batch(pages=[full, bare]))
+        assert await results.pages_of(CRAWL, full.fingerprint) == [full]
+        assert await results.pages_of(CRAWL, bare.fingerprint) == [bare]
+
+    async def test_tries_are_listed_oldest_first(self, results: Results) -> None:
+        tries = [some_page(attempt=n, started_at=float(n), verdict="retry") for n in (1, 2, 3)]
+        await results.save(CRAWL, Batch(pages=[tries[2], tries[0]]))
+        await results.save(CRAWL, Batch(pages=[tries[1]]))
+        assert await results.pages_of(CRAWL, some_fingerprint(1)) == tries
+
+    async def test_tries_at_one_moment_are_all_kept(self, results: Results) -> None:
+        tries = [some_page(), some_page(worker="w2"), some_page(attempt=2)]
+        await results.save(CRAWL, Batch(pages=tries))
+        assert len(await results.pages_of(CRAWL, some_fingerprint(1))) == 3
+
+    async def test_rejected_items_come_back_in_order(self, results: Results) -> None:
+        bad = [some_rejected(data=f"{n}", fingerprint=some_fingerprint(n)) for n in (2, 1, 3)]
+        await results.save(CRAWL, Batch(rejected=bad[:2]))
+        await results.save(CRAWL, Batch(rejected=bad[2:]))
+        assert await all_rejected(results) == bad
+        assert await results.rejected_of(CRAWL, some_fingerprint(1)) == [bad[1]]
+
+    async def test_an_empty_batch_is_fine(self, results: Results) -> None:
+        await results.save(CRAWL, Batch())
+        assert await all_items(results) == []
+
+    async def test_another_connection_sees_it_at_once(self, connect: Connect) -> None:
+        writer, reader = connect(), connect()
+        await writer.save(CRAWL, Batch([some_page()], [some_item()], [some_rejected()]))
+        seen = await everything(reader)
+        assert seen == await everything(writer)
+        assert seen[0] == [some_item()]
+
+    # Kinds, keys, order
+
+    async def test_a_kind_can_be_asked_for_alone(self, results: Results) -> None:
+        product, review = some_item(), some_item(kind="Review")
+        await results.save(CRAWL, Batch(items=[product, review]))
+        assert await all_items(results, kind="Review") == [review]
+        assert await all_items(results, kind="Nothing") == []
+
+    async def test_items_are_counted_by_kind(self, results: Results) -> None:
+        products = [some_item(f"k{n}") for n in range(3)]
+        await results.save(CRAWL, Batch(items=[*products, some_item(kind="Review")]))
+        assert await results.count(CRAWL) == {"Product": 3, "Review": 1}
+
+    async def test_items_stream_in_the_order_they_were_first_stored(self, results: Results) -> None:
+        for key in ("c", "a", "b"):
+            await results.save(CRAWL, Batch(items=[some_item(key)]))
+        await results.save(CRAWL, Batch(items=[some_item("c", at=2.0)]))
+        assert [item.key for item in await all_items(results)] == ["c", "a", "b"]
+
+    async def test_keys_differ_in_case_and_spaces(self, results: Results) -> None:
+        keys = ["a", "A", "a ", " a", "", "á", "a\u0301"]
+        await results.save(CRAWL, Batch(items=[some_item(key) for key in keys]))
+        assert [item.key for item in await all_items(results)] == keys
+
+    # Newest wins
+
+    async def test_a_newer_scrape_replaces_all_of_the_older(self, results: Results) -> None:
+        new = some_item(at=2.0, url="https://shop.example/new", fingerprint=some_fingerprint(2))
+        await results.save(CRAWL, Batch(items=[some_item(at=1.0)]))
+        await results.save(CRAWL, Batch(items=[new]))
+        assert await all_items(results) == [new]
+        assert await results.items_of(CRAWL, some_fingerprint(1)) == []
+        assert await results.items_of(CRAWL, some_fingerprint(2)) == [new]
+
+    async def test_an_older_scrape_changes_nothing(self, results: Results) -> None:
+        new = some_item(at=2.0)
+        await results.save(CRAWL, Batch(items=[new]))
+        await results.save(CRAWL, Batch(items=[some_item(at=1.0)]))
+        assert await all_items(results) == [new]
+
+    async def test_at_the_same_moment_the_later_arrival_wins(self, results: Results) -> None:
+        await results.save(CRAWL, Batch(items=[some_item(data=b'{"n":1}')]))
+        await results.save(
+            CRAWL, Batch(items=[some_item(data=b'{"n":2}'), some_item(data=b'{"n":3}')])
+        )
+        assert [item.data for item in await all_items(results)] == [b'{"n":3}']
+
+    @settings(
+        deadline=None,
+        max_examples=50,
+        # Each example has a crawl of its own, and several backends run this on purpose.
+        suppress_health_check=[
+            HealthCheck.function_scoped_fixture,
+            HealthCheck.differing_executors,
+        ],
+    )
+    @given(
+        arrivals=st.lists(
+            st.tuples(st.sampled_from("abc"), st.floats(0, 2e9), st.booleans()), max_size=20
+        )
+    )
+    async def test_the_newest_wins_in_any_order_of_arrival(
+        self, results: Results, arrivals: list[tuple[str, float, bool]]
+    ) -> None:
+        crawl = f"order-{next(_numbers)}"
+        scrapes = [
+            some_item(key, at=at, fingerprint=some_fingerprint(number))
+            for number, (key, at, _) in enumerate(arrivals)
+        ]
+        for batch in _split(scrapes, [cut for _, _, cut in arrivals]):
+            await results.save(crawl, Batch(items=batch))
+
+        newest: dict[str, StoredItem] = {}
+        for scrape in scrapes:
+            if scrape.key not in newest or scrape.scraped_at >= newest[scrape.key].scraped_at:
+                newest[scrape.key] = scrape
+        assert {item.key: item for item in await all_items(results, crawl)} == newest
+
+    # Again, together, all or nothing
+
+    async def test_saving_a_batch_twice_changes_nothing(self, results: Results) -> None:
+        batch = Batch(
+            pages=[some_page(), some_page(attempt=2, fingerprint=some_fingerprint(2))],
+            items=[some_item("a", at=2.0), some_item("b"), some_item("a", at=1.0)],
+            rejected=[some_rejected(), some_rejected(data="other")],
+        )
+        await results.save(CRAWL, batch)
+        once = await everything(results)
+        assert len(once[0]) == 2
+        assert len(once[2]) == 2
+        await results.save(CRAWL, batch)
+        assert await everything(results) == once
+
+    async def test_two_writers_of_the_same_keys_agree(self, connect: Connect) -> None:
+        """Each is newer for half of the keys; they write at once, in opposite orders."""
+        keys = [f"k{n}" for n in range(500)]
+        odd = [some_item(key, at=float(n % 2), url="odd") for n, key in enumerate(keys)]
+        even = [some_item(key, at=float(1 - n % 2), url="even") for n, key in enumerate(keys)]
+        writers = [(connect(), odd), (connect(), even[::-1])]
+        await asyncio.gather(*(_save_in_batches(store, items) for store, items in writers))
+
+        stored = {item.key: item.url for item in await all_items(connect())}
+        assert stored == {key: ("even", "odd")[n % 2] for n, key in enumerate(keys)}
+
+    async def test_many_may_open_a_new_store_at_once(self, connect: Connect) -> None:
+        stores = [connect() for _ in range(8)]
+        saves = [s.save(CRAWL, Batch(items=[some_item(f"{n}")])) for n, s in enumerate(stores)]
+        await asyncio.gather(*saves)
+        assert await total(stores[0]) == 8
+
+    @pytest.mark.parametrize("part", ["pages", "items", "rejected"])
+    async def test_a_batch_with_a_bad_row_leaves_nothing(self, results: Results, part: str) -> None:
+        await results.save(CRAWL, Batch([some_page()], [some_item()], [some_rejected()]))
+        before = await everything(results)
+        batch = Batch(
+            pages=[some_page(attempt=2)],
+            items=[some_item(at=2.0), some_item("new")],
+            rejected=[some_rejected(data="new")],
+        )
+        bad = {
+            "pages": some_page(attempt=3, url=NOT_A_TEXT),
+            "items": some_item("bad", url=NOT_A_TEXT),
+            "rejected": some_rejected(data="bad", url=NOT_A_TEXT),
+        }
+        getattr(batch, part).append(bad[part])
+        with pytest.raises(StorageFailed):
+            await results.save(CRAWL, batch)
+        assert await everything(results) == before
+
+        getattr(batch, part).pop()
+        await results.save(CRAWL, batch)
+        assert await total(results) == 2
+
+    # Odd content
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "žluťoučký 魚 🐟",
+            "a\0b",
+            "\0",
+            "'; DROP TABLE items; --",
+            "line\r\nbreak",
+            "\ufeff\uffff",
+        ],
+    )
+    async def test_any_text_is_kept(self, results: Results, text: str) -> None:
+        batch = Batch(
+            pages=[some_page(url=text, worker=text, verdict=text, error=text, parent=text)],
+            items=[some_item(text, kind=text, url=text)],
+            rejected=[some_rejected(kind=text, data=text, reason=text, url=text)],
+        )
+        await results.save(text, batch)
+        assert await results.pages_of(text, some_fingerprint(1)) == batch.pages
+        assert await all_items(results, text, kind=text) == batch.items
+        assert await results.count(text) == {text: 1}
+        assert await all_rejected(results, text) == batch.rejected
+
+    async def test_keys_that_differ_after_a_nul_are_two(self, results: Results) -> None:
+        await results.save(CRAWL, Batch(items=[some_item("a\0b"), some_item("a\0c")]))
+        assert await total(results) == 2
+
+    async def test_text_that_is_not_unicode_is_written_out(self, results: Results) -> None:
+        """One such text in a page must not block the whole batch for ever."""
+        odd, written = f"a{LONE_SURROGATE}é", "a\\ud800é"
+        batch = Batch(
+            pages=[some_page(error=odd)],
+            items=[some_item(odd, data=b"{}"), some_item("plain")],
+            rejected=[some_rejected(data=odd, reason=odd)],
+        )
+        await results.save(CRAWL, batch)
+        assert [page.error for page in await results.pages_of(CRAWL, some_fingerprint(1))] == [
+            written
+        ]
+        assert [item.key for item in await all_items(results)] == [written, "plain"]
+        assert [(r.data, r.reason) for r in await all_rejected(results)] == [(written, written)]
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"{}",
+            b'{"n":123456789012345678901234567890123456789012345678901234567890}',
+            b'{"x":0.1000000000000000055511151231257827,"y":1e400}',
+            b'{"text":"nul \\u0000, lone \\ud800"}',
+            '{"text":"🐟","b":1,"a":[2, 3]}'.encode(),
+        ],
+    )
+    async def test_data_is_kept_byte_for_byte(self, results: Results, data: bytes) -> None:
+        await results.save(CRAWL, Batch(items=[some_item(data=data)]))
+        assert [item.data for item in await all_items(results)] == [data]
+
+    async def test_a_large_item_is_kept(self, results: Results) -> None:
+        data = b'{"text":"' + b"x" * 5_000_000 + b'"}'
+        await results.save(CRAWL, Batch(items=[some_item(data=data)]))
+        (item,) = await all_items(results)
+        assert item.data == data
+
+    # Crawls beside each other
+
+    async def test_crawls_do_not_see_each_other(self, results: Results) -> None:
+        await results.save("a", Batch([some_page()], [some_item()], [some_rejected()]))
+        other = some_item(at=0.5)
+        await results.save("b", Batch(items=[other]))
+        assert await everything(results, "b") == (
+            [other],
+            {"Product": 1},
+            [],
+            [[]] * 5,
+            [[], [other], [], [], []],
+            [[]] * 5,
+        )
+
+    async def test_forgetting_a_crawl_leaves_the_others(self, results: Results) -> None:
+        batch = Batch([some_page()], [some_item()], [some_rejected()])
+        await results.save("a", batch)
+        await results.save("b", batch)
+        kept = await everything(results, "b")
+        await results.forget("a")
+        assert await everything(results, "a") == await everything(results, "never was")
+        assert await everything(results, "b") == kept
+
+    async def test_a_forgotten_crawl_is_empty_when_it_starts_again(self, results: Results) -> None:
+        await results.save(CRAWL, Batch([some_page()], [some_item()], [some_rejected()]))
+        await results.forget(CRAWL)
+        await results.save(CRAWL, Batch())
+        assert await everything(results) == await everything(results, "never was")
+
+    async def test_a_writer_need_not_know_that_the_crawl_was_forgotten(
+        self, connect: Connect
+    ) -> None:
+        writer, other = connect(), connect()
+        await writer.save(CRAWL, Batch(items=[some_item(at=2.0)]))
+        await other.forget(CRAWL)
+        await other.save("another", Batch())
+        older = some_item(at=1.0)
+        await writer.save(CRAWL, Batch(items=[older]))
+        assert await all_items(other) == [older]
+        assert await all_items(other, "another") == []
+
+    async def test_forgetting_what_never_was_is_fine(self, results: Results) -> None:
+        await results.forget("never was")
+
+    # Streams
+
+    async def test_a_stream_goes_on_while_others_write(self, connect: Connect) -> None:
+        """What was there at the start comes exactly once, in order; the writer does not wait."""
+        reader, writer = connect(), connect()
+        keys = [f"k{n}" for n in range(2_500)]
+        await writer.save(CRAWL, Batch(items=[some_item(key) for key in keys]))
+        seen: list[StoredItem] = []
+        async for item in reader.items(CRAWL):
+            if len(seen) % 500 == 0:
+                late = [some_item(f"late{len(seen)}"), some_item(keys[-1], at=2.0 + len(seen))]
+                await writer.save(CRAWL, Batch(items=late))
+            seen.append(item)
+        assert [item.key for item in seen if not item.key.startswith("late")] == keys
+        assert len(seen) == len({item.key for item in seen})
+
+    async def test_a_stream_may_be_left_early(self, results: Results) -> None:
+        await results.save(CRAWL, Batch(items=[some_item(f"k{n}") for n in range(10)]))
+        stream = results.items(CRAWL)
+        assert (await anext(stream)).key == "k0"
+        await results.save(CRAWL, Batch(items=[some_item("k10")]))
+        await results.forget(CRAWL)
+        assert await all_items(results) == []
+
+    async def test_a_stream_of_large_items_needs_little_memory(self, results: Results) -> None:
+        megabyte = b"x" * 1_000_000
+        for n in range(60):
+            data = b'{"text":"' + megabyte + b'"}'
+            await results.save(CRAWL, Batch(items=[some_item(f"k{n}", data=data)]))
+        tracemalloc.start()
+        try:
+            count = 0
+            async for _ in results.items(CRAWL):
+                count += 1
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert count == 60
+        assert peak < 30_000_000
+
+
+async def _save_in_batches(results: Results, items: Sequence[StoredItem]) -> None:
+    for start in range(0, len(items), 50):
+        await results.save(CRAWL, Batch(items=list(items[start : start + 50])))
+
+
+def _split(items: Sequence[StoredItem], cuts: Sequence[bool]) -> list[list[StoredItem]]:
+    """The items in batches: a new one begins wherever there is a cut."""
+    batches: list[list[StoredItem]] = [[]]
+    for item, cut in zip(items, cuts, strict=True):
+        if cut:
+            batches.append([])
+        batches[-1].append(item)
+    return batches

@@ -1,0 +1,116 @@
+"""The SQLite frontier: the contract, and what a fake clock and a look at the lock can show."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from contract.frontier_suite import *  # noqa: F403
+from shoal.errors import ConfigError, StorageBusy, StorageFailed
+from shoal.frontier.sqlite import SqliteFrontier
+from support.frontiers import CRAWL, Backend, Client, SqliteBackend, checked, outcome, pages
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "frontier.db"
+
+
+@pytest.fixture
+async def backend(path: Path) -> AsyncIterator[Backend]:
+    async with checked(SqliteBackend(path)) as backend:
+        yield backend
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody is in the middle of writing."""
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        connection.execute("ROLLBACK")
+        return False
+
+
+class TestClock:
+    async def test_is_read_while_nobody_else_can_write(self, path: Path) -> None:
+        """Else a lease that waited for the lock would reserve its slot from too early a moment."""
+        locked: list[bool] = []
+
+        def clock() -> float:
+            locked.append(is_locked(path))
+            return 1_700_000_000.0
+
+        client = Client(SqliteFrontier(path, clock=clock), "worker", CRAWL)
+        await client.start(*pages(2), rate="1/s")
+        for lease in await client.lease(9):
+            assert locked[-1]
+            await client.renew(lease)
+            assert locked[-1]
+            await client.finish(outcome(lease))
+            assert locked[-1]
+        await client.frontier.close()
+
+    async def test_pages_per_second_are_those_of_the_last_seconds(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(500))
+        for every_s, seconds in ((1.0, 100), (0.1, 30)):
+            for _ in range(int(seconds / every_s)):
+                await backend.advance(every_s)
+                await client.end(await client.lease_one())
+            assert (await client.stats()).pages_per_s == pytest.approx(1 / every_s, rel=0.15)
+        await backend.advance(600.0)
+        assert (await client.stats()).pages_per_s < 1.0
+
+
+class TestFile:
+    async def test_garbage(self, path: Path) -> None:
+        path.write_bytes(b"this is no database at all\n" * 1000)
+        frontier = SqliteFrontier(path)
+        for _ in range(2):
+            with pytest.raises(StorageFailed, match="frontier.db"):
+                await frontier.add(CRAWL, pages(1))
+        await frontier.close()
+
+    async def test_damaged(self, path: Path) -> None:
+        backend = SqliteBackend(path)
+        await backend.client().start(*pages(100))
+        await backend.close()
+        with path.open("r+b") as file:
+            file.seek(4096)
+            file.write(b"\xa5" * (path.stat().st_size - 4096))
+        frontier = backend.open_another()
+        with pytest.raises(StorageFailed, match="frontier.db"):
+            await frontier.lease(CRAWL, "worker", 1)
+        await backend.close()
+
+    async def test_a_folder(self, tmp_path: Path) -> None:
+        frontier = SqliteFrontier(tmp_path)
+        with pytest.raises(StorageFailed, match=tmp_path.name):
+            await frontier.crawls()
+        await frontier.close()
+
+    async def test_in_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        frontier = SqliteFrontier(tmp_path / "missing" / "frontier.db")
+        with pytest.raises(ConfigError, match="missing"):
+            await frontier.crawls()
+        await frontier.close()
+
+    async def test_locked_for_too_long(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("shoal.sqlitedb.BUSY_TIMEOUT_S", 0.05)
+        async with checked(SqliteBackend(path)) as backend:
+            client = backend.client()
+            await client.start(*pages(2))
+            lease = await client.lease_one()
+            with closing(sqlite3.connect(path, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                with pytest.raises(StorageBusy, match="frontier.db"):
+                    await client.end(lease)
+                assert (await client.stats()).leased == 1, "reading goes on"
+                other.execute("ROLLBACK")
+            await client.end(lease)

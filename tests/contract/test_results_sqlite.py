@@ -1,0 +1,249 @@
+"""The results contract on SQLite, and what can go wrong with a file."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import resource
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from multiprocessing import get_context
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import pytest
+
+from contract.results_suite import (
+    CRAWL,
+    Connect,
+    ResultsContract,
+    all_items,
+    some_item,
+    some_page,
+    some_rejected,
+)
+from shoal.errors import ConfigError, StorageFailed
+from shoal.results import open_results
+from shoal.results.port import Batch, StoredItem
+from shoal.results.sqlite import SqliteResults
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FIRST = Batch([some_page()], [some_item("first")], [some_rejected()])
+SECOND = Batch([some_page(attempt=2)], [some_item("second")])
+LARGE = some_item("large", data=b'{"x":"' + b"x" * 2_000_000 + b'"}')
+
+
+class TestSqliteResults(ResultsContract):
+    @pytest.fixture
+    async def connect(self, tmp_path: Path) -> AsyncIterator[Connect]:
+        opened: list[SqliteResults] = []
+
+        def connect() -> SqliteResults:
+            opened.append(SqliteResults(tmp_path / "shoal.db"))
+            return opened[-1]
+
+        yield connect
+        for results in opened:
+            await results.close()
+
+
+async def test_a_user_can_query_the_fields_with_sql(tmp_path: Path) -> None:
+    path = tmp_path / "shoal.db"
+    await _saved(path, FIRST)
+    with closing(sqlite3.connect(path)) as connection:
+        query = "SELECT typeof(data), json_extract(data, '$.sku') FROM items"
+        assert connection.execute(query).fetchall() == [("text", "first")]
+
+
+# Addresses
+
+
+async def test_what_an_address_stores_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/a%20b.db"
+    results = open_results(address)
+    await results.save(CRAWL, FIRST)
+    await results.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["a b.db"]
+    results = open_results(address)
+    assert await all_items(results) == FIRST.items
+    await results.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://me:s3cret@db.example/shop", "'postgresql://me:***@db.example/shop'"),
+        ("postgresql://me:s3cret/@s3cret@db.example", "'postgresql://me:***@db.example'"),
+        ("redis://:s3cret@db.example", "'redis://:***@db.example'"),
+        ("postgresql:///shop?password=s3cret&user=me", "'postgresql:///shop?password=***&user=me'"),
+        ("shoal.db", "'shoal.db'"),
+        ("", "''"),
+    ],
+)
+def test_an_unknown_address_is_named_without_its_password(address: str, shown: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_results(address)
+    assert shown in str(caught.value)
+    assert "supported: sqlite:///path.db" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_wrong_sqlite_address_says_how_to_write_it() -> None:
+    with pytest.raises(ConfigError, match=r"write sqlite:///path\.db"):
+        open_results("sqlite://shoal.db")
+
+
+# Files that are not what they should be
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"not a database", b"\0" * 50_000, bytes(range(256)) * 200],
+    ids=["text", "zeros", "noise"],
+)
+async def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "shoal.db"
+    path.write_bytes(content)
+    await _fails_in_one_line(path, SECOND)
+    assert path.read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+async def test_a_truncated_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shoal.db"
+    await _saved(path, Batch(items=[some_item(f"k{n}") for n in range(1_000)]))
+    whole = path.read_bytes()
+    half = whole[: len(whole) // 2]
+    path.write_bytes(half)
+    await _fails_in_one_line(path, SECOND)
+    assert path.read_bytes() == half
+
+
+async def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    results = SqliteResults(tmp_path / "nowhere" / "shoal.db")
+    with pytest.raises(ConfigError, match=r"nowhere/shoal\.db: the folder does not exist"):
+        await results.save(CRAWL, FIRST)
+    await results.close()
+
+
+# Disks that do not take it. What changes the rights of a process runs in one of its own.
+
+
+async def test_a_database_that_may_not_grow_stores_nothing_of_the_batch(tmp_path: Path) -> None:
+    """SQLite's own limit gives the error that it gives when the disk has no space left."""
+    results = SqliteResults(tmp_path / "shoal.db")
+    await results.save(CRAWL, FIRST)
+    await results._db.run(lambda connection: connection.execute("PRAGMA max_page_count = 100"))
+    with pytest.raises(StorageFailed, match="full"):
+        await results.save(CRAWL, Batch(items=[some_item("small"), LARGE]))
+    assert await all_items(results) == FIRST.items
+    await results.save(CRAWL, SECOND)
+    assert await all_items(results) == FIRST.items + SECOND.items
+    await results.close()
+
+
+async def test_a_full_disk_stores_nothing_of_the_batch(tmp_path: Path) -> None:
+    path = tmp_path / "shoal.db"
+    message, then = await _in_child(_save_on_a_full_disk, path)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    assert [item.key for item in then] == ["first", "second"]
+
+
+def _save_on_a_full_disk(path: Path) -> tuple[str, list[StoredItem]]:
+    """Fill up, then make room. A limit on file size stops a write as a full disk does: halfway."""
+
+    async def scene() -> tuple[str, list[StoredItem]]:
+        results = SqliteResults(path)
+        await results.save(CRAWL, FIRST)
+        _limit_file_size(1_000_000)
+        with pytest.raises(StorageFailed) as caught:
+            await results.save(CRAWL, Batch([some_page(attempt=2)], [some_item("small"), LARGE]))
+        _limit_file_size(None)
+        await results.save(CRAWL, SECOND)
+        stored = await all_items(results)
+        assert len(await results.pages_of(CRAWL, some_page().fingerprint)) == 2
+        await results.close()
+        return str(caught.value), stored
+
+    return asyncio.run(scene())
+
+
+def _limit_file_size(size: int | None) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
+
+@pytest.mark.parametrize("locked", ["file", "folder"])
+async def test_a_read_only_store_is_left_alone(tmp_path: Path, locked: str) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    path = folder / "shoal.db"
+    await _saved(path, FIRST)
+    before = path.read_bytes()
+    (path if locked == "file" else folder).chmod(0o500)
+    message = await _in_child(_save_without_rights, path)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    assert path.read_bytes() == before
+
+
+async def test_a_read_only_folder_gets_no_new_store(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o500)
+    message = await _in_child(_save_without_rights, folder / "shoal.db")
+    assert message.startswith(f"{folder / 'shoal.db'}: ")
+    assert list(folder.iterdir()) == []
+
+
+def _save_without_rights(path: Path) -> str:
+    _obey_permissions()
+    with pytest.raises(StorageFailed) as caught:
+        asyncio.run(_saved(path, SECOND))
+    return str(caught.value)
+
+
+def _obey_permissions() -> None:
+    """Make permission bits bind this process, even root's: drop CAP_DAC_OVERRIDE and
+    CAP_DAC_READ_SEARCH from this thread, and so from those that it starts."""
+    if os.geteuid() != 0:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the interface, this thread
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then their upper halves
+    if libc.capget(header, sets):
+        raise OSError(ctypes.get_errno(), "capget")
+    sets[0] &= ~0b110
+    if libc.capset(header, sets):
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+# Helpers
+
+
+async def _saved(path: Path, batch: Batch) -> None:
+    """Open, save, close."""
+    results = SqliteResults(path)
+    try:
+        await results.save(CRAWL, batch)
+    finally:
+        await results.close()
+
+
+async def _fails_in_one_line(path: Path, batch: Batch) -> None:
+    with pytest.raises(StorageFailed) as caught:
+        await _saved(path, batch)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+
+
+async def _in_child(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return await asyncio.wrap_future(pool.submit(work, *args, **kwargs))

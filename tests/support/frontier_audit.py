@@ -1,0 +1,49 @@
+"""An audit of a SQLite frontier's file: do its counters agree with the tasks they count?"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from shoal.frontier.port import TaskState
+
+_STATES = tuple(TaskState)
+_HOST_STATES = (TaskState.WAITING, TaskState.LEASED, TaskState.DONE)
+
+_COUNTED = """
+SELECT {name}, '{counter}', {counter}, COUNT(tasks.id) AS found
+FROM {table} LEFT JOIN tasks ON tasks.{table_id} = {table}.id AND tasks.state IN ({states})
+GROUP BY {table}.id HAVING {counter} != found
+"""
+
+_STRAY = """
+SELECT 'task', tasks.id, 'is with a host of another crawl'
+FROM tasks LEFT JOIN hosts ON hosts.id = tasks.host_id
+WHERE hosts.crawl_id IS NOT tasks.crawl_id
+"""
+
+_STUCK = """
+SELECT 'host', host, 'has work and room, and no turn'
+FROM hosts WHERE ready_at IS NULL AND waiting > 0 AND leased = 0
+"""
+
+
+def sqlite_faults(path: Path) -> list[tuple[Any, ...]]:
+    """All that does not add up in the file; empty if all is well."""
+    with closing(sqlite3.connect(path)) as connection:
+        damage = [row for row in connection.execute("PRAGMA integrity_check") if row != ("ok",)]
+        return damage + [row for audit in _audits() for row in connection.execute(audit)]
+
+
+def _audits() -> list[str]:
+    crawls = {"table": "crawls", "name": "name", "table_id": "crawl_id"}
+    hosts = {"table": "hosts", "name": "host", "table_id": "host_id"}
+    return [
+        _COUNTED.format(**crawls, counter="added", states="0, 1, 2, 3, 4, 5"),
+        *(_COUNTED.format(**crawls, counter=s, states=_STATES.index(s)) for s in _STATES),
+        *(_COUNTED.format(**hosts, counter=s, states=_STATES.index(s)) for s in _HOST_STATES),
+        _STRAY,
+        _STUCK,
+    ]

@@ -1,0 +1,211 @@
+"""What tests of a frontier need: backends under a clock of ours, entries, a short-spoken client."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal.admission import Admission
+from shoal.config import Rules
+from shoal.frontier.port import (
+    Added,
+    Control,
+    CrawlState,
+    Entry,
+    Frontier,
+    Grant,
+    Host,
+    Lease,
+    Outcome,
+    Record,
+    Robots,
+    Stats,
+    TaskState,
+    Verdict,
+)
+from shoal.frontier.sqlite import SqliteFrontier
+from shoal.task import Task
+from support.frontier_audit import sqlite_faults
+
+CRAWL = "crawl"
+HOST = "a.example"
+A_MOMENT_S = 0.01
+ALLOW_ALL = Robots(text="", ttl_s=3600.0)
+_admission = Admission(Rules())
+
+
+def entry(address: str, **fields: Any) -> Entry:
+    """A task for `host/path`, admitted as every task is."""
+    return _admission.admit(Task(url=f"http://{address}", **fields))
+
+
+def pages(count: int, host: str = HOST, **fields: Any) -> list[Entry]:
+    """So many different tasks of one host."""
+    return [entry(f"{host}/{number}", **fields) for number in range(count)]
+
+
+def outcome(lease: Lease, verdict: Verdict = Verdict.DONE, **fields: Any) -> Outcome:
+    """How a try ended: well, unless told otherwise."""
+    return Outcome(lease=lease, verdict=verdict, **fields)
+
+
+def open_rules(**changes: Any) -> Rules:
+    """Rules that hold nothing back: no rate, no robots.txt; then the changes a test is about."""
+    return Rules(**{"rate": "none", "robots": False, **changes})
+
+
+class FakeClock:
+    """A clock that only tests move."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Client:
+    """One worker's hand on one crawl. It shortens the tests and decides nothing."""
+
+    def __init__(self, frontier: Frontier, worker: str, crawl: str) -> None:
+        self.frontier, self.worker, self.crawl = frontier, worker, crawl
+
+    async def start(self, *entries: Entry, **rules: Any) -> Stats:
+        """Start the crawl by open rules with these changes, and add its seeds."""
+        stats = await self.frontier.start(self.crawl, open_rules(**rules))
+        if entries:
+            await self.add(*entries)
+        return stats
+
+    async def add(self, *entries: Entry) -> Added:
+        return await self.frontier.add(self.crawl, entries)
+
+    async def ask(self, limit: int = 1) -> Grant:
+        return await self.frontier.lease(self.crawl, self.worker, limit)
+
+    async def lease(self, limit: int = 1) -> list[Lease]:
+        return (await self.ask(limit)).leases
+
+    async def lease_one(self) -> Lease:
+        (lease,) = await self.lease()
+        return lease
+
+    async def renew(self, *leases: Lease) -> list[Lease]:
+        return await self.frontier.renew(self.crawl, leases)
+
+    async def finish(self, *outcomes: Outcome) -> list[Lease]:
+        return await self.frontier.finish(self.crawl, outcomes)
+
+    async def end(self, lease: Lease, verdict: Verdict = Verdict.DONE, **fields: Any) -> None:
+        """Finish one lease that must still be ours."""
+        stale = await self.finish(outcome(lease, verdict, **fields))
+        assert not stale, "the lease was lost"
+
+    async def work_off(self) -> int:
+        """Lease and finish until nothing is handed out. Returns how many."""
+        count = 0
+        while leases := await self.lease(10):
+            await self.finish(*map(outcome, leases))
+            count += len(leases)
+        return count
+
+    async def control(self, action: Control) -> CrawlState:
+        return await self.frontier.control(self.crawl, action)
+
+    async def stats(self) -> Stats:
+        return await self.frontier.stats(self.crawl)
+
+    async def snapshot(self) -> Stats:
+        """The statistics without the one that changes while nothing happens."""
+        return msgspec.structs.replace(await self.stats(), pages_per_s=0.0)
+
+    async def record(self, key: Entry | Lease) -> Record:
+        record = await self.frontier.find(self.crawl, key.fingerprint)
+        assert record is not None, "the frontier does not know this task"
+        return record
+
+    async def state(self, key: Entry | Lease) -> TaskState:
+        return (await self.record(key)).state
+
+    async def host(self, name: str = HOST) -> Host:
+        (host,) = [host for host in await self.frontier.hosts(self.crawl, 100) if host.host == name]
+        return host
+
+
+class Backend(ABC):
+    """One store under test: its clients, its clock, and a check of what it holds."""
+
+    def __init__(self) -> None:
+        self._opened: list[Frontier] = []
+        self.frontier = self.open_another()
+
+    @abstractmethod
+    def _open(self) -> Frontier:
+        """A frontier on this backend's data."""
+
+    @abstractmethod
+    async def advance(self, seconds: float) -> None:
+        """Let this much time pass for the frontier."""
+
+    def open_another(self) -> Frontier:
+        """One more client of the same data, as another process would be."""
+        frontier = self._open()
+        self._opened.append(frontier)
+        return frontier
+
+    def client(self, worker: str = "worker", crawl: str = CRAWL) -> Client:
+        """A client on the first frontier."""
+        return Client(self.frontier, worker, crawl)
+
+    def another(self, worker: str = "another", crawl: str = CRAWL) -> Client:
+        """A client on a frontier of its own."""
+        return Client(self.open_another(), worker, crawl)
+
+    async def reopen(self) -> None:
+        """Close all clients, and open the store again."""
+        await self.close()
+        self.frontier = self.open_another()
+
+    async def check(self) -> None:
+        """Every task of every crawl is in exactly one state."""
+        for stats in await self.frontier.crawls():
+            assert stats.added == stats.remaining + stats.ended, stats
+
+    async def close(self) -> None:
+        """Close all clients."""
+        while self._opened:
+            await self._opened.pop().close()
+
+
+class SqliteBackend(Backend):
+    """The embedded frontier on a file, under a fake clock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.clock = FakeClock()
+        super().__init__()
+
+    def _open(self) -> Frontier:
+        return SqliteFrontier(self.path, clock=self.clock)
+
+    async def advance(self, seconds: float) -> None:
+        self.clock.now += seconds
+
+    async def check(self) -> None:
+        await super().check()
+        assert sqlite_faults(self.path) == []
+
+
+@asynccontextmanager
+async def checked(backend: Backend) -> AsyncIterator[Backend]:
+    """A backend for one test; what the test leaves behind must add up."""
+    try:
+        yield backend
+        await backend.check()
+    finally:
+        await backend.close()
