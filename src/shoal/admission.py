@@ -8,7 +8,7 @@ from shoal.config import Rules
 from shoal.errors import BadUrl
 from shoal.frontier.port import Entry
 from shoal.task import Task
-from shoal.urls import FINGERPRINT_BYTES, Normaliser, digest, host_matches
+from shoal.urls import FINGERPRINT_BYTES, Normaliser, allowed_host, digest, host_matches
 
 MAX_URL_LENGTH = 8000
 
@@ -22,7 +22,7 @@ class Admission:
 
     def __init__(self, rules: Rules) -> None:
         self._normaliser = Normaliser(rules.drop_params)
-        self._allowed = rules.allowed_hosts
+        self._allowed = tuple(allowed_host(host) for host in rules.allowed_hosts)
         self._max_depth = rules.max_depth
 
     def admit(self, task: Task) -> Entry:

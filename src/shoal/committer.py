@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from shoal.errors import UnknownCrawl
-from shoal.frontier.port import Frontier, Outcome
+from shoal.frontier.port import Frontier, Lease, Outcome
 from shoal.results.port import Batch, Results
 from shoal.visit import Report
 from shoal.waiting import patiently, wait_for_event
@@ -34,13 +34,13 @@ class Committer:
         results: Results,
         *,
         batch_size: int,
-        on_finished: Callable[[list[Report]], None],
+        on_finished: Callable[[list[Report], set[str]], None],
     ) -> None:
         self._crawl = crawl
         self._frontier = frontier
         self._results = results
         self._batch_size = min(batch_size, MAX_BATCH)
-        self._on_finished = on_finished
+        self._on_finished = on_finished  # Called with the tokens that were stale.
         self._reports: deque[Report] = deque()
         self._oldest_at = 0.0
         self._hurried = False
@@ -98,14 +98,16 @@ class Committer:
         if batch.pages:
             await patiently("results store", lambda: self._results.save(self._crawl, batch))
         outcomes = [report.outcome for report in reports]
-        await patiently("frontier", lambda: self._finish(outcomes))
-        self._on_finished(reports)
+        stale = await patiently("frontier", lambda: self._finish(outcomes))
+        self._on_finished(reports, {lease.token for lease in stale})
 
-    async def _finish(self, outcomes: list[Outcome]) -> None:
+    async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
+        """Finish, and return the leases that were not ours any more."""
         try:
             stale = await self._frontier.finish(self._crawl, outcomes)
         except UnknownCrawl:
             log.warning("crawl '%s' was deleted: %d tasks are void", self._crawl, len(outcomes))
-            return
+            return [outcome.lease for outcome in outcomes]
         for lease in stale:
             log.info("somebody else has the lease by now: %s", lease.task.url)
+        return stale

@@ -77,7 +77,7 @@ def _can_decode(encoding: str) -> bool:
     if encoding in _NOT_FOR_PAGES:
         return False
     try:
-        b"".decode(encoding)
+        b"x".decode(encoding, "replace")
     except (LookupError, ValueError):  # base64 and the like: codecs, but not of text
         return False
     return True

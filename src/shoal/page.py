@@ -172,19 +172,19 @@ class Page:
         dont_filter: bool,
     ) -> list[Task]:
         job_type = DEFAULT_HANDLER if handler is None else _handler_name(handler)
-        parent = self.fingerprint.hex()
+        method, depth, parent = method.upper(), self.task.depth + 1, self.fingerprint.hex()
         if self._followed_at is None:
             self._followed_at = datetime.now(UTC)
         return [
             Task(
                 url=url,
                 job_type=job_type,
-                method=method.upper(),
-                headers=dict(headers or {}),
+                method=method,
+                headers={**headers} if headers else {},
                 body=body,
-                depth=self.task.depth + 1,
+                depth=depth,
                 priority=priority or 0,
-                meta=dict(meta or {}),
+                meta={**meta} if meta else {},
                 parent=parent,
                 created_at=self._followed_at,
                 dont_filter=dont_filter,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 import msgspec
@@ -89,7 +90,9 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
 
 
 def _seconds_until(http_date: str, now: float) -> float:
-    return parsedate_to_datetime(http_date).timestamp() - now
+    moment = parsedate_to_datetime(http_date)
+    # A date without a zone is GMT in HTTP; to Python it would be local time.
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now
 
 
 class Pace(msgspec.Struct, frozen=True):

@@ -29,11 +29,12 @@ def load(targets: Sequence[str]) -> type[Spider]:
     if len(targets) > 1:
         raise ConfigError(f"one spider at a time, or only URLs; not {' '.join(targets)}")
     place, name = _split(targets[0])
-    if place.endswith(".py") or Path(place).exists():
+    is_file = place.endswith(".py")
+    if name and not is_file and all(part.isidentifier() for part in place.split(".")):
+        return _pick(_import_module(place), name, place)
+    if is_file or (place and Path(place).exists()):
         return _pick(_import_file(place), name, place)
-    if not name or not all(part.isidentifier() for part in place.split(".")):
-        raise ConfigError(f"not a target: {targets[0]!r} ({WAYS})")
-    return _pick(_import_module(place), name, place)
+    raise ConfigError(f"not a target: {targets[0]!r} ({WAYS})")
 
 
 def spec_of(spider: type[Spider]) -> list[str] | None:

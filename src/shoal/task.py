@@ -56,5 +56,10 @@ _decoder = msgspec.json.Decoder(Task)
 encode = _encoder.encode
 """Task to JSON bytes."""
 
-decode = _decoder.decode
-"""JSON bytes to Task. Raises msgspec.ValidationError or msgspec.DecodeError on anything else."""
+
+def decode(wire: bytes) -> Task:
+    """JSON bytes to Task. Raises msgspec.DecodeError or UnicodeDecodeError on anything else."""
+    try:
+        return _decoder.decode(wire)
+    except RecursionError:
+        raise msgspec.DecodeError("nested too deep") from None

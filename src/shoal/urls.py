@@ -80,7 +80,7 @@ def parse(url: str) -> can_ada.URL:
     """Parse an absolute http(s) URL as browsers do. Raises BadUrl."""
     try:
         parsed = can_ada.parse(url)
-    except (ValueError, UnicodeEncodeError):
+    except (ValueError, TypeError):  # TypeError: a lone surrogate is no text to can_ada
         raise BadUrl(f"not a URL: {_shown(url)}") from None
     if parsed.protocol not in ("http:", "https:"):
         raise BadUrl(f"not an http(s) URL: {_shown(url)}")
@@ -91,7 +91,7 @@ def join(base: can_ada.URL, link: str) -> str:
     """The absolute address of a link found on a page, without its fragment. Raises BadUrl."""
     try:
         joined = base + link
-    except (ValueError, UnicodeEncodeError):
+    except (ValueError, TypeError):
         raise BadUrl(f"not a URL: {_shown(link)}") from None
     if joined.protocol not in ("http:", "https:"):
         raise BadUrl(f"not an http(s) URL: {_shown(link)}")
@@ -107,6 +107,14 @@ def digest(normal: str, method: str = "GET", body: str | None = None) -> bytes:
 def fingerprint(normal: str, method: str = "GET", body: str | None = None) -> bytes:
     """The short digest under which a request is known to the frontier."""
     return digest(normal, method, body)[:FINGERPRINT_BYTES]
+
+
+def allowed_host(written: str) -> str:
+    """A host as a user wrote it, in the spelling that sites have. Raises BadUrl."""
+    parsed = parse(f"http://{written}/")
+    if parsed.pathname != "/" or parsed.search or parsed.has_credentials():
+        raise BadUrl(f"not a host: {_shown(written)}")
+    return parsed.host.removesuffix(":443")
 
 
 def host_matches(site: str, allowed: Iterable[str]) -> bool:

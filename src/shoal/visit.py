@@ -19,6 +19,7 @@ from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
 from shoal.frontier.port import Entry, Lease, Outcome, Pushback, Robots, Verdict
 from shoal.items import store_form
+from shoal.known import KnownUrls
 from shoal.page import Page
 from shoal.policy import (
     GONE_STATUSES,
@@ -61,6 +62,7 @@ class Visitor:
         rules: Rules,
         gate: RobotsGate,
         known_robots: RobotsSource,
+        known_urls: KnownUrls,
         worker: str,
     ) -> None:
         self._spider = spider
@@ -68,6 +70,7 @@ class Visitor:
         self._rules = rules
         self._gate = gate
         self._known_robots = known_robots
+        self._known_urls = known_urls
         self._worker = worker
         self._admission = Admission(rules)
 
@@ -175,8 +178,10 @@ class Visitor:
         self, lease: Lease, response: Response, started_at: float, found: Harvest
     ) -> Report:
         outcome = Outcome(lease=lease, verdict=Verdict.DONE)
-        outcome.follow_ups = self._admitted(found.tasks)
-        outcome.filtered = len(found.tasks) - len(outcome.follow_ups)
+        fresh = [task for task in found.tasks if task not in self._known_urls]
+        outcome.follow_ups = self._admitted(fresh)
+        outcome.filtered = len(fresh) - len(outcome.follow_ups)
+        outcome.duplicates = len(found.tasks) - len(fresh)
         report = self._report(outcome, started_at, response)
         for item in found.items:
             row = store_form(
@@ -262,7 +267,7 @@ class Visitor:
             verdict=outcome.verdict,
             status=response.status if response else None,
             body_bytes=len(response.body) if response else 0,
-            links=len(outcome.follow_ups),
+            links=len(outcome.follow_ups) + outcome.duplicates,
             error=outcome.reason,
             parent=task.parent,
         )

@@ -16,6 +16,7 @@ from shoal.errors import StorageError, UnknownCrawl
 from shoal.fetch.http import HttpFetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.port import CrawlState, Frontier, Grant, Lease, Outcome, Robots, Stats, Verdict
+from shoal.known import KnownUrls
 from shoal.results.port import Results
 from shoal.spider import Spider
 from shoal.visit import Report, Visitor, give_back
@@ -61,6 +62,8 @@ class Worker:
         self._slots = settings.concurrency
         self._held: dict[str, Lease] = {}
         self._visits: dict[str, asyncio.Task[None]] = {}
+        self._known_urls = KnownUrls()
+        self._epoch = 0
         self._ask_at = 0.0
         self._changed = asyncio.Event()
         self._draining = asyncio.Event()
@@ -77,7 +80,13 @@ class Worker:
             while (rules := await self._joined()) is not None:
                 gate = RobotsGate(self._settings.user_agent)
                 visitor = Visitor(
-                    self._spider, fetcher, rules, gate, self._known_robots, self._name
+                    self._spider,
+                    fetcher,
+                    rules,
+                    gate,
+                    self._known_robots,
+                    self._known_urls,
+                    self._name,
                 )
                 await self._work(visitor, rules)
         finally:
@@ -153,6 +162,9 @@ class Worker:
             return None
 
     def _begin(self, grant: Grant, visitor: Visitor, committer: Committer) -> None:
+        if grant.leases and grant.epoch != self._epoch:
+            self._epoch = grant.epoch
+            self._known_urls.clear()
         for lease in grant.leases:
             self._held[lease.token] = lease
             visit = self._visit(lease, grant.decided, visitor, committer)
@@ -177,9 +189,12 @@ class Worker:
             committer.hurry()
         self._changed.set()
 
-    def _finished(self, reports: list[Report]) -> None:
+    def _finished(self, reports: list[Report], stale: set[str]) -> None:
         for report in reports:
-            del self._held[report.outcome.lease.token]
+            token = report.outcome.lease.token
+            del self._held[token]
+            if token not in stale:
+                self._known_urls.add(report.outcome.follow_ups)
         self._ask_at = 0.0  # Hosts have room again, and there may be new tasks.
         self._changed.set()
 

@@ -14,13 +14,12 @@ from support.frontiers import Backend, SqliteBackend
 
 
 class SqliteMachine(FrontierMachine):
-    @staticmethod
-    def make_backend(folder: Path) -> Backend:
+    def make_backend(self, folder: Path) -> Backend:
         return SqliteBackend(folder / "frontier.db")
 
 
 SqliteMachine.TestCase.settings = settings(
-    max_examples=80,
+    max_examples=100,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

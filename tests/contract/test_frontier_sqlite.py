@@ -73,7 +73,7 @@ class TestFile:
         path.write_bytes(b"this is no database at all\n" * 1000)
         frontier = SqliteFrontier(path)
         for _ in range(2):
-            with pytest.raises(StorageFailed, match="frontier.db"):
+            with pytest.raises(StorageFailed, match=r"frontier\.db"):
                 await frontier.add(CRAWL, pages(1))
         await frontier.close()
 
@@ -85,7 +85,7 @@ class TestFile:
             file.seek(4096)
             file.write(b"\xa5" * (path.stat().st_size - 4096))
         frontier = backend.open_another()
-        with pytest.raises(StorageFailed, match="frontier.db"):
+        with pytest.raises(StorageFailed, match=r"frontier\.db"):
             await frontier.lease(CRAWL, "worker", 1)
         await backend.close()
 
@@ -109,7 +109,7 @@ class TestFile:
             lease = await client.lease_one()
             with closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
-                with pytest.raises(StorageBusy, match="frontier.db"):
+                with pytest.raises(StorageBusy, match=r"frontier\.db"):
                     await client.end(lease)
                 assert (await client.stats()).leased == 1, "reading goes on"
                 other.execute("ROLLBACK")

@@ -18,7 +18,7 @@ from shoal.frontier.port import CrawlState
 from shoal.frontier.sqlite import SqliteFrontier
 from support.frontier_audit import sqlite_faults
 from support.frontier_process import page, start, work
-from support.frontiers import CRAWL, Client, SqliteBackend
+from support.frontiers import CRAWL, Client, open_rules
 
 TESTS = Path(support.__path__[0]).parent
 Process = subprocess.Popen[str]
@@ -60,8 +60,9 @@ def lines(child: Process) -> list[str]:
 
 
 async def test_several_processes_do_each_task_once(path: Path) -> None:
-    """They open the file at the same moment: one of them makes it."""
     total = 1000
+    frontier = SqliteFrontier(path)
+    await frontier.start(CRAWL, open_rules())
     with ExitStack() as stack:
         fleet = [
             stack.enter_context(process("work", path, f"worker-{n}", str(total))) for n in range(4)
@@ -71,7 +72,6 @@ async def test_several_processes_do_each_task_once(path: Path) -> None:
         printed = [line for child in fleet for line in lines(child)]
     done = Counter(int(number) for line in printed for number in line.split())
     assert done == Counter(range(total))
-    frontier = SqliteFrontier(path)
     stats = await frontier.stats(CRAWL)
     await frontier.close()
     assert (stats.state, stats.done, stats.lost) == (CrawlState.FINISHED, total, 0)
@@ -90,18 +90,16 @@ async def test_killed_processes_leave_a_consistent_file(path: Path) -> None:
                 assert child.stdout.readline(), "it ended before it could be killed"
             child.kill()
         assert sqlite_faults(path) == []
-    backend = SqliteBackend(path)
-    client = backend.client()
+    client = Client(SqliteFrontier(path), "last", CRAWL)
     await start(client)
     for worker in await client.frontier.holders(CRAWL):
         await client.frontier.release(CRAWL, worker)
-    backend.clock.now *= 2
     await work(client, total, report=False)
     stats = await client.stats()
     assert (stats.state, stats.done, stats.dead) == (CrawlState.FINISHED, total, 0)
     assert {(await client.state(page(number))).value for number in range(total)} == {"done"}
-    await backend.check()
-    await backend.close()
+    await client.frontier.close()
+    assert sqlite_faults(path) == []
 
 
 async def test_a_full_disk_takes_nothing_it_cannot_keep(path: Path) -> None:

@@ -29,6 +29,7 @@ class HostileServer:
         self.port = 0
         self._server: asyncio.Server | None = None
         self._busy: set[asyncio.Task[None]] = set()
+        self._arrived = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
@@ -67,6 +68,15 @@ class HostileServer:
         """All that went out so far, over all connections."""
         return sum(connection.bytes_sent for connection in self.connections)
 
+    async def arrival(self, path: str) -> Request:
+        """The first request for a path; waits until there is one."""
+        while True:
+            for request in self.requests:
+                if request.path == path:
+                    return request
+            self._arrived.clear()
+            await self._arrived.wait()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -85,6 +95,7 @@ class HostileServer:
         while not connection.over:
             request = await connection.request()
             self.requests.append(request)
+            self._arrived.set()
             await self._answer(connection, request)
         await connection.hang_up()
 

@@ -16,6 +16,7 @@ PAGES: dict[str, Page] = {}
 HTML = "Content-Type: text/html; charset=utf-8"
 CHUNKED = "Transfer-Encoding: chunked"
 OK_BODY = b"<html><head><title>ok</title></head><body><h1>ok</h1></body></html>"
+GZIPPED = zlib.compress(OK_BODY, wbits=31)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 LATIN_1_TEXT = "<html><body><p>Käse, Brötchen und Süßes für 3 £</p></body></html>"
 MEBIBYTE = 1024**2
@@ -33,16 +34,27 @@ def page(path: str) -> Callable[[Page], Page]:
     return put
 
 
-async def not_found(to: Connection, request: Request) -> None:
-    await to.reply(request, b"not found", status="404 Not Found")
+def fixed(body: bytes, *headers: str, status: str = "200 OK") -> Page:
+    """A page that is always the same, and properly sent."""
+
+    async def reply(to: Connection, request: Request) -> None:
+        await to.reply(request, body, *headers, status=status)
+
+    return reply
+
+
+not_found = fixed(b"not found", status="404 Not Found")
 
 
 # Fine, if sometimes odd
 
 
-@page("/ok")
-async def ok(to: Connection, request: Request) -> None:
-    await to.reply(request, OK_BODY, HTML, "Set-Cookie: visited=yes")
+PAGES["/ok"] = fixed(OK_BODY, HTML, "Set-Cookie: visited=yes")
+PAGES["/empty"] = fixed(b"", HTML)
+PAGES["/not-html"] = fixed(PNG, "Content-Type: image/png")
+PAGES["/no-charset"] = fixed(LATIN_1_TEXT.encode("latin-1"), "Content-Type: text/html")
+PAGES["/wrong-charset"] = fixed(LATIN_1_TEXT.encode("latin-1"), HTML)
+PAGES["/gzip"] = fixed(GZIPPED, HTML, "Content-Encoding: gzip")
 
 
 @page("/links")
@@ -52,27 +64,6 @@ async def links(to: Connection, request: Request) -> None:
     paths = [examples.get(path, path) for path in PAGES]
     anchors = "".join(f'<a href="{path}">{path}</a>\n' for path in paths)
     await to.reply(request, f"<html><body>{anchors}</body></html>".encode(), HTML)
-
-
-@page("/empty")
-async def empty(to: Connection, request: Request) -> None:
-    await to.reply(request, b"", HTML)
-
-
-@page("/not-html")
-async def not_html(to: Connection, request: Request) -> None:
-    await to.reply(request, PNG, "Content-Type: image/png")
-
-
-@page("/no-charset")
-async def no_charset(to: Connection, request: Request) -> None:
-    await to.reply(request, LATIN_1_TEXT.encode("latin-1"), "Content-Type: text/html")
-
-
-@page("/wrong-charset")
-async def wrong_charset(to: Connection, request: Request) -> None:
-    """Says UTF-8, is Latin-1."""
-    await to.reply(request, LATIN_1_TEXT.encode("latin-1"), HTML)
 
 
 @page("/no-length")
@@ -91,18 +82,6 @@ async def chunked(to: Connection, request: Request) -> None:
     await to.chunk(b"")
 
 
-@page("/gzip")
-async def gzip(to: Connection, request: Request) -> None:
-    body = zlib.compress(OK_BODY, wbits=31)
-    await to.reply(request, body, HTML, "Content-Encoding: gzip")
-
-
-@page("/brotli")
-async def brotli(to: Connection, request: Request) -> None:
-    """Compressed in a way that nobody asked for."""
-    await to.reply(request, b"\x0b\x00\x80ok\x03", HTML, "Content-Encoding: br")
-
-
 @page("/status/")
 async def status(to: Connection, request: Request) -> None:
     """/status/503?retry_after=7"""
@@ -118,42 +97,32 @@ async def status(to: Connection, request: Request) -> None:
 # Redirects
 
 
-async def redirect(to: Connection, request: Request, target: str) -> None:
-    await to.reply(request, b"", f"Location: {target}", status="302 Found")
+def redirect(target: str) -> Page:
+    return fixed(b"", f"Location: {target}", status="302 Found")
 
 
-@page("/redirect-self")
-async def redirect_self(to: Connection, request: Request) -> None:
-    await redirect(to, request, "/redirect-self")
-
-
-@page("/redirect-loop")
-async def redirect_loop(to: Connection, request: Request) -> None:
-    await redirect(to, request, "/redirect-loop-2")
-
-
-@page("/redirect-loop-2")
-async def redirect_loop_2(to: Connection, request: Request) -> None:
-    await redirect(to, request, "/redirect-loop")
+PAGES["/redirect-self"] = redirect("/redirect-self")
+PAGES["/redirect-loop"] = redirect("/redirect-loop-2")
+PAGES["/redirect-loop-2"] = redirect("/redirect-loop")
 
 
 @page("/redirect-chain/")
 async def redirect_chain(to: Connection, request: Request) -> None:
     """/redirect-chain/3 is three redirects away from /ok."""
     left = int(request.page.rpartition("/")[2]) - 1
-    await redirect(to, request, f"/redirect-chain/{left}" if left else "/ok")
+    await redirect(f"/redirect-chain/{left}" if left else "/ok")(to, request)
 
 
 @page("/redirect-to")
 async def redirect_to(to: Connection, request: Request) -> None:
     """/redirect-to?url=..."""
-    await redirect(to, request, request.query("url", "/ok"))
+    await redirect(request.query("url", "/ok"))(to, request)
 
 
 @page("/redirect-private")
 async def redirect_private(to: Connection, request: Request) -> None:
     """/redirect-private?address=10.0.0.1:80"""
-    await redirect(to, request, f"http://{request.query('address', '127.0.0.1:1')}/")
+    await redirect(f"http://{request.query('address', '127.0.0.1:1')}/")(to, request)
 
 
 # Too much
@@ -246,16 +215,9 @@ async def silent(to: Connection, request: Request) -> None:
 # Broken
 
 
-@page("/gzip-truncated")
-async def gzip_truncated(to: Connection, request: Request) -> None:
-    body = zlib.compress(OK_BODY, wbits=31)
-    await to.reply(request, body[:-10], HTML, "Content-Encoding: gzip")
-
-
-@page("/gzip-corrupt")
-async def gzip_corrupt(to: Connection, request: Request) -> None:
-    """Not gzip at all."""
-    await to.reply(request, OK_BODY, HTML, "Content-Encoding: gzip")
+PAGES["/gzip-truncated"] = fixed(GZIPPED[:-10], HTML, "Content-Encoding: gzip")
+PAGES["/gzip-corrupt"] = fixed(OK_BODY, HTML, "Content-Encoding: gzip")
+PAGES["/brotli"] = fixed(b"\x0b\x00\x80ok\x03", HTML, "Content-Encoding: br")
 
 
 @page("/closes-mid-body")
@@ -292,8 +254,7 @@ async def garbage(to: Connection, request: Request) -> None:
 @page("/bad-chunk")
 async def bad_chunk(to: Connection, request: Request) -> None:
     """A chunk whose length is not a number."""
-    await to.head(HTML, CHUNKED)
-    await to.send(b"zz\r\nnonsense\r\n0\r\n\r\n")
+    await to.send(f"HTTP/1.1 200 OK\r\n{CHUNKED}\r\n\r\nzz\r\nnonsense\r\n".encode())
     await to.stall()
 
 

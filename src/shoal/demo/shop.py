@@ -14,6 +14,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import sys
 import time
@@ -91,15 +92,17 @@ class Shop:
         async with AsyncExitStack() as stack:
             if self._log_file:
                 self._keep = stack.enter_context(self._log_file.open("ab", buffering=0)).write
-            self.ports = [
-                await self._listen(stack, host, port)
-                for host, port in enumerate(self._wanted_ports)
+            # All ports are known before the first answer, since pages link to all hosts.
+            sockets = [
+                stack.enter_context(socket.create_server((HOST, port)))
+                for port in self._wanted_ports
             ]
+            self.ports = [bound.getsockname()[1] for bound in sockets]
+            origins = [self._origin(host) for host in range(len(sockets))]
+            for host, bound in enumerate(sockets):
+                self._pages.append(Pages(host, self._wares, origins, messy=self._messy))
+                await self._serve(stack, host, bound)
             self._closing = stack.pop_all()
-        origins = [self._origin(host) for host in range(len(self.ports))]
-        self._pages = [
-            Pages(host, self._wares, origins, messy=self._messy) for host in range(len(origins))
-        ]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -160,13 +163,12 @@ class Shop:
 
     # Serving
 
-    async def _listen(self, stack: AsyncExitStack, host: int, port: int) -> int:
+    async def _serve(self, stack: AsyncExitStack, host: int, bound: socket.socket) -> None:
         # Answers are short: what is still under way after a second belongs to a client that hangs.
         runner = web.ServerRunner(web.Server(partial(self._answer, host)), shutdown_timeout=1.0)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        await web.TCPSite(runner, HOST, port).start()
-        return int(runner.addresses[0][1])
+        await web.SockSite(runner, bound).start()
 
     async def _answer(self, host: int, request: web.BaseRequest) -> web.Response:
         arrived, arrived_at = time.monotonic(), time.time()
@@ -243,7 +245,7 @@ def _meaning(request: web.BaseRequest) -> str:
 # The shop as a process
 
 
-async def _serve(shop: Shop) -> None:
+async def _run(shop: Shop) -> None:
     stop = _stop_signal()
     async with shop:
         sys.stdout.write(json.dumps(shop.urls) + "\n")
@@ -286,7 +288,7 @@ def main() -> None:
         first_port=args.ports,
         log_file=args.log,
     )
-    asyncio.run(_serve(shop))
+    asyncio.run(_run(shop))
 
 
 if __name__ == "__main__":

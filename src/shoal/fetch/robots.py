@@ -123,7 +123,7 @@ def next_hop(answer: Response) -> str | None:
         return None
     try:
         return urls.join(urls.parse(answer.url), location)
-    except BadUrl:
+    except (BadUrl, TypeError):  # the latter for bytes that are not text
         return None
 
 

@@ -106,6 +106,8 @@ class Grant(msgspec.Struct):
     leases: list[Lease] = []
     wait_s: float | None = None
     """When asking again makes sense; None if only new work can change anything."""
+    epoch: int = 0
+    """Which crawl of this name it is: another number means that it was started over."""
     decided: float = 0.0
     """time.monotonic() at or before the moment of the grant: `policy.SEND_SLACK_S` runs from it."""
 
@@ -149,6 +151,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     robots: Robots | None = None
     filtered: int = 0
     """Links that were not admitted: other hosts, too deep, not http."""
+    duplicates: int = 0
+    """Links that the worker itself knew to be in the frontier already."""
     items: int = 0
     rejected: int = 0
     body_bytes: int = 0

@@ -141,7 +141,7 @@ class SqliteFrontier(Frontier):
         with step(connection, crawl, self._clock) as current:
             self._reclaim(current)
             leases = self._hand_out(current, worker, self._allowed(current, limit))
-        return Grant(current.state, leases, self._wait_s(current), current.begun)
+        return Grant(current.state, leases, self._wait_s(current), current.id, current.begun)
 
     def _nothing_to_lease(self, connection: sqlite3.Connection, crawl: str) -> Grant | None:
         """A look before the write lock is asked for: idle workers must not hinder busy ones."""
@@ -451,6 +451,7 @@ def _tally(current: Step, outcome: Outcome, state: TaskState) -> None:
     tally[state] += 1
     tally["retries"] += outcome.verdict is Verdict.RETRY
     tally["filtered"] += outcome.filtered
+    tally["duplicates"] += outcome.duplicates
     tally["items"] += outcome.items
     tally["rejected"] += outcome.rejected
     tally["body_bytes"] += outcome.body_bytes

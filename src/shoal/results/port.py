@@ -47,7 +47,7 @@ class PageLog(msgspec.Struct, kw_only=True):
     body_bytes: int = 0
     items: int = 0
     links: int = 0
-    """Links admitted from this page."""
+    """Links on this page that the crawl wants, known ones included."""
     error: str = ""
     parent: str | None = None
 

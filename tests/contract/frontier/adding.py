@@ -115,8 +115,12 @@ class TestAddByState:
         await client.start(*pages(1))
         await client.control(Control.SEAL)
         await client.work_off()
+        before = await client.stats()
+        await backend.advance(A_MOMENT_S)
         await client.add(*pages(1))
-        assert (await client.stats()).state is CrawlState.FINISHED
+        after = await client.stats()
+        assert after.state is CrawlState.FINISHED
+        assert after.finished_at == before.finished_at
 
     async def test_a_cancelled_crawl_takes_nothing(self, backend: Backend) -> None:
         client = backend.client()

@@ -166,6 +166,13 @@ class TestTwoCrawls:
         assert await two.work_off() == 3
         assert [stats.crawl for stats in await two.frontier.crawls()] == ["two"]
 
+    async def test_wait_for_nothing_of_each_other(self, backend: Backend) -> None:
+        one, two = backend.client(crawl="one"), backend.client(crawl="two")
+        await one.start(*pages(1))
+        await two.start()
+        await one.lease_one()
+        assert (await two.ask()).wait_s is None
+
     async def test_names_are_taken_literally(self, backend: Backend) -> None:
         names = ["a:b", "a", "b:a", "ä/ö {x}", "'; --", "*"]
         for name in names:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
-    MultipleResults,
     RuleBasedStateMachine,
     initialize,
     invariant,
-    multiple,
     precondition,
     rule,
 )
@@ -42,20 +39,34 @@ rules = st.builds(
     max_losses=st.just(2),
 )
 some_entries = st.lists(st.sampled_from(ENTRIES), max_size=5)
+some_leases = st.lists(st.integers(0, 8), min_size=1, max_size=4)
+some_ends = st.lists(
+    st.fixed_dictionaries(
+        {
+            "verdict": st.sampled_from(Verdict),
+            "follow_ups": some_entries,
+            "retry_in_s": st.sampled_from([0.0, 2.0]),
+            "sent": st.booleans(),
+        }
+    ),
+    min_size=1,
+    max_size=4,
+)
 some_keys = st.none() | st.lists(st.sampled_from([e.fingerprint for e in ENTRIES]), max_size=3)
 
 
 class FrontierMachine(RuleBasedStateMachine):
     """Subclasses say which backend; `TestCase` of such a class is the test."""
 
-    make_backend: ClassVar[Callable[[Path], Backend]]
-    leases: Bundle[Lease] = Bundle("leases")
-
     def __init__(self) -> None:
         super().__init__()
+        self.leases: list[Lease] = []  # all that were ever granted; most of them are stale
         self.runner = asyncio.Runner()
         self.folder = TemporaryDirectory()
-        self.backend = type(self).make_backend(Path(self.folder.name))
+        self.backend = self.make_backend(Path(self.folder.name))
+
+    def make_backend(self, folder: Path) -> Backend:
+        raise NotImplementedError
 
     def teardown(self) -> None:
         self.run(self.backend.check())
@@ -70,23 +81,28 @@ class FrontierMachine(RuleBasedStateMachine):
     def client(self) -> Client:
         return self.backend.client()
 
+    def chosen(self, how_long_ago: int) -> Lease:
+        return self.leases[-1 - how_long_ago % len(self.leases)]
+
     @initialize(rules=rules)
     def begin(self, rules: Rules) -> None:
         self.run(self.backend.frontier.start(CRAWL, rules))
         self.model = Model(rules)
+        self.add(ENTRIES[:6])
 
     @rule(entries=some_entries)
     def add(self, entries: list[Entry]) -> None:
         assert self.run(self.client.add(*entries)) == self.model.add(entries)
         self.model.settle()
 
-    @rule(target=leases, worker=st.sampled_from(WORKERS), limit=st.integers(0, 5))
-    def lease(self, worker: str, limit: int) -> MultipleResults[Lease]:
+    @rule(worker=st.sampled_from(WORKERS), limit=st.integers(0, 5))
+    def lease(self, worker: str, limit: int) -> None:
         grant = self.run(self.backend.client(worker).ask(limit))
         if self.model.state is CrawlState.RUNNING:
             self.model.reclaim()
-        assert len(grant.leases) <= limit
-        assert grant.leases or not limit or not self.model.ready(), "ready, but not handed out"
+        # At most what was asked for; at least one of every ready host, as far as that allows.
+        limit = min(limit, self.model.pages_left())
+        assert min(limit, len(self.model.ready())) <= len(grant.leases) <= limit
         for lease in grant.leases:
             (task,) = [t for t in self.model.ready() if t.key == lease.fingerprint]
             assert lease.task.retry_count == task.attempts
@@ -95,28 +111,28 @@ class FrontierMachine(RuleBasedStateMachine):
         assert grant.state is self.model.state
         expected = self.model.wait_s()
         assert grant.wait_s == (None if expected is None else pytest.approx(expected, abs=0.01))
-        return multiple(*grant.leases)
+        self.leases += grant.leases
 
-    @rule(
-        tries=st.lists(
-            st.builds(
-                outcome,
-                leases,
-                st.sampled_from(Verdict),
-                follow_ups=some_entries,
-                retry_in_s=st.sampled_from([0.0, 2.0]),
-                sent=st.booleans(),
-            ),
-            min_size=1,
-            max_size=4,
-        )
-    )
-    def finish(self, tries: list[Any]) -> None:
+    @rule(worker=st.sampled_from(WORKERS), ends=some_ends)
+    def lease_and_finish(self, worker: str, ends: list[dict[str, Any]]) -> None:
+        before = len(self.leases)
+        self.lease(worker, len(ends))
+        self.end(self.leases[before:], ends)
+
+    @precondition(lambda self: self.leases)
+    @rule(which=some_leases, ends=some_ends)
+    def finish(self, which: list[int], ends: list[dict[str, Any]]) -> None:
+        self.end(list(map(self.chosen, which)), ends)
+
+    def end(self, leases: list[Lease], ends: list[dict[str, Any]]) -> None:
+        tries = [outcome(lease, **end) for lease, end in zip(leases, ends, strict=False)]
         assert self.run(self.client.finish(*tries)) == self.model.finish(tries)
         self.model.settle()
 
-    @rule(renewed=st.lists(leases, min_size=1, max_size=3))
-    def renew(self, renewed: list[Lease]) -> None:
+    @precondition(lambda self: self.leases)
+    @rule(which=some_leases)
+    def renew(self, which: list[int]) -> None:
+        renewed = list(map(self.chosen, which))
         stale = [lease for lease in renewed if not self.model.owned(lease)]
         assert self.run(self.client.renew(*renewed)) == stale
         for lease in renewed:
@@ -136,35 +152,24 @@ class FrontierMachine(RuleBasedStateMachine):
         self.run(self.backend.advance(seconds))
         self.model.now += seconds
 
-    @rule()
-    def seal(self) -> None:
-        self.model.sealed = True
-        self.model.settle()
-        assert self.run(self.client.control(Control.SEAL)) is self.model.state
-
-    @rule(action=st.sampled_from([Control.PAUSE, Control.RESUME]))
-    def pause_or_resume(self, action: Control) -> None:
-        if self.model.state.over:
+    @rule(action=st.sampled_from([Control.SEAL, Control.PAUSE, Control.RESUME]))
+    def control(self, action: Control) -> None:
+        if self.model.state.over and action is not Control.SEAL:
             with pytest.raises(ConfigError):
                 self.run(self.client.control(action))
         else:
-            paused = action is Control.PAUSE
-            self.model.state = CrawlState.PAUSED if paused else CrawlState.RUNNING
+            self.model.control(action)
+            self.model.settle()
             assert self.run(self.client.control(action)) is self.model.state
 
-    @rule(keys=some_keys)
-    def revive(self, keys: list[bytes] | None) -> None:
+    @rule(keys=some_keys, bury=st.booleans())
+    def revive_or_bury(self, keys: list[bytes] | None, bury: bool) -> None:
         dead = [t for t in self.model.in_state(TaskState.DEAD) if keys is None or t.key in keys]
-        assert self.run(self.backend.frontier.revive(CRAWL, keys)) == len(dead)
-        self.model.revive(dead)
+        frontier = self.backend.frontier
+        call = frontier.bury(CRAWL, keys) if bury else frontier.revive(CRAWL, keys)
+        assert self.run(call) == len(dead)
+        self.model.bury(dead) if bury else self.model.revive(dead)
         self.model.settle()
-
-    @rule(keys=some_keys)
-    def bury(self, keys: list[bytes] | None) -> None:
-        dead = [t for t in self.model.in_state(TaskState.DEAD) if keys is None or t.key in keys]
-        assert self.run(self.backend.frontier.bury(CRAWL, keys)) == len(dead)
-        for task in dead:
-            task.move(TaskState.DROPPED)
 
     @rule()
     def close_and_reopen(self) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from shoal.config import Rules
 from shoal.frontier.port import (
     Added,
+    Control,
     CrawlState,
     Entry,
     Lease,
@@ -85,10 +86,14 @@ class Model:
         poison = task.losses >= self.rules.max_losses
         task.move(TaskState.DEAD if poison else TaskState.WAITING)
 
+    def pages_left(self) -> int:
+        """How many more may be handed out before the crawl has all the pages it wants."""
+        used = len(self.in_state(TaskState.DONE, TaskState.LEASED))
+        return len(self.tasks) if self.rules.max_pages is None else self.rules.max_pages - used
+
     def next_up(self) -> dict[str, ModelTask]:
         """The task that each host with room would hand out next."""
-        limit = self.rules.max_pages
-        if self.state is not CrawlState.RUNNING or (limit and self._used_up() >= limit):
+        if self.state is not CrawlState.RUNNING or self.pages_left() <= 0:
             return {}
         queue = sorted(self.in_state(TaskState.WAITING), key=lambda t: t.rank, reverse=True)
         busy = Counter(task.host for task in self.in_state(TaskState.LEASED))
@@ -144,6 +149,19 @@ class Model:
             if self.state is CrawlState.FINISHED:
                 self.state = CrawlState.RUNNING
 
+    def bury(self, dead: Iterable[ModelTask]) -> None:
+        for task in dead:
+            task.move(TaskState.DROPPED)
+
+    def control(self, action: Control) -> None:
+        match action:
+            case Control.SEAL:
+                self.sealed = True
+            case Control.PAUSE:
+                self.state = CrawlState.PAUSED
+            case Control.RESUME:
+                self.state = CrawlState.RUNNING
+
     def start(self) -> None:
         if self.state is CrawlState.FINISHED:
             self.state, self.sealed = CrawlState.RUNNING, False
@@ -158,6 +176,3 @@ class Model:
 
     def in_state(self, *states: TaskState) -> list[ModelTask]:
         return [task for task in self.tasks.values() if task.state in states]
-
-    def _used_up(self) -> int:
-        return len(self.in_state(TaskState.DONE, TaskState.LEASED))

@@ -8,7 +8,7 @@ import pytest
 
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import Added, Control, CrawlState, Frontier, TaskState, Verdict
-from support.frontiers import CRAWL, HOST, Backend, entry, outcome, pages
+from support.frontiers import ALLOW_ALL, CRAWL, HOST, Backend, entry, outcome, pages
 
 FINISHED, RUNNING = CrawlState.FINISHED, CrawlState.RUNNING
 
@@ -155,7 +155,7 @@ class TestForget:
     async def test_all_of_it_is_gone_and_can_be_started_anew(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(3), rate="1/h")
-        await client.end(await client.lease_one())
+        await client.end(await client.lease_one(), robots=ALLOW_ALL)
         await client.control(Control.CANCEL)
         await client.frontier.forget(CRAWL)
         assert await client.frontier.crawls() == []
@@ -163,6 +163,7 @@ class TestForget:
         stats = await client.stats()
         assert (stats.added, stats.dropped, stats.state) == (0, 0, RUNNING)
         assert await client.add(*pages(3)) == Added(added=3)
+        assert await client.frontier.robots(CRAWL, HOST) is None
         assert len(await client.lease(9)) == 3
 
     async def test_another_client_goes_on_with_the_new_one(self, backend: Backend) -> None:

@@ -1,0 +1,91 @@
+"""The frontier by itself: new URLs, duplicates, lease and finish, at two depths of the queue.
+
+`python -m benchmarks.frontier DEPTH` prints one line of JSON: operations per second with DEPTH
+tasks queued over a thousand hosts, in batches of a hundred.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from shoal.admission import Admission
+from shoal.config import Rules
+from shoal.frontier.port import Entry, Frontier, Outcome, Verdict
+from shoal.frontier.sqlite import SqliteFrontier
+from shoal.task import Task
+
+CRAWL = "bench"
+HOSTS = 1_000
+BATCH = 100
+SAMPLE = 20_000
+RULES = Rules(rate="none", robots=False, concurrency_per_host=1_000)
+
+
+def entries(first: int, count: int) -> list[Entry]:
+    """Tasks of a large shop, spread over the hosts."""
+    admission = Admission(RULES)
+    numbers = range(first, first + count)
+    return [
+        admission.admit(Task(url=f"https://shop-{n % HOSTS}.example/product/{n}?page=1"))
+        for n in numbers
+    ]
+
+
+async def add(frontier: Frontier, tasks: Sequence[Entry]) -> None:
+    """Add in batches."""
+    for start in range(0, len(tasks), BATCH):
+        await frontier.add(CRAWL, tasks[start : start + BATCH])
+
+
+async def drain(frontier: Frontier, count: int) -> None:
+    """Lease and finish."""
+    done = 0
+    while done < count:
+        grant = await frontier.lease(CRAWL, "bench", BATCH)
+        outcomes = [Outcome(lease=lease, verdict=Verdict.DONE) for lease in grant.leases]
+        await frontier.finish(CRAWL, outcomes)
+        done += len(outcomes)
+
+
+async def per_second(count: int, work: Callable[[], Awaitable[None]]) -> float:
+    """How many a second."""
+    started = time.perf_counter()
+    await work()
+    return count / (time.perf_counter() - started)
+
+
+async def measure(depth: int) -> dict[str, float]:
+    """Fill a frontier to the depth, then measure around it."""
+    with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
+        frontier = SqliteFrontier(Path(folder) / "frontier.db")
+        await frontier.start(CRAWL, RULES)
+        for start in range(0, depth, SAMPLE):
+            await add(frontier, entries(start, min(SAMPLE, depth - start)))
+        fresh = entries(depth, SAMPLE)
+        figures = {
+            "new": await per_second(SAMPLE, lambda: add(frontier, fresh)),
+            "duplicate": await per_second(SAMPLE, lambda: add(frontier, fresh)),
+            "lease_finish": await per_second(SAMPLE, lambda: drain(frontier, SAMPLE)),
+        }
+        await frontier.close()
+    return figures
+
+
+def main() -> None:
+    """Measure at one depth."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.frontier")
+    parser.add_argument("depth", type=int)
+    args = parser.parse_args()
+    print(
+        json.dumps({name: round(value) for name, value in asyncio.run(measure(args.depth)).items()})
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Fetching from private addresses: refused in all spellings, unless allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from shoal.errors import FetchError, Refused
+from shoal.fetch.http import HttpFetcher
+from shoal.task import Task
+from support.fetching import fetching
+from support.hostile import HostileServer
+from support.hostile_pages import OK_BODY
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[HostileServer]:
+    async with HostileServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def fetcher() -> AsyncIterator[HttpFetcher]:
+    async with fetching(allow_private=False) as fetcher:
+        yield fetcher
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "127.1",
+        "0x7f.1",
+        "2130706433",
+        "0177.0.0.1",
+        "127.0.0.1.",
+        "１２７.0.0.1",
+        "0",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "169.254.169.254",
+        "10.0.0.1",
+        "me:pw@127.0.0.1",
+        "public.example@127.0.0.1",
+    ],
+)
+async def test_private_addresses_are_refused(
+    server: HostileServer, fetcher: HttpFetcher, host: str
+) -> None:
+    with pytest.raises(Refused, match="is a private address") as caught:
+        await fetcher.fetch(Task(url=f"http://{host}:{server.port}/ok"))
+    assert not caught.value.retryable
+    assert server.connections == []
+
+
+@pytest.mark.parametrize("name", ["localhost", "LOCALHOST"])
+async def test_names_of_private_addresses_are_refused(
+    server: HostileServer, fetcher: HttpFetcher, name: str
+) -> None:
+    url = f"http://{name}:{server.port}/ok"
+    results = await asyncio.gather(
+        *(fetcher.fetch(Task(url=url)) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [Refused] * 3
+    assert "is a private address" in str(results[0])
+    assert server.connections == []
+
+
+async def test_one_reading_of_the_host(
+    server: HostileServer, fetcher: HttpFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some parsers see 127.0.0.1 as the host here, and shop.invalid as a user."""
+    asked = []
+
+    def look_up(host: str, *_: object) -> None:
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with pytest.raises(FetchError, match=r"^DNS: "):
+        await fetcher.fetch(Task(url=f"http://shop.invalid\\@127.0.0.1:{server.port}/ok"))
+    assert asked == ["shop.invalid"]
+    assert server.connections == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "localhost", "[::ffff:127.0.0.1]"])
+async def test_private_addresses_if_allowed(server: HostileServer, host: str) -> None:
+    async with fetching(allow_private=True) as fetcher:
+        response = await fetcher.fetch(Task(url=f"http://{host}:{server.port}/ok"))
+    assert response.body == OK_BODY

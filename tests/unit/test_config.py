@@ -1,0 +1,144 @@
+"""Configuration: who wins, what is refused, and in which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.config import LISTS, Rules, Settings, build, load
+from shoal.errors import ConfigError
+
+
+def mistake(values: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as raised:
+        build(values)
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
+
+
+def test_the_defaults_are_polite() -> None:
+    settings = load()
+    assert settings == Settings()
+    assert (settings.rate, settings.robots, settings.max_retries) == ("1/s", True, 3)
+    assert not settings.allow_private
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    (tmp_path / "shoal.toml").write_text(
+        'rate = "1/m"\nworkers = 2\nconcurrency = 3\nmax_depth = 4\n'
+    )
+    sources: dict[str, Any] = {
+        "folder": tmp_path,
+        "spider": {"rate": "2/m", "workers": 5, "concurrency": 6},
+        "environ": {"SHOAL_RATE": "3/m", "SHOAL_WORKERS": "7", "OTHER": "x"},
+        "options": {"rate": "4/m", "workers": None},
+    }
+    settings = load(**sources)
+    assert settings.rate == "4/m"
+    assert settings.workers == 7
+    assert settings.concurrency == 6
+    assert settings.max_depth == 4
+    assert settings.max_retries == 3
+
+
+@pytest.mark.parametrize("name", Settings.__struct_fields__)
+def test_every_setting_can_come_from_every_source(name: str, tmp_path: Path) -> None:
+    default = getattr(Settings(), name)
+    text = {"rate": "7/m", "robots": "false", "max_pages": "7", "max_depth": "7"}.get(name)
+    if text is None:
+        text = str(not default).lower() if isinstance(default, bool) else "7"
+    (tmp_path / "shoal.toml").write_text(f'{name} = "{text}"\n')
+    sources: list[dict[str, Any]] = [
+        {"folder": tmp_path},
+        {"environ": {"SHOAL_" + name.upper(): text}},
+        {"options": {name: text}},
+        {"spider": {name: text}},
+    ]
+    found = [getattr(load(**source), name) for source in sources]
+    assert found == [found[0]] * 4
+    assert found[0] != default
+
+
+@pytest.mark.parametrize("name", Settings.__struct_fields__)
+def test_every_setting_says_what_it_is(name: str) -> None:
+    schema = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"]
+    assert schema[name].get("description"), name
+
+
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_lists_may_be_text_with_commas(name: str) -> None:
+    for value in ("a, b ,,", ["a", "b"], ("a", "b")):
+        assert getattr(build({name: value}), name) == ("a", "b")
+    assert getattr(build({name: ""}), name) == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"rate": "fast"}, "not a rate: 'fast' (write 2/s, 30/m, 100/h or none)"),
+        ({"rate": 2}, "rate: Expected `str`, got `int`"),
+        ({"workers": 0}, "workers: Expected `int` >= 1"),
+        ({"workers": "many"}, "workers: Expected `int`, got `str`"),
+        ({"max_pages": "0"}, "max_pages: Expected `int` >= 1"),
+        ({"max_depth": -1}, "max_depth: Expected `int` >= 0"),
+        ({"robots": "maybe"}, "robots: Expected `bool`, got `str`"),
+        ({"allowed_hosts": 5}, "allowed_hosts: Expected `array`, got `int`"),
+        ({"allowed_hosts": ["a", 5]}, "allowed_hosts[1]: Expected `str`, got `int`"),
+        ({"timeout_s": 0}, "timeout_s: Expected `float` > 0.0"),
+        ({"user_agent": ""}, "user_agent: Expected `str` of length >= 1"),
+        ({"wrokers": 2, "rat": 1}, "unknown setting: rat, wrokers"),
+    ],
+)
+def test_a_wrong_setting_is_named_in_one_line(values: dict[str, Any], expected: str) -> None:
+    assert mistake(values) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"rate = ", "shoal.toml: "),
+        (b"\xff", "shoal.toml: "),
+        (b"[section]\nrate = '1/s'\n", "unknown setting: section"),
+        (b"rate = 5\n", "rate: Expected `str`, got `int`"),
+    ],
+)
+def test_a_wrong_file(text: bytes, expected: str, tmp_path: Path) -> None:
+    (tmp_path / "shoal.toml").write_bytes(text)
+    with pytest.raises(ConfigError) as raised:
+        load(folder=tmp_path)
+    assert str(raised.value).startswith(expected)
+
+
+def test_a_folder_in_the_files_place(tmp_path: Path) -> None:
+    (tmp_path / "shoal.toml").mkdir()
+    with pytest.raises(ConfigError, match=r"^shoal\.toml: "):
+        load(folder=tmp_path)
+
+
+def test_an_unknown_variable_is_not_ours_to_judge() -> None:
+    assert load(environ={"SHOAL_HOME": "/x", "PATH": "/bin"}) == Settings()
+
+
+def test_rules_are_the_fleets_part_of_the_settings() -> None:
+    rules = build({"rate": "5/s", "max_depth": 2, "workers": 9}).rules()
+    assert type(rules) is Rules
+    assert rules == Rules(rate="5/s", max_depth=2)
+
+
+_values = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text())
+
+
+@given(values=st.dictionaries(st.sampled_from(Settings.__struct_fields__) | st.text(), _values))
+def test_any_values_are_settings_or_a_config_error(values: dict[str, Any]) -> None:
+    try:
+        settings = build(values)
+    except ConfigError as error:
+        assert str(error)  # noqa: PT017 - that it has words is all there is to say
+    else:
+        assert build(msgspec.structs.asdict(settings)) == settings

@@ -1,0 +1,135 @@
+"""Which addresses are private, and what a guarded resolver lets through."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from shoal.errors import Refused
+from shoal.fetch.guard import GuardedResolver, is_private_literal, is_public
+
+PUBLIC = [
+    "1.1.1.1",
+    "93.184.215.14",
+    "172.15.255.255",
+    "172.32.0.1",
+    "100.63.255.255",
+    "100.128.0.1",
+    "2606:4700:4700::1111",
+    "2a00:1450:4001:80e::200e",
+    "::ffff:8.8.8.8",
+    "2002:0808:0808::1",
+    "64:ff9b::808:808",
+]
+
+PRIVATE = [
+    "127.0.0.1",
+    "127.255.255.254",
+    "0.0.0.0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "100.64.0.1",
+    "100.127.255.255",
+    "169.254.169.254",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.0.0.1",
+    "192.0.2.1",
+    "192.168.1.1",
+    "198.18.0.1",
+    "224.0.0.1",
+    "239.255.255.250",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::8.8.8.8",
+    "::ffff:127.0.0.1",
+    "::ffff:7f00:1",
+    "::ffff:169.254.169.254",
+    "2002:7f00:1::1",
+    "2002:a9fe:a9fe::",
+    "2002:c0a8:101::1",
+    "64:ff9b::127.0.0.1",
+    "64:ff9b::a00:1",
+    "64:ff9b:1::808:808",
+    "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "2001:db8::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fec0::1",
+    "ff02::1",
+    "100::1",
+]
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public(address: str) -> None:
+    assert is_public(address)
+    assert not is_private_literal(address)
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_private(address: str) -> None:
+    assert not is_public(address)
+    assert is_private_literal(address)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "localhost", "127.1", "0x7f.1", "2130706433", "1.1.1.1.", "é"]
+)
+def test_what_is_not_an_address_is_not_public(text: str) -> None:
+    assert not is_public(text)
+
+
+def test_a_name_is_not_a_literal() -> None:
+    assert not is_private_literal("localhost")
+
+
+class FakeResolver(AbstractResolver):
+    """Gives the answers it was made with, one after the other."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self.answers = list(answers)
+        self.closed = False
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address in self.answers.pop(0)
+        ]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_private_addresses_of_a_name_are_dropped() -> None:
+    resolver = GuardedResolver(FakeResolver(["10.0.0.1", "1.1.1.1", "::1"]))
+    assert [found["host"] for found in await resolver.resolve("mixed.example", 80)] == ["1.1.1.1"]
+
+
+async def test_a_name_with_only_private_addresses_is_refused() -> None:
+    resolver = GuardedResolver(FakeResolver(["10.0.0.1", "::1"]))
+    with pytest.raises(Refused, match=r"^inside\.example is 10\.0\.0\.1, which is a private"):
+        await resolver.resolve("inside.example", 80)
+
+
+async def test_every_resolution_is_checked() -> None:
+    """DNS rebinding: public when it is looked at, private when it is used."""
+    resolver = GuardedResolver(FakeResolver(["1.1.1.1"], ["127.0.0.1"]))
+    assert await resolver.resolve("rebinding.example", 80)
+    with pytest.raises(Refused):
+        await resolver.resolve("rebinding.example", 80)
+
+
+async def test_closes_what_it_wraps() -> None:
+    inner = FakeResolver()
+    await GuardedResolver(inner).close()
+    assert inner.closed
