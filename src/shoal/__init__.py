@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shoal.crawl import Summary, crawl
 from shoal.errors import ShoalError
 from shoal.items import Item
 from shoal.page import Page
@@ -10,4 +11,14 @@ from shoal.spider import Spider
 from shoal.task import Task
 from shoal.version import __version__
 
-__all__ = ["Item", "Page", "Selection", "ShoalError", "Spider", "Task", "__version__"]
+__all__ = [
+    "Item",
+    "Page",
+    "Selection",
+    "ShoalError",
+    "Spider",
+    "Summary",
+    "Task",
+    "__version__",
+    "crawl",
+]

@@ -2,14 +2,19 @@
 
 Its first line on stdin says what to do. Stdin stays open after that: when it ends, the parent is
 gone, and the worker drains. (An address may hold a password, so nothing goes through the command
-line, where `ps` would show it.)
+line, where `ps` would show it.) Stdout is for one thing: why it gave up, if it did. All else that
+it or its spider says goes to stderr.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import signal
 import sys
+from contextlib import suppress
+from typing import TextIO
 
 import msgspec
 
@@ -19,7 +24,11 @@ from shoal.errors import ShoalError
 from shoal.eventloop import run
 from shoal.frontier import open_frontier
 from shoal.results import open_results
+from shoal.watchdog import watch_over
 from shoal.worker import Worker
+
+STALLED_LEASES = 2
+"""A worker that stands still for so many lease times is ended."""
 
 GAVE_UP = 69
 """The exit code of a worker for which starting another one would not help."""
@@ -40,12 +49,28 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which tells us.
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     logs.configure(json_lines=order.settings.json_logs)
+    last_words = _take_stdout()
+    _collect_less_garbage()
     try:
         run(_work(order))
     except ShoalError as error:
-        sys.stderr.write(f"shoal: {error}\n")
+        with suppress(OSError), last_words:  # The parent may be gone.
+            last_words.write(str(error))
         return GAVE_UP
     return 0
+
+
+def _collect_less_garbage() -> None:
+    """Pages leave few cycles behind, and looking for them takes a tenth of a worker's time."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+def _take_stdout() -> TextIO:
+    """The pipe to the parent. What a spider prints is not for it."""
+    own = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+    os.dup2(2, 1)
+    return own
 
 
 async def _work(order: Order) -> None:
@@ -54,19 +79,27 @@ async def _work(order: Order) -> None:
     worker = Worker(
         order.worker,
         order.crawl,
-        target.load(order.targets)(),
+        target.create(target.load(order.targets)),
         frontier,
         results,
         order.settings,
         until_finished=order.until_finished,
     )
     loop = asyncio.get_running_loop()
+    stdin = sys.stdin.fileno()
+
+    def orphaned() -> None:
+        loop.remove_reader(stdin)  # The end of a file is readable for ever.
+        worker.drain()
+
     loop.add_signal_handler(signal.SIGTERM, worker.drain)
-    loop.add_reader(sys.stdin.fileno(), worker.drain)  # Readable means: end of file.
+    loop.add_reader(stdin, orphaned)
+    watchdog = asyncio.create_task(watch_over(order.settings.lease_s * STALLED_LEASES))
     try:
         await worker.run()
     finally:
-        loop.remove_reader(sys.stdin.fileno())
+        watchdog.cancel()
+        loop.remove_reader(stdin)
         await frontier.close()
         await results.close()
 

@@ -18,7 +18,7 @@ from shoal import config
 from shoal.config import Settings
 from shoal.errors import ConfigError, ShoalError
 from shoal.eventloop import run
-from shoal.fleet import Fleet
+from shoal.fleet import Fleet, release_dead
 from shoal.frontier import open_frontier
 from shoal.frontier.port import CrawlState, Frontier, Stats
 from shoal.machine import worker_name
@@ -26,7 +26,7 @@ from shoal.results import open_results
 from shoal.results.port import Results
 from shoal.seeding import plant
 from shoal.spider import Spider, settings_of
-from shoal.target import spec_of
+from shoal.target import create, spec_of
 from shoal.worker import Worker
 
 WATCH_EVERY_S = 0.25
@@ -94,6 +94,7 @@ async def run_crawl(
     """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
     began = time.monotonic()
     name = settings.name or spider.name
+    own_spider = create(spider)
     async with open_stores(settings) as (frontier, results):
         if fresh:
             # The frontier first: items without their tasks are scraped again, the other way
@@ -102,15 +103,15 @@ async def run_crawl(
             await results.forget(name)
         await results.count(name)  # A store that does not work is better known now.
         await frontier.start(name, settings.rules())
+        await release_dead(frontier, name)
         workers: Workers
         if targets is None:
             own_name = worker_name(os.getpid())
-            workers = Worker(own_name, name, spider(), frontier, results, settings)
+            workers = Worker(own_name, name, own_spider, frontier, results, settings)
         else:
             workers = Fleet(name, targets, settings, frontier, say=say)
-        await _run(workers, frontier, name, spider(), settings, watch)
         return Summary(
-            stats=await frontier.stats(name),
+            stats=await _run(workers, frontier, name, own_spider, settings, watch),
             items=await results.count(name),
             seconds=time.monotonic() - began,
         )
@@ -123,18 +124,28 @@ async def _run(
     spider: Spider,
     settings: Settings,
     watch: Watch,
-) -> None:
-    """Seed, work and watch at once; over when the workers are."""
+) -> Stats:
+    """Seed, work and watch at once, until the crawl is over or we are told to stop."""
     try:
-        with stopped_by_signals(workers):
+        with stopped_by_signals(workers) as stopping:
             async with asyncio.TaskGroup() as group:
                 seeding = group.create_task(plant(frontier, name, spider, settings.rules()))
                 watching = group.create_task(_watch(frontier, name, watch))
-                await workers.run()
+                stats = await _work(workers, frontier, name, stopping)
                 seeding.cancel()
                 watching.cancel()
     except* ShoalError as failed:
         raise failed.exceptions[0] from None
+    return stats
+
+
+async def _work(workers: Workers, frontier: Frontier, name: str, stopping: asyncio.Event) -> Stats:
+    """Work until the whole crawl is over. One that others start again meanwhile is not."""
+    while True:
+        await workers.run()
+        stats = await frontier.stats(name)
+        if stats.state.over or stopping.is_set():
+            return stats
 
 
 async def _watch(frontier: Frontier, name: str, watch: Watch) -> None:
@@ -158,9 +169,10 @@ async def open_stores(settings: Settings) -> AsyncIterator[tuple[Frontier, Resul
 
 
 @contextmanager
-def stopped_by_signals(workers: Workers) -> Iterator[None]:
-    """The first SIGINT or SIGTERM drains; the second stops at once."""
+def stopped_by_signals(workers: Workers) -> Iterator[asyncio.Event]:
+    """The first SIGINT or SIGTERM sets the event and drains; the second stops at once."""
     loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
 
     def drain() -> None:
@@ -168,6 +180,7 @@ def stopped_by_signals(workers: Workers) -> Iterator[None]:
             loop.remove_signal_handler(number)
             loop.add_signal_handler(number, stop)
         log.warning("stopping: finishing what is in hand; once more stops at once")
+        stopping.set()
         workers.drain()
 
     def stop() -> None:
@@ -180,10 +193,10 @@ def stopped_by_signals(workers: Workers) -> Iterator[None]:
         for number in numbers:
             loop.add_signal_handler(number, drain)
     except (ValueError, RuntimeError):  # Not the main thread: signals are somebody else's.
-        yield
+        yield stopping
         return
     try:
-        yield
+        yield stopping
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)

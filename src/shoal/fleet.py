@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.child import GAVE_UP, Order
 from shoal.config import Settings
-from shoal.errors import ShoalError, UnknownCrawl
+from shoal.errors import ShoalError, StorageFailed, UnknownCrawl
 from shoal.frontier.port import Frontier
 from shoal.machine import is_dead_here, worker_name
 from shoal.waiting import patiently, wait_for_event
@@ -25,8 +25,17 @@ RESTART_WAIT_S = 1.0
 log = logging.getLogger("shoal")
 
 
+START_CHILD = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from shoal.child import main
+raise SystemExit(main())
+"""
+"""A Ctrl-C reaches the whole process group, also those who are still importing."""
+
+
 class WorkerFailed(ShoalError):
-    """A worker cannot go on, and neither could another one. What it said is on stderr."""
+    """A worker cannot go on, and neither could another one. The message is what it said."""
 
 
 class Fleet:
@@ -47,16 +56,15 @@ class Fleet:
         self._say = say
         self._processes: set[asyncio.subprocess.Process] = set()
         self._draining = asyncio.Event()
-        self._failed = False
+        self._failure: str | None = None
 
     async def run(self) -> None:
         """Keep the workers running until their work is over. Raises WorkerFailed."""
-        await self._release_dead()
         async with asyncio.TaskGroup() as group:
             for _ in range(self._order.settings.workers):
                 group.create_task(self._keep_one())
-        if self._failed:
-            raise WorkerFailed("stopped: a worker could not go on")
+        if self._failure is not None:
+            raise WorkerFailed(self._failure)
 
     def drain(self) -> None:
         """No new work; what is in hand is finished or given back."""
@@ -81,7 +89,6 @@ class Fleet:
             if code == 0:
                 return
             if code == GAVE_UP:
-                self._failed = True
                 self.drain()
                 return
             if not self._draining.is_set():
@@ -91,24 +98,27 @@ class Fleet:
 
     async def _run_one(self) -> int:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "shoal.child"),
+            *(sys.executable, "-c", START_CHILD),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=asyncio.subprocess.PIPE,
         )
+        assert process.stdout is not None  # noqa: S101 - we asked for a pipe
         self._processes.add(process)
         name = worker_name(process.pid)
         try:
             await self._instruct(process, name)
-            await self._forward(process)
+            last_words, _ = await asyncio.gather(process.stdout.read(), self._forward(process))
             code = await process.wait()
         finally:
             self._processes.discard(process)
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+        if code == GAVE_UP and self._failure is None:
+            self._failure = last_words.decode("utf-8", "replace")
         if code != 0:
-            await self._release(name)
+            await release(self._frontier, self._order.crawl, name)
         return code
 
     async def _instruct(self, process: asyncio.subprocess.Process, name: str) -> None:
@@ -120,22 +130,28 @@ class Fleet:
 
     async def _forward(self, process: asyncio.subprocess.Process) -> None:
         """Pass on what the worker says, until it ends."""
-        assert process.stdout is not None  # noqa: S101 - we asked for a pipe
-        while text := await process.stdout.read(65536):
+        assert process.stderr is not None  # noqa: S101 - we asked for a pipe
+        while text := await process.stderr.read(65536):
             self._say(text.decode("utf-8", "replace"))
 
-    async def _release(self, worker: str) -> None:
-        """What a dead worker held need not wait for its leases to expire."""
-        try:
-            release = partial(self._frontier.release, self._order.crawl, worker)
-            await patiently("frontier", release)
-        except UnknownCrawl:
-            return
 
-    async def _release_dead(self) -> None:
-        for worker in await self._frontier.holders(self._order.crawl):
-            if is_dead_here(worker):
-                await self._release(worker)
+async def release_dead(frontier: Frontier, crawl: str) -> None:
+    """Take back what workers held that died on this machine, an earlier run's for instance."""
+    try:
+        holders = await patiently("frontier", partial(frontier.holders, crawl))
+    except UnknownCrawl:
+        return
+    for worker in holders:
+        if is_dead_here(worker):
+            await release(frontier, crawl, worker)
+
+
+async def release(frontier: Frontier, crawl: str, worker: str) -> None:
+    """What a dead worker held need not wait for its leases to expire."""
+    try:
+        await patiently("frontier", partial(frontier.release, crawl, worker))
+    except (UnknownCrawl, StorageFailed):  # Then they expire, or the next run takes them back.
+        return
 
 
 def _how(code: int) -> str:

@@ -28,7 +28,16 @@ def is_dead_here(worker: str) -> bool:
         return True
     except OSError:
         return False
-    return False
+    return _is_zombie(pid)
+
+
+def _is_zombie(pid: str) -> bool:
+    """Whether it has died but its parent has not noticed: in containers that may take for ever."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return fields[:1] == [b"Z"]
 
 
 def _namespace() -> str:

@@ -58,6 +58,8 @@ async def add_all(
 
 
 async def _add(frontier: Frontier, crawl: str, batch: list[Entry]) -> Added:
+    if not batch:  # Not even the crawl is made then.
+        return Added()
     return await patiently("frontier", lambda: frontier.add(crawl, batch))
 
 

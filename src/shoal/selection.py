@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, overload
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
@@ -29,7 +29,8 @@ SRC_TAGS = frozenset({"img", "script", "iframe", "frame", "source"})
 class Part(Protocol):
     """One part of a query's comma list."""
 
-    selector: str
+    @property
+    def selector(self) -> str | None: ...
 
     def first(self, scope: LexborNode) -> Found | None: ...
 
@@ -100,11 +101,15 @@ class Texts:
 class AllTexts:
     """`h1 ::text`: each text below the elements, at any depth; without a selector, the scope's."""
 
-    def __init__(self, selector: str) -> None:
+    def __init__(self, selector: str | None) -> None:
         self.selector = selector
 
     def first(self, scope: LexborNode) -> Found | None:
-        return next(self.all(scope), None)
+        node = scope.css_first(self.selector) if self.selector else scope
+        if node is None:
+            return None
+        text = node.text(deep=True, separator=NUL)
+        return text.partition(NUL)[0] if text else next(self.all(scope), None)
 
     def all(self, scope: LexborNode) -> Iterator[Found]:
         matches = iter(scope.css(self.selector) if self.selector else [scope])
@@ -157,7 +162,7 @@ def _part(piece: str) -> Part:
         outer = below[1]
         return Attributes(f"{outer}, {outer} *", attribute) if attribute else AllTexts(outer)
     if head in ("", "*") and not attribute:
-        return AllTexts("")
+        return AllTexts(None)
     if _WANTS_ELEMENT.search(head):
         head += "*"
     return Attributes(head, attribute) if attribute else Texts(head)
@@ -183,7 +188,7 @@ def _check(query: str, parts: Sequence[Part]) -> None:
     nothing = LexborHTMLParser("")
     try:
         for part in parts:
-            if part.selector or not isinstance(part, AllTexts):
+            if part.selector is not None:
                 nothing.css_first(part.selector)
     except (SelectolaxError, UnicodeEncodeError):
         raise ValueError(f"not a CSS selector: {query!r}") from None
@@ -200,6 +205,10 @@ class Selection:
         self._parts = parts
         self._found: Sequence[Found] | None = None if parts else scope
 
+    @overload
+    def get(self, default: None = None) -> str | None: ...
+    @overload
+    def get(self, default: str) -> str: ...
     def get(self, default: str | None = None) -> str | None:
         """The first result as text: an element's is its HTML."""
         first = self._first()

@@ -15,7 +15,7 @@ from shoal.errors import ConfigError, ShoalError
 from shoal.items import is_item_class
 from shoal.page import Page
 from shoal.selection import Selection
-from shoal.task import DEFAULT_HANDLER, Task
+from shoal.task import DEFAULT_HANDLER, MAX_PRIORITY, Task, decode, encode
 
 Seeds = Iterable[Task | str] | AsyncIterable[Task | str] | Awaitable[Iterable[Task | str]]
 """What `start` may be: a generator, plain or async, or anything that gives a list."""
@@ -76,10 +76,9 @@ def settings_of(spider: type[Spider]) -> dict[str, Any]:
     """The settings that a spider sets as class attributes."""
     found = {}
     for name in Settings.__struct_fields__:
-        value = getattr(spider, name, None)
         # A method of that name is a handler, not a setting: `results` is a likely one.
-        if name != "name" and hasattr(spider, name) and not callable(value):
-            found[name] = value
+        if name != "name" and hasattr(spider, name) and not callable(getattr(spider, name)):
+            found[name] = getattr(spider, name)
     return found
 
 
@@ -103,11 +102,13 @@ def _as_iterable(started: Any) -> Iterable[Any]:
 
 
 def _as_task(seed: Any) -> Task:
-    if isinstance(seed, Task):
-        return seed
     if isinstance(seed, str):
         return Task(url=seed)
-    raise ConfigError(f"start() yielded {_shown(seed)}: it must yield tasks or URLs")
+    if not isinstance(seed, Task):
+        raise ConfigError(f"start() yielded {_shown(seed)}: it must yield tasks or URLs")
+    if flaw := _flaw(seed):
+        raise ConfigError(f"start() yielded a task that cannot be sent: {flaw}")
+    return seed
 
 
 async def harvest(spider: Spider, page: Page) -> Harvest:
@@ -120,6 +121,9 @@ async def harvest(spider: Spider, page: Page) -> Harvest:
         result = await result
     into = Harvest()
     await _sort(result, into)
+    for task in into.tasks:
+        if not _is_plain(task) and (flaw := _flaw(task)):
+            raise TypeError(f"a handler yielded a task that cannot be sent: {flaw}")
     return into
 
 
@@ -133,10 +137,9 @@ def _is_handler(spider: type[Spider], name: str) -> bool:
 
 async def _sort(thing: Any, into: Harvest) -> None:
     """Put what a handler yielded where it belongs; look into lists, generators and the like."""
-    cls = type(thing)
-    if cls is Task:
+    if isinstance(thing, Task):
         into.tasks.append(thing)
-    elif _is_item(cls):
+    elif _is_item(type(thing)):
         into.items.append(thing)
     elif isinstance(thing, AsyncIterable):
         async for inner in thing:
@@ -164,6 +167,27 @@ def _inside(thing: Any) -> Iterable[Any]:
     if isinstance(thing, Iterable) and not isinstance(thing, bytes | bytearray):
         return thing
     raise TypeError(f"a handler yielded {_shown(thing)}: neither an item nor a task")
+
+
+def _is_plain(task: Task) -> bool:
+    """Made by `page.follow` with nothing in it that could be wrong. Most are, and this is quick."""
+    return (
+        task.parent is not None
+        and type(task.priority) is int
+        and -MAX_PRIORITY <= task.priority <= MAX_PRIORITY
+        and not task.meta
+        and not task.headers
+        and task.body is None
+    )
+
+
+def _flaw(task: Task) -> str | None:
+    """Why a task could not travel to another worker; None if it can."""
+    try:
+        decode(encode(task))
+    except Exception as error:  # whatever is in `meta` may raise anything
+        return str(error)
+    return None
 
 
 def _shown(value: Any) -> str:

@@ -37,6 +37,14 @@ def load(targets: Sequence[str]) -> type[Spider]:
     raise ConfigError(f"not a target: {targets[0]!r} ({WAYS})")
 
 
+def create(spider: type[Spider]) -> Spider:
+    """A spider of this class. What its `__init__` raises is a ConfigError of one line."""
+    try:
+        return spider()
+    except Exception as error:
+        raise ConfigError(_one_line(error, spider.__name__)) from error
+
+
 def spec_of(spider: type[Spider]) -> list[str] | None:
     """The targets by which another process can load this class; None if it cannot."""
     if plain_urls := plain.urls_of(spider):
@@ -115,7 +123,7 @@ def _put_on_path(folder: Path) -> None:
 
 
 def _one_line(error: BaseException, place: str) -> str:
-    """An exception at import, with the line that raised it."""
+    """An exception of the user's code, with the line that raised it."""
     if isinstance(error, SyntaxError):
         return f"{error.filename or place}:{error.lineno or 1}: {error.msg}"
     frames = [

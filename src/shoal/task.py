@@ -6,11 +6,13 @@ Any language can write one: only `url` is required, defaults are not sent.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 DEFAULT_HANDLER = "parse"
+MAX_PRIORITY = 2**31 - 1
 
 
 class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -31,7 +33,7 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """The host that is scheduled and throttled: `shop.example` or `shop.example:8080`."""
     depth: int = 0
     """Links followed since a seed."""
-    priority: int = 0
+    priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
     """Higher goes first, within its host."""
     retry_count: int = 0
     """Failed tries so far. The frontier keeps it."""

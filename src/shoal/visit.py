@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.admission import Admission, NotAdmitted
 from shoal.config import Rules
-from shoal.errors import BadUrl, FetchError
+from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
 from shoal.frontier.port import Entry, Lease, Outcome, Pushback, Robots, Verdict
@@ -105,6 +105,8 @@ class Visitor:
         request = Task(url=moved.location if moved else robots_url(lease.task.url))
         try:
             answer: Response | FetchError = await self._fetcher.fetch(request)
+        except Refused as error:  # The page itself would be refused too.
+            return Report(self._failed(lease, str(error), retryable=False, sent=False))
         except FetchError as error:
             answer = error
         report = give_back(lease, sent=True)

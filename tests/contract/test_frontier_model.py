@@ -19,8 +19,8 @@ class SqliteMachine(FrontierMachine):
 
 
 SqliteMachine.TestCase.settings = settings(
-    max_examples=100,
-    stateful_step_count=40,
+    max_examples=150,
+    stateful_step_count=60,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

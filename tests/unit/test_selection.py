@@ -70,6 +70,20 @@ def test_a_query_finds_what_scrapy_finds(query: str, expected: list[str]) -> Non
     assert bool(select(query)) is bool(expected)
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("div::text", ["a", "b", "d", "e", "f"]),
+        ("div ::text", ["a", "b", "c", "d", "e", "f"]),
+        ("div::attr(id)", ["1", "2", "3"]),
+        ("div ::attr(id)", ["1", "2", "3"]),
+    ],
+)
+def test_matches_inside_matches_keep_the_documents_order(query: str, expected: list[str]) -> None:
+    html = "<div id=1>a<div id=2>b<p>c</p>d</div>e</div><div id=3>f</div>"
+    assert select(query, html).getall() == expected
+
+
 def test_a_list_without_pseudo_elements_is_in_document_order_and_has_nothing_twice() -> None:
     selection = select("ul, li.x, li, [class]")
     assert [one.attrib for one in selection] == [{"id": "menu"}, {"class": "x"}, {}, {}]
@@ -156,6 +170,7 @@ def test_get_does_not_read_the_whole_page() -> None:
 
     for query, expected in [
         ("h1::text", "first"),
+        ("h1 ::text", "first"),
         ("h1::attr(id)", "x"),
         ("h1", '<h1 id="x">first</h1>'),
     ]:

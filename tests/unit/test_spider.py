@@ -120,6 +120,21 @@ async def test_start_must_give_something_to_go_through(wrong: Any) -> None:
         await seeds_of(lambda self: wrong)
 
 
+UNSENDABLE = [
+    ({"meta": {"a": object()}}, "unsupported"),
+    ({"meta": {"a": "\ud800"}}, "surrogates"),
+    ({"headers": {"a": 5}}, r"Expected `str`, got `int` - at `\$\.headers"),
+    ({"body": b"\0", "priority": 0.5}, r"Expected `int`, got `float` - at `\$\.priority"),
+    ({"priority": 2**63}, r"Expected `int` <= 2147483647 - at `\$\.priority"),
+]
+
+
+@pytest.mark.parametrize(("options", "flaw"), [*UNSENDABLE, ({"url": 5}, "Expected `str`")])
+async def test_a_seed_that_cannot_be_sent_is_named(options: dict[str, Any], flaw: str) -> None:
+    with pytest.raises(ConfigError, match=flaw):
+        await seeds_of(lambda self: [Task(**{"url": "https://shop.example/", **options})])
+
+
 async def test_start_urls_must_be_a_list() -> None:
     class Shop(Spider):
         start_urls = "https://shop.example/"
@@ -282,6 +297,17 @@ async def test_what_is_no_item_and_no_task_is_a_type_error(thing: Any, hint: str
 async def test_a_coroutine_that_was_not_awaited_is_named() -> None:
     with pytest.raises(TypeError, match="await it first"):
         await harvest(yielding(_coroutine()), page_for())
+
+
+@pytest.mark.parametrize(("options", "flaw"), UNSENDABLE)
+async def test_a_task_that_cannot_be_sent_is_the_handlers_error(
+    options: dict[str, Any], flaw: str
+) -> None:
+    good = {"meta": {"a": [1]}, "headers": {"a": "b"}, "body": "c", "priority": -5}
+    tasks = [page_for().follow("/1", **options), page_for().follow("/2", **good)]  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=flaw):
+        await harvest(yielding(*tasks), page_for())
+    assert (await harvest(yielding(tasks[1]), page_for())).tasks == [tasks[1]]
 
 
 class Guarded(Spider):

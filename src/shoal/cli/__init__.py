@@ -8,6 +8,7 @@ import sys
 import typer
 
 from shoal.cli import control, crawl, dead, demo, explain, export, seed, status, worker
+from shoal.cli.options import show_help
 from shoal.errors import ConfigError, ShoalError, UnknownCrawl
 from shoal.version import __version__
 
@@ -15,7 +16,6 @@ app = typer.Typer(
     name="shoal",
     help="Turns one scraper into a fleet: nothing lost, nothing twice, no site hit too hard.",
     epilog="Start with: shoal demo",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -60,7 +60,11 @@ def _fail(code: int, message: str) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def _options(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+def _options(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version."),
+) -> None:
     if version:
         typer.echo(f"shoal {__version__}")
         raise typer.Exit
+    show_help(context)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from shoal.admission import Admission
 from shoal.cli import display
-from shoal.cli.options import CrawlName, JsonFlag, settings_from, with_settings
+from shoal.cli.options import CrawlName, JsonFlag, settings_from, show_help, with_settings
 from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.frontier import open_frontier
@@ -19,7 +19,11 @@ from shoal.frontier.port import Frontier, Record, TaskState
 
 PAGE = 500
 
-app = typer.Typer(help="Tasks that failed for good: why, and another chance.", no_args_is_help=True)
+app = typer.Typer(
+    help="Tasks that failed for good: why, and another chance.",
+    callback=show_help,
+    invoke_without_command=True,
+)
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="The task's address, in any spelling.")]
 Urls = Annotated[

@@ -58,7 +58,8 @@ async def _export(
         if not await results.count(crawl):
             await frontier.stats(crawl)  # A crawl may have no items, but it must be one.
         console = Console(stderr=True)
-        with Progress(TextColumn("{task.completed:,} items"), console=console) as bar:
-            task = bar.add_task("export", visible=console.is_terminal)
+        columns = TextColumn("{task.completed:,} items")
+        with Progress(columns, console=console, disable=not console.is_terminal) as bar:
+            task = bar.add_task("export")
             advance = lambda done: bar.update(task, completed=done)  # noqa: E731
             return await write(results, crawl, output, fmt, kind, advance)

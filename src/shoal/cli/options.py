@@ -20,6 +20,11 @@ CrawlName = Annotated[str, typer.Argument(metavar="CRAWL", help="The crawl's nam
 STORES = ("frontier", "results")
 FLEET = tuple(Settings.__struct_fields__)
 
+_FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
+_HINTS = inspect.get_annotations(config.Rules, eval_str=True) | inspect.get_annotations(
+    Settings, eval_str=True
+)
+
 
 def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command an option for each of these settings; it gets them as `options`."""
@@ -44,12 +49,18 @@ def settings_from(options: Mapping[str, Any], spider: Mapping[str, Any] | None =
     return config.load(spider=spider, options=options, environ=os.environ)
 
 
+def show_help(context: typer.Context) -> None:
+    """What a group of commands does when none is named."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 def _signature(command: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(command, eval_str=True)
 
 
 def _parameter(name: str) -> inspect.Parameter:
-    field = next(f for f in msgspec.structs.fields(Settings) if f.name == name)
+    field = _FIELDS[name]
     option = typer.Option(
         *_spellings(name, field.default),
         help=f"{_description(name)}. [default: {_default(field.default)}]",
@@ -75,9 +86,7 @@ def _plain_type(name: str, default: Any) -> Any:
 
 
 def _description(name: str) -> str:
-    hints = inspect.get_annotations(config.Rules, eval_str=True)
-    hints |= inspect.get_annotations(Settings, eval_str=True)
-    metas = getattr(hints[name], "__metadata__", ())
+    metas = getattr(_HINTS[name], "__metadata__", ())
     return str(next(m.description for m in metas if getattr(m, "description", None)))
 
 

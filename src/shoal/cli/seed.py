@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import chain
@@ -12,7 +11,6 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from shoal import logs
 from shoal import task as wire
 from shoal.cli.options import CrawlName, settings_from, with_settings
 from shoal.config import Rules
@@ -22,8 +20,6 @@ from shoal.frontier import open_frontier
 from shoal.frontier.port import Added, Frontier
 from shoal.seeding import add_all
 from shoal.task import Task
-
-log = logging.getLogger("shoal")
 
 Urls = Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="Addresses to crawl.")]
 File = Annotated[
@@ -46,7 +42,6 @@ def seed(crawl: CrawlName, options: dict[str, Any], urls: Urls = None, file: Fil
 
       echo '{"url": "https://shop.example/p/1", "job_type": "product"}' | shoal seed shop
     """
-    logs.configure(json_lines=False)
     address = settings_from(options).frontier
     if not urls and file is None and sys.stdin.isatty():
         raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
@@ -65,7 +60,7 @@ class BadLines:
 
     def report(self, reason: Exception) -> None:
         self.count += 1
-        log.warning("seed %d skipped: %s", self.line, reason)
+        typer.echo(f"shoal: seed {self.line} skipped: {reason}", err=True)
 
 
 async def _seed(address: str, crawl: str, tasks: Iterable[Task], bad: BadLines) -> Added:

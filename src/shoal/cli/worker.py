@@ -12,7 +12,7 @@ from shoal.cli.options import FLEET, settings_from, with_settings
 from shoal.config import Settings
 from shoal.crawl import open_stores, stopped_by_signals
 from shoal.eventloop import run
-from shoal.fleet import Fleet
+from shoal.fleet import Fleet, release_dead
 from shoal.machine import worker_name
 from shoal.spider import Spider, settings_of
 from shoal.worker import Worker
@@ -48,14 +48,15 @@ async def _work(
 ) -> None:
     crawl = settings.name or spider.name
     async with open_stores(settings) as (frontier, results):
+        await release_dead(frontier, crawl)
         workers: Fleet | Worker
         if settings.workers > 1:
             workers = Fleet(crawl, targets, settings, frontier, until_finished=until_finished)
         else:
             name = worker_name(os.getpid())
-            spider_ = spider()
+            own_spider = target.create(spider)
             workers = Worker(
-                name, crawl, spider_, frontier, results, settings, until_finished=until_finished
+                name, crawl, own_spider, frontier, results, settings, until_finished=until_finished
             )
         with stopped_by_signals(workers):
             await workers.run()

@@ -1,0 +1,127 @@
+"""Every command of the documentation is run, in the order of its page, and prints what it says."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from shoal.cli.display import progress_line
+from shoal.config import Rules
+from shoal.frontier.port import CrawlState, Stats
+from support.docs import Reader
+from support.makefile import extras, targets
+from support.markdown import PAGES, README, SHELL, Block, Command, blocks, commands
+from support.processes import Ended
+
+PLACEHOLDERS = {
+    "URL": "https://shop.example/product/1",
+    "URL...": "https://shop.example/product/2",
+}
+SHELL_WORDS = ("echo", "printf")
+
+_EXIT_CODE = re.compile(r"exit code (\d+)")
+_BOX = re.compile(r"[─-╿]")
+_DURATION = re.compile(r"\b\d+(?:\.\d+)?s\b|\b\d+m \d+s\b|\b\d+h \d+m\b|\b\d+d \d+h\b")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_EXTRA = re.compile(r"\[([a-z,]+)\]")
+
+PROGRESS = progress_line(
+    Stats(crawl="shop", state=CrawlState.RUNNING, rules=Rules(), created_at=0.0, pages_per_s=1.0)
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_do_what_the_page_says(page: Path, tmp_path: Path, shop: str) -> None:
+    reader = Reader(tmp_path, shop)
+    printed = ""
+    for block in blocks(page):
+        if block.language in SHELL:
+            printed = "".join(try_command(reader, command) for command in commands(block))
+        elif block.language == "text":
+            missing = lines_not_in(block, f"{printed}\n{PROGRESS}")
+            assert not missing, f"{page.name}:{block.line}: not printed: {missing}\nbut:\n{printed}"
+        elif block.language == "python" and page.name == "running.md":
+            ended = reader.run(sys.executable, "-W", "error", "-c", block.text)
+            assert ended.code == 0, ended.err
+
+
+def try_command(reader: Reader, command: Command) -> str:
+    """Run a command of Shoal, or check that one of another program makes sense."""
+    program, _, rest = command.text.partition(" ")
+    if program == "make":
+        assert set(rest.split()) <= targets(), command
+    elif program == "pip":
+        assert {name for found in _EXTRA.findall(rest) for name in found.split(",")} <= extras()
+    elif program == "shoal" or program in SHELL_WORDS:
+        ended = reader.follow(command._replace(text=without_placeholders(command.text)))
+        assert ended.code in allowed_codes(command), f"{command}: {ended}"
+        assert "Traceback" not in ended.err, ended.err
+        return ended.out + ended.err
+    else:
+        pytest.fail(f"no test knows how to run {command.text!r}; is it output? mark it as text")
+    return ""
+
+
+def without_placeholders(text: str) -> str:
+    return " ".join(PLACEHOLDERS.get(word, word) for word in text.split(" "))
+
+
+def allowed_codes(command: Command) -> set[int]:
+    """What the page says; else success, which for a crawl of the shop includes dead tasks."""
+    said = _EXIT_CODE.search(command.note)
+    if said:
+        return {int(said[1])}
+    if "--watch" in command.text:
+        return {130}
+    return {0, 3} if command.text.startswith("shoal crawl") else {0}
+
+
+def lines_not_in(block: Block, printed: str) -> list[str]:
+    """The lines of a page that a command did not print. Numbers may differ; `...` is anything."""
+    actual = [comparable(line) for line in printed.splitlines()]
+    return [
+        line
+        for line in block.text.splitlines()
+        if not any(re.fullmatch(pattern(line), found) for found in actual)
+    ]
+
+
+def pattern(line: str) -> str:
+    return ".*".join(re.escape(part) for part in comparable(line).split("..."))
+
+
+def comparable(line: str) -> str:
+    line = _NUMBER.sub("0", _DURATION.sub("0s", _BOX.sub(" ", line)))
+    return " ".join(line.split())
+
+
+def test_the_readme_has_the_spider_that_its_commands_run() -> None:
+    (spider,) = (block for block in blocks(README) if block.language == "python")
+
+    compile(spider.text, "README.md", "exec")
+
+
+def test_output_that_is_not_printed_is_found() -> None:
+    block = Block("text", "│ state │ running │\n12 items in ...\n...\n", 1)
+
+    assert lines_not_in(block, "│ state   │ running │\n7 items in x.csv\n") == []
+    assert lines_not_in(block, "│ state   │ paused │\n7 items in x.csv\n") == [
+        "│ state │ running │"
+    ]
+
+
+def test_unknown_programs_and_wrong_exit_codes_are_found(tmp_path: Path, shop: str) -> None:
+    reader = Reader(tmp_path, shop)
+
+    for text in ("curl https://shop.example", "make nonsense", "pip install '.[nonsense]'"):
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            try_command(reader, Command(text, ""))
+    for command in (Command("shoal status nothing", ""), Command("shoal status", "exit code 2")):
+        with pytest.raises(AssertionError):
+            try_command(reader, command)
+    assert Ended(2, "", "shoal: no crawl named 'nothing' here\n") == reader.follow(
+        Command("shoal status nothing", "")
+    )

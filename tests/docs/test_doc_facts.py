@@ -1,0 +1,145 @@
+"""What the documentation names exists: options, make targets, extras, files and headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shoal.policy import GONE_STATUSES, RETRY_STATUSES
+from support.cli import command_names, options_of
+from support.makefile import extras, targets
+from support.markdown import PAGES, README, ROOT, prose, shell_commands, spans, table_after
+
+FIRST_SCREEN = 25
+ALWAYS = {"--help", "--version"}
+
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+_NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
+
+ALL_OPTIONS = ALWAYS.union(*(options_of(name) for name in command_names()))
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def code_of(page: Path) -> list[str]:
+    """All that a reader could type."""
+    return spans(page) + [command.text for command in shell_commands(page)]
+
+
+def unknown_options(code: str) -> set[str]:
+    """The options in a piece of code that its command, or any where it names none, lacks."""
+    if code.startswith(("pip ", "python ", "make ")):
+        return set()
+    known = ALL_OPTIONS
+    for name in command_names():
+        if f"{code} ".startswith(f"shoal {name} "):
+            known = ALWAYS.union(options_of(name))
+    return set(_OPTION.findall(code)) - known
+
+
+@each_page
+def test_options_exist(page: Path) -> None:
+    unknown = {option for code in code_of(page) for option in unknown_options(code)}
+
+    assert not unknown
+
+
+def test_options_that_do_not_exist_are_found() -> None:
+    assert unknown_options("--workers") == unknown_options("shoal status shop --watch") == set()
+    assert unknown_options("--nonsense") == {"--nonsense"}
+    assert unknown_options("shoal status shop --workers 4") == {"--workers"}
+    assert unknown_options("shoal dead list shop --limit 5") == set()
+
+
+@each_page
+def test_commands_exist(page: Path) -> None:
+    first_words = {code.split()[1] for code in code_of(page) if re.match(r"shoal [a-z]", code)}
+
+    assert first_words <= set(command_names())
+
+
+@each_page
+def test_make_targets_exist(page: Path) -> None:
+    named = {code.split()[1] for code in code_of(page) if code.startswith("make ")}
+
+    assert named <= targets()
+
+
+@each_page
+def test_extras_exist(page: Path) -> None:
+    installs = [code for code in code_of(page) if code.startswith("pip install")]
+    named = {
+        name
+        for code in installs
+        for found in re.findall(r"\[(.+)]", code)
+        for name in found.split(",")
+    }
+
+    assert named <= extras()
+
+
+def links_of(page: Path) -> Iterator[tuple[Path, str]]:
+    """The file and the anchor of each link that stays in the repository."""
+    for target in _LINK.findall(prose(page)):
+        if "://" not in target:
+            path, _, anchor = target.partition("#")
+            yield (page.parent / path).resolve() if path else page, anchor
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The names by which headings can be linked to."""
+    headings = _HEADING.findall(prose(page))
+    return {_NOT_IN_ANCHORS.sub("", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = [
+        f"{path.name}#{anchor}"
+        for path, anchor in links_of(page)
+        if not path.exists() or (anchor and anchor not in anchors_of(path))
+    ]
+
+    assert not broken
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, todo = {README}, [README]
+    while todo:
+        for path, _ in links_of(todo.pop()):
+            if path.suffix == ".md" and path.exists() and path not in reached:
+                reached.add(path)
+                todo.append(path)
+
+    assert reached == set(PAGES)
+
+
+def test_the_readme_says_at_once_how_to_begin() -> None:
+    first_screen = README.read_text("utf-8").splitlines()[:FIRST_SCREEN]
+
+    assert any(line.startswith("make demo") for line in first_screen)
+    assert any(line.startswith("make test") for line in first_screen)
+
+
+def test_the_architecture_names_every_module() -> None:
+    source = ROOT / "src/shoal"
+    modules = {path.name for path in source.glob("*.py")} - {"__init__.py", "__main__.py"}
+    packages = {f"{path.parent.name}/" for path in source.glob("*/__init__.py")}
+    named = " ".join(row[0] for row in table_after(ROOT / "docs/architecture.md", "## Modules"))
+
+    assert set(named.split()) == modules | packages
+
+
+def test_the_decision_on_verdicts_names_the_statuses_that_are_retried() -> None:
+    rows = table_after(ROOT / "docs/decisions/0003-verdicts.md", "dead or dropped")
+    (retried,) = (what for what, verdict in rows if verdict.startswith("retried"))
+    listed = {int(number) for number in re.findall(r"\d{3}", retried)}
+
+    assert listed | set(range(520, 524)) == RETRY_STATUSES
+    assert "520 to 524" in retried
+    assert f"{' '.join(map(str, sorted(GONE_STATUSES)))}" == rows[3][0].replace(",", "")

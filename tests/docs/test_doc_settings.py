@@ -1,0 +1,122 @@
+"""The tables of the guides say what the code says: settings, task fields, limits, URL identity."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from shoal import admission, config, markup, policy
+from shoal.config import ENV_PREFIX, Rules, Settings
+from shoal.fetch import http, robots
+from shoal.logs import JsonFormatter
+from shoal.task import Task
+from shoal.urls import Normaliser
+from support.cli import options_of
+from support.markdown import ROOT, Block, blocks, table_after
+
+RUNNING = ROOT / "docs/guides/running.md"
+SPIDERS = ROOT / "docs/guides/spiders.md"
+
+
+def shown(default: Any) -> str:
+    """A default as the tables write it."""
+    if default is None or default == ():
+        return "none"
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return ", ".join(default) if isinstance(default, tuple) else str(default)
+
+
+def rows_of(names: tuple[str, ...]) -> list[list[str]]:
+    options = options_of("crawl")
+    defaults = {field.name: field.default for field in msgspec.structs.fields(Settings)}
+    rows = []
+    for name in names:
+        spelling = f"--{name.replace('_', '-')}"
+        option = options[spelling]
+        spellings = ", ".join((*option.opts, *option.secondary_opts))
+        what = (option.help or "").partition(". [default")[0]
+        rows.append([name, spellings, ENV_PREFIX + name.upper(), shown(defaults[name]), what])
+    return rows
+
+
+def as_markdown(rows: list[list[str]]) -> str:
+    """What to paste into the guide."""
+    return "\n".join(
+        f"| `{name}` | `{option.replace(', ', '`, `')}` | `{variable}` | `{default}` | {what} |"
+        for name, option, variable, default, what in rows
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("These belong to the crawl", Rules.__struct_fields__),
+        (
+            "These belong to each process",
+            Settings.__struct_fields__[len(Rules.__struct_fields__) :],
+        ),
+    ],
+)
+def test_the_settings_tables_are_the_settings(words: str, names: tuple[str, ...]) -> None:
+    expected = rows_of(names)
+
+    assert table_after(RUNNING, words) == expected, f"paste this:\n{as_markdown(expected)}"
+
+
+def test_the_table_of_task_fields_is_the_task() -> None:
+    fields = {
+        field.name: "" if field.required else msgspec.json.encode(default_of(field)).decode()
+        for field in msgspec.structs.fields(Task)
+    }
+
+    assert {name: default for name, default, _ in table_after(RUNNING, "one a line")} == fields
+
+
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default
+
+
+def test_the_limits_are_the_limits() -> None:
+    settings = Settings()
+
+    assert [value for _, value in table_after(RUNNING, "## Memory and limits")] == [
+        f"max_body_bytes, {settings.max_body_bytes // 1024**2} MiB",
+        f"timeout_s, {settings.timeout_s:g} s",
+        f"{http.CONNECT_TIMEOUT_S:g} s",
+        f"{http.MAX_HEADERS}, of at most {http.MAX_HEADER_BYTES // 1024} KiB each",
+        f"{policy.MAX_REDIRECTS}",
+        f"{admission.MAX_URL_LENGTH:,} characters",
+        f"{markup.MAX_NESTING:,}",
+        f"{robots.MAX_BYTES // 1024} KiB",
+        {3600.0: "one hour"}[policy.RETRY_AFTER_LIMIT_S],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "another", "same"), table_after(SPIDERS, "## What counts as the same URL")
+)
+def test_urls_are_the_same_where_the_guide_says_so(one: str, another: str, same: str) -> None:
+    identify = Normaliser().identify
+
+    assert (identify(one) == identify(another)) is (same == "yes")
+
+
+@pytest.mark.parametrize("block", [block for block in blocks(RUNNING) if block.language == "toml"])
+def test_examples_of_shoal_toml_are_valid(block: Block, tmp_path: Path) -> None:
+    (tmp_path / config.CONFIG_FILE).write_text(block.text, "utf-8")
+
+    assert config.load(folder=tmp_path) != Settings()
+
+
+def test_log_lines_have_the_fields_of_the_example() -> None:
+    (example,) = (block.text for block in blocks(RUNNING) if block.language == "json")
+    line = JsonFormatter().format(logging.makeLogRecord({"msg": "hello", "levelname": "INFO"}))
+
+    assert msgspec.json.decode(example).keys() == msgspec.json.decode(line).keys()

@@ -1,0 +1,225 @@
+"""`shoal crawl` and its options, from the outside."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.processes import DEADLINE_S, Folder, environment
+from support.sites import Site, list_of, serving
+from support.small_site import THINGS, put_spider, small_site
+
+LINKS = """
+from shoal import Spider
+
+class Links(Spider):
+    start_urls = ["{url}"]
+    rate = "none"
+    allow_private = True
+    max_retries = 6
+
+    def parse(self, page):
+        yield {{"url": page.url}}
+        yield from page.follow_all("a")
+"""
+
+SCRIPT = """
+import json, sys
+import shoal
+
+class Script(shoal.Spider):
+    start_urls = ["{url}"]
+    rate = "none"
+    allow_private = True
+
+    def parse(self, page):
+        yield {{"url": page.url}}
+        yield from page.follow_all("a")
+
+if __name__ == "__main__":
+    summary = shoal.crawl(Script, workers=int(sys.argv[1]))
+    json.dump([summary.exit_code, summary.finished, summary.stats.done, summary.items], sys.stdout)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+@pytest.fixture
+def small(folder: Folder) -> Iterator[Site]:
+    with serving(small_site()) as site:
+        put_spider(folder, site)
+        yield site
+
+
+@pytest.fixture
+def pages(folder: Folder) -> Iterator[Site]:
+    """A front page and thirty others."""
+    with serving(Site(list_of(30))) as site:
+        folder.write("links.py", LINKS.format(url=site.url))
+        yield site
+
+
+def keys(items: list[dict[str, Any]], kind: str) -> list[str]:
+    return sorted(item["_key"] for item in items if item["_kind"] == kind)
+
+
+# Once, and again
+
+
+def test_a_finished_crawl_fetches_nothing_when_it_runs_again(folder: Folder, small: Site) -> None:
+    assert folder.shoal("crawl", "small.py").code == 3
+    before = list(small.paths), small.robots_hits[:]
+    again = folder.shoal("crawl", "small.py")
+    assert again.code == 3, again
+    assert (small.paths, small.robots_hits) == before
+    assert "6 done, 1 dead, 2 dropped" in again.out
+
+
+def test_fresh_starts_over(folder: Folder, pages: Site) -> None:
+    assert folder.shoal("crawl", "links.py", "--max-pages", "3").code == 0
+    assert folder.shoal("crawl", "links.py", "--fresh").code == 0
+    assert len(pages.paths) == 3 + 31
+    assert len(folder.export("links")) == 31
+    assert len(pages.robots_hits) == 2
+
+
+def test_two_crawls_in_one_file_know_nothing_of_each_other(folder: Folder, pages: Site) -> None:
+    assert folder.shoal("crawl", "links.py").code == 0
+    assert folder.shoal("crawl", "links.py", "--name", "other", "--max-pages", "4").code == 0
+    assert len(pages.paths) == 31 + 4
+    assert len(folder.export("links")) == 31
+    assert len(folder.export("other")) == 4
+    assert folder.shoal("crawl", "links.py", "--name", "other", "--fresh").code == 0
+    assert len(folder.export("links")) == 31
+    assert [row["crawl"] for row in folder.shoal("status", "--json").json()] == ["other", "links"]
+
+
+def test_frontier_and_results_may_be_different_files(folder: Folder, small: Site) -> None:
+    stores = ("--frontier", "sqlite:///queue.db", "--results", "sqlite:///items.db")
+    ended = folder.shoal("crawl", "small.py", *stores)
+    assert ended.code == 3
+    assert "--results sqlite:///items.db" in ended.out
+    exported = folder.shoal("export", "small", *stores).out
+    assert keys([json.loads(line) for line in exported.splitlines()], "Thing") == THINGS
+    assert not (folder.path / "shoal.db").exists()
+
+
+# Limits
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_max_pages_is_exact_and_a_higher_one_goes_on(
+    folder: Folder, pages: Site, workers: str
+) -> None:
+    command = ("crawl", "links.py", "--workers", workers)
+    first = folder.shoal(*command, "--max-pages", "7")
+    assert first.code == 0
+    assert "a higher --max-pages goes on" in first.out
+    assert len(pages.paths) == len(folder.export("links")) == 7
+    assert folder.shoal(*command, "--max-pages", "7").code == 0
+    assert len(pages.paths) == 7
+    assert folder.shoal(*command, "--max-pages", "12").code == 0
+    assert len(pages.paths) == len(folder.export("links")) == 12
+    assert folder.shoal(*command).code == 0
+    assert sorted(pages.paths) == sorted(["/", *(f"/{number}" for number in range(1, 31))])
+
+
+@pytest.mark.parametrize(("depth", "things"), [("0", ["/"]), ("1", ["/", "/a", "/new"])])
+def test_max_depth(folder: Folder, small: Site, depth: str, things: list[str]) -> None:
+    folder.shoal("crawl", "small.py", "--max-depth", depth)
+    assert keys(folder.export("small"), "Thing") == things
+
+
+# Targets
+
+
+def test_plain_urls_follow_links_on_their_host(folder: Folder, small: Site) -> None:
+    ended = folder.shoal("crawl", small.url, "--rate", "none", "--allow-private", "--name", "plain")
+    assert ended.code == 0, ended
+    pages = {item["_url"]: item for item in folder.export("plain")}
+    assert set(pages) == {
+        small.url + path for path in ("", "a?utm_source=front", "b", "c", "new", "broken")
+    }
+    front, end = pages[small.url], pages[f"{small.url}c"]
+    assert (front["status"], front["links"], front["_kind"]) == (200, 7, "WebPage")
+    assert (end["title"], end["links"]) == ("The end", 0)
+
+
+def test_private_addresses_are_refused_unless_allowed(folder: Folder, small: Site) -> None:
+    ended = folder.shoal("crawl", small.url, "--max-retries", "0", "--name", "plain")
+    assert ended.code == 3
+    (dead,) = folder.shoal("dead", "list", "plain", "--json").json()
+    assert "private address" in dead["reason"]
+    assert small.paths == []
+    assert small.robots_hits == []
+
+
+def test_a_module_as_target(folder: Folder, small: Site) -> None:
+    assert folder.shoal("crawl", "small:Small").code == 3
+    assert keys(folder.export("small"), "Thing") == THINGS
+
+
+# Settings
+
+
+def test_later_sources_of_settings_win(folder: Folder, pages: Site) -> None:
+    """Defaults < shoal.toml < the spider < SHOAL_* < options."""
+
+    def retries(name: str, *options: str, **env: str) -> int:
+        folder.shoal("crawl", "links.py", "--max-depth", "0", "--name", name, *options, env=env)
+        return int(folder.status(name)["rules"]["max_retries"])
+
+    plain = (folder.path / "links.py").read_text()
+    spider = folder.write("links.py", plain.replace("max_retries = 6", ""))
+    assert retries("default") == 3
+    folder.write("shoal.toml", "max_retries = 5\n")
+    assert retries("toml") == 5
+    spider.write_text(plain)
+    assert retries("spider") == 6
+    assert retries("variable", SHOAL_MAX_RETRIES="7") == 7
+    assert retries("option", "--max-retries", "8", SHOAL_MAX_RETRIES="7") == 8
+
+
+def test_logs_as_json_are_one_object_a_line(folder: Folder, small: Site) -> None:
+    text = (folder.path / "small.py").read_text()
+    folder.write("small.py", text.replace("urls = [", 'urls = ["http://no.example/", '))
+    ended = folder.shoal("crawl", "small.py", "--json-logs")
+    (line,) = [json.loads(line) for line in ended.err.splitlines()]
+    assert (line["level"], line["message"]) == (
+        "warning",
+        "seed skipped: host not allowed: http://no.example/",
+    )
+    assert {"at", "pid"} <= set(line)
+
+
+def test_the_summary_as_json(folder: Folder, small: Site) -> None:
+    ended = folder.shoal("crawl", "small.py", "--json")
+    summary = ended.json()
+    assert summary["exit_code"] == ended.code == 3
+    assert summary["items_by_kind"] == {"Thing": 5, "item": 1}
+    assert (summary["state"], summary["dead"]) == ("finished", 1)
+
+
+# From Python
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_crawl_from_a_script(folder: Folder, pages: Site, workers: str) -> None:
+    """One worker runs in the script's own process; two load the script anew."""
+    folder.write("script.py", SCRIPT.format(url=pages.url))
+    command = [sys.executable, "script.py", workers]
+    done = subprocess.run(
+        command, cwd=folder.path, env=environment(), capture_output=True, timeout=DEADLINE_S
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [0, True, 31, {"item": 31}]
+    assert len(pages.paths) == len(folder.export("script")) == 31

@@ -1,0 +1,244 @@
+"""Wrong use of the command line: exit code 2, one clear line on stderr, never a traceback."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from shoal.version import __version__
+from support.processes import Ended, Folder
+
+SPIDERS = """
+from shoal import Spider
+
+class Good(Spider):
+    start_urls = ["http://127.0.0.1:9/"]
+
+class Init(Good):
+    def __init__(self):
+        raise RuntimeError("not ready")
+
+class Fast(Good):
+    rate = "fast"
+
+class NotASpider:
+    pass
+
+class StartRaises(Spider):
+    def start(self):
+        raise ValueError("no seeds\\ntoday")
+
+class StartRaisesLater(Spider):
+    def start(self):
+        yield "http://127.0.0.1:9/"
+        raise ValueError("no more seeds")
+
+class StartYieldsNumber(Spider):
+    def start(self):
+        yield 7
+
+class StartsNowhere(Spider):
+    def start(self):
+        return None
+
+class StartsWithText(Spider):
+    start_urls = "http://127.0.0.1:9/"
+
+class StartsWithBadUrl(Spider):
+    start_urls = ["shop.example"]
+"""
+
+COMMANDS = [
+    *("crawl", "worker", "seed", "status", "explain", "pause", "resume", "cancel", "export"),
+    *("demo", "dead", "dead list", "dead show", "dead retry", "dead purge"),
+]
+WITH_EXAMPLES = {"crawl", "worker", "seed", "status", "explain", "export", "dead list"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path)
+    (tmp_path / "a_folder").mkdir()
+    folder.write("spiders.py", SPIDERS)
+    folder.write("none.py", "x = 1\n")
+    folder.write("two.py", "from shoal import Spider\nclass A(Spider): ...\nclass B(Spider): ...\n")
+    folder.write("syntax.py", "def (:\n")
+    folder.write("divides.py", "x = 1\ny = x / 0\n")
+    folder.write("exits.py", "raise SystemExit('bye')\n")
+    folder.write("imports.py", "import a_module_that_is_not_there\n")
+    folder.write("notes.txt", "not Python\n")
+    return folder
+
+
+def assert_one_line(ended: Ended, says: str, code: int = 2) -> None:
+    assert ended.code == code, ended
+    assert re.fullmatch(r"shoal: .+\n", ended.err), ended.err
+    assert "Traceback" not in ended.err
+    assert says in ended.err
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("missing.py", "no such file: missing.py"),
+        ("a_folder", "a_folder is a folder"),
+        ("notes.txt", "notes.txt is not a .py file"),
+        ("none.py", "none.py has no Spider in it"),
+        ("two.py", "several spiders (A, B): write two.py:A"),
+        ("spiders.py:Nobody", "no class 'Nobody'"),
+        ("spiders.py:NotASpider", "not a Spider"),
+        ("no_such_module:Shop", "no module named 'no_such_module'"),
+        ("shop", "not a target: 'shop'"),
+        ("", "not a target: ''"),
+        ("syntax.py", "syntax.py:1: "),
+        ("divides.py", "divides.py:2: ZeroDivisionError: division by zero"),
+        ("exits.py", "exits.py:1: SystemExit: bye"),
+        ("imports.py", "imports.py:1: ModuleNotFoundError: "),
+        ("http://", "not a URL: 'http://'"),
+        ("ftp://shop.example/", "not an http(s) URL: 'ftp://shop.example/'"),
+        ("spiders.py:Init", "RuntimeError: not ready"),
+        ("spiders.py:Fast", "not a rate: 'fast'"),
+        ("spiders.py:StartRaises", "start() raised ValueError: no seeds today"),
+        ("spiders.py:StartRaisesLater", "start() raised ValueError: no more seeds"),
+        ("spiders.py:StartYieldsNumber", "start() yielded 7"),
+        ("spiders.py:StartsNowhere", "start() must give tasks or URLs, not None"),
+        ("spiders.py:StartsWithText", "start_urls must be a list of URLs"),
+        ("spiders.py:StartsWithBadUrl", "not a URL: 'shop.example'"),
+    ],
+)
+def test_a_wrong_target(folder: Folder, target: str, says: str) -> None:
+    assert_one_line(folder.shoal("crawl", target), says)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("crawl", "Missing argument"),
+        ("crawl two.py:A none.py", "one spider at a time"),
+        ("crawl http://shop.example/ none.py", "not a URL: 'none.py'"),
+        ("crawl spiders.py:Good --frontier shoal.db", "no frontier for 'shoal.db'"),
+        ("crawl spiders.py:Good --frontier gopher://x", "no frontier for 'gopher"),
+        ("crawl spiders.py:Good --frontier sqlite:///no/such/x.db", "the folder does not exist"),
+        ("crawl spiders.py:Good --results gopher://x", "no results store for 'gopher"),
+        ("crawl spiders.py:Good --results sqlite:///no/such/x.db", "the folder does not exist"),
+        ("crawl spiders.py:Good --rate fast", "not a rate: 'fast'"),
+        ("crawl spiders.py:Good --rate 0/s", "not a rate: '0/s'"),
+        ("crawl spiders.py:Good --workers 0", "workers: "),
+        ("crawl spiders.py:Good --workers many", "--workers"),
+        ("crawl spiders.py:Good --max-pages 0", "max_pages: "),
+        ("crawl spiders.py:Good --timeout-s 0", "timeout_s: "),
+        ("crawl spiders.py:Good --wrokers 2", "No such option: --wrokers"),
+        ("worker missing.py", "no such file: missing.py"),
+        ("worker spiders.py:Init", "RuntimeError: not ready"),
+        ("crwal spiders.py", "No such command 'crwal'"),
+        ("dead lits x", "No such command 'lits'"),
+        ("status nope", "no crawl named 'nope'"),
+        ("explain nope http://a.example/", "no crawl named 'nope'"),
+        ("dead list nope", "no crawl named 'nope'"),
+        ("dead show nope http://a.example/", "no crawl named 'nope'"),
+        ("dead retry nope", "no crawl named 'nope'"),
+        ("dead purge nope", "no crawl named 'nope'"),
+        ("pause nope", "no crawl named 'nope'"),
+        ("resume nope", "no crawl named 'nope'"),
+        ("cancel nope", "no crawl named 'nope'"),
+        ("export nope", "no crawl named 'nope'"),
+        ("export nope -o items.xml", "no format has this suffix"),
+        ("seed nope --file missing.txt", "missing.txt: No such file"),
+        ("seed nope shop.example", "seed 1 skipped: not a URL: 'shop.example'"),
+    ],
+)
+def test_a_wrong_command(folder: Folder, command: str, says: str) -> None:
+    assert_one_line(folder.shoal(*command.split()), says)
+
+
+def test_a_wrong_url_of_a_crawl_that_exists(folder: Folder) -> None:
+    assert folder.shoal("seed", "news", "http://a.example/").code == 0
+    for command in (("explain",), ("dead", "show"), ("dead", "retry"), ("dead", "purge")):
+        ended = folder.shoal(*command, "news", "a.example")
+        assert_one_line(ended, "not a URL: 'a.example'")
+    assert_one_line(folder.shoal("dead", "show", "news", "http://a.example/"), "not dead")
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("wrokers = 2", "unknown setting: wrokers"),
+        ("workers = 'many'", "workers: "),
+        ("rate = 'fast'", "not a rate: 'fast'"),
+        ("workers = ", "shoal.toml: "),
+    ],
+)
+def test_a_wrong_file_of_settings(folder: Folder, toml: str, says: str) -> None:
+    folder.write("shoal.toml", toml)
+    assert_one_line(folder.shoal("crawl", "spiders.py:Good"), says)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("SHOAL_RATE", "fast", "not a rate: 'fast'"),
+        ("SHOAL_WORKERS", "many", "workers: "),
+        ("SHOAL_ALLOW_PRIVATE", "perhaps", "allow_private: "),
+    ],
+)
+def test_a_wrong_variable(folder: Folder, name: str, value: str, says: str) -> None:
+    assert_one_line(folder.shoal("crawl", "spiders.py:Good", env={name: value}), says)
+
+
+def test_a_wrong_command_makes_no_crawl(folder: Folder) -> None:
+    folder.shoal("crawl", "spiders.py:Init")
+    folder.shoal("crawl", "spiders.py:Good", "--rate", "fast")
+    folder.shoal("seed", "nope", "shop.example")
+    assert folder.shoal("status").out == "no crawls here yet\n"
+
+
+def test_a_password_in_an_address_is_not_shown(folder: Folder) -> None:
+    address = "postgresql://me:s3cret@db.example/shop"
+    for option in ("--frontier", "--results"):
+        ended = folder.shoal("crawl", "spiders.py:Good", option, address)
+        assert ended.code == 2
+        assert "s3cret" not in ended.err
+
+
+@pytest.mark.parametrize("option", ["--frontier", "--results"])
+def test_a_file_that_is_no_database_is_left_alone(folder: Folder, option: str) -> None:
+    content = bytes(range(256)) * 200
+    file = folder.path / "notes.db"
+    file.write_bytes(content)
+    ended = folder.shoal("crawl", "spiders.py:Good", option, "sqlite:///notes.db")
+    assert_one_line(ended, "notes.db: file is not a database", code=1)
+    assert file.read_bytes() == content
+
+
+def test_a_database_that_was_cut_off_is_left_alone(folder: Folder) -> None:
+    assert folder.shoal("seed", "news", *(f"http://a.example/{n}" for n in range(500))).code == 0
+    file = folder.path / "shoal.db"
+    half = file.read_bytes()[: file.stat().st_size // 2]
+    file.write_bytes(half)
+    for command in ("crawl spiders.py:Good --name news", "status news", "export news"):
+        ended = folder.shoal(*command.split())
+        assert_one_line(ended, "shoal.db: database disk image is malformed", code=1)
+    assert file.read_bytes() == half
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_explains_a_command(folder: Folder, command: str) -> None:
+    ended = folder.shoal(*command.split(), "--help")
+    assert (ended.code, ended.err) == (0, "")
+    assert f"Usage: shoal {command}" in ended.out
+    assert (f"shoal {command} " in ended.out.partition("Example")[2]) == (command in WITH_EXAMPLES)
+
+
+def test_help_lists_every_command(folder: Folder) -> None:
+    for args in ([], ["--help"]):
+        ended = folder.shoal(*args)
+        assert (ended.code, ended.err) == (0, "")
+        listed = ended.out.partition("Commands:")[2]
+        for command in COMMANDS:
+            assert re.search(rf"^  {command.split()[0]} ", listed, re.MULTILINE), command
+
+
+def test_version(folder: Folder) -> None:
+    assert folder.shoal("--version") == (0, f"shoal {__version__}\n", "")

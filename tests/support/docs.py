@@ -1,0 +1,129 @@
+"""Runs what the documentation tells its readers to run, in a folder of its own."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from shoal.cli import main
+from shoal.machine import machine_name
+from support.markdown import README, Command, blocks
+from support.processes import DEADLINE_S, SHOAL, Ended, environment
+
+SITE = "https://shop.example"
+SETTINGS = {"SHOAL_ALLOW_PRIVATE": "true", "SHOAL_RATE": "1000/s", "TERM": "xterm"}
+
+QUICK = ("seed", "status", "explain", "dead", "pause", "resume", "cancel", "export")
+"""Commands that start no processes. They are called in this one, which is ten times as quick."""
+
+
+class Reader:
+    """Somebody who follows the documentation, with a local shop in place of the one it names."""
+
+    def __init__(self, folder: Path, shop: str) -> None:
+        self.folder = folder
+        self._shop = shop
+        self._env = environment(SETTINGS | {"PATH": f"{SHOAL.parent}:{os.environ['PATH']}"})
+        self.write("spider.py", next(b.text for b in blocks(README) if b.language == "python"))
+
+    def write(self, name: str, text: str) -> None:
+        """Put a file into the folder."""
+        (self.folder / name).write_text(self.localised(text), "utf-8")
+
+    def localised(self, text: str) -> str:
+        """The text with the shop's real address."""
+        local = text.replace(SITE, self._shop).replace("shop.example", "127.0.0.1")
+        assert "https://" not in local, f"leads out of this machine: {text}"
+        return local
+
+    def follow(self, command: Command) -> Ended:
+        """Run a command; its output is as the documentation would show it."""
+        text = self.localised(command.text)
+        words = shlex.split(text)
+        if "--watch" in words:
+            ended = self._interrupt(words)
+        elif words[1] in QUICK and not re.search(r"[|<>]", text):
+            ended = self._call(words)
+        else:
+            ended = self.run("bash", "-c", text)
+        return Ended(ended.code, self._shown(ended.out), self._shown(ended.err))
+
+    def run(self, *words: str) -> Ended:
+        """Run any program."""
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def _call(self, words: list[str]) -> Ended:
+        """Run a command of Shoal in this process."""
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+        with (
+            chdir(self.folder),
+            patch.object(sys, "argv", words),
+            patch.dict(os.environ, self._env, clear=True),
+            redirect_stdout(out),
+            redirect_stderr(err),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main()
+        code = ended.value.code or 0
+        return Ended(int(code), _written(out), _written(err))
+
+    def _interrupt(self, words: list[str]) -> Ended:
+        """Run a command without an end on a terminal, and press Ctrl-C when it shows something."""
+        screen, terminal = pty.openpty()
+        with (
+            subprocess.Popen(
+                words,
+                cwd=self.folder,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=terminal,
+                stderr=terminal,
+            ) as process,
+            io.FileIO(screen) as output,
+        ):
+            os.close(terminal)
+            shown = b""
+            while b"state" not in shown:
+                shown += output.read(4096) or b""
+            process.send_signal(signal.SIGINT)
+            _drain(output)
+        return Ended(process.returncode, shown.decode("utf-8", "replace"), "")
+
+    def _shown(self, text: str) -> str:
+        text = text.replace(self._shop, SITE).replace(machine_name(), "laptop")
+        return text.replace(self._shop.removeprefix("http://"), "shop.example")
+
+
+def _drain(output: io.FileIO) -> None:
+    try:
+        while output.read(4096):
+            pass
+    except OSError:  # the terminal's way to say that its last user is gone
+        return
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    written = stream.buffer
+    assert isinstance(written, io.BytesIO)
+    return written.getvalue().decode()

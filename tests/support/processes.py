@@ -1,0 +1,201 @@
+"""Shoal as its users run it: the real command, in a process (and a process group) of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SHOAL = Path(sys.executable).with_name("shoal")
+DEADLINE_S = 120.0
+"""Nothing here takes this long. What does is stuck, and the test fails."""
+
+SEED_VARIABLE = "SHOAL_TEST_SEED"
+
+
+class Ended(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """What it printed, as JSON."""
+        return json.loads(self.out)
+
+
+class Folder:
+    """A folder of its own in which commands run: its `shoal.db` is theirs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, name: str, text: str) -> Path:
+        """Put a file there."""
+        path = self.path / name
+        path.write_text(text, "utf-8")
+        return path
+
+    def shoal(
+        self,
+        *args: str | Path,
+        stdin: str | bytes = "",
+        env: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
+    ) -> Ended:
+        """Run a command to its end. `within` is a command that runs it: prlimit, setpriv."""
+        done = subprocess.run(
+            [*within, SHOAL, *args],
+            cwd=self.path,
+            env=environment(env),
+            input=stdin if isinstance(stdin, bytes) else stdin.encode(),
+            capture_output=True,
+            timeout=DEADLINE_S,
+        )
+        return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def status(self, crawl: str) -> Any:
+        """How a crawl stands, as `shoal status --json` says it."""
+        ended = self.shoal("status", crawl, "--json")
+        assert ended.code == 0, ended
+        return ended.json()
+
+    def export(self, crawl: str) -> list[dict[str, Any]]:
+        """The items of a crawl, as `shoal export` writes them."""
+        ended = self.shoal("export", crawl)
+        assert ended.code == 0, ended
+        return [json.loads(line) for line in ended.out.splitlines()]
+
+    @contextmanager
+    def running(
+        self,
+        *args: str | Path,
+        env: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
+    ) -> Iterator[Running]:
+        """Start a command as the leader of a new process group; the group is killed in the end."""
+        number = len(list(self.path.glob("*.err")))
+        out, err = self.path / f"{number}.out", self.path / f"{number}.err"
+        with out.open("wb") as out_file, err.open("wb") as err_file:
+            process = subprocess.Popen(
+                [*within, SHOAL, *args],
+                cwd=self.path,
+                env=environment(env),
+                stdin=subprocess.DEVNULL,
+                stdout=out_file,
+                stderr=err_file,
+                start_new_session=True,
+            )
+        running = Running(process, out, err)
+        try:
+            yield running
+        finally:
+            running.kill_all()
+
+
+class Running:
+    """A command that runs."""
+
+    def __init__(self, process: subprocess.Popen[bytes], out: Path, err: Path) -> None:
+        self._process = process
+        self._out = out
+        self._err = err
+        self.pid = process.pid
+
+    @property
+    def err(self) -> str:
+        """What it has said on stderr so far."""
+        return self._err.read_text("utf-8")
+
+    def workers(self) -> list[int]:
+        """The worker processes it has started and that live."""
+        return [pid for pid in children_of(self.pid) if is_alive(pid)]
+
+    def send(self, number: int) -> None:
+        """Send a signal to the command itself, not to its workers."""
+        os.kill(self.pid, number)
+
+    def kill_all(self) -> None:
+        """kill -9 of the whole process group. Not an error if it is gone."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait(DEADLINE_S)
+
+    def has_ended(self) -> bool:
+        """Whether it is over."""
+        return self._process.poll() is not None
+
+    def wait(self) -> Ended:
+        """Wait for its end."""
+        code = self._process.wait(DEADLINE_S)
+        return Ended(code, self._out.read_text("utf-8"), self.err)
+
+
+def wait_until(condition: Callable[[], Any], what: str) -> Any:
+    """Wait until the condition holds and return it; fail loudly if that takes too long."""
+    give_up_at = time.monotonic() + DEADLINE_S
+    while not (answer := condition()):
+        assert time.monotonic() < give_up_at, f"waited {DEADLINE_S:.0f} s for: {what}"
+        time.sleep(0.01)
+    return answer
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our environment without settings of Shoal, and these."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
+    return own | {"COLUMNS": "200", "NO_COLOR": "1"} | dict(more or {})
+
+
+def seeded_random(name: str) -> random.Random:
+    """Random choices of a test. It prints its seed, and SHOAL_TEST_SEED repeats it."""
+    seed = os.environ.get(SEED_VARIABLE) or str(random.randrange(10**9))
+    print(f"{name}: {SEED_VARIABLE}={seed}")
+    return random.Random(f"{name} {seed}")
+
+
+def children_of(pid: int) -> list[int]:
+    """The child processes of a process."""
+    try:
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
+    except FileNotFoundError:
+        return []
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def peak_memory_kb(pid: int) -> int:
+    """The most memory that a process has had so far; 0 if it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def obeying_permissions() -> list[str]:
+    """Runs a command so that permission bits bind it, even if it is root's."""
+    if os.geteuid() != 0:
+        return []
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+
+
+def limiting_files_to(size: int) -> list[str]:
+    """Runs a command that cannot make a file longer than this: a write fails half-way."""
+    return ["prlimit", f"--fsize={size}"]

@@ -1,0 +1,104 @@
+"""Servers for tests that run Shoal in other processes: they run in a thread of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from typing import NamedTuple, Self, TypeVar
+
+from aiohttp import web
+
+T = TypeVar("T")
+
+Answer = Callable[[str], Awaitable[web.Response]]
+
+
+@contextmanager
+def serving(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """Enter an async context in a thread of its own, and leave it in the end."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="server")
+    thread.start()
+    try:
+        entered = asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+        try:
+            yield entered
+        finally:
+            leave = server.__aexit__(None, None, None)
+            asyncio.run_coroutine_threadsafe(leave, loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+class Hit(NamedTuple):
+    """A request that reached a site."""
+
+    at: float
+    """time.monotonic() at arrival."""
+    path: str
+
+
+class Site:
+    """A host whose pages a test makes up. robots.txt allows everything unless it is one of them."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._stack = AsyncExitStack()
+        self.hits: list[Hit] = []
+        """Every request but those for robots.txt, in the order of arrival."""
+        self.robots_hits: list[Hit] = []
+        self.port = 0
+
+    async def __aenter__(self) -> Self:
+        runner = web.ServerRunner(web.Server(self._respond), shutdown_timeout=0.5)
+        await runner.setup()
+        self._stack.push_async_callback(runner.cleanup)
+        await web.TCPSite(runner, "127.0.0.1", self.port).start()
+        self.port = int(runner.addresses[0][1])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    @property
+    def url(self) -> str:
+        """Where its front page is."""
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that were asked for, without robots.txt."""
+        return [hit.path for hit in self.hits]
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        hit = Hit(time.monotonic(), request.raw_path)
+        (self.robots_hits if request.path == "/robots.txt" else self.hits).append(hit)
+        return await self._answer(request.raw_path)
+
+
+def html(text: str, status: int = 200) -> web.Response:
+    """A page."""
+    return web.Response(text=text, status=status, content_type="text/html")
+
+
+def links(paths: Iterable[str]) -> web.Response:
+    """A page of links."""
+    return html("".join(f'<a href="{path}">{path}</a>\n' for path in paths))
+
+
+def list_of(count: int) -> Answer:
+    """A front page with links to so many pages, and these: `/1`, `/2`, ..."""
+
+    async def answer(path: str) -> web.Response:
+        if path == "/":
+            return links(f"/{number}" for number in range(1, count + 1))
+        if path.removeprefix("/").isdigit():
+            return html(f"<h1>{path}</h1>")
+        return html("no such page", 404)
+
+    return answer
