@@ -13,7 +13,7 @@ from shoal.config import Rules
 from shoal.frontier.port import CrawlState, Stats
 from support.docs import Reader
 from support.makefile import extras, targets
-from support.markdown import PAGES, README, SHELL, Block, Command, blocks, commands
+from support.markdown import PAGES, README, SHELL, Block, Command, blocks, commands, name_of
 from support.processes import Ended
 
 PLACEHOLDERS = {
@@ -33,7 +33,7 @@ PROGRESS = progress_line(
 )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_do_what_the_page_says(page: Path, tmp_path: Path, shop: str) -> None:
     reader = Reader(tmp_path, shop)
     printed = ""

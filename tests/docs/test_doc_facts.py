@@ -11,7 +11,7 @@ import pytest
 from shoal.policy import GONE_STATUSES, RETRY_STATUSES
 from support.cli import command_names, options_of
 from support.makefile import extras, targets
-from support.markdown import PAGES, README, ROOT, prose, shell_commands, spans, table_after
+from support.markdown import PAGES, README, ROOT, name_of, prose, shell_commands, spans, table_after
 
 FIRST_SCREEN = 25
 ALWAYS = {"--help", "--version"}
@@ -23,7 +23,7 @@ _NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
 
 ALL_OPTIONS = ALWAYS.union(*(options_of(name) for name in command_names()))
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
 def code_of(page: Path) -> list[str]:
@@ -140,6 +140,6 @@ def test_the_decision_on_verdicts_names_the_statuses_that_are_retried() -> None:
     (retried,) = (what for what, verdict in rows if verdict.startswith("retried"))
     listed = {int(number) for number in re.findall(r"\d{3}", retried)}
 
-    assert listed | set(range(520, 524)) == RETRY_STATUSES
     assert "520 to 524" in retried
-    assert f"{' '.join(map(str, sorted(GONE_STATUSES)))}" == rows[3][0].replace(",", "")
+    assert listed | set(range(520, 524)) == RETRY_STATUSES
+    assert ", ".join(map(str, sorted(GONE_STATUSES))) in [what for what, _ in rows]

@@ -169,7 +169,7 @@ def test_export_ends_quietly_when_its_reader_has_seen_enough(scene: Scene) -> No
     nobody_reads, out = os.pipe()
     os.close(nobody_reads)
     with os.fdopen(out, "wb") as closed:
-        command = [SHOAL, "export", "small"]
+        command: list[str | Path] = [SHOAL, "export", "small"]
         done = subprocess.run(
             command, cwd=scene.folder.path, env=environment(), stdout=closed, stderr=PIPE
         )

@@ -53,7 +53,7 @@ class Reader:
         words = shlex.split(text)
         if "--watch" in words:
             ended = self._interrupt(words)
-        elif words[1] in QUICK and not re.search(r"[|<>]", text):
+        elif words[1:2] and words[1] in QUICK and not re.search(r"[|<>]", text):
             ended = self._call(words)
         else:
             ended = self.run("bash", "-c", text)
@@ -110,7 +110,7 @@ class Reader:
         return Ended(process.returncode, shown.decode("utf-8", "replace"), "")
 
     def _shown(self, text: str) -> str:
-        text = text.replace(self._shop, SITE).replace(machine_name(), "laptop")
+        text = text.replace(self._shop, SITE).replace(f"{machine_name()}:", "laptop:")
         return text.replace(self._shop.removeprefix("http://"), "shop.example")
 
 

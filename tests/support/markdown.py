@@ -35,6 +35,11 @@ class Command(NamedTuple):
     """What the comment beside it says."""
 
 
+def name_of(page: Path) -> str:
+    """A page's path in the repository."""
+    return str(page.relative_to(ROOT))
+
+
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
     text = page.read_text("utf-8")

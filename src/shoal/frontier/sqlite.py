@@ -46,7 +46,7 @@ from shoal.frontier.sqlite_step import (
     stats_of,
     step,
 )
-from shoal.policy import after_pushback, after_success
+from shoal.policy import after_pushback, after_success, loss_wait_s
 from shoal.sqlitedb import Database, load_script, transaction
 from shoal.task import Task
 
@@ -202,25 +202,30 @@ class SqliteFrontier(Frontier):
 
     def _reclaim(self, current: Step) -> None:
         due = current.execute("due_tasks", current.id, current.now, RECLAIM_BATCH).fetchall()
-        for row_id, host_id, state, losses in due:
+        for row in due:
+            row_id, _, host_id, state, _ = row
             if state == DELAYED:
                 current.execute("wake_task", row_id)
                 current.host(host_id).waiting += 1
                 current.tally.update(delayed=-1, waiting=1)
             else:
-                self._lose(current, row_id, host_id, losses + 1)
+                self._lose(current, row)
         # What was taken back can be handed out in this very step.
         current.save_hosts()
 
-    def _lose(self, current: Step, row_id: int, host_id: int, losses: int) -> None:
+    def _lose(self, current: Step, row: tuple[int, int, int, int, int]) -> None:
         """The worker that held it is gone. A task that takes worker after worker is poison."""
+        row_id, fingerprint, host_id, _, losses = row
+        losses += 1
+        wait_s = loss_wait_s(losses, fingerprint % 1024 / 1024)
+        state, due, reason = (DELAYED, current.now + wait_s, "") if wait_s else (WAITING, None, "")
+        if losses >= current.rules.max_losses:
+            state, due, reason = DEAD, None, POISON.format(losses)
+        current.execute("lose_task", state, due, reason, row_id)
         host = current.host(host_id)
-        poisoned = losses >= current.rules.max_losses
-        state, reason = (DEAD, POISON.format(losses)) if poisoned else (WAITING, "")
-        current.execute("lose_task", state, reason, row_id)
         host.leased -= 1
-        host.waiting += not poisoned
-        host.failed += poisoned
+        host.waiting += state == WAITING
+        host.failed += state == DEAD
         current.tally.update(leased=-1, lost=1, **{_STATES[state]: 1})
 
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
@@ -319,8 +324,8 @@ class SqliteFrontier(Frontier):
         def take_back(connection: sqlite3.Connection) -> int:
             with step(connection, crawl, self._clock) as current:
                 held = current.execute("held_tasks", current.id, worker).fetchall()
-                for row_id, host_id, _, losses in held:
-                    self._lose(current, row_id, host_id, losses + 1)
+                for row in held:
+                    self._lose(current, row)
             return len(held)
 
         return await self._db.run(take_back)

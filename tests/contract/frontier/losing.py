@@ -92,6 +92,21 @@ class TestReclaim:
         assert (stats.dead, stats.done, stats.lost) == (1, 1, 2)
         assert stats.state is CrawlState.FINISHED
 
+    async def test_those_lost_together_twice_come_back_one_by_one(self, backend: Backend) -> None:
+        """Else an innocent task would share every worker's death with the poison beside it."""
+        client = backend.client()
+        await client.start(*pages(8), max_losses=5)
+        for _ in range(2):
+            assert len(await client.lease(8)) == 8
+            await client.frontier.release(client.crawl, client.worker)
+        stats = await client.stats()
+        assert (stats.waiting, stats.delayed, stats.leased) == (0, 8, 0)
+        assert len(await client.lease(8)) == 0
+        dues = {(await client.record(page)).due for page in pages(8)}
+        assert len(dues) == 8
+        await backend.advance(1.1)
+        assert len(await client.lease(8)) == 8
+
     async def test_the_last_task_turning_poison_ends_the_crawl(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(1), lease_s=1.0, max_losses=1)

@@ -92,10 +92,10 @@ SET state = ?, attempts = ?, due = ?, reason = ?, detail = ?, token = NULL, work
 WHERE id = ?;
 
 -- due_tasks: retries that are ready and leases that have expired
-SELECT id, host_id, state, losses FROM tasks WHERE crawl_id = ? AND due <= ? LIMIT ?;
+SELECT id, fingerprint, host_id, state, losses FROM tasks WHERE crawl_id = ? AND due <= ? LIMIT ?;
 
 -- held_tasks: what one worker holds
-SELECT id, host_id, state, losses FROM tasks
+SELECT id, fingerprint, host_id, state, losses FROM tasks
 WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?;
 
 -- holders: who holds leases
@@ -105,7 +105,7 @@ SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND due IS NOT NULL AND sta
 UPDATE tasks SET state = 0, due = NULL WHERE id = ?;
 
 -- lose_task: its worker died
-UPDATE tasks SET state = ?, losses = losses + 1, due = NULL, token = NULL, worker = NULL, reason = ?
+UPDATE tasks SET state = ?, losses = losses + 1, due = ?, token = NULL, worker = NULL, reason = ?
 WHERE id = ?;
 
 -- drop_unended: everything that has not ended is dropped, its leases void

@@ -1,0 +1,167 @@
+"""A crawl of pages that mean harm: each ends as documented, and no worker grows over it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shoal.admission import Admission
+from shoal.frontier import open_frontier
+from shoal.frontier.port import Record, TaskState
+from support.hostile import HostileServer
+from support.hostile_pages import PAGES
+from support.processes import Folder, peak_memory_kb, wait_until
+from support.sites import serving
+
+SPIDER = """
+from shoal import Spider
+
+class Hostile(Spider):
+    start_urls = ["{url}"]
+    rate = "none"
+    allow_private = True
+
+    def parse(self, page):
+        path = "/" + page.url.partition("://")[2].partition("/")[2]
+        yield {{"path": path, "h1": page.css("h1::text").get(), "text": page.text}}
+        yield from page.follow_all("a")
+"""
+PLAIN = ("--rate", "none", "--allow-private")
+LIMITS = ("--timeout-s", "2", "--max-retries", "1")
+MAX_MEMORY_KB = 300 * 1000
+
+TOO_LARGE = "dead: body larger than 8388608 bytes (max_body_bytes)"
+TOO_SLOW = "dead: timed out after 2 s"
+HEADERS = "dead: response headers too large"
+CLOSED_EARLY = "dead: server closed the connection before the body was complete"
+NOT_HTTP = "dead: not a valid HTTP response"
+
+VERDICTS = {
+    "/links": "done",
+    "/ok": "done",
+    "/empty": "done",
+    "/not-html": "done",
+    "/no-charset": "done",
+    "/wrong-charset": "done",
+    "/no-length": "done",
+    "/chunked": "done",
+    "/gzip": "done",
+    "/two-answers": "done",
+    "/status/500": "dead: HTTP 500",
+    "/redirect-self": "dead: redirects in a loop: ",
+    "/redirect-loop": "done: HTTP 302 to ",
+    "/redirect-loop-2": "done: HTTP 302 to ",
+    "/redirect-chain/3": "done: HTTP 302 to ",
+    "/redirect-to": "done: HTTP 302 to ",
+    "/redirect-private": "done: HTTP 302 to ",
+    "/endless": TOO_LARGE,
+    "/endless-no-length": TOO_LARGE,
+    "/huge": TOO_LARGE,
+    "/gzip-bomb": "dead: decompressed body larger than 8388608 bytes (max_body_bytes)",
+    "/header-flood": HEADERS,
+    "/long-header": HEADERS,
+    "/drip": TOO_SLOW,
+    "/slow-headers": TOO_SLOW,
+    "/silent": TOO_SLOW,
+    "/gzip-truncated": "dead: gzip: the compressed data ends too early",
+    "/gzip-corrupt": "dead: gzip: the compressed data is corrupt",
+    "/brotli": "dead: cannot read Content-Encoding: 'br'",
+    "/closes-mid-body": CLOSED_EARLY,
+    "/closes-mid-chunk": CLOSED_EARLY,
+    "/closes-at-once": "dead: server closed the connection",
+    "/reset": "dead: connection reset by peer",
+    "/garbage": NOT_HTTP,
+    "/bad-chunk": NOT_HTTP,
+    "/length-and-chunks": NOT_HTTP,
+}
+AT_ONCE = ("/redirect", "/endless", "/huge", "/gzip-bomb", "/brotli")
+"""Pages that are not tried a second time: it would be the same again."""
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with serving(HostileServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path, server: HostileServer) -> Folder:
+    folder = Folder(tmp_path)
+    folder.write("hostile.py", SPIDER.format(url=server.url("/links")))
+    return folder
+
+
+async def records(folder: Folder, urls: list[str]) -> list[Record]:
+    """What the frontier knows of these, all of which it must know."""
+    frontier = open_frontier(f"sqlite:///{folder.path / 'shoal.db'}")
+    try:
+        admission = Admission((await frontier.stats("hostile")).rules)
+        found = [await frontier.find("hostile", admission.fingerprint(url)) for url in urls]
+    finally:
+        await frontier.close()
+    assert None not in found
+    return [record for record in found if record is not None]
+
+
+def test_every_hostile_page_is_expected_here() -> None:
+    """Those with a slash at the end stand for all below them."""
+    assert {path.removesuffix("3").removesuffix("500") for path in VERDICTS} == set(PAGES)
+
+
+async def test_every_page_ends_as_documented(folder: Folder, server: HostileServer) -> None:
+    ended = await asyncio.to_thread(folder.shoal, "crawl", "hostile.py", *LIMITS, "--workers", "2")
+    assert (ended.code, ended.err) == (3, ""), ended
+    for path, record in zip(
+        VERDICTS, await records(folder, [server.url(path) for path in VERDICTS]), strict=True
+    ):
+        verdict = f"{record.state}: {record.reason}" if record.reason else str(record.state)
+        assert verdict.startswith(VERDICTS[path]), path
+        if record.state is TaskState.DEAD:
+            assert record.task.retry_count == (1 if path.startswith(AT_ONCE) else 2), path
+    found = {item["path"]: item for item in folder.export("hostile")}
+    assert set(found) == {path for path, verdict in VERDICTS.items() if verdict == "done"}
+    for path in ("/ok", "/no-length", "/chunked", "/gzip"):
+        assert found[path]["h1"] == "ok"
+    assert "Käse, Brötchen und Süßes für 3 £" in found["/no-charset"]["text"]
+    assert "se, Br\N{REPLACEMENT CHARACTER}tchen" in found["/wrong-charset"]["text"]
+    assert found["/empty"]["text"] == ""
+    assert found["/two-answers"]["text"] == "ok"  # And nobody else got its second answer.
+
+
+def test_redirects_without_end(folder: Folder, server: HostileServer) -> None:
+    starts = [server.url("/redirect-loop"), server.url("/redirect-chain/12")]
+    assert folder.shoal("crawl", *starts, *PLAIN, "--name", "redirects").code == 3
+    loop, chain = folder.shoal("dead", "list", "redirects", "--json").json()
+    assert loop["url"] == server.url("/redirect-loop-2")
+    assert loop["reason"].startswith("redirects in a loop: ")
+    assert chain["reason"] == f"more than 10 redirects, from {starts[1]}"
+    assert len(server.requests) == len(set(server.paths))
+
+
+def test_a_name_that_does_not_resolve(folder: Folder) -> None:
+    command = ("crawl", "http://no-such-name.invalid/", "--name", "dns", "--no-robots")
+    assert folder.shoal(*command, "--max-retries", "1").code == 3
+    (dead,) = folder.shoal("dead", "list", "dns", "--json").json()
+    assert dead["reason"].startswith("DNS: ")
+    assert dead["tries"] == 2
+
+
+def test_memory_stays_bounded(folder: Folder, server: HostileServer) -> None:
+    """Several of the largest pages at once, beside all the others."""
+    large = ("/endless", "/endless-no-length", "/huge", "/gzip-bomb")
+    urls = [server.url(f"{path}?copy={copy}") for path in large for copy in range(6)]
+    folder.shoal("seed", "hostile", *urls)
+    peaks: dict[int, int] = {}
+    with folder.running("crawl", "hostile.py", *LIMITS, "--workers", "2") as crawl:
+
+        def ended() -> bool:
+            peaks.update((pid, peak) for pid in crawl.workers() if (peak := peak_memory_kb(pid)))
+            return crawl.has_ended()
+
+        wait_until(ended, "the end of the crawl")
+        assert crawl.wait().code == 3
+    assert len(peaks) == 2
+    assert max(peaks.values()) < MAX_MEMORY_KB, peaks

@@ -1,0 +1,147 @@
+"""Save, then finish; and never finish what was not saved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from shoal import waiting
+from shoal.committer import Committer
+from shoal.errors import StorageBusy, StorageFailed
+from shoal.frontier.port import Frontier, Lease, Outcome, Verdict
+from shoal.results.port import Batch, PageLog, Results
+from shoal.task import Task
+from shoal.visit import Report
+
+
+class Stores:
+    """Both stores, as far as a committer knows them. Remembers the order of what was done."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, list[str]]] = []
+        self.save_errors: list[Exception] = []
+        self.finish_errors: list[Exception] = []
+        self.stale: list[Lease] = []
+
+    async def save(self, crawl: str, batch: Batch) -> None:
+        if self.save_errors:
+            raise self.save_errors.pop(0)
+        self.done.append(("save", [page.url for page in batch.pages]))
+
+    async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
+        if self.finish_errors:
+            raise self.finish_errors.pop(0)
+        self.done.append(("finish", [outcome.lease.task.url for outcome in outcomes]))
+        return self.stale
+
+
+def report(url: str, *, logged: bool = True) -> Report:
+    lease = Lease(url.encode(), f"token of {url}", Task(url=url))
+    page = PageLog(
+        fingerprint=lease.fingerprint,
+        url=url,
+        worker="w",
+        attempt=1,
+        started_at=0.0,
+        duration_s=0.1,
+        verdict="done",
+    )
+    return Report(Outcome(lease=lease, verdict=Verdict.DONE), page if logged else None)
+
+
+class Bench:
+    """A committer on fake stores."""
+
+    def __init__(self, batch_size: int) -> None:
+        self.stores = Stores()
+        self.finished: list[str] = []
+        self.stale: set[str] = set()
+        self.committer = Committer(
+            "crawl",
+            cast(Frontier, self.stores),
+            cast(Results, self.stores),
+            batch_size=batch_size,
+            on_finished=self._on_finished,
+        )
+
+    def _on_finished(self, reports: list[Report], stale: set[str]) -> None:
+        self.finished += [r.outcome.lease.task.url for r in reports]
+        self.stale |= stale
+
+
+@pytest.fixture
+async def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(waiting, "RETRY_FIRST_S", 0.001)
+    return Bench(batch_size=2)
+
+
+async def test_a_batch_is_saved_and_then_finished(bench: Bench) -> None:
+    for url in ("a", "b"):
+        bench.committer.put(report(url))
+    bench.committer.close()
+    await bench.committer.run()
+    assert bench.stores.done == [("save", ["a", "b"]), ("finish", ["a", "b"])]
+    assert bench.finished == ["a", "b"]
+
+
+async def test_what_was_not_saved_is_not_finished(bench: Bench) -> None:
+    bench.stores.save_errors = [StorageFailed("disk full")]
+    bench.committer.put(report("a"))
+    bench.committer.close()
+    with pytest.raises(StorageFailed, match="disk full"):
+        await bench.committer.run()
+    assert bench.stores.done == []
+    assert bench.finished == []
+
+
+async def test_a_store_that_is_away_is_waited_for(bench: Bench) -> None:
+    bench.stores.save_errors = [StorageBusy("locked")] * 3
+    bench.stores.finish_errors = [StorageBusy("locked")] * 2
+    bench.committer.put(report("a"))
+    bench.committer.close()
+    await bench.committer.run()
+    assert bench.stores.done == [("save", ["a"]), ("finish", ["a"])]
+
+
+async def test_a_task_given_back_is_finished_without_a_save(bench: Bench) -> None:
+    bench.committer.put(report("a", logged=False))
+    bench.committer.close()
+    await bench.committer.run()
+    assert bench.stores.done == [("finish", ["a"])]
+
+
+async def test_stale_leases_are_told(bench: Bench) -> None:
+    lost = report("a")
+    bench.stores.stale = [lost.outcome.lease]
+    bench.committer.put(lost)
+    bench.committer.close()
+    await bench.committer.run()
+    assert bench.stale == {"token of a"}
+
+
+async def test_a_full_batch_and_a_hurried_one_do_not_wait() -> None:
+    bench = Bench(batch_size=2)
+    running = asyncio.create_task(bench.committer.run())
+    bench.committer.put(report("a"))
+    bench.committer.put(report("b"))
+    while bench.finished != ["a", "b"]:
+        await asyncio.sleep(0)
+    bench.committer.put(report("c"))
+    bench.committer.hurry()
+    while bench.finished != ["a", "b", "c"]:
+        await asyncio.sleep(0)
+    bench.committer.close()
+    await running
+
+
+async def test_a_lone_report_is_committed_when_it_is_old_enough() -> None:
+    bench = Bench(batch_size=100)
+    running = asyncio.create_task(bench.committer.run())
+    bench.committer.put(report("a"))
+    while not bench.finished:
+        await asyncio.sleep(0.001)
+    bench.committer.close()
+    await running
