@@ -25,6 +25,7 @@ DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
 
 LISTS = frozenset({"allowed_hosts", "drop_params"})
+SWITCHES = frozenset({"robots", "allow_private", "json_logs"})
 
 PositiveInt = Annotated[int, Meta(ge=1)]
 
@@ -111,8 +112,8 @@ def build(values: Mapping[str, Any]) -> Settings:
     if unknown:
         raise ConfigError(f"unknown setting: {', '.join(unknown)}")
     try:
-        listed = {name: _listed(name, value) for name, value in values.items()}
-        return msgspec.convert(listed, Settings, strict=False)
+        plain = {name: _plain(name, value) for name, value in values.items()}
+        return msgspec.convert(plain, Settings, strict=False)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, ConfigError):
             raise error.__cause__ from None
@@ -136,8 +137,12 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     return {name: environ[key] for name, key in names.items() if key in environ}
 
 
-def _listed(name: str, value: Any) -> Any:
-    """Lists may be written as text with commas."""
-    if name in LISTS and isinstance(value, str):
+def _plain(name: str, value: Any) -> Any:
+    """Lists may be written as text with commas, switches as words."""
+    if not isinstance(value, str):
+        return value
+    if name in LISTS:
         return [part.strip() for part in value.split(",") if part.strip()]
+    if name in SWITCHES:
+        return {"yes": True, "on": True, "no": False, "off": False}.get(value.lower(), value)
     return value

@@ -183,6 +183,8 @@ def _is_plain(task: Task) -> bool:
 
 def _flaw(task: Task) -> str | None:
     """Why a task could not travel to another worker; None if it can."""
+    if not isinstance(task.body, str | None):
+        return f"the body must be text, not {type(task.body).__name__}"
     try:
         decode(encode(task))
     except Exception as error:  # whatever is in `meta` may raise anything

@@ -5,6 +5,7 @@ Whatever happens, a visit ends in a Report; only a cancelled one raises.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 import traceback
@@ -166,7 +167,9 @@ class Visitor:
         )
         try:
             found = await harvest(self._spider, page)
-        except Exception as error:
+        except BaseException as error:  # Also sys.exit(): a page must not end its worker.
+            if _is_meant_for_us(error):
+                raise
             outcome = Outcome(
                 lease=lease,
                 verdict=Verdict.DEAD,
@@ -299,10 +302,18 @@ def _redirect(task: Task, status: int, url: str) -> Task:
     )
 
 
+def _is_meant_for_us(error: BaseException) -> bool:
+    """Whether it came through the handler from outside: Ctrl-C, or the visit was cancelled."""
+    if isinstance(error, asyncio.CancelledError):
+        visit = asyncio.current_task()
+        return visit is not None and visit.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt)
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())[:MAX_REASON]
 
 
-def _tail(error: Exception) -> str:
+def _tail(error: BaseException) -> str:
     """The end of the traceback: where a long one has its cause."""
     return "".join(traceback.format_exception(error))[-MAX_DETAIL:]

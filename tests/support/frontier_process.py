@@ -40,7 +40,7 @@ def read_page(lease: Lease, pages: int) -> Outcome:
 
 async def start(client: Client) -> None:
     """Start the crawl, or join it."""
-    await client.start(page(0), max_losses=1000)
+    await client.start(page(0), max_losses=1000, lease_s=3600.0)
     await client.control(Control.SEAL)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from shoal.cli.options import CrawlName, settings_from, with_settings
+from shoal.cli.options import CrawlName, existing_stores, with_settings
 from shoal.eventloop import run
 from shoal.frontier import open_frontier
 from shoal.frontier.port import Control, CrawlState
@@ -31,7 +31,7 @@ def cancel(crawl: CrawlName, options: dict[str, Any]) -> None:
 
 
 def _tell(crawl: str, action: Control, options: dict[str, Any]) -> None:
-    state = run(_control(settings_from(options).frontier, crawl, action))
+    state = run(_control(existing_stores(options).frontier, crawl, action))
     typer.echo(f"{crawl}: {state}")
 
 

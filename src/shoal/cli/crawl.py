@@ -78,14 +78,15 @@ def summary_json(summary: Summary) -> dict[str, Any]:
 
 
 def _hints(summary: Summary, settings: Settings) -> list[str]:
-    stats = summary.stats
+    stats, crawl = summary.stats, summary.stats.crawl
+    results, frontier = _option(settings, "results"), _option(settings, "frontier")
     hints = []
     if summary.items:
-        hints.append(f"the items: shoal export {stats.crawl} -o items.jsonl")
-        hints[-1] += _option(settings, "results")
+        hints.append(f"the items: shoal export {crawl} -o items.jsonl{results}")
     if stats.dead:
-        hints.append(f"why {stats.dead:,} are dead: shoal dead list {stats.crawl}")
-        hints[-1] += _option(settings, "frontier")
+        died = display.counted(stats.dead, "task")
+        hints.append(f"why {died} died: shoal dead list {crawl}{frontier}")
+        hints.append(f"to try again: shoal dead retry {crawl}{frontier}, then this command")
     if not summary.finished:
         hints.append("to go on: the same command again")
     elif stats.remaining:

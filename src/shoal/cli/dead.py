@@ -6,12 +6,10 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from shoal.admission import Admission
 from shoal.cli import display
-from shoal.cli.options import CrawlName, JsonFlag, settings_from, show_help, with_settings
+from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
 from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.frontier import open_frontier
@@ -58,7 +56,7 @@ def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = F
 def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
     """Give dead tasks a fresh start. The crawl runs again; `shoal crawl` works on it."""
     count = run(_settle(_address(options), crawl, urls, revive=True))
-    typer.echo(f"{count} tasks wait again")
+    typer.echo(f"waiting again: {display.counted(count, 'task')}")
 
 
 @app.command()
@@ -66,11 +64,11 @@ def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
 def purge(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
     """Drop dead tasks. They are not tried again; `explain` still knows why they died."""
     count = run(_settle(_address(options), crawl, urls, revive=False))
-    typer.echo(f"{count} tasks dropped")
+    typer.echo(f"dropped: {display.counted(count, 'task')}")
 
 
 def _address(options: dict[str, Any]) -> str:
-    return settings_from(options).frontier
+    return existing_stores(options).frontier
 
 
 async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
@@ -83,13 +81,16 @@ async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
     if json:
         display.print_json([as_json(record) for record in records])
         return
-    table = Table("url", "tries", "reason", box=None)
     for record in records:
-        tries = str(record.task.retry_count)
-        table.add_row(Text(record.task.url), tries, Text(record.reason))
-    display.out().print(table if records else "nothing is dead")
+        typer.echo(f"{record.task.url}\n    {_story(record)}")
+    if not records:
+        typer.echo("nothing is dead")
     if total > len(records):
         typer.echo(f"{len(records)} of {total}; --limit shows more")
+
+
+def _story(record: Record) -> str:
+    return f"after {display.counted(record.task.retry_count, 'try', 'tries')}: {record.reason}"
 
 
 async def _dead(frontier: Frontier, crawl: str, limit: int) -> AsyncIterator[Record]:

@@ -75,6 +75,11 @@ def progress_line(stats: Stats) -> str:
     return " · ".join(parts)
 
 
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things: 1 task, 2 tasks."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def duration(seconds: float) -> str:
     """Seconds for people: 4.2s, 3m 20s, 5h 12m, 2d 3h."""
     if seconds < 60:

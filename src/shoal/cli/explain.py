@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from shoal.cli import display
-from shoal.cli.options import STORES, CrawlName, JsonFlag, settings_from, with_settings
+from shoal.cli.options import STORES, CrawlName, JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
 from shoal.crawl import open_stores
 from shoal.eventloop import run
@@ -31,7 +31,7 @@ def explain(
 
       shoal explain shop 'https://shop.example/product/17?utm_source=x'
     """
-    explanation = run(_ask(settings_from(options), crawl, url))
+    explanation = run(_ask(existing_stores(options), crawl, url))
     if json:
         display.print_json(as_json(explanation))
     else:
@@ -46,12 +46,10 @@ async def _ask(settings: Settings, crawl: str, url: str) -> Explanation:
 def as_json(explanation: Explanation) -> dict[str, Any]:
     """The explanation for scripts: fingerprints as hex, items as objects."""
     fields: dict[str, Any] = msgspec.to_builtins(explanation, enc_hook=str, builtin_types=(bytes,))
-    if fields["record"]:
-        fields["record"]["fingerprint"] = explanation.fingerprint
-    for row in fields["tries"]:
+    records = [fields["record"]] if fields["record"] else []
+    for row in (*records, *fields["tries"], *fields["items"], *fields["rejected"]):
         row["fingerprint"] = explanation.fingerprint
     for row in fields["items"]:
-        row["fingerprint"] = explanation.fingerprint
         row["data"] = msgspec.json.decode(row["data"])
     return fields
 
@@ -69,6 +67,7 @@ def _show(explanation: Explanation) -> None:
             rows.append(("lost", f"{record.losses} workers died with it"))
     rows.extend((f"try {page.attempt}", _try(page)) for page in explanation.tries)
     rows.extend((f"item {i.kind}", f"{i.key}  {i.data.decode()}") for i in explanation.items)
+    rows.extend((f"rejected {i.kind}", f"{i.reason}  {i.data}") for i in explanation.rejected)
     console.print(display.facts(explanation.url, rows))
     if record is not None and record.detail:
         typer.echo(record.detail)

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
-from shoal.cli.options import STORES, CrawlName, settings_from, with_settings
+from shoal.cli import display
+from shoal.cli.options import STORES, CrawlName, existing_stores, with_settings
 from shoal.config import Settings
 from shoal.crawl import open_stores
 from shoal.eventloop import run
@@ -46,9 +47,9 @@ def export(
       shoal export shop --kind Product -o products.csv
     """
     chosen = format_of(output, fmt)
-    count = run(_export(settings_from(options), crawl, output, chosen, kind))
+    count = run(_export(existing_stores(options), crawl, output, chosen, kind))
     if output is not None:
-        typer.echo(f"{count} items in {output}", err=True)
+        typer.echo(f"{display.counted(count, 'item')} in {output}", err=True)
 
 
 async def _export(

@@ -13,6 +13,8 @@ import typer
 
 from shoal import config
 from shoal.config import LISTS, Settings
+from shoal.errors import ConfigError
+from shoal.sqlitedb import path_of
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 CrawlName = Annotated[str, typer.Argument(metavar="CRAWL", help="The crawl's name.")]
@@ -47,6 +49,16 @@ def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., A
 def settings_from(options: Mapping[str, Any], spider: Mapping[str, Any] | None = None) -> Settings:
     """The settings of this process."""
     return config.load(spider=spider, options=options, environ=os.environ)
+
+
+def existing_stores(options: Mapping[str, Any]) -> Settings:
+    """The settings of a command that only looks: it must not make the stores it looks into."""
+    settings = settings_from(options)
+    for name in options:
+        address = getattr(settings, name)
+        if address.startswith("sqlite:") and not (path := path_of(address)).exists():
+            raise ConfigError(f"no crawls here: {path} does not exist (see --{name})")
+    return settings
 
 
 def show_help(context: typer.Context) -> None:

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 
 from shoal.cli import display
-from shoal.cli.options import JsonFlag, settings_from, with_settings
+from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.eventloop import run
 from shoal.frontier import open_frontier
 from shoal.frontier.port import Frontier
@@ -41,7 +41,7 @@ def status(
 
       shoal status shop --json | jq .done
     """
-    run(_status(settings_from(options).frontier, crawl, watch=watch, json=json))
+    run(_status(existing_stores(options).frontier, crawl, watch=watch, json=json))
 
 
 async def _status(address: str, crawl: str | None, *, watch: bool, json: bool) -> None:

@@ -295,7 +295,7 @@ class SqliteFrontier(Frontier):
         with step(connection, crawl, self._clock) as current:
             if action is Control.SEAL:
                 current.seal()
-            elif action is Control.CANCEL:
+            elif action is Control.CANCEL and current.state is not CrawlState.FINISHED:
                 current.cancel()
             elif current.state.over:
                 raise ConfigError(f"cannot {action} crawl '{crawl}': it is {current.state}")

@@ -6,7 +6,7 @@ import msgspec
 
 from shoal.admission import Admission, NotAdmitted
 from shoal.frontier.port import Frontier, Record
-from shoal.results.port import PageLog, Results, StoredItem
+from shoal.results.port import PageLog, RejectedItem, Results, StoredItem
 from shoal.task import Task
 from shoal.urls import Normaliser
 
@@ -28,6 +28,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     """The pages that led here: the nearest first, a seed last."""
     tries: list[PageLog] = []
     items: list[StoredItem] = []
+    rejected: list[RejectedItem] = []
 
 
 async def explain(frontier: Frontier, results: Results, crawl: str, url: str) -> Explanation:
@@ -45,6 +46,7 @@ async def explain(frontier: Frontier, results: Results, crawl: str, url: str) ->
         found_on=await _ancestors(frontier, crawl, record),
         tries=await results.pages_of(crawl, fingerprint),
         items=await results.items_of(crawl, fingerprint),
+        rejected=await results.rejected_of(crawl, fingerprint),
     )
 
 

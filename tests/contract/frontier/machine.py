@@ -196,11 +196,15 @@ class FrontierMachine(RuleBasedStateMachine):
         stats = self.run(self.backend.frontier.start(CRAWL, self.model.rules))
         assert stats.state is self.model.state
 
-    @precondition(lambda self: self.model.state.over)
+    @precondition(lambda self: self.model.sealed)
     @rule()
     def start_over(self) -> None:
-        assert self.run(self.client.control(Control.CANCEL)) is CrawlState.CANCELLED
-        assert self.run(self.client.stats()).remaining == 0
+        if self.model.state.over:
+            with pytest.raises(ConfigError):
+                self.run(self.client.control(Control.CANCEL))
+        else:
+            assert self.run(self.client.control(Control.CANCEL)) is CrawlState.CANCELLED
+            assert self.run(self.client.stats()).remaining == 0
         self.run(self.backend.frontier.forget(CRAWL))
         self.run(self.backend.frontier.start(CRAWL, self.model.rules))
         self.model = Model(self.model.rules, self.model.now)

@@ -1,6 +1,7 @@
 """A frontier in a few dictionaries: slow, obvious, and right. Real ones are compared with it.
 
-It knows nothing of robots.txt and pushback; the suite has tests of their own for those.
+It knows nothing of robots.txt, pushback and the wait after a second loss; the suite has tests of
+their own for those.
 """
 
 from __future__ import annotations

@@ -143,6 +143,14 @@ class TestCancel:
         stats = await client.stats()
         assert (stats.added, stats.dropped, stats.state) == (1, 1, CrawlState.CANCELLED)
 
+    async def test_is_too_late_for_a_finished_crawl(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start()
+        assert await client.control(Control.SEAL) is CrawlState.FINISHED
+        with pytest.raises(ConfigError, match="finished"):
+            await client.control(Control.CANCEL)
+        assert (await client.stats()).state is CrawlState.FINISHED
+
     async def test_works_on_a_paused_crawl(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(2))

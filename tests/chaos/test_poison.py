@@ -1,0 +1,70 @@
+"""Pages that take their worker with them, and handlers that raise what nobody should raise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.processes import Folder
+from support.sites import Site, list_of, serving
+
+PAGES = 40
+POISON = 7
+
+SPIDER = """
+import asyncio, os, signal, sys
+from shoal import Spider
+
+class Fragile(Spider):
+    start_urls = ["{url}"]
+    rate = "none"
+    allow_private = True
+
+    def parse(self, page):
+        if page.url.endswith("/{poison}"):
+            {harm}
+        yield {{"url": page.url}}
+        yield from page.follow_all("a")
+"""
+
+
+def crawl_with(folder: Folder, site: Site, harm: str, *options: str) -> list[dict[str, str]]:
+    """Crawl a site with one page that does harm; return the dead tasks."""
+    folder.write("fragile.py", SPIDER.format(url=site.url, poison=POISON, harm=harm))
+    ended = folder.shoal("crawl", "fragile.py", *options)
+    assert ended.code == 3, ended
+    dead: list[dict[str, str]] = folder.shoal("dead", "list", "fragile", "--json").json()
+    return dead
+
+
+@pytest.mark.parametrize("harm", ["os._exit(7)", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_page_that_kills_its_worker_ends_alone(tmp_path: Path, harm: str) -> None:
+    folder = Folder(tmp_path)
+    with serving(Site(list_of(PAGES))) as site:
+        (dead,) = crawl_with(folder, site, harm, "--workers", "2")
+        assert dead["url"] == f"{site.url}{POISON}"
+    assert dead["reason"] == "poison: 5 workers died with it"
+    assert len(folder.export("fragile")) == PAGES
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        ("raise KeyError('price')", "KeyError: 'price'"),
+        ("sys.exit('bye')", "SystemExit: bye"),
+        ("raise asyncio.CancelledError('odd')", "CancelledError: odd"),
+        ("raise BaseException('base')", "BaseException: base"),
+    ],
+)
+def test_whatever_a_handler_raises_is_its_tasks_failure(
+    tmp_path: Path, harm: str, reason: str
+) -> None:
+    folder = Folder(tmp_path)
+    with serving(Site(list_of(PAGES))) as site:
+        (dead,) = crawl_with(folder, site, harm)
+        assert len(site.paths) == PAGES + 1
+    assert dead["reason"] == reason
+    assert harm in dead["traceback"]
+    assert folder.status("fragile")["lost"] == 0
+    assert len(folder.export("fragile")) == PAGES
