@@ -311,9 +311,14 @@ def _is_meant_for_us(error: BaseException) -> bool:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())[:MAX_REASON]
+    return _storable(" ".join(text.split())[:MAX_REASON])
 
 
 def _tail(error: BaseException) -> str:
     """The end of the traceback: where a long one has its cause."""
-    return "".join(traceback.format_exception(error))[-MAX_DETAIL:]
+    return _storable("".join(traceback.format_exception(error))[-MAX_DETAIL:])
+
+
+def _storable(text: str) -> str:
+    """Text that every store takes: what a page said may hold lone surrogates."""
+    return text.encode("utf-8", "replace").decode()

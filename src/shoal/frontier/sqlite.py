@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,33 +27,25 @@ from shoal.frontier.port import (
     Record,
     Robots,
     Stats,
-    TaskState,
-    Verdict,
 )
+from shoal.frontier.sqlite_finish import end_try
+from shoal.frontier.sqlite_lease import allowed, hand_out, lose, queue, reclaim, wait_s
 from shoal.frontier.sqlite_step import (
-    DEAD,
-    DELAYED,
-    DONE,
-    DROPPED,
     SQL,
-    WAITING,
+    STATES,
     Clock,
-    Schedule,
     Step,
     all_rows,
+    as_int,
+    as_json,
     crawl_row,
     stats_of,
     step,
 )
-from shoal.policy import after_pushback, after_success, loss_wait_s
 from shoal.sqlitedb import Database, load_script, transaction
-from shoal.task import Task
 
-RECLAIM_BATCH = 500
-POISON = "poison: {} workers died with it"
 CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
 
-_STATES = tuple(TaskState)
 _encode_json = msgspec.json.encode
 _read_robots = msgspec.json.Decoder(Robots).decode
 
@@ -104,29 +95,10 @@ class SqliteFrontier(Frontier):
             current = Step(connection, self._row_or_new(connection, crawl, Rules()), self._clock)
             if current.state is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(crawl))
-            added = self._queue(current, entries)
+            added = queue(current, entries)
             if current.state is CrawlState.FINISHED and added.added:
                 current.set_state(CrawlState.RUNNING)
             current.close()
-        return added
-
-    def _queue(self, current: Step, entries: Sequence[Entry]) -> Added:
-        """Queue what was never seen. Of the same task twice, the first counts."""
-        if not entries:
-            return Added()
-        found: dict[int, Task] = {}
-        for entry in entries:
-            found.setdefault(_as_int(entry.fingerprint), entry.task)
-        for (fingerprint,) in current.execute("seen", current.id, _as_json(found)).fetchall():
-            del found[fingerprint]
-        rows = []
-        for fingerprint, task in found.items():
-            host = current.host_named(task.site)
-            host.waiting += 1
-            rows.append((current.id, fingerprint, host.id, task.priority, wire.encode(task)))
-        current.connection.executemany(SQL["add_task"], rows)
-        added = Added(len(rows), len(entries) - len(rows))
-        current.tally.update(added=added.added, waiting=added.added, duplicates=added.duplicates)
         return added
 
     # Working
@@ -139,94 +111,17 @@ class SqliteFrontier(Frontier):
         if idle is not None:
             return idle
         with step(connection, crawl, self._clock) as current:
-            self._reclaim(current)
-            leases = self._hand_out(current, worker, self._allowed(current, limit))
-        return Grant(current.state, leases, self._wait_s(current), current.id, current.begun)
+            reclaim(current)
+            leases = hand_out(current, worker, allowed(current, limit))
+        return Grant(current.state, leases, wait_s(current), current.id, current.begun)
 
     def _nothing_to_lease(self, connection: sqlite3.Connection, crawl: str) -> Grant | None:
         """A look before the write lock is asked for: idle workers must not hinder busy ones."""
         current = Step(connection, crawl_row(connection, crawl), self._clock)
         if current.state is not CrawlState.RUNNING:
             return Grant(current.state)
-        wait_s = self._wait_s(current)
-        return None if wait_s == 0.0 else Grant(current.state, [], wait_s)
-
-    def _wait_s(self, current: Step) -> float | None:
-        moments = [current.execute("next_due", current.id).fetchone()[0]]
-        if self._allowed(current, 1) > 0:
-            moments.append(current.execute("next_ready", current.id).fetchone()[0])
-        known = [moment for moment in moments if moment is not None]
-        return max(min(known) - current.now, 0.0) if known else None
-
-    def _allowed(self, current: Step, limit: int) -> int:
-        if current.state is not CrawlState.RUNNING:
-            return 0
-        if current.rules.max_pages is None:
-            return limit
-        return min(limit, current.rules.max_pages - current.count("done") - current.count("leased"))
-
-    def _hand_out(self, current: Step, worker: str, limit: int) -> list[Lease]:
-        """Serve the ready hosts in turn; a host without a rate may give several at once."""
-        leases: list[Lease] = []
-        if limit <= 0:
-            return leases
-        ready = current.execute("ready_hosts", current.id, current.now, limit).fetchall()
-        for served, (host_id,) in enumerate(ready):
-            host = current.host(host_id)
-            share = -(-(limit - len(leases)) // (len(ready) - served))
-            leases += self._serve(current, host, worker, share)
-        return leases
-
-    def _serve(self, current: Step, host: Schedule, worker: str, share: int) -> list[Lease]:
-        interval_s = current.interval_of(host)
-        count = min(1 if interval_s else share, host.room(current.rules, current.now))
-        rows = current.execute("best_tasks", host.id, count).fetchall() if count else []
-        if not rows:
-            return []
-        due = current.now + current.rules.lease_s
-        robots_at = host.robots_at if host.knows_robots(current.now) else None
-        leases, updates = [], []
-        for row_id, fingerprint, attempts, payload in rows:
-            task = wire.decode(payload)
-            task.retry_count = attempts
-            token = secrets.token_hex(8)
-            key = fingerprint.to_bytes(8, signed=True)
-            leases.append(Lease(key, token, task, robots_at, interval_s > 0))
-            updates.append((due, token, worker, current.now, row_id))
-        current.connection.executemany(SQL["lease_task"], updates)
-        host.waiting -= len(rows)
-        host.leased += len(rows)
-        host.next_at = current.now + interval_s
-        current.tally.update(waiting=-len(rows), leased=len(rows))
-        return leases
-
-    def _reclaim(self, current: Step) -> None:
-        due = current.execute("due_tasks", current.id, current.now, RECLAIM_BATCH).fetchall()
-        for row in due:
-            row_id, _, host_id, state, _ = row
-            if state == DELAYED:
-                current.execute("wake_task", row_id)
-                current.host(host_id).waiting += 1
-                current.tally.update(delayed=-1, waiting=1)
-            else:
-                self._lose(current, row)
-        # What was taken back can be handed out in this very step.
-        current.save_hosts()
-
-    def _lose(self, current: Step, row: tuple[int, int, int, int, int]) -> None:
-        """The worker that held it is gone. A task that takes worker after worker is poison."""
-        row_id, fingerprint, host_id, _, losses = row
-        losses += 1
-        wait_s = loss_wait_s(losses, fingerprint % 1024 / 1024)
-        state, due, reason = (DELAYED, current.now + wait_s, "") if wait_s else (WAITING, None, "")
-        if losses >= current.rules.max_losses:
-            state, due, reason = DEAD, None, POISON.format(losses)
-        current.execute("lose_task", state, due, reason, row_id)
-        host = current.host(host_id)
-        host.leased -= 1
-        host.waiting += state == WAITING
-        host.failed += state == DEAD
-        current.tally.update(leased=-1, lost=1, **{_STATES[state]: 1})
+        idle_s = wait_s(current)
+        return None if idle_s == 0.0 else Grant(current.state, [], idle_s)
 
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
         return await self._db.run(partial(self._renew, crawl=crawl, leases=leases))
@@ -239,7 +134,7 @@ class SqliteFrontier(Frontier):
             return [
                 lease
                 for lease in leases
-                if not current.execute("renew_lease", due, *_owner(current, lease)).rowcount
+                if not current.execute("renew_lease", due, *current.owner(lease)).rowcount
             ]
 
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -252,31 +147,12 @@ class SqliteFrontier(Frontier):
             stale: list[Lease] = []
             follow_ups: list[Entry] = []
             for outcome in outcomes:
-                if self._end_try(current, outcome):
+                if end_try(current, outcome):
                     follow_ups += outcome.follow_ups
                 else:
                     stale.append(outcome.lease)
-            self._queue(current, follow_ups)
+            queue(current, follow_ups)
         return stale
-
-    def _end_try(self, current: Step, outcome: Outcome) -> bool:
-        """End one try, if its lease is still owned."""
-        owned = current.execute("owned_task", *_owner(current, outcome.lease)).fetchone()
-        if owned is None:
-            return False
-        row_id, host_id, attempts, leased_at = owned
-        host = current.host(host_id)
-        host.leased -= 1
-        _adjust(current, host, outcome, leased_at)
-        state, due = _next_state(current, outcome)
-        attempts += outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
-        values = (state, attempts, due, outcome.reason, outcome.detail, row_id)
-        current.execute("move_task", *values)
-        host.waiting += state == WAITING
-        host.done += state == DONE
-        host.failed += outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
-        _tally(current, outcome, _STATES[state])
-        return True
 
     async def robots(self, crawl: str, host: str) -> Robots | None:
         def read(connection: sqlite3.Connection) -> Robots | None:
@@ -297,7 +173,7 @@ class SqliteFrontier(Frontier):
                 current.seal()
             elif action is Control.CANCEL and current.state is not CrawlState.FINISHED:
                 current.cancel()
-            elif current.state.over:
+            elif current.state.over or current.state is CrawlState.NEW:
                 raise ConfigError(f"cannot {action} crawl '{crawl}': it is {current.state}")
             else:
                 paused = action is Control.PAUSE
@@ -325,7 +201,7 @@ class SqliteFrontier(Frontier):
             with step(connection, crawl, self._clock) as current:
                 held = current.execute("held_tasks", current.id, worker).fetchall()
                 for row in held:
-                    self._lose(current, row)
+                    lose(current, row)
             return len(held)
 
         return await self._db.run(take_back)
@@ -369,7 +245,7 @@ class SqliteFrontier(Frontier):
 
     async def find(self, crawl: str, fingerprint: bytes) -> Record | None:
         def read(connection: sqlite3.Connection) -> Record | None:
-            key = crawl_row(connection, crawl)["id"], _as_int(fingerprint)
+            key = crawl_row(connection, crawl)["id"], as_int(fingerprint)
             row = connection.execute(SQL["find_task"], key).fetchone()
             return _record(row) if row else None
 
@@ -379,7 +255,7 @@ class SqliteFrontier(Frontier):
         def read(connection: sqlite3.Connection) -> list[Record]:
             values = {
                 "crawl_id": crawl_row(connection, crawl)["id"],
-                "after": _as_int(after) if after else None,
+                "after": as_int(after) if after else None,
                 "limit": limit,
             }
             return [_record(row) for row in connection.execute(SQL["dead_tasks"], values)]
@@ -398,74 +274,10 @@ class SqliteFrontier(Frontier):
         await self._db.close()
 
 
-def _as_int(fingerprint: bytes) -> int:
-    return int.from_bytes(fingerprint, signed=True)
-
-
-def _as_json(fingerprints: Iterable[int]) -> str:
-    return _encode_json(list(fingerprints)).decode()
-
-
-def _owner(current: Step, lease: Lease) -> tuple[int, int, str]:
-    return current.id, _as_int(lease.fingerprint), lease.token
-
-
-def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:
-    match outcome.verdict:
-        case Verdict.DONE:
-            return DONE, None
-        case Verdict.RETRY:
-            return DELAYED, current.now + outcome.retry_in_s
-        case Verdict.DEAD:
-            return DEAD, None
-        case Verdict.DROPPED:
-            return DROPPED, None
-        case Verdict.RETURNED:
-            return WAITING, None
-
-
-def _adjust(current: Step, host: Schedule, outcome: Outcome, leased_at: float) -> None:
-    """What the try says of its host: its robots.txt, its pace, a slot that was not used."""
-    if outcome.robots is not None:
-        _keep_robots(current, host, outcome.robots, leased_at)
-    if outcome.pushback is not None:
-        wait_s = outcome.pushback.retry_after_s
-        host.pace = after_pushback(host.pace, current.now, leased_at, wait_s)
-    elif outcome.verdict is Verdict.DONE:
-        host.pace = after_success(host.pace, leased_at)
-    not_served_since = host.next_at == leased_at + current.interval_of(host)
-    if not outcome.sent and not_served_since and host.pushed_at < leased_at:
-        # Nor was anybody told to wait: the slot is free again.
-        host.next_at = current.now
-
-
-def _keep_robots(current: Step, host: Schedule, robots: Robots, leased_at: float) -> None:
-    current.execute("save_robots", host.id, _encode_json(robots).decode())
-    if robots.location:
-        return  # It is elsewhere: known only when the next lease has fetched it there.
-    host.robots_at = current.now
-    host.robots_until = current.now + robots.ttl_s
-    host.crawl_delay_s = robots.crawl_delay_s
-    # The slot was reserved before the delay was known.
-    host.next_at = max(host.next_at, leased_at + host.crawl_delay_s)
-
-
-def _tally(current: Step, outcome: Outcome, state: TaskState) -> None:
-    tally = current.tally
-    tally["leased"] -= 1
-    tally[state] += 1
-    tally["retries"] += outcome.verdict is Verdict.RETRY
-    tally["filtered"] += outcome.filtered
-    tally["duplicates"] += outcome.duplicates
-    tally["items"] += outcome.items
-    tally["rejected"] += outcome.rejected
-    tally["body_bytes"] += outcome.body_bytes
-
-
 def _dead_ids(current: Step, chosen: Sequence[bytes] | None) -> list[tuple[int, int]]:
     keys = None
     if chosen is not None:
-        keys = _as_json(map(_as_int, chosen))
+        keys = as_json(map(as_int, chosen))
     values = {"crawl_id": current.id, "fingerprints": keys}
     return current.connection.execute(SQL["dead_ids"], values).fetchall()
 
@@ -477,7 +289,7 @@ def _record(row: tuple[int, bytes, int, int, int, str, str, float | None, str | 
     return Record(
         fingerprint=fingerprint.to_bytes(8, signed=True),
         task=task,
-        state=_STATES[state],
+        state=STATES[state],
         losses=losses,
         reason=reason,
         detail=detail,

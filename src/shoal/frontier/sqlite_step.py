@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
-from shoal.frontier.port import CrawlState, Stats
+from shoal.frontier.port import CrawlState, Lease, Stats, TaskState
 from shoal.policy import Pace, parse_rate
 from shoal.sqlitedb import load_queries, transaction
 
@@ -23,6 +23,8 @@ SAMPLE_EVERY_S = 10.0
 
 WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(6)
 """The states of a task as the table has them, in the order of `port.TaskState`."""
+
+STATES = tuple(TaskState)
 
 _COUNTERS = (
     *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),
@@ -109,6 +111,10 @@ class Step:
             self._host_ids[name] = host_id
         return self.host(host_id)
 
+    def owner(self, lease: Lease) -> tuple[int, int, str]:
+        """What a task must match for a lease to own it."""
+        return self.id, as_int(lease.fingerprint), lease.token
+
     def interval_of(self, host: Schedule) -> float:
         """The time between two requests to this host: the most careful of all that is known."""
         return max(self.interval_s, host.crawl_delay_s, host.penalty_s)
@@ -162,6 +168,16 @@ class Step:
             _, *values = msgspec.structs.astuple(host)
             self.execute("save_host", *values, host.ready_at(self.rules, self.now), host.id)
         self._hosts.clear()
+
+
+def as_int(fingerprint: bytes) -> int:
+    """A fingerprint as the tables have it."""
+    return int.from_bytes(fingerprint, signed=True)
+
+
+def as_json(fingerprints: Iterable[int]) -> str:
+    """Fingerprints as a statement takes several of them."""
+    return msgspec.json.encode(list(fingerprints)).decode()
 
 
 @contextmanager

@@ -109,6 +109,16 @@ class TestPause:
             await client.control(action)
         assert (await client.stats()).state is state
 
+    @pytest.mark.parametrize("action", [Control.PAUSE, Control.RESUME])
+    async def test_a_crawl_that_nobody_started_can_do_neither(
+        self, backend: Backend, action: Control
+    ) -> None:
+        client = backend.client()
+        await client.add(*pages(1))
+        with pytest.raises(ConfigError, match="new"):
+            await client.control(action)
+        assert (await client.stats()).state is CrawlState.NEW
+
 
 class TestCancel:
     async def test_drops_all_that_has_not_ended(self, backend: Backend) -> None:
@@ -160,6 +170,16 @@ class TestCancel:
 
 
 class TestForget:
+    async def test_workers_can_tell_that_it_was_started_over(self, backend: Backend) -> None:
+        client = backend.client()
+        epochs = set()
+        for _ in range(3):
+            await client.start(*pages(2))
+            epochs.add((await client.ask(1)).epoch)
+            assert (await client.ask(1)).epoch in epochs
+            await client.frontier.forget(CRAWL)
+        assert len(epochs) == 3
+
     async def test_all_of_it_is_gone_and_can_be_started_anew(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(3), rate="1/h")

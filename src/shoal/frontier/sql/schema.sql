@@ -7,7 +7,7 @@
 -- robots  robots.txt of a host, apart from hosts because it is long and seldom read
 
 CREATE TABLE IF NOT EXISTS crawls (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again: it tells workers of a fresh start
     name TEXT NOT NULL UNIQUE,
     state TEXT NOT NULL,
     rules TEXT NOT NULL,

@@ -1,0 +1,128 @@
+"""Queueing, leasing and losing tasks: the moves of a step on the way in and out of WAITING."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from shoal import task as wire
+from shoal.frontier.port import Added, CrawlState, Entry, Lease
+from shoal.frontier.sqlite_step import (
+    DEAD,
+    DELAYED,
+    SQL,
+    STATES,
+    WAITING,
+    Schedule,
+    Step,
+    as_int,
+    as_json,
+)
+from shoal.policy import loss_wait_s
+from shoal.task import Task
+
+RECLAIM_BATCH = 500
+POISON = "poison: {} workers died with it"
+
+
+def queue(current: Step, entries: Sequence[Entry]) -> Added:
+    """Queue what was never seen. Of the same task twice, the first counts."""
+    if not entries:
+        return Added()
+    found: dict[int, Task] = {}
+    for entry in entries:
+        found.setdefault(as_int(entry.fingerprint), entry.task)
+    for (fingerprint,) in current.execute("seen", current.id, as_json(found)).fetchall():
+        del found[fingerprint]
+    rows = []
+    for fingerprint, task in found.items():
+        host = current.host_named(task.site)
+        host.waiting += 1
+        rows.append((current.id, fingerprint, host.id, task.priority, wire.encode(task)))
+    current.connection.executemany(SQL["add_task"], rows)
+    added = Added(len(rows), len(entries) - len(rows))
+    current.tally.update(added=added.added, waiting=added.added, duplicates=added.duplicates)
+    return added
+
+
+def wait_s(current: Step) -> float | None:
+    moments = [current.execute("next_due", current.id).fetchone()[0]]
+    if allowed(current, 1) > 0:
+        moments.append(current.execute("next_ready", current.id).fetchone()[0])
+    known = [moment for moment in moments if moment is not None]
+    return max(min(known) - current.now, 0.0) if known else None
+
+
+def allowed(current: Step, limit: int) -> int:
+    if current.state is not CrawlState.RUNNING:
+        return 0
+    if current.rules.max_pages is None:
+        return limit
+    return min(limit, current.rules.max_pages - current.count("done") - current.count("leased"))
+
+
+def hand_out(current: Step, worker: str, limit: int) -> list[Lease]:
+    """Serve the ready hosts in turn; a host without a rate may give several at once."""
+    leases: list[Lease] = []
+    if limit <= 0:
+        return leases
+    ready = current.execute("ready_hosts", current.id, current.now, limit).fetchall()
+    for served, (host_id,) in enumerate(ready):
+        host = current.host(host_id)
+        share = -(-(limit - len(leases)) // (len(ready) - served))
+        leases += _serve(current, host, worker, share)
+    return leases
+
+
+def _serve(current: Step, host: Schedule, worker: str, share: int) -> list[Lease]:
+    interval_s = current.interval_of(host)
+    count = min(1 if interval_s else share, host.room(current.rules, current.now))
+    rows = current.execute("best_tasks", host.id, count).fetchall() if count else []
+    if not rows:
+        return []
+    due = current.now + current.rules.lease_s
+    robots_at = host.robots_at if host.knows_robots(current.now) else None
+    leases, updates = [], []
+    for row_id, fingerprint, attempts, payload in rows:
+        task = wire.decode(payload)
+        task.retry_count = attempts
+        token = secrets.token_hex(8)
+        key = fingerprint.to_bytes(8, signed=True)
+        leases.append(Lease(key, token, task, robots_at, interval_s > 0))
+        updates.append((due, token, worker, current.now, row_id))
+    current.connection.executemany(SQL["lease_task"], updates)
+    host.waiting -= len(rows)
+    host.leased += len(rows)
+    host.next_at = current.now + interval_s
+    current.tally.update(waiting=-len(rows), leased=len(rows))
+    return leases
+
+
+def reclaim(current: Step) -> None:
+    due = current.execute("due_tasks", current.id, current.now, RECLAIM_BATCH).fetchall()
+    for row in due:
+        row_id, _, host_id, state, _ = row
+        if state == DELAYED:
+            current.execute("wake_task", row_id)
+            current.host(host_id).waiting += 1
+            current.tally.update(delayed=-1, waiting=1)
+        else:
+            lose(current, row)
+    # What was taken back can be handed out in this very step.
+    current.save_hosts()
+
+
+def lose(current: Step, row: tuple[int, int, int, int, int]) -> None:
+    """The worker that held it is gone. A task that takes worker after worker is poison."""
+    row_id, fingerprint, host_id, _, losses = row
+    losses += 1
+    wait_s = loss_wait_s(losses, fingerprint % 1024 / 1024)
+    state, due, reason = (DELAYED, current.now + wait_s, "") if wait_s else (WAITING, None, "")
+    if losses >= current.rules.max_losses:
+        state, due, reason = DEAD, None, POISON.format(losses)
+    current.execute("lose_task", state, due, reason, row_id)
+    host = current.host(host_id)
+    host.leased -= 1
+    host.waiting += state == WAITING
+    host.failed += state == DEAD
+    current.tally.update(leased=-1, lost=1, **{STATES[state]: 1})

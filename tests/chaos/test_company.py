@@ -1,0 +1,70 @@
+"""Several commands at one crawl at once, and a server that goes away and comes back."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from support.processes import Folder, wait_until
+from support.sites import Site, list_of, serving
+
+PAGES = 150
+
+SPIDER = """
+from shoal import Spider
+
+class Links(Spider):
+    start_urls = ["{url}"]
+    rate = "none"
+    allow_private = True
+
+    def parse(self, page):
+        yield {{"url": page.url}}
+        yield from page.follow_all("a")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def put_spider(folder: Folder, site: Site) -> None:
+    folder.write("links.py", SPIDER.format(url=site.url))
+
+
+def test_two_crawls_of_one_name_share_the_work(folder: Folder) -> None:
+    with serving(Site(list_of(PAGES))) as site:
+        put_spider(folder, site)
+        command = ("crawl", "links.py", "--workers", "2")
+        with folder.running(*command) as one, folder.running(*command) as other:
+            assert one.wait().code == 0
+            assert other.wait().code == 0
+        assert sorted(site.paths) == sorted(["/", *(f"/{n}" for n in range(1, PAGES + 1))])
+        assert len(site.robots_hits) == 1
+    assert len(folder.export("links")) == PAGES + 1
+
+
+def test_a_worker_that_joins_does_its_part(folder: Folder) -> None:
+    with serving(Site(list_of(PAGES))) as site:
+        put_spider(folder, site)
+        with folder.running("crawl", "links.py", "--rate", "40/s") as crawl:
+            wait_until(lambda: len(site.hits) > 3, "some pages")
+            with folder.running("worker", "links.py", "--until-finished") as worker:
+                assert crawl.wait().code == 0
+                assert worker.wait().code == 0
+        assert len(site.paths) == len(set(site.paths)) == PAGES + 1
+    with closing(sqlite3.connect(folder.path / "shoal.db")) as database:
+        workers = database.execute("SELECT count(DISTINCT worker) FROM pages").fetchone()
+    assert workers == (2,)
+
+
+def test_a_server_that_goes_away_and_comes_back(folder: Folder) -> None:
+    with serving(Site(list_of(PAGES))) as site:
+        put_spider(folder, site)
+        command = ("crawl", "links.py", "--rate", "40/s", "--max-retries", "20")
+        with folder.running(*command) as crawl:
+            wait_until(lambda: len(site.hits) > 3, "some pages")

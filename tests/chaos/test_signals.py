@@ -1,0 +1,116 @@
+"""SIGTERM and Ctrl-C: the first drains, the second stops at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from support.processes import Folder, is_alive, wait_until
+from support.sites import Site, html, links, serving
+
+PAGES = 200
+HANGS = "/7"
+STOPPING = "stopping: finishing what is in hand; once more stops at once"
+
+SPIDER = """
+from shoal import Spider
+
+class Links(Spider):
+    start_urls = ["{url}"]
+    rate = "40/s"
+    allow_private = True
+    lease_s = 3600
+
+    def parse(self, page):
+        yield {{"url": page.url}}
+        yield from page.follow_all("a")
+"""
+
+
+class HangingSite(Site):
+    """One of its pages is not answered while `hangs` is true."""
+
+    def __init__(self) -> None:
+        super().__init__(self._page)
+        self.hangs = True
+
+    async def _page(self, path: str) -> web.Response:
+        if path == HANGS and self.hangs:
+            await asyncio.Event().wait()
+        return links(f"/{n}" for n in range(1, PAGES + 1)) if path == "/" else html("<p>")
+
+
+@pytest.fixture
+def site() -> Iterator[HangingSite]:
+    with serving(HangingSite()) as site:
+        yield site
+
+
+@pytest.fixture
+def folder(tmp_path: Path, site: HangingSite) -> Folder:
+    folder = Folder(tmp_path)
+    folder.write("links.py", SPIDER.format(url=site.url))
+    return folder
+
+
+def the_rest(folder: Folder, site: HangingSite) -> Counter[str]:
+    """Crawl to the end; return how often each page was asked for in all."""
+    site.hangs = False
+    assert folder.shoal("crawl", "links.py", "--rate", "none").code == 0
+    assert len(folder.export("links")) == PAGES + 1
+    return Counter(site.paths)
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_sigterm_finishes_or_hands_back_what_is_in_hand(
+    folder: Folder, site: HangingSite, workers: str
+) -> None:
+    with folder.running("crawl", "links.py", "--workers", workers) as crawl:
+        wait_until(lambda: HANGS in site.paths, "a request that hangs")
+        crawl.send(signal.SIGTERM)
+        ended = crawl.wait()
+    assert ended.code == 1, ended
+    assert STOPPING in ended.err
+    assert "Traceback" not in ended.err
+    assert "to go on: the same command again" in ended.out
+    stats = folder.status("links")
+    assert (stats["state"], stats["leased"], stats["lost"]) == ("running", 0, 0)
+    assert stats["waiting"] > 0
+    asked = the_rest(folder, site)
+    assert asked.pop(HANGS) == 2
+    assert set(asked.values()) == {1}
+
+
+def test_a_second_ctrl_c_stops_at_once(folder: Folder, site: HangingSite) -> None:
+    with folder.running("crawl", "links.py", "--workers", "2") as crawl:
+        wait_until(lambda: HANGS in site.paths, "a request that hangs")
+        workers = crawl.workers()
+        os.killpg(crawl.pid, signal.SIGINT)  # As a terminal does it: to the whole group.
+        wait_until(lambda: STOPPING in crawl.err, "the first to be heard")
+        os.killpg(crawl.pid, signal.SIGINT)
+        ended = crawl.wait()
+        wait_until(lambda: not any(map(is_alive, workers)), "the end of the workers")
+    assert ended.code == 1, ended
+    assert "Traceback" not in ended.err
+    assert folder.status("links")["leased"] > 0  # It did not wait for what was in hand.
+    asked = the_rest(folder, site)
+    assert asked[HANGS] == 2
+
+
+def test_a_worker_that_waits_for_work_ends_when_it_is_told_to(folder: Folder) -> None:
+    for options in ([], ["--workers", "2"]):
+        with folder.running("worker", "links.py", *options) as worker:
+            wait_until((folder.path / "shoal.db").exists, "its first look")
+            if options:
+                wait_until(lambda: len(worker.workers()) == 2, "two workers")
+            worker.send(signal.SIGTERM)
+            ended = worker.wait()
+        assert ended.code == 0, ended
+        assert "Traceback" not in ended.err
