@@ -63,7 +63,7 @@ def _encoded(body: bytes, content_type: str) -> tuple[bytes, str]:
     encoding, mark = read_bom(body)
     if encoding is not None and mark is not None:
         return body[len(mark) :], encoding
-    encoding = http_content_type_encoding(content_type) or html_body_declared_encoding(body)
+    encoding = http_content_type_encoding(content_type) or _declared(body)
     if encoding is not None and _can_decode(encoding):
         return body, encoding
     try:
@@ -71,6 +71,13 @@ def _encoded(body: bytes, content_type: str) -> tuple[bytes, str]:
     except UnicodeDecodeError:
         return body, "cp1252"
     return body, "utf-8"
+
+
+def _declared(body: bytes) -> str | None:
+    # Plain ASCII reads the same in all that a page may declare but ISO-2022-JP, which has escapes.
+    if body.isascii() and b"\x1b" not in body:
+        return "utf-8"
+    return html_body_declared_encoding(body)
 
 
 def _can_decode(encoding: str) -> bool:

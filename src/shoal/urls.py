@@ -93,9 +93,10 @@ def join(base: can_ada.URL, link: str) -> str:
         joined = base + link
     except (ValueError, TypeError):
         raise BadUrl(f"not a URL: {_shown(link)}") from None
-    if joined.protocol not in ("http:", "https:"):
+    href = joined.href
+    if not href.startswith(("http://", "https://")):
         raise BadUrl(f"not an http(s) URL: {_shown(link)}")
-    return joined.href.partition("#")[0]
+    return href.partition("#")[0] if "#" in href else href
 
 
 def digest(normal: str, method: str = "GET", body: str | None = None) -> bytes:

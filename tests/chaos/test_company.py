@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -63,8 +63,19 @@ def test_a_worker_that_joins_does_its_part(folder: Folder) -> None:
 
 
 def test_a_server_that_goes_away_and_comes_back(folder: Folder) -> None:
-    with serving(Site(list_of(PAGES))) as site:
+    with ExitStack() as stack:
+        server = stack.enter_context(ExitStack())
+        site = server.enter_context(serving(Site(list_of(PAGES))))
         put_spider(folder, site)
         command = ("crawl", "links.py", "--rate", "40/s", "--max-retries", "20")
-        with folder.running(*command) as crawl:
-            wait_until(lambda: len(site.hits) > 3, "some pages")
+        crawl = stack.enter_context(folder.running(*command))
+        wait_until(lambda: len(site.hits) > 3, "some pages")
+        server.close()
+        wait_until(lambda: folder.status("links")["retries"] > 3, "failures")
+        again = Site(list_of(PAGES))
+        again.port = site.port
+        stack.enter_context(serving(again))
+        assert crawl.wait().code == 0
+        assert {*site.paths, *again.paths} == {"/", *(f"/{n}" for n in range(1, PAGES + 1))}
+    assert len(folder.export("links")) == PAGES + 1
+    assert folder.status("links")["dead"] == 0

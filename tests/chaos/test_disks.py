@@ -52,30 +52,29 @@ def test_a_file_that_cannot_grow(tmp_path: Path, shop: Shop) -> None:
 
 def test_results_on_a_full_disk(tmp_path: Path, shop: Shop, small_disk: Path) -> None:
     """The frontier could go on. It must not, since items cannot be stored."""
-    folder = Folder(tmp_path)
-    command = (*COMMAND, "--results", f"sqlite:///{small_disk}/items.db")
-    ended = folder.shoal(*command, env=shop_urls(shop))
+    folder = Folder(tmp_path, {"SHOAL_RESULTS": f"sqlite:///{small_disk}/items.db"})
+    ended = folder.shoal(*COMMAND, env=shop_urls(shop))
     assert_one_line(ended, "items.db: database or disk is full")
     subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)
-    stored = folder.shoal("export", "shop", *command[-2:]).out.splitlines()
-    assert folder.status("shop")["items"] <= len(stored) < len(shop.good())
-    assert folder.shoal(*command, env=shop_urls(shop)).code == 3
-    (small_disk / "items.db").rename(tmp_path / "items.db")
+    assert folder.status("shop")["items"] <= len(folder.export("shop")) < len(shop.good())
+    assert folder.shoal(*COMMAND, env=shop_urls(shop)).code == 3
+    assert_found_everything(folder, shop)
+    assert_broken_are_dead(folder, shop)
 
 
 @pytest.mark.parametrize("locked", ["file", "folder"])
 def test_a_read_only_database(tmp_path: Path, shop: Shop, locked: str) -> None:
-    folder = Folder(tmp_path)
+    address = "sqlite:///data/shop.db"
+    folder = Folder(tmp_path, {"SHOAL_FRONTIER": address, "SHOAL_RESULTS": address})
     store = tmp_path / "data"
     store.mkdir()
     database = store / "shop.db"
-    stores = ("--frontier", "sqlite:///data/shop.db", "--results", "sqlite:///data/shop.db")
-    command = (*COMMAND, *stores)
-    assert folder.shoal(*command, "--max-pages", "20", env=shop_urls(shop)).code == 0
+    assert folder.shoal(*COMMAND, "--max-pages", "20", env=shop_urls(shop)).code in (0, 3)
     before = database.read_bytes(), len(shop.log)
     (database if locked == "file" else store).chmod(0o500)
-    ended = folder.shoal(*command, env=shop_urls(shop), within=obeying_permissions())
+    ended = folder.shoal(*COMMAND, env=shop_urls(shop), within=obeying_permissions())
     assert_one_line(ended, "shop.db: ")
     assert (database.read_bytes(), len(shop.log)) == before
     (database if locked == "file" else store).chmod(0o700)
-    assert folder.shoal(*command, env=shop_urls(shop)).code == 3
+    assert folder.shoal(*COMMAND, env=shop_urls(shop)).code == 3
+    assert_found_everything(folder, shop)

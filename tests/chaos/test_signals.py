@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from support.processes import Folder, is_alive, wait_until
+from support.processes import Folder, catches, is_alive, wait_until
 from support.sites import Site, html, links, serving
 
 PAGES = 200
@@ -107,9 +107,7 @@ def test_a_second_ctrl_c_stops_at_once(folder: Folder, site: HangingSite) -> Non
 def test_a_worker_that_waits_for_work_ends_when_it_is_told_to(folder: Folder) -> None:
     for options in ([], ["--workers", "2"]):
         with folder.running("worker", "links.py", *options) as worker:
-            wait_until((folder.path / "shoal.db").exists, "its first look")
-            if options:
-                wait_until(lambda: len(worker.workers()) == 2, "two workers")
+            wait_until(lambda: catches(worker.pid, signal.SIGTERM), "it to be ready")
             worker.send(signal.SIGTERM)
             ended = worker.wait()
         assert ended.code == 0, ended

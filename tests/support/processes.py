@@ -36,8 +36,10 @@ class Ended(NamedTuple):
 class Folder:
     """A folder of its own in which commands run: its `shoal.db` is theirs."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, env: Mapping[str, str] | None = None) -> None:
+        """`env` is for all commands, beside what each of them is given."""
         self.path = path
+        self._env = dict(env or {})
 
     def write(self, name: str, text: str) -> Path:
         """Put a file there."""
@@ -56,7 +58,7 @@ class Folder:
         done = subprocess.run(
             [*within, SHOAL, *args],
             cwd=self.path,
-            env=environment(env),
+            env=environment({**self._env, **(env or {})}),
             input=stdin if isinstance(stdin, bytes) else stdin.encode(),
             capture_output=True,
             timeout=DEADLINE_S,
@@ -89,7 +91,7 @@ class Folder:
             process = subprocess.Popen(
                 [*within, SHOAL, *args],
                 cwd=self.path,
-                env=environment(env),
+                env=environment({**self._env, **(env or {})}),
                 stdin=subprocess.DEVNULL,
                 stdout=out_file,
                 stderr=err_file,
@@ -178,6 +180,13 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal by now."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next(line.split()[1] for line in lines if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def peak_memory_kb(pid: int) -> int:

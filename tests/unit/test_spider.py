@@ -124,7 +124,8 @@ UNSENDABLE = [
     ({"meta": {"a": object()}}, "unsupported"),
     ({"meta": {"a": "\ud800"}}, "surrogates"),
     ({"headers": {"a": 5}}, r"Expected `str`, got `int` - at `\$\.headers"),
-    ({"body": b"\0", "priority": 0.5}, r"Expected `int`, got `float` - at `\$\.priority"),
+    ({"priority": 0.5}, r"Expected `int`, got `float` - at `\$\.priority"),
+    ({"body": b"\0"}, "the body must be text, not bytes"),
     ({"priority": 2**63}, r"Expected `int` <= 2147483647 - at `\$\.priority"),
 ]
 

@@ -56,7 +56,7 @@ class SqliteFrontier(Frontier):
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
         schema = load_script("shoal.frontier", "schema.sql")
         # A power cut may undo the last steps, in order: work is then done again, never lost.
-        self._db = Database(path, schema, durable=False)
+        self._db = Database(path, schema)
         self._clock = clock
 
     # Bringing work

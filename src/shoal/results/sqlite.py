@@ -31,10 +31,10 @@ class SqliteResults(Results):
     """The embedded store. A batch is one transaction, on disk when `save` returns."""
 
     def __init__(self, path: Path) -> None:
-        self._db = Database(path, _SCHEMA, durable=True)
+        self._db = Database(path, _SCHEMA)
 
     async def save(self, crawl: str, batch: Batch) -> None:
-        await self._db.run(partial(_save, crawl, batch))
+        await self._db.run_durably(partial(_save, crawl, batch))
 
     async def items(self, crawl: str, kind: str | None = None) -> AsyncIterator[StoredItem]:
         async for row in self._stream("items_after", crawl=crawl, kind=kind):
