@@ -25,8 +25,8 @@ from shoal.waiting import patiently, wait_for_event
 POLL_S = 0.25
 """How often an idle worker looks for work that others brought."""
 
-ASK_LEAST_S = 0.005
-"""The least time between two questions when the first was not answered in full."""
+ASK_EVERY_S = 0.01
+"""The least time between two questions: each costs the same, however much it brings."""
 
 DRAIN_S = 5.0
 """How long requests in flight may take once a worker was told to stop."""
@@ -114,7 +114,7 @@ class Worker:
             self._crawl,
             self._frontier,
             self._results,
-            batch_size=max(self._slots // 2, 1),
+            batch_size=self._slots,
             on_finished=self._finished,
         )
         try:
@@ -140,20 +140,18 @@ class Worker:
             self._changed.clear()
             free = self._free()
             wait_s = self._ask_at - time.monotonic()
-            if free and wait_s <= 0:
+            if free > 0 and wait_s <= 0:
                 grant = await patiently("frontier", partial(self._lease, free))
                 if grant is None or grant.state.over:
                     return
                 self._begin(grant, visitor, committer)
                 self._ask_at = _ask_again_at(grant, free)
             else:
-                await wait_for_event(self._changed, wait_s if free else None)
+                await wait_for_event(self._changed, wait_s if free > 0 else None)
 
     def _free(self) -> int:
-        """How many leases to ask for. A few at once: each question costs the same."""
-        free = min(self._slots - len(self._visits), self._slots * HELD_PER_SLOT - len(self._held))
-        enough = self._slots // 4 if self._visits else 1
-        return free if free >= enough else 0
+        """How many leases to ask for."""
+        return min(self._slots - len(self._visits), self._slots * HELD_PER_SLOT - len(self._held))
 
     async def _lease(self, limit: int) -> Grant | None:
         try:
@@ -230,8 +228,10 @@ class Worker:
 
 
 def _ask_again_at(grant: Grant, asked: int) -> float:
-    """When to ask for more: at once if there was plenty, else when a host may be hit again."""
+    """When to ask for more: soon if there was plenty, else when a host may be hit again."""
+    wait_s = grant.wait_s
     if len(grant.leases) >= asked:
-        return 0.0
-    wait_s = POLL_S if grant.wait_s is None else min(max(grant.wait_s, ASK_LEAST_S), POLL_S)
-    return time.monotonic() + wait_s
+        wait_s = 0.0
+    elif wait_s is None:
+        wait_s = POLL_S
+    return time.monotonic() + min(max(wait_s, ASK_EVERY_S), POLL_S)

@@ -8,23 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from support.links import numbered_pages, paths_of, put_spider
 from support.processes import Folder, wait_until
-from support.sites import Site, list_of, serving
+from support.sites import Site, serving
 
 PAGES = 150
-
-SPIDER = """
-from shoal import Spider
-
-class Links(Spider):
-    start_urls = ["{url}"]
-    rate = "none"
-    allow_private = True
-
-    def parse(self, page):
-        yield {{"url": page.url}}
-        yield from page.follow_all("a")
-"""
 
 
 @pytest.fixture
@@ -32,25 +20,21 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def put_spider(folder: Folder, site: Site) -> None:
-    folder.write("links.py", SPIDER.format(url=site.url))
-
-
 def test_two_crawls_of_one_name_share_the_work(folder: Folder) -> None:
-    with serving(Site(list_of(PAGES))) as site:
-        put_spider(folder, site)
+    with serving(Site(numbered_pages(PAGES))) as site:
+        put_spider(folder, [site], rate="none")
         command = ("crawl", "links.py", "--workers", "2")
         with folder.running(*command) as one, folder.running(*command) as other:
             assert one.wait().code == 0
             assert other.wait().code == 0
-        assert sorted(site.paths) == sorted(["/", *(f"/{n}" for n in range(1, PAGES + 1))])
+        assert sorted(site.paths) == sorted(paths_of(PAGES))
         assert len(site.robots_hits) == 1
     assert len(folder.export("links")) == PAGES + 1
 
 
 def test_a_worker_that_joins_does_its_part(folder: Folder) -> None:
-    with serving(Site(list_of(PAGES))) as site:
-        put_spider(folder, site)
+    with serving(Site(numbered_pages(PAGES))) as site:
+        put_spider(folder, [site], rate="none")
         with folder.running("crawl", "links.py", "--rate", "40/s") as crawl:
             wait_until(lambda: len(site.hits) > 3, "some pages")
             with folder.running("worker", "links.py", "--until-finished") as worker:
@@ -65,17 +49,17 @@ def test_a_worker_that_joins_does_its_part(folder: Folder) -> None:
 def test_a_server_that_goes_away_and_comes_back(folder: Folder) -> None:
     with ExitStack() as stack:
         server = stack.enter_context(ExitStack())
-        site = server.enter_context(serving(Site(list_of(PAGES))))
-        put_spider(folder, site)
+        site = server.enter_context(serving(Site(numbered_pages(PAGES))))
+        put_spider(folder, [site], rate="none")
         command = ("crawl", "links.py", "--rate", "40/s", "--max-retries", "20")
         crawl = stack.enter_context(folder.running(*command))
         wait_until(lambda: len(site.hits) > 3, "some pages")
         server.close()
         wait_until(lambda: folder.status("links")["retries"] > 3, "failures")
-        again = Site(list_of(PAGES))
+        again = Site(numbered_pages(PAGES))
         again.port = site.port
         stack.enter_context(serving(again))
         assert crawl.wait().code == 0
-        assert {*site.paths, *again.paths} == {"/", *(f"/{n}" for n in range(1, PAGES + 1))}
+        assert {*site.paths, *again.paths} == set(paths_of(PAGES))
     assert len(folder.export("links")) == PAGES + 1
     assert folder.status("links")["dead"] == 0

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from shoal.demo.shop import Shop
+from support.links import numbered_pages, paths_of, put_spider
 from support.processes import Ended, Folder, limiting_files_to, obeying_permissions
-from support.shops import CRAWL, assert_broken_are_dead, assert_found_everything, shop_urls
-from support.sites import serving
+from support.sites import Site, serving
 
-COMMAND = (*CRAWL, "--workers", "2")
+PAGES, PAGE_SIZE = 300, 3_000
+COMMAND = ("crawl", "links.py", "--workers", "2")
 
 
 @pytest.fixture
-def shop() -> Iterator[Shop]:
-    with serving(Shop(hosts=2, products=100)) as shop:
-        yield shop
+def site() -> Iterator[Site]:
+    with serving(Site(numbered_pages(PAGES, PAGE_SIZE))) as site:
+        yield site
 
 
 @pytest.fixture
@@ -40,41 +40,44 @@ def assert_one_line(ended: Ended, says: str) -> None:
     assert re.fullmatch(rf"shoal: .*{says}.*\n", ended.err), ended.err
 
 
-def test_a_file_that_cannot_grow(tmp_path: Path, shop: Shop) -> None:
+def assert_room_is_all_it_takes(folder: Folder, site: Site) -> None:
+    """Nothing was acknowledged that was not stored, so the same command finds all of it."""
+    stats = folder.status("links")
+    assert stats["done"] == stats["items"] <= len(folder.export("links")) < PAGES
+    assert folder.shoal(*COMMAND).code == 0
+    assert set(site.paths) == set(paths_of(PAGES))
+    assert len(folder.export("links")) == PAGES + 1
+
+
+def test_a_file_that_cannot_grow(tmp_path: Path, site: Site) -> None:
     folder = Folder(tmp_path)
-    ended = folder.shoal(*COMMAND, env=shop_urls(shop), within=limiting_files_to(200_000))
+    put_spider(folder, [site], rate="none")
+    ended = folder.shoal(*COMMAND, within=limiting_files_to(700_000))
     assert_one_line(ended, "shoal.db: disk I/O error")
-    assert 0 < folder.status("shop")["done"] < len(shop.good())
-    assert folder.shoal(*COMMAND, env=shop_urls(shop)).code == 3
-    assert_found_everything(folder, shop)
-    assert_broken_are_dead(folder, shop)
+    assert_room_is_all_it_takes(folder, site)
 
 
-def test_results_on_a_full_disk(tmp_path: Path, shop: Shop, small_disk: Path) -> None:
+def test_results_on_a_full_disk(tmp_path: Path, site: Site, small_disk: Path) -> None:
     """The frontier could go on. It must not, since items cannot be stored."""
     folder = Folder(tmp_path, {"SHOAL_RESULTS": f"sqlite:///{small_disk}/items.db"})
-    ended = folder.shoal(*COMMAND, env=shop_urls(shop))
-    assert_one_line(ended, "items.db: database or disk is full")
+    put_spider(folder, [site], rate="none")
+    assert_one_line(folder.shoal(*COMMAND), "items.db: database or disk is full")
     subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)
-    assert folder.status("shop")["items"] <= len(folder.export("shop")) < len(shop.good())
-    assert folder.shoal(*COMMAND, env=shop_urls(shop)).code == 3
-    assert_found_everything(folder, shop)
-    assert_broken_are_dead(folder, shop)
+    assert_room_is_all_it_takes(folder, site)
 
 
 @pytest.mark.parametrize("locked", ["file", "folder"])
-def test_a_read_only_database(tmp_path: Path, shop: Shop, locked: str) -> None:
-    address = "sqlite:///data/shop.db"
+def test_a_read_only_database(tmp_path: Path, site: Site, locked: str) -> None:
+    address = "sqlite:///data/links.db"
     folder = Folder(tmp_path, {"SHOAL_FRONTIER": address, "SHOAL_RESULTS": address})
-    store = tmp_path / "data"
-    store.mkdir()
-    database = store / "shop.db"
-    assert folder.shoal(*COMMAND, "--max-pages", "20", env=shop_urls(shop)).code in (0, 3)
-    before = database.read_bytes(), len(shop.log)
-    (database if locked == "file" else store).chmod(0o500)
-    ended = folder.shoal(*COMMAND, env=shop_urls(shop), within=obeying_permissions())
-    assert_one_line(ended, "shop.db: ")
-    assert (database.read_bytes(), len(shop.log)) == before
-    (database if locked == "file" else store).chmod(0o700)
-    assert folder.shoal(*COMMAND, env=shop_urls(shop)).code == 3
-    assert_found_everything(folder, shop)
+    put_spider(folder, [site], rate="none")
+    database = tmp_path / "data" / "links.db"
+    database.parent.mkdir()
+    assert folder.shoal(*COMMAND, "--max-pages", "20").code == 0
+    before = database.read_bytes(), len(site.hits)
+    (database if locked == "file" else database.parent).chmod(0o500)
+    ended = folder.shoal(*COMMAND, within=obeying_permissions())
+    assert_one_line(ended, "links.db: ")
+    assert (database.read_bytes(), len(site.hits)) == before
+    (database if locked == "file" else database.parent).chmod(0o700)
+    assert_room_is_all_it_takes(folder, site)

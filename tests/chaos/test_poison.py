@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from support.links import numbered_pages
 from support.processes import Folder
-from support.sites import Site, list_of, serving
+from support.sites import Site, serving
 
 PAGES = 40
 POISON = 7
@@ -41,7 +42,7 @@ def crawl_with(folder: Folder, site: Site, harm: str, *options: str) -> list[dic
 @pytest.mark.parametrize("harm", ["os._exit(7)", "os.kill(os.getpid(), signal.SIGKILL)"])
 def test_a_page_that_kills_its_worker_ends_alone(tmp_path: Path, harm: str) -> None:
     folder = Folder(tmp_path)
-    with serving(Site(list_of(PAGES))) as site:
+    with serving(Site(numbered_pages(PAGES))) as site:
         (dead,) = crawl_with(folder, site, harm, "--workers", "2")
         assert dead["url"] == f"{site.url}{POISON}"
     assert dead["reason"] == "poison: 5 workers died with it"
@@ -61,7 +62,7 @@ def test_whatever_a_handler_raises_is_its_tasks_failure(
     tmp_path: Path, harm: str, reason: str
 ) -> None:
     folder = Folder(tmp_path)
-    with serving(Site(list_of(PAGES))) as site:
+    with serving(Site(numbered_pages(PAGES))) as site:
         (dead,) = crawl_with(folder, site, harm)
         assert len(site.paths) == PAGES + 1
     assert dead["reason"] == reason

@@ -12,39 +12,27 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from support.links import numbered_pages, put_spider
 from support.processes import Folder, catches, is_alive, wait_until
-from support.sites import Site, html, links, serving
+from support.sites import Site, serving
 
 PAGES = 200
 HANGS = "/7"
 STOPPING = "stopping: finishing what is in hand; once more stops at once"
-
-SPIDER = """
-from shoal import Spider
-
-class Links(Spider):
-    start_urls = ["{url}"]
-    rate = "40/s"
-    allow_private = True
-    lease_s = 3600
-
-    def parse(self, page):
-        yield {{"url": page.url}}
-        yield from page.follow_all("a")
-"""
 
 
 class HangingSite(Site):
     """One of its pages is not answered while `hangs` is true."""
 
     def __init__(self) -> None:
-        super().__init__(self._page)
+        super().__init__(self._answer_or_hang)
+        self._page = numbered_pages(PAGES)
         self.hangs = True
 
-    async def _page(self, path: str) -> web.Response:
+    async def _answer_or_hang(self, path: str) -> web.Response:
         if path == HANGS and self.hangs:
             await asyncio.Event().wait()
-        return links(f"/{n}" for n in range(1, PAGES + 1)) if path == "/" else html("<p>")
+        return await self._page(path)
 
 
 @pytest.fixture
@@ -56,7 +44,7 @@ def site() -> Iterator[HangingSite]:
 @pytest.fixture
 def folder(tmp_path: Path, site: HangingSite) -> Folder:
     folder = Folder(tmp_path)
-    folder.write("links.py", SPIDER.format(url=site.url))
+    put_spider(folder, [site], rate="40/s", lease_s=3600)
     return folder
 
 
@@ -68,11 +56,8 @@ def the_rest(folder: Folder, site: HangingSite) -> Counter[str]:
     return Counter(site.paths)
 
 
-@pytest.mark.parametrize("workers", ["1", "3"])
-def test_sigterm_finishes_or_hands_back_what_is_in_hand(
-    folder: Folder, site: HangingSite, workers: str
-) -> None:
-    with folder.running("crawl", "links.py", "--workers", workers) as crawl:
+def test_sigterm_finishes_or_hands_back_what_is_in_hand(folder: Folder, site: HangingSite) -> None:
+    with folder.running("crawl", "links.py", "--workers", "3") as crawl:
         wait_until(lambda: HANGS in site.paths, "a request that hangs")
         crawl.send(signal.SIGTERM)
         ended = crawl.wait()

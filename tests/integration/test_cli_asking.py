@@ -47,7 +47,7 @@ def test_crawl_prints_a_summary_and_what_to_do_next(scene: Scene) -> None:
     assert "6 done, 1 dead, 2 dropped" in scene.crawled.out
     assert "5 Thing, 1 item" in scene.crawled.out
     assert "shoal export small -o items.jsonl" in scene.crawled.out
-    assert "why 1 are dead: shoal dead list small" in scene.crawled.out
+    assert "1 task died: shoal dead list small" in scene.crawled.out
     assert sorted(scene.site.paths) == sorted(
         ["/", "/a?utm_source=front", "/b", "/c", "/gone", "/broken", "/moved", "/new"]
     )

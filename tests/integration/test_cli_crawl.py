@@ -11,23 +11,11 @@ from typing import Any
 
 import pytest
 
+from support.links import numbered_pages, paths_of
+from support.links import put_spider as put_links_spider
 from support.processes import DEADLINE_S, Folder, environment
-from support.sites import Site, list_of, serving
+from support.sites import Site, serving
 from support.small_site import THINGS, put_spider, small_site
-
-LINKS = """
-from shoal import Spider
-
-class Links(Spider):
-    start_urls = ["{url}"]
-    rate = "none"
-    allow_private = True
-    max_retries = 6
-
-    def parse(self, page):
-        yield {{"url": page.url}}
-        yield from page.follow_all("a")
-"""
 
 SCRIPT = """
 import json, sys
@@ -63,8 +51,8 @@ def small(folder: Folder) -> Iterator[Site]:
 @pytest.fixture
 def pages(folder: Folder) -> Iterator[Site]:
     """A front page and thirty others."""
-    with serving(Site(list_of(30))) as site:
-        folder.write("links.py", LINKS.format(url=site.url))
+    with serving(Site(numbered_pages(30))) as site:
+        put_links_spider(folder, [site], rate="none")
         yield site
 
 
@@ -130,7 +118,7 @@ def test_max_pages_is_exact_and_a_higher_one_goes_on(
     assert folder.shoal(*command, "--max-pages", "12").code == 0
     assert len(pages.paths) == len(folder.export("links")) == 12
     assert folder.shoal(*command).code == 0
-    assert sorted(pages.paths) == sorted(["/", *(f"/{number}" for number in range(1, 31))])
+    assert sorted(pages.paths) == sorted(paths_of(30))
 
 
 @pytest.mark.parametrize(("depth", "things"), [("0", ["/"]), ("1", ["/", "/a", "/new"])])
@@ -178,12 +166,10 @@ def test_later_sources_of_settings_win(folder: Folder, pages: Site) -> None:
         folder.shoal("crawl", "links.py", "--max-depth", "0", "--name", name, *options, env=env)
         return int(folder.status(name)["rules"]["max_retries"])
 
-    plain = (folder.path / "links.py").read_text()
-    spider = folder.write("links.py", plain.replace("max_retries = 6", ""))
     assert retries("default") == 3
     folder.write("shoal.toml", "max_retries = 5\n")
     assert retries("toml") == 5
-    spider.write_text(plain)
+    put_links_spider(folder, [pages], rate="none", max_retries=6)
     assert retries("spider") == 6
     assert retries("variable", SHOAL_MAX_RETRIES="7") == 7
     assert retries("option", "--max-retries", "8", SHOAL_MAX_RETRIES="7") == 8

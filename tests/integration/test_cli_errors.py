@@ -134,16 +134,6 @@ def test_a_wrong_target(folder: Folder, target: str, says: str) -> None:
         ("worker spiders.py:Init", "RuntimeError: not ready"),
         ("crwal spiders.py", "No such command 'crwal'"),
         ("dead lits x", "No such command 'lits'"),
-        ("status nope", "no crawl named 'nope'"),
-        ("explain nope http://a.example/", "no crawl named 'nope'"),
-        ("dead list nope", "no crawl named 'nope'"),
-        ("dead show nope http://a.example/", "no crawl named 'nope'"),
-        ("dead retry nope", "no crawl named 'nope'"),
-        ("dead purge nope", "no crawl named 'nope'"),
-        ("pause nope", "no crawl named 'nope'"),
-        ("resume nope", "no crawl named 'nope'"),
-        ("cancel nope", "no crawl named 'nope'"),
-        ("export nope", "no crawl named 'nope'"),
         ("export nope -o items.xml", "no format has this suffix"),
         ("seed nope --file missing.txt", "missing.txt: No such file"),
         ("seed nope shop.example", "seed 1 skipped: not a URL: 'shop.example'"),
@@ -151,6 +141,26 @@ def test_a_wrong_target(folder: Folder, target: str, says: str) -> None:
 )
 def test_a_wrong_command(folder: Folder, command: str, says: str) -> None:
     assert_one_line(folder.shoal(*command.split()), says)
+
+
+ASKING = [
+    *("status nope", "explain nope http://a.example/", "dead list nope", "dead retry nope"),
+    *("dead show nope http://a.example/", "dead purge nope", "pause nope", "resume nope"),
+    *("cancel nope", "export nope"),
+]
+
+
+def test_a_crawl_that_nobody_knows(folder: Folder) -> None:
+    assert folder.shoal("seed", "news", "http://a.example/").code == 0
+    for command in ASKING:
+        assert_one_line(folder.shoal(*command.split()), "no crawl named 'nope'")
+
+
+def test_asking_makes_no_database(folder: Folder) -> None:
+    for command in ASKING:
+        ended = folder.shoal(*command.split())
+        assert_one_line(ended, "no crawls here: shoal.db does not exist")
+    assert not (folder.path / "shoal.db").exists()
 
 
 def test_a_wrong_url_of_a_crawl_that_exists(folder: Folder) -> None:

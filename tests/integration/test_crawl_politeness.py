@@ -10,34 +10,19 @@ import pytest
 from aiohttp import web
 
 from shoal.policy import SEND_SLACK_S
+from support.links import numbered_pages, put_spider
 from support.processes import Folder, wait_until
-from support.sites import Answer, Hit, Site, list_of, serving
+from support.sites import Answer, Hit, Site, serving
 
 PER_SECOND = 10
 HOSTS, PAGES = 3, 30
 RETRY_AFTER_S = 3
 CRAWL_DELAY_S = 0.6
 
-SPIDER = """
-from shoal import Spider
-
-class Polite(Spider):
-    start_urls = {urls!r}
-    allow_private = True
-
-    def parse(self, page):
-        yield {{"url": page.url}}
-        yield from page.follow_all("a")
-"""
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
-
-
-def put_spider(folder: Folder, sites: Sequence[Site]) -> None:
-    folder.write("polite.py", SPIDER.format(urls=[site.url for site in sites]))
 
 
 def all_hits(site: Site) -> list[Hit]:
@@ -52,7 +37,7 @@ def gaps(hits: Sequence[Hit], distance: int = 1) -> list[float]:
 
 def refusing_once(path: str) -> Answer:
     """Ten pages; the first request of one of them is answered with 429."""
-    answer, refused = list_of(10), False
+    answer, refused = numbered_pages(10), False
 
     async def refuse_once(asked: str) -> web.Response:
         nonlocal refused
@@ -67,14 +52,14 @@ def refusing_once(path: str) -> Answer:
 async def slow_down(path: str) -> web.Response:
     if path == "/robots.txt":
         return web.Response(text=f"User-agent: *\nCrawl-delay: {CRAWL_DELAY_S}\n")
-    return await list_of(6)(path)
+    return await numbered_pages(6)(path)
 
 
 def test_no_window_sees_more_than_the_rate(folder: Folder) -> None:
     with ExitStack() as stack:
-        sites = [stack.enter_context(serving(Site(list_of(PAGES)))) for _ in range(HOSTS)]
+        sites = [stack.enter_context(serving(Site(numbered_pages(PAGES)))) for _ in range(HOSTS)]
         put_spider(folder, sites)
-        command = ("crawl", "polite.py", "--rate", f"{PER_SECOND}/s", "--workers", "4")
+        command = ("crawl", "links.py", "--rate", f"{PER_SECOND}/s", "--workers", "4")
         assert folder.shoal(*command).code == 0
         for site in sites:
             hits = all_hits(site)
@@ -87,7 +72,7 @@ def test_no_window_sees_more_than_the_rate(folder: Folder) -> None:
 def test_a_crawl_delay_is_the_rate_of_its_host(folder: Folder) -> None:
     with serving(Site(slow_down)) as site:
         put_spider(folder, [site])
-        assert folder.shoal("crawl", "polite.py", "--rate", "none", "--workers", "2").code == 0
+        assert folder.shoal("crawl", "links.py", "--rate", "none", "--workers", "2").code == 0
         hits = all_hits(site)
     assert len(hits) == 6 + 2
     assert min(gaps(hits)) > CRAWL_DELAY_S - SEND_SLACK_S
@@ -96,7 +81,7 @@ def test_a_crawl_delay_is_the_rate_of_its_host(folder: Folder) -> None:
 def test_a_refusal_stops_everybody_for_as_long_as_the_host_asks(folder: Folder) -> None:
     with serving(Site(refusing_once("/3"))) as site:
         put_spider(folder, [site])
-        command = ("crawl", "polite.py", "--rate", "20/s", "--workers", "3")
+        command = ("crawl", "links.py", "--rate", "20/s", "--workers", "3")
         assert folder.shoal(*command).code == 0
         hits = all_hits(site)
     assert len(hits) == 10 + 2 + 1
@@ -111,10 +96,10 @@ def test_a_refusal_stops_everybody_for_as_long_as_the_host_asks(folder: Folder) 
 def test_a_refusal_is_not_forgotten_by_a_restart(folder: Folder) -> None:
     with serving(Site(refusing_once("/3"))) as site:
         put_spider(folder, [site])
-        command = ("crawl", "polite.py", "--rate", "20/s")
+        command = ("crawl", "links.py", "--rate", "20/s")
         with folder.running(*command) as crawl:
             wait_until(lambda: "/3" in site.paths, "the refusal")
-            wait_until(lambda: folder.status("polite")["hosts"][0]["penalty_s"] > 0, "its effect")
+            wait_until(lambda: folder.status("links")["hosts"][0]["penalty_s"] > 0, "its effect")
             crawl.kill_all()
         known = len(site.hits)
         assert folder.shoal(*command).code == 0

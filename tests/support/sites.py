@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from typing import NamedTuple, Self, TypeVar
 
@@ -84,21 +84,3 @@ class Site:
 def html(text: str, status: int = 200) -> web.Response:
     """A page."""
     return web.Response(text=text, status=status, content_type="text/html")
-
-
-def links(paths: Iterable[str]) -> web.Response:
-    """A page of links."""
-    return html("".join(f'<a href="{path}">{path}</a>\n' for path in paths))
-
-
-def list_of(count: int) -> Answer:
-    """A front page with links to so many pages, and these: `/1`, `/2`, ..."""
-
-    async def answer(path: str) -> web.Response:
-        if path == "/":
-            return links(f"/{number}" for number in range(1, count + 1))
-        if path.removeprefix("/").isdigit():
-            return html(f"<h1>{path}</h1>")
-        return html("no such page", 404)
-
-    return answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from support.processes import Folder
-from support.sites import Site, html, links
+from support.sites import Site, html
 
 SPIDER = """
 from urllib.parse import urlsplit
@@ -51,11 +51,11 @@ async def answer(path: str) -> web.Response:
         case "/robots.txt":
             return web.Response(text="User-agent: *\nDisallow: /private\n")
         case "/":
-            return links(FRONT)
+            return html(_links(*FRONT))
         case "/a":
-            return links(["/b"])
+            return html(_links("/b"))
         case "/b":
-            return links(["/c"])
+            return html(_links("/c"))
         case "/c" | "/new":
             return html("<title>The end</title>")
         case "/broken":
@@ -64,6 +64,10 @@ async def answer(path: str) -> web.Response:
             return web.Response(status=301, headers={"Location": "/new"})
         case _:
             return html("no such page", 404)
+
+
+def _links(*paths: str) -> str:
+    return "".join(f'<a href="{path}"></a>' for path in paths)
 
 
 def small_site() -> Site:

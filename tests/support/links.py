@@ -1,0 +1,68 @@
+"""The simplest crawl there is: a front page with links to numbered pages, and who follows them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from support.processes import Folder
+from support.sites import Answer, Site, html
+
+SPIDER = """
+from shoal import Spider
+
+class Links(Spider):
+    start_urls = {urls!r}
+    allow_private = True
+{settings}
+    def parse(self, page):
+        yield {{"url": page.url, "text": page.text}}
+        yield from page.follow_all("a")
+
+    def other(self, page):
+        yield {{"other": page.url, "note": page.meta["note"]}}
+"""
+
+
+def put_spider(folder: Folder, sites: Sequence[Site], **settings: object) -> None:
+    """Write `links.py`: its crawl `links` starts at the sites' front pages."""
+    lines = "".join(f"    {name} = {value!r}\n" for name, value in settings.items())
+    urls = [site.url for site in sites]
+    folder.write("links.py", SPIDER.format(urls=urls, settings=lines))
+
+
+def numbered_pages(count: int, size: int = 0) -> Answer:
+    """A front page with links to so many pages, and these, with some text in each."""
+
+    async def answer(path: str) -> web.Response:
+        if path == "/":
+            links = (f'<a href="{link}"></a>' for link in paths_of(count)[1:])
+            return html("\n".join(links))
+        if path in paths_of(count):
+            return html(f"<h1>{path}</h1>{'x' * size}")
+        return html("no such page", 404)
+
+    return answer
+
+
+def paths_of(count: int) -> list[str]:
+    """The paths of a site of so many pages: the front page, then `/1`, `/2`, ..."""
+    return ["/", *(f"/{number}" for number in range(1, count + 1))]
+
+
+class GatedSite(Site):
+    """Answers no more requests than it is allowed to; the others wait."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(self._gated)
+        self._page = numbered_pages(count)
+        self.allowed = 0
+        """So many requests are answered. A test raises it."""
+
+    async def _gated(self, path: str) -> web.Response:
+        number = len(self.hits)
+        while path != "/robots.txt" and number > self.allowed:
+            await asyncio.sleep(0.005)
+        return await self._page(path)
