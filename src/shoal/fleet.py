@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -122,11 +123,13 @@ class Fleet:
         return code
 
     async def _instruct(self, process: asyncio.subprocess.Process, name: str) -> None:
-        if self._draining.is_set():  # The signal came while it was being started.
-            process.send_signal(signal.SIGTERM)
         assert process.stdin is not None  # noqa: S101 - we asked for a pipe
         order = msgspec.structs.replace(self._order, worker=name)
-        process.stdin.write(msgspec.json.encode(order) + b"\n")
+        # It may have been killed already; uvloop then raises a RuntimeError.
+        with suppress(ProcessLookupError, RuntimeError):
+            if self._draining.is_set():  # The signal came while it was being started.
+                process.send_signal(signal.SIGTERM)
+            process.stdin.write(msgspec.json.encode(order) + b"\n")
 
     async def _forward(self, process: asyncio.subprocess.Process) -> None:
         """Pass on what the worker says, until it ends."""

@@ -55,11 +55,11 @@ def test_a_server_that_goes_away_and_comes_back(folder: Folder) -> None:
         crawl = stack.enter_context(folder.running(*command))
         wait_until(lambda: len(site.hits) > 3, "some pages")
         server.close()
-        wait_until(lambda: folder.status("links")["retries"] > 3, "failures")
+        wait_until(lambda: folder.stats("links").retries > 3, "failures")
         again = Site(numbered_pages(PAGES))
         again.port = site.port
         stack.enter_context(serving(again))
         assert crawl.wait().code == 0
         assert {*site.paths, *again.paths} == set(paths_of(PAGES))
     assert len(folder.export("links")) == PAGES + 1
-    assert folder.status("links")["dead"] == 0
+    assert folder.stats("links").dead == 0

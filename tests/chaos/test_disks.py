@@ -42,8 +42,8 @@ def assert_one_line(ended: Ended, says: str) -> None:
 
 def assert_room_is_all_it_takes(folder: Folder, site: Site) -> None:
     """Nothing was acknowledged that was not stored, so the same command finds all of it."""
-    stats = folder.status("links")
-    assert stats["done"] == stats["items"] <= len(folder.export("links")) < PAGES
+    stats = folder.stats("links")
+    assert stats.done == stats.items <= len(folder.export("links")) < PAGES
     assert folder.shoal(*COMMAND).code == 0
     assert set(site.paths) == set(paths_of(PAGES))
     assert len(folder.export("links")) == PAGES + 1

@@ -43,9 +43,9 @@ def wait_for_moment(crawl: Running, site: GatedSite, moment: int) -> None:
 def assert_nothing_is_lost(folder: Folder, site: GatedSite) -> None:
     assert set(site.paths) == set(paths_of(PAGES))
     assert len(folder.export("links")) == PAGES + 1
-    stats = folder.status("links")
-    assert (stats["state"], stats["done"], stats["leased"]) == ("finished", PAGES + 1, 0)
-    assert len(site.hits) <= PAGES + 1 + stats["lost"]
+    stats = folder.stats("links")
+    assert (stats.state, stats.done, stats.leased) == ("finished", PAGES + 1, 0)
+    assert len(site.hits) <= PAGES + 1 + stats.lost
 
 
 def test_a_killed_worker_is_replaced_and_loses_nothing(folder: Folder, site: GatedSite) -> None:
@@ -72,8 +72,8 @@ def test_workers_whose_parent_was_killed_hand_back_their_work(
         site.allowed = 10**9
         wait_until(lambda: not any(map(is_alive, workers)), "the end of the workers")
         assert "Traceback" not in crawl.err
-    stats = folder.status("links")
-    assert (stats["leased"], stats["lost"]) == (0, 0)
+    stats = folder.stats("links")
+    assert (stats.leased, stats.lost) == (0, 0)
     assert folder.shoal(*COMMAND).code == 0
     assert_nothing_is_lost(folder, site)
     assert len(site.paths) == PAGES + 1

@@ -67,5 +67,5 @@ def test_whatever_a_handler_raises_is_its_tasks_failure(
         assert len(site.paths) == PAGES + 1
     assert dead["reason"] == reason
     assert harm in dead["traceback"]
-    assert folder.status("fragile")["lost"] == 0
+    assert folder.stats("fragile").lost == 0
     assert len(folder.export("fragile")) == PAGES

@@ -65,9 +65,9 @@ def test_sigterm_finishes_or_hands_back_what_is_in_hand(folder: Folder, site: Ha
     assert STOPPING in ended.err
     assert "Traceback" not in ended.err
     assert "to go on: the same command again" in ended.out
-    stats = folder.status("links")
-    assert (stats["state"], stats["leased"], stats["lost"]) == ("running", 0, 0)
-    assert stats["waiting"] > 0
+    stats = folder.stats("links")
+    assert (stats.state, stats.leased, stats.lost) == ("running", 0, 0)
+    assert stats.waiting > 0
     asked = the_rest(folder, site)
     assert asked.pop(HANGS) == 2
     assert set(asked.values()) == {1}
@@ -84,7 +84,7 @@ def test_a_second_ctrl_c_stops_at_once(folder: Folder, site: HangingSite) -> Non
         wait_until(lambda: not any(map(is_alive, workers)), "the end of the workers")
     assert ended.code == 1, ended
     assert "Traceback" not in ended.err
-    assert folder.status("links")["leased"] > 0  # It did not wait for what was in hand.
+    assert folder.stats("links").leased > 0  # It did not wait for what was in hand.
     asked = the_rest(folder, site)
     assert asked[HANGS] == 2
 

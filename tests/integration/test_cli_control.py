@@ -44,11 +44,11 @@ def test_a_paused_crawl_waits_until_it_is_resumed(folder: Folder, site: Site) ->
     with folder.running("crawl", "links.py", "--rate", "40/s") as crawl:
         wait_until(lambda: len(site.hits) > 5, "some pages")
         assert folder.shoal("pause", "links").out == "links: paused\n"
-        wait_until(lambda: folder.status("links")["leased"] == 0, "nothing in flight")
+        wait_until(lambda: folder.stats("links").leased == 0, "nothing in flight")
         fetched = len(site.hits)
         assert fetched < PAGES
         # Asking takes longer than the next request would.
-        assert folder.status("links")["state"] == "paused"
+        assert folder.shoal("status", "links", "--json").json()["state"] == "paused"
         assert len(site.hits) == fetched
         assert not crawl.has_ended()
         assert folder.shoal("resume", "links").out == "links: running\n"
@@ -61,11 +61,11 @@ def test_a_cancelled_crawl_ends_and_keeps_what_it_stored(folder: Folder, site: S
         wait_until(lambda: len(site.hits) > 5, "some pages")
         assert folder.shoal("cancel", "links").out == "links: cancelled\n"
         assert crawl.wait().code == 1
-    stats = folder.status("links")
-    assert (stats["state"], stats["remaining"]) == ("cancelled", 0)
+    stats = folder.stats("links")
+    assert (stats.state, stats.remaining) == ("cancelled", 0)
     # What was stored but not yet finished when the crawl was cancelled stays stored, too.
-    assert stats["done"] <= len(folder.export("links")) <= len(site.hits)
-    assert stats["done"] + stats["dropped"] == stats["added"] == PAGES + 1
+    assert stats.done <= len(folder.export("links")) <= len(site.hits)
+    assert stats.done + stats.dropped == stats.added == PAGES + 1
     again = folder.shoal("crawl", "links.py")
     assert again.code == 2
     assert "was cancelled; --fresh starts it over" in again.err
@@ -82,7 +82,7 @@ def test_dead_tasks_get_another_chance(folder: Folder, small: Site) -> None:
     assert folder.shoal("crawl", "small.py").code == 3
     fetched = len(small.paths)
     assert "1 task" in folder.shoal("dead", "retry", "small").out
-    assert folder.status("small")["state"] == "running"
+    assert folder.stats("small").state == "running"
     text = (folder.path / "small.py").read_text()
     folder.write("small.py", text.replace("raise ValueError", "pass #"))
     assert folder.shoal("crawl", "small.py").code == 0
@@ -107,7 +107,7 @@ def test_dead_tasks_are_dropped_one_by_one_or_all(folder: Folder, small: Site) -
 def test_seeds_are_kept_for_a_crawl_that_nobody_has_started(folder: Folder, site: Site) -> None:
     urls = [f"{site.url}{n}" for n in (1, 2, 1)]
     assert folder.shoal("seed", "links", *urls).out == "links: 2 added, 1 known already, 0 bad\n"
-    assert folder.status("links")["state"] == "new"
+    assert folder.stats("links").state == "new"
     assert folder.shoal("crawl", "links.py", "--rate", "none", "--max-depth", "0").code == 0
     assert sorted(site.paths) == ["/", "/1", "/2"]
 
@@ -119,7 +119,7 @@ def test_seeds_from_a_file_and_from_stdin(folder: Folder, site: Site) -> None:
         "1 added, 1 known" in folder.shoal("seed", "links", stdin=f"{site.url}2\n{site.url}3").out
     )
     assert "1 added" in folder.shoal("seed", "links", "--file", "-", stdin=f"{site.url}4").out
-    assert folder.status("links")["added"] == 4
+    assert folder.stats("links").added == 4
 
 
 def test_seeds_may_be_tasks_and_bad_lines_are_named(folder: Folder, site: Site) -> None:
@@ -164,7 +164,7 @@ def test_a_worker_takes_on_a_finished_crawl_that_gets_seeds(folder: Folder, site
     ended = folder.shoal("crawl", "links.py", "--rate", "none", "--max-depth", "0")
     assert ended.code == 0
     assert folder.shoal("seed", "links", f"{site.url}1").code == 0
-    assert folder.status("links")["state"] == "running"
+    assert folder.stats("links").state == "running"
     assert folder.shoal("worker", "links.py", "--until-finished").code == 0
     assert site.paths == ["/", "/1"]
-    assert folder.status("links")["state"] == "finished"
+    assert folder.stats("links").state == "finished"

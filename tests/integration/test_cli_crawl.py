@@ -164,7 +164,7 @@ def test_later_sources_of_settings_win(folder: Folder, pages: Site) -> None:
 
     def retries(name: str, *options: str, **env: str) -> int:
         folder.shoal("crawl", "links.py", "--max-depth", "0", "--name", name, *options, env=env)
-        return int(folder.status(name)["rules"]["max_retries"])
+        return folder.stats(name).rules.max_retries
 
     assert retries("default") == 3
     folder.write("shoal.toml", "max_retries = 5\n")

@@ -99,7 +99,7 @@ def test_a_refusal_is_not_forgotten_by_a_restart(folder: Folder) -> None:
         command = ("crawl", "links.py", "--rate", "20/s")
         with folder.running(*command) as crawl:
             wait_until(lambda: "/3" in site.paths, "the refusal")
-            wait_until(lambda: folder.status("links")["hosts"][0]["penalty_s"] > 0, "its effect")
+            wait_until(lambda: folder.hosts("links")[0].penalty_s > 0, "its effect")
             crawl.kill_all()
         known = len(site.hits)
         assert folder.shoal(*command).code == 0

@@ -39,9 +39,9 @@ def test_every_product_is_found_once(tmp_path: Path, shop: Shop) -> None:
     assert ended.code == 3, ended
     assert_found_everything(folder, shop)
     assert_broken_are_dead(folder, shop)
-    stats = folder.status("shop")
-    assert stats["dead"] == len(shop.broken())
-    assert stats["retries"] == len(shop.flaky())
+    stats = folder.stats("shop")
+    assert stats.dead == len(shop.broken())
+    assert stats.retries == len(shop.flaky())
     asked = fetches(shop.log)
     needed = needed_fetches(shop)
     assert {page: asked[page] for page in needed} == needed
@@ -62,12 +62,12 @@ def test_it_is_the_same_after_three_kills_of_everything(tmp_path: Path, shop: Sh
         with folder.running(*command, env=shop_urls(shop)) as crawl:
             wait_until(partial(_has_answered, shop, moment), f"request {moment}")
             crawl.kill_all()
-        held += folder.status("shop")["leased"]
+        held += folder.stats("shop").leased
     ended = folder.shoal(*command, env=shop_urls(shop))
     assert ended.code == 3, ended
     assert_found_everything(folder, shop)
     assert_broken_are_dead(folder, shop)
-    assert folder.status("shop")["lost"] == held
+    assert folder.stats("shop").lost == held
     asked, needed = fetches(shop.log), needed_fetches(shop)
     again = asked - needed - Counter(asked.keys() - needed.keys())
     assert again.total() <= held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -9,10 +10,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from shoal.admission import Admission
+from shoal.config import DEFAULT_STORE, Rules
+from shoal.export import Format, export
+from shoal.frontier.port import Frontier, Host, Record, Stats
+from shoal.frontier.sqlite import SqliteFrontier
+from shoal.results.sqlite import SqliteResults
+from shoal.sqlitedb import path_of
+
+T = TypeVar("T")
 
 SHOAL = Path(sys.executable).with_name("shoal")
 DEADLINE_S = 120.0
@@ -65,17 +76,41 @@ class Folder:
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def status(self, crawl: str) -> Any:
-        """How a crawl stands, as `shoal status --json` says it."""
-        ended = self.shoal("status", crawl, "--json")
-        assert ended.code == 0, ended
-        return ended.json()
+    def stats(self, crawl: str) -> Stats:
+        """How a crawl stands. Read here: a command of its own would take most of a test's time."""
+        return asyncio.run(self._ask_frontier(lambda frontier: frontier.stats(crawl)))
+
+    def find(self, crawl: str, url: str) -> Record | None:
+        """What the frontier knows of a URL, by the default rules of identity."""
+        fingerprint = Admission(Rules()).fingerprint(url)
+        return asyncio.run(self._ask_frontier(lambda frontier: frontier.find(crawl, fingerprint)))
+
+    def hosts(self, crawl: str) -> list[Host]:
+        """How the hosts of a crawl are being served."""
+        return asyncio.run(self._ask_frontier(lambda frontier: frontier.hosts(crawl, 100)))
 
     def export(self, crawl: str) -> list[dict[str, Any]]:
-        """The items of a crawl, as `shoal export` writes them."""
-        ended = self.shoal("export", crawl)
-        assert ended.code == 0, ended
-        return [json.loads(line) for line in ended.out.splitlines()]
+        """The items of a crawl, as they are exported."""
+        file = self.path / "exported.jsonl"
+        asyncio.run(self._export(crawl, file))
+        return [json.loads(line) for line in file.read_bytes().splitlines()]
+
+    async def _ask_frontier(self, ask: Callable[[Frontier], Awaitable[T]]) -> T:
+        frontier = SqliteFrontier(self._store("SHOAL_FRONTIER"))
+        try:
+            return await ask(frontier)
+        finally:
+            await frontier.close()
+
+    async def _export(self, crawl: str, file: Path) -> None:
+        results = SqliteResults(self._store("SHOAL_RESULTS"))
+        try:
+            await export(results, crawl, file, Format.JSONL)
+        finally:
+            await results.close()
+
+    def _store(self, variable: str) -> Path:
+        return self.path / path_of(self._env.get(variable, DEFAULT_STORE))
 
     @contextmanager
     def running(
