@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 from rich.console import Console
@@ -137,7 +136,7 @@ def main() -> None:
     console.print(crawl_table(runs))
     depths = frontiers(args.rounds)
     console.print(frontier_table(depths))
-    target = Path(OUT).parent / f"bench-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    target = OUT / f"bench-{time.strftime('%Y%m%d-%H%M%S')}.json"
     target.write_bytes(msgspec.json.encode({"crawls": runs, "frontier": depths}))
     console.print(f"raw figures: {target}")
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from shoal.machine import is_dead_here, worker_name
 from support.links import GatedSite, paths_of, put_spider
 from support.processes import Folder, Running, is_alive, seeded_random, wait_until
 from support.sites import serving
@@ -16,6 +19,12 @@ from support.sites import serving
 PAGES = 300
 KILLS = 4
 COMMAND = ("crawl", "links.py", "--workers", "3")
+SCRIPT = """
+import shoal
+from links import Links
+
+raise SystemExit(shoal.crawl(Links).exit_code)
+"""
 
 
 @pytest.fixture
@@ -40,6 +49,11 @@ def wait_for_moment(crawl: Running, site: GatedSite, moment: int) -> None:
     wait_until(lambda: len(crawl.workers()) == 3, "three workers")
 
 
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), "its end")
+
+
 def assert_nothing_is_lost(folder: Folder, site: GatedSite) -> None:
     assert set(site.paths) == set(paths_of(PAGES))
     assert len(folder.export("links")) == PAGES + 1
@@ -53,12 +67,36 @@ def test_a_killed_worker_is_replaced_and_loses_nothing(folder: Folder, site: Gat
     with folder.running(*COMMAND) as crawl:
         for moment in sorted(random.sample(range(1, PAGES), KILLS)):
             wait_for_moment(crawl, site, moment)
-            os.kill(random.choice(crawl.workers()), signal.SIGKILL)
+            kill(random.choice(crawl.workers()))
         site.allowed = 10**9
         ended = crawl.wait()
     assert ended.code == 0, ended
     assert ended.err.count("a worker died (signal SIGKILL); starting another") == KILLS
     assert_nothing_is_lost(folder, site)
+
+
+def test_a_killed_script_goes_on_where_it_was(folder: Folder, site: GatedSite) -> None:
+    """Its one worker runs in its own process: nobody is left to give back its leases."""
+    folder.write("script.py", SCRIPT)
+    site.allowed = seeded_random("kill of a script").randrange(1, PAGES)
+    with folder.running("script.py", program=sys.executable) as script:
+        wait_until(lambda: len(site.hits) > site.allowed, "requests under way")
+        script.kill_all()
+    site.allowed = 10**9
+    assert folder.stats("links").leased > 0
+    with folder.running("script.py", program=sys.executable) as script:
+        ended = script.wait()
+    assert ended.code == 0, ended
+    assert_nothing_is_lost(folder, site)
+
+
+def test_a_process_that_nobody_has_buried_is_dead() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert not is_dead_here(worker_name(process.pid))
+        process.kill()
+        wait_until(lambda: not is_alive(process.pid), "its end")
+        assert is_dead_here(worker_name(process.pid))
+        assert not is_dead_here(f"elsewhere:{process.pid}")
 
 
 def test_workers_whose_parent_was_killed_hand_back_their_work(

@@ -117,14 +117,14 @@ class Folder:
         self,
         *args: str | Path,
         env: Mapping[str, str] | None = None,
-        within: Sequence[str] = (),
+        program: str | Path = SHOAL,
     ) -> Iterator[Running]:
         """Start a command as the leader of a new process group; the group is killed in the end."""
         number = len(list(self.path.glob("*.err")))
         out, err = self.path / f"{number}.out", self.path / f"{number}.err"
         with out.open("wb") as out_file, err.open("wb") as err_file:
             process = subprocess.Popen(
-                [*within, SHOAL, *args],
+                [program, *args],
                 cwd=self.path,
                 env=environment({**self._env, **(env or {})}),
                 stdin=subprocess.DEVNULL,
