@@ -16,7 +16,7 @@ import msgspec
 
 from shoal import config
 from shoal.config import Settings
-from shoal.errors import ConfigError, ShoalError
+from shoal.errors import ConfigError, cause_of
 from shoal.eventloop import run
 from shoal.fleet import Fleet, release_dead
 from shoal.frontier import open_frontier
@@ -134,8 +134,8 @@ async def _run(
                 stats = await _work(workers, frontier, name, stopping)
                 seeding.cancel()
                 watching.cancel()
-    except* ShoalError as failed:
-        raise failed.exceptions[0] from None
+    except BaseExceptionGroup as group_error:
+        raise cause_of(group_error) from None
     return stats
 
 

@@ -74,3 +74,14 @@ class TooLarge(FetchError):
     """The body, or what it decompresses to, is over the limit."""
 
     retryable = False
+
+
+def cause_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error of ours in a task group's errors; the group itself if there is none.
+
+    `except*` would be shorter, but before Python 3.11.4 it wraps whatever is raised in it.
+    """
+    ours: BaseException | None = group.subgroup(ShoalError)
+    while isinstance(ours, BaseExceptionGroup):
+        ours = ours.exceptions[0]
+    return ours or group

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import signal
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -20,8 +19,9 @@ from shoal.frontier.port import Frontier
 from shoal.machine import is_dead_here, worker_name
 from shoal.waiting import patiently, wait_for_event
 
-QUICK_DEATH_S = 1.0
 RESTART_WAIT_S = 1.0
+MAX_FRUITLESS = 5
+"""Workers that may die in a row, in one place, without the crawl having moved."""
 
 log = logging.getLogger("shoal")
 
@@ -84,18 +84,29 @@ class Fleet:
 
     async def _keep_one(self) -> None:
         """One worker's place: filled again when its worker dies."""
+        fruitless = 0
         while not self._draining.is_set():
-            started = time.monotonic()
+            before = await self._progress()
             code = await self._run_one()
             if code == 0:
                 return
-            if code == GAVE_UP:
+            fruitless = fruitless + 1 if await self._progress() == before else 0
+            if code != GAVE_UP and fruitless >= MAX_FRUITLESS:
+                self._failure = self._failure or f"workers keep dying ({_how(code)})"
+            if self._failure is not None:
                 self.drain()
-                return
             if not self._draining.is_set():
                 log.warning("a worker died (%s); starting another", _how(code))
-                if time.monotonic() - started < QUICK_DEATH_S:
-                    await wait_for_event(self._draining, RESTART_WAIT_S)
+            if fruitless:
+                await wait_for_event(self._draining, RESTART_WAIT_S)
+
+    async def _progress(self) -> tuple[int, int] | None:
+        """What moves while workers do anything at all, if only die with a task in hand."""
+        try:
+            stats = await patiently("frontier", partial(self._frontier.stats, self._order.crawl))
+        except (UnknownCrawl, StorageFailed):
+            return None
+        return stats.ended, stats.lost
 
     async def _run_one(self) -> int:
         process = await asyncio.create_subprocess_exec(

@@ -12,7 +12,7 @@ from functools import partial
 
 from shoal.committer import Committer
 from shoal.config import Rules, Settings
-from shoal.errors import StorageError, UnknownCrawl
+from shoal.errors import StorageError, UnknownCrawl, cause_of
 from shoal.fetch.http import HttpFetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.port import CrawlState, Frontier, Grant, Lease, Outcome, Robots, Stats, Verdict
@@ -126,8 +126,8 @@ class Worker:
                 committer.close()
                 await commits
                 renewals.cancel()
-        except* StorageError as failed:
-            raise failed.exceptions[0] from None
+        except BaseExceptionGroup as group_error:
+            raise cause_of(group_error) from None
         finally:
             for visit in self._visits.values():
                 visit.cancel()
