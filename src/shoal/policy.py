@@ -73,15 +73,6 @@ def retry_wait_s(failures: int, jitter: float, retry_after_s: float | None) -> f
     return max(backoff_s(failures, jitter), retry_after_s or 0.0)
 
 
-def loss_wait_s(losses: int, jitter: float) -> float:
-    """How long a task waits after a worker died with it: not at all, the first time.
-
-    After that the tasks of a dead worker come back one by one. A page that kills its worker then
-    takes others with it each time, and only the page itself is lost again and again.
-    """
-    return backoff_s(losses - 1, jitter) if losses > 1 else 0.0
-
-
 def may_retry(failures: int, max_retries: int) -> bool:
     """Whether a task that has failed so often gets another try."""
     return failures <= max_retries

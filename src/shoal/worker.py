@@ -150,7 +150,9 @@ class Worker:
                 await wait_for_event(self._changed, wait_s if free > 0 else None)
 
     def _free(self) -> int:
-        """How many leases to ask for."""
+        """How many leases to ask for: none beside a task that must be alone."""
+        if any(lease.alone for lease in self._held.values()):
+            return 0
         return min(self._slots - len(self._visits), self._slots * HELD_PER_SLOT - len(self._held))
 
     async def _lease(self, limit: int) -> Grant | None:

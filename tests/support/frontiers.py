@@ -91,8 +91,8 @@ class Client:
     async def lease(self, limit: int = 1) -> list[Lease]:
         return (await self.ask(limit)).leases
 
-    async def lease_one(self) -> Lease:
-        (lease,) = await self.lease()
+    async def lease_one(self, limit: int = 1) -> Lease:
+        (lease,) = await self.lease(limit)
         return lease
 
     async def renew(self, *leases: Lease) -> list[Lease]:

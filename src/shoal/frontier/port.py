@@ -97,6 +97,9 @@ class Lease(msgspec.Struct):
     fetched it: this lease is then the permission to fetch robots.txt instead of the page."""
     paced: bool = False
     """The host has a rate: what is not sent within `policy.SEND_SLACK_S` must be given back."""
+    alone: bool = False
+    """Workers died with this task: the worker holds nothing else, and must ask for nothing else
+    until this is finished."""
 
 
 class Grant(msgspec.Struct):
@@ -253,7 +256,11 @@ class Frontier(ABC):
 
     @abstractmethod
     async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
-        """At most `limit` tasks whose hosts may be hit now. Takes back expired leases first."""
+        """At most `limit` tasks whose hosts may be hit now. Takes back expired leases first.
+
+        A task that two workers died with is a suspect: it is handed out only where there is
+        nothing else to do, and alone, to a worker that holds nothing. One death proves nothing;
+        after the second, a page that kills its worker takes no other task with it."""
 
     @abstractmethod
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:

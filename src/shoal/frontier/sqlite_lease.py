@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 from shoal import task as wire
 from shoal.frontier.port import Added, CrawlState, Entry, Lease
@@ -18,10 +19,10 @@ from shoal.frontier.sqlite_step import (
     as_int,
     as_json,
 )
-from shoal.policy import loss_wait_s
 from shoal.task import Task
 
 RECLAIM_BATCH = 500
+SUSPECTS_SEEN = 50
 POISON = "poison: {} workers died with it"
 
 
@@ -71,15 +72,31 @@ def hand_out(current: Step, worker: str, limit: int) -> list[Lease]:
         host = current.host(host_id)
         share = -(-(limit - len(leases)) // (len(ready) - served))
         leases += _serve(current, host, worker, share)
-    return leases
+    return leases or _suspect(current, worker)
 
 
 def _serve(current: Step, host: Schedule, worker: str, share: int) -> list[Lease]:
-    interval_s = current.interval_of(host)
-    count = min(1 if interval_s else share, host.room(current.rules, current.now))
+    count = min(1 if current.interval_of(host) else share, host.room(current.rules, current.now))
     rows = current.execute("best_tasks", host.id, count).fetchall() if count else []
-    if not rows:
+    return _grant(current, host, worker, rows, alone=False) if rows else []
+
+
+def _suspect(current: Step, worker: str) -> list[Lease]:
+    """One task that workers died with, for a worker that has nothing else to lose."""
+    suspects = current.execute("suspects", current.id, SUSPECTS_SEEN).fetchall()
+    if not suspects or current.execute("holds_any", current.id, worker).fetchone()[0]:
         return []
+    for host_id, *row in suspects:
+        host = current.host(host_id)
+        if host.next_at <= current.now and host.room(current.rules, current.now):
+            return _grant(current, host, worker, [row], alone=True)
+    return []
+
+
+def _grant(
+    current: Step, host: Schedule, worker: str, rows: Sequence[Sequence[Any]], *, alone: bool
+) -> list[Lease]:
+    interval_s = current.interval_of(host)
     due = current.now + current.rules.lease_s
     robots_at = host.robots_at if host.knows_robots(current.now) else None
     leases, updates = [], []
@@ -88,7 +105,7 @@ def _serve(current: Step, host: Schedule, worker: str, share: int) -> list[Lease
         task.retry_count = attempts
         token = secrets.token_hex(8)
         key = fingerprint.to_bytes(8, signed=True)
-        leases.append(Lease(key, token, task, robots_at, interval_s > 0))
+        leases.append(Lease(key, token, task, robots_at, interval_s > 0, alone))
         updates.append((due, token, worker, current.now, row_id))
     current.connection.executemany(SQL["lease_task"], updates)
     host.waiting -= len(rows)
@@ -101,7 +118,7 @@ def _serve(current: Step, host: Schedule, worker: str, share: int) -> list[Lease
 def reclaim(current: Step) -> None:
     due = current.execute("due_tasks", current.id, current.now, RECLAIM_BATCH).fetchall()
     for row in due:
-        row_id, _, host_id, state, _ = row
+        row_id, host_id, state, _ = row
         if state == DELAYED:
             current.execute("wake_task", row_id)
             current.host(host_id).waiting += 1
@@ -112,15 +129,12 @@ def reclaim(current: Step) -> None:
     current.save_hosts()
 
 
-def lose(current: Step, row: tuple[int, int, int, int, int]) -> None:
+def lose(current: Step, row: tuple[int, int, int, int]) -> None:
     """The worker that held it is gone. A task that takes worker after worker is poison."""
-    row_id, fingerprint, host_id, _, losses = row
-    losses += 1
-    wait_s = loss_wait_s(losses, fingerprint % 1024 / 1024)
-    state, due, reason = (DELAYED, current.now + wait_s, "") if wait_s else (WAITING, None, "")
-    if losses >= current.rules.max_losses:
-        state, due, reason = DEAD, None, POISON.format(losses)
-    current.execute("lose_task", state, due, reason, row_id)
+    row_id, host_id, _, losses = row
+    poisoned = losses + 1 >= current.rules.max_losses
+    state, reason = (DEAD, POISON.format(losses + 1)) if poisoned else (WAITING, "")
+    current.execute("lose_task", state, reason, row_id)
     host = current.host(host_id)
     host.leased -= 1
     host.waiting += state == WAITING

@@ -14,7 +14,7 @@ import msgspec
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
 from shoal.frontier.port import CrawlState, Lease, Stats, TaskState
-from shoal.policy import Pace, parse_rate
+from shoal.policy import SEND_SLACK_S, Pace, parse_rate
 from shoal.sqlitedb import load_queries, transaction
 
 SQL = load_queries("shoal.frontier", "queries.sql")
@@ -117,7 +117,8 @@ class Step:
 
     def interval_of(self, host: Schedule) -> float:
         """The time between two requests to this host: the most careful of all that is known."""
-        return max(self.interval_s, host.crawl_delay_s, host.penalty_s)
+        crawl_delay_s = host.crawl_delay_s + SEND_SLACK_S if host.crawl_delay_s else 0.0
+        return max(self.interval_s, crawl_delay_s, host.penalty_s)
 
     def count(self, name: str) -> int:
         """A counter of the crawl as it will be at the end of this step."""

@@ -92,20 +92,33 @@ class TestReclaim:
         assert (stats.dead, stats.done, stats.lost) == (1, 1, 2)
         assert stats.state is CrawlState.FINISHED
 
-    async def test_those_lost_together_twice_come_back_one_by_one(self, backend: Backend) -> None:
-        """Else an innocent task would share every worker's death with the poison beside it."""
-        client = backend.client()
-        await client.start(*pages(8), max_losses=5)
+    async def test_a_task_that_lost_two_workers_is_handed_out_alone(self, backend: Backend) -> None:
+        """Else the innocent tasks of a batch would share every death with the poison in it."""
+        client, other = backend.client(), backend.another()
+        await client.start(*pages(4), max_losses=5)
         for _ in range(2):
-            assert len(await client.lease(8)) == 8
+            leases = await client.lease(9)
+            assert [lease.alone for lease in leases] == [False] * 4
             await client.frontier.release(client.crawl, client.worker)
-        stats = await client.stats()
-        assert (stats.waiting, stats.delayed, stats.leased) == (0, 8, 0)
-        assert len(await client.lease(8)) == 0
-        dues = {(await client.record(page)).due for page in pages(8)}
-        assert len(dues) == 8
-        await backend.advance(1.1)
-        assert len(await client.lease(8)) == 8
+        suspect = await client.lease_one(9)
+        assert suspect.alone
+        assert await client.lease(9) == [], "not while it holds one"
+        assert (await other.lease_one(9)).alone
+        await client.end(suspect)
+        assert (await client.lease_one(9)).alone
+
+    async def test_suspects_come_after_all_others(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1), max_losses=5)
+        for _ in range(2):
+            await client.lease(9)
+            await client.frontier.release(client.crawl, client.worker)
+        fresh = entry("b.example/fresh")
+        await client.add(fresh)
+        lease = await client.lease_one(9)
+        assert (lease.fingerprint, lease.alone) == (fresh.fingerprint, False)
+        await client.end(lease)
+        assert (await client.lease_one(9)).alone
 
     async def test_the_last_task_turning_poison_ends_the_crawl(self, backend: Backend) -> None:
         client = backend.client()

@@ -131,7 +131,7 @@ class TestRobots:
         (lease,) = await client.lease(9)
         assert lease.paced
         await client.end(lease)
-        assert await is_held_back(client, 0, 2)
+        assert await is_held_back(client, 1.9, 2.2)
 
     async def test_a_rate_slower_than_crawl_delay_wins(self, backend: Backend) -> None:
         client = backend.client()

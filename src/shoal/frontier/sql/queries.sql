@@ -72,9 +72,18 @@ WHERE crawl_id = ? AND fingerprint IN (SELECT value FROM json_each(?));
 -- add_task: a task nobody has seen
 INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, task) VALUES (?, ?, ?, ?, ?);
 
--- best_tasks: a host's next tasks, best priority first, then the oldest
+-- best_tasks: a host's next tasks, best priority first, then the oldest; no suspects
 SELECT id, fingerprint, attempts, task FROM tasks
-WHERE host_id = ? AND state = 0 ORDER BY priority DESC, id LIMIT ?;
+WHERE host_id = ? AND state = 0 AND losses < 2 ORDER BY priority DESC, id LIMIT ?;
+
+-- suspects: tasks that two workers died with, the oldest first
+SELECT host_id, id, fingerprint, attempts, task FROM tasks
+WHERE crawl_id = ? AND state = 0 AND losses >= 2 ORDER BY id LIMIT ?;
+
+-- holds_any: whether a worker holds anything
+SELECT EXISTS (
+    SELECT 1 FROM tasks WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?
+);
 
 -- lease_task: hand a task out
 UPDATE tasks SET state = 2, due = ?, token = ?, worker = ?, leased_at = ? WHERE id = ?;
@@ -92,10 +101,10 @@ SET state = ?, attempts = ?, due = ?, reason = ?, detail = ?, token = NULL, work
 WHERE id = ?;
 
 -- due_tasks: retries that are ready and leases that have expired
-SELECT id, fingerprint, host_id, state, losses FROM tasks WHERE crawl_id = ? AND due <= ? LIMIT ?;
+SELECT id, host_id, state, losses FROM tasks WHERE crawl_id = ? AND due <= ? LIMIT ?;
 
 -- held_tasks: what one worker holds
-SELECT id, fingerprint, host_id, state, losses FROM tasks
+SELECT id, host_id, state, losses FROM tasks
 WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?;
 
 -- holders: who holds leases
@@ -105,7 +114,7 @@ SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND due IS NOT NULL AND sta
 UPDATE tasks SET state = 0, due = NULL WHERE id = ?;
 
 -- lose_task: its worker died
-UPDATE tasks SET state = ?, losses = losses + 1, due = ?, token = NULL, worker = NULL, reason = ?
+UPDATE tasks SET state = ?, losses = losses + 1, due = NULL, token = NULL, worker = NULL, reason = ?
 WHERE id = ?;
 
 -- drop_unended: everything that has not ended is dropped, its leases void

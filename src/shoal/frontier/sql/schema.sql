@@ -78,6 +78,8 @@ CREATE UNIQUE INDEX IF NOT EXISTS tasks_seen ON tasks (crawl_id, fingerprint);
 
 CREATE INDEX IF NOT EXISTS tasks_ready ON tasks (host_id, priority DESC, id) WHERE state = 0;
 
+CREATE INDEX IF NOT EXISTS tasks_suspect ON tasks (crawl_id, id) WHERE state = 0 AND losses >= 2;
+
 CREATE INDEX IF NOT EXISTS tasks_due ON tasks (crawl_id, due) WHERE due IS NOT NULL;
 
 CREATE INDEX IF NOT EXISTS tasks_dead ON tasks (crawl_id, id) WHERE state = 4;
