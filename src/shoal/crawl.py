@@ -30,6 +30,7 @@ from shoal.target import create, spec_of
 from shoal.worker import Worker
 
 WATCH_EVERY_S = 0.25
+SHOW_CURSOR = "\x1b[?25h"
 
 log = logging.getLogger("shoal")
 
@@ -187,6 +188,9 @@ def stopped_by_signals(workers: Workers) -> Iterator[asyncio.Event]:
         # What we leave behind is as after a crash, which is to say: nothing is lost.
         if isinstance(workers, Fleet):
             workers.kill()
+        if sys.stderr.isatty():
+            sys.stderr.write(SHOW_CURSOR)  # The live line had hidden it.
+            sys.stderr.flush()
         os._exit(1)
 
     try:
