@@ -13,7 +13,6 @@ from functools import partial
 from shoal.committer import Committer
 from shoal.config import Rules, Settings
 from shoal.errors import StorageError, UnknownCrawl, cause_of
-from shoal.fetch.http import HttpFetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.port import CrawlState, Frontier, Grant, Lease, Outcome, Robots, Stats, Verdict
 from shoal.known import KnownUrls
@@ -75,6 +74,9 @@ class Worker:
 
     async def run(self) -> None:
         """Work until the crawl is over, or for as long as there are crawls to work on."""
+        # Imported late: aiohttp takes a third of the time in which `shoal status` answers.
+        from shoal.fetch.http import HttpFetcher
+
         fetcher = HttpFetcher(self._settings)
         try:
             while (rules := await self._joined()) is not None:
