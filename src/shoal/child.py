@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def _collect_less_garbage() -> None:
-    """Pages leave few cycles behind, and looking for them takes a tenth of a worker's time."""
+    """Pages leave few cycles behind, and looking for them costs (docs/performance.md)."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 
