@@ -6,10 +6,10 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from shoal.errors import UnknownCrawl
-from shoal.frontier.port import Frontier, Lease, Outcome
+from shoal.frontier.port import Lease, Outcome
 from shoal.results.port import Batch, Results
 from shoal.visit import Report
 from shoal.waiting import patiently, wait_for_event
@@ -30,19 +30,20 @@ class Committer:
     def __init__(
         self,
         crawl: str,
-        frontier: Frontier,
         results: Results,
+        finish: Callable[[list[Outcome]], Awaitable[list[Lease]]],
         *,
         batch_size: int,
         on_finished: Callable[[list[Report], set[str]], None],
     ) -> None:
         self._crawl = crawl
-        self._frontier = frontier
         self._results = results
+        self._end = finish  # Returns the leases that were not ours any more.
         self._batch_size = min(batch_size, MAX_BATCH)
         self._on_finished = on_finished  # Called with the tokens that were stale.
         self._reports: deque[Report] = deque()
         self._oldest_at = 0.0
+        self._is_busy = False
         self._hurried = False
         self._closing = False
         self._wake = asyncio.Event()
@@ -61,6 +62,11 @@ class Committer:
         self._hurried = True
         self._wake.set()
 
+    @property
+    def is_about_to_commit(self) -> bool:
+        """Whether a batch is being collected, so that within moments something is finished."""
+        return bool(self._reports) and not self._is_busy
+
     def close(self) -> None:
         """Commit what is left; then `run` returns."""
         self._closing = True
@@ -74,7 +80,9 @@ class Committer:
                 self._wake.clear()
                 await wait_for_event(self._wake, wait_s)
             else:
+                self._is_busy = True
                 await self._commit(self._take())
+                self._is_busy = False
 
     def _wait_s(self) -> float | None:
         """How long the batch may still grow. None while there is none."""
@@ -104,7 +112,7 @@ class Committer:
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
         """Finish, and return the leases that were not ours any more."""
         try:
-            stale = await self._frontier.finish(self._crawl, outcomes)
+            stale = await self._end(outcomes)
         except UnknownCrawl:
             log.warning("crawl '%s' was deleted: %d tasks are void", self._crawl, len(outcomes))
             return [outcome.lease for outcome in outcomes]

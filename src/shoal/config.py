@@ -9,13 +9,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from shoal.errors import ConfigError
-from shoal.policy import parse_rate
+from shoal.policy import parse_duration, parse_rate
 from shoal.urls import TRACKING_PARAMETERS
 from shoal.version import __version__
 
@@ -34,7 +34,7 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     """What a crawl may do. The same for every worker of the fleet."""
 
     rate: Annotated[
-        str, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, none")
+        str, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, auto, none")
     ] = "1/s"
     concurrency_per_host: Annotated[
         int, Meta(ge=1, description="Requests in flight per host, for the whole fleet")
@@ -63,8 +63,22 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         int, Meta(ge=1, description="Workers a task may lose before it is dead as poison")
     ] = 5
 
+    seen: Annotated[
+        Literal["exact", "bloom", "auto"],
+        Meta(description="How known URLs are remembered; auto: exact up to 10 million, then bloom"),
+    ] = "exact"
+    seen_error: Annotated[
+        float,
+        Meta(gt=0, lt=0.5, description="Share of new URLs a Bloom filter may take for known ones"),
+    ] = 0.001
+    seen_for: Annotated[
+        str | None, Meta(description="Forget known URLs after this time (7d, 12h); default: never")
+    ] = None
+
     def __post_init__(self) -> None:
         parse_rate(self.rate)
+        if self.seen_for is not None:
+            parse_duration(self.seen_for)
 
 
 class Settings(Rules, kw_only=True, frozen=True):

@@ -16,7 +16,7 @@ import msgspec
 
 from shoal import config
 from shoal.config import Settings
-from shoal.errors import ConfigError, cause_of
+from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.eventloop import run
 from shoal.fleet import Fleet, release_dead
 from shoal.frontier import open_frontier
@@ -24,9 +24,10 @@ from shoal.frontier.port import CrawlState, Frontier, Stats
 from shoal.machine import worker_name
 from shoal.results import open_results
 from shoal.results.port import Results
-from shoal.seeding import plant
+from shoal.seeding import collect, plant
 from shoal.spider import Spider, settings_of
 from shoal.target import create, spec_of
+from shoal.waiting import patiently, wait_for_event
 from shoal.worker import Worker
 
 WATCH_EVERY_S = 0.25
@@ -102,7 +103,7 @@ async def run_crawl(
             # round they would be lost.
             await frontier.forget(name)
             await results.forget(name)
-        await results.count(name)  # A store that does not work is better known now.
+        await _refuse_silent_restart(frontier, results, name)
         await frontier.start(name, settings.rules())
         await release_dead(frontier, name)
         workers: Workers
@@ -141,17 +142,50 @@ async def _run(
 
 
 async def _work(workers: Workers, frontier: Frontier, name: str, stopping: asyncio.Event) -> Stats:
-    """Work until the whole crawl is over. One that others start again meanwhile is not."""
+    """Work until the whole crawl is over. One that others start again meanwhile is not, nor one
+    for which there are still seeds in the inbox."""
     while True:
         await workers.run()
-        stats = await frontier.stats(name)
-        if stats.state.over or stopping.is_set():
+        stats = await _stats(frontier, name)
+        while stats.state is CrawlState.FINISHED and stats.inbox and not stopping.is_set():
+            await collect(frontier, name, stats.rules)
+            stats = await _stats(frontier, name)
+            if stats.inbox:  # Somebody else is at it, or has died at it: then it is ours soon.
+                await wait_for_event(stopping, WATCH_EVERY_S)
+        if stopping.is_set() or stats.state.over:
             return stats
 
 
+async def _refuse_silent_restart(frontier: Frontier, results: Results, name: str) -> None:
+    """A frontier that has lost its data must not look like one that never had any."""
+    stored = await results.count(name)  # A store that does not work is better known now, too.
+    try:
+        await frontier.stats(name)
+    except UnknownCrawl:
+        if stored:
+            raise ConfigError(
+                f"the frontier knows no crawl '{name}', but the results hold"
+                f" {sum(stored.values()):,} items of it: has it lost its data? --fresh starts over"
+                " and forgets these items; --name begins another crawl"
+            ) from None
+
+
+async def _stats(frontier: Frontier, name: str) -> Stats:
+    return await patiently("frontier", lambda: frontier.stats(name))
+
+
 async def _watch(frontier: Frontier, name: str, watch: Watch) -> None:
+    was_exact = True
     while True:
-        watch(await frontier.stats(name))
+        stats = await _stats(frontier, name)
+        if was_exact and stats.bloom and stats.rules.seen == "auto":
+            was_exact = False
+            log.warning(
+                "crawl '%s' has many URLs: new ones are remembered in a Bloom filter, which takes"
+                " %.2g%% of them for known ones (seen = exact prevents that)",
+                *(name, stats.rules.seen_error * 100),
+            )
+        watch(stats)
         await asyncio.sleep(WATCH_EVERY_S)
 
 

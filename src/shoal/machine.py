@@ -1,4 +1,4 @@
-"""Who this process is, and whether another of this machine is still alive."""
+"""Who this process is, how large, and whether another of this machine is still alive."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ def machine_name() -> str:
 def worker_name(pid: int) -> str:
     """How a worker process is known to the frontier."""
     return f"{machine_name()}:{pid}"
+
+
+def rss_bytes() -> int:
+    """The memory that this process has in use. 0 where we cannot know."""
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def is_dead_here(worker: str) -> bool:

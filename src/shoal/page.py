@@ -174,7 +174,7 @@ class Page:
         job_type = DEFAULT_HANDLER if handler is None else _handler_name(handler)
         method, depth, parent = method.upper(), self.task.depth + 1, self.fingerprint.hex()
         if self._followed_at is None:
-            self._followed_at = datetime.now(UTC)
+            self._followed_at = datetime.now(UTC).replace(microsecond=0)
         return [
             Task(
                 url=url,

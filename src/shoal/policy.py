@@ -7,6 +7,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from shoal.errors import ConfigError
 
@@ -29,8 +30,23 @@ PUSHBACK_LIMIT_S = 300.0
 RECOVERY_FACTOR = 0.5
 PENALTY_FLOOR_S = 0.05
 
+AUTO_START_S = 1.0
+AUTO_FLOOR_S = 0.1
+"""`auto` goes no faster than ten requests a second, however quickly a host answers."""
+
+LATENCY_WEIGHT = 0.2
+
+BREAKER_AFTER = 10
+"""Failures in a row after which a host is only probed, one request at a time."""
+BREAKER_PROBES = 14
+"""Probes that may fail before the host is treated like any other again (about ten minutes): its
+tasks then die, with their reason, and the crawl can finish."""
+PROBE_FIRST_S = 2.0
+PROBE_LIMIT_S = 60.0
+
 _RATE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*/\s*([smh])\s*$")
-_PERIOD_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([smhd])\s*$")
+_PERIOD_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -38,6 +54,8 @@ class Rate(msgspec.Struct, frozen=True):
 
     count: float
     period_s: float
+    auto: bool = False
+    """Whether each host's own latency decides."""
 
     @property
     def interval_s(self) -> float:
@@ -46,16 +64,26 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 NO_LIMIT = Rate(0, 1.0)
+AUTO = Rate(0, 1.0, auto=True)
 
 
 def parse_rate(text: str) -> Rate:
-    """Read `2/s`, `30/m`, `0.5/s`, `100/h` or `none`."""
-    if text.strip().lower() == "none":
-        return NO_LIMIT
+    """Read `2/s`, `30/m`, `0.5/s`, `100/h`, `auto` or `none`."""
+    word = text.strip().lower()
+    if word in ("none", "auto"):
+        return AUTO if word == "auto" else NO_LIMIT
     match = _RATE.match(text)
     if not match or float(match[1]) == 0:
-        raise ConfigError(f"not a rate: {text!r} (write 2/s, 30/m, 100/h or none)")
+        raise ConfigError(f"not a rate: {text!r} (write 2/s, 30/m, 100/h, auto or none)")
     return Rate(float(match[1]), _PERIOD_S[match[2]])
+
+
+def parse_duration(text: str) -> float:
+    """Seconds in `90s`, `15m`, `12h` or `7d`."""
+    match = _DURATION.match(text)
+    if not match or float(match[1]) == 0:
+        raise ConfigError(f"not a time span: {text!r} (write 90s, 15m, 12h or 7d)")
+    return float(match[1]) * _PERIOD_S[match[2]]
 
 
 def backoff_s(failures: int, jitter: float) -> float:
@@ -99,11 +127,21 @@ class Pace(msgspec.Struct, frozen=True):
     """How a host is being treated: the extra delay it earned, and until when it is left alone."""
 
     penalty_s: float = 0.0
-    """A pause between two requests; the longest of this, the rate's and Crawl-delay counts."""
+    """A pause between two requests; the longest of this, the rate's and Crawl-delay counts. Under
+    `auto` it is the pause that the host's answers led to; 0 while it has not answered."""
     next_at: float = 0.0
     """The earliest moment of the next request."""
     pushed_at: float = 0.0
     """When the penalty was last raised."""
+    failures: int = 0
+    """Requests in a row that the host did not answer as a healthy one would."""
+    broken_at: float = 0.0
+    """When a failure was last counted while the host was only probed."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the host is only probed, with single requests."""
+        return BREAKER_AFTER <= self.failures < BREAKER_AFTER + BREAKER_PROBES
 
 
 def after_pushback(pace: Pace, now: float, leased_at: float, retry_after_s: float | None) -> Pace:
@@ -116,7 +154,8 @@ def after_pushback(pace: Pace, now: float, leased_at: float, retry_after_s: floa
     if leased_at >= pushed_at:
         penalty_s = min(max(penalty_s * 2, PUSHBACK_FIRST_S), PUSHBACK_LIMIT_S)
         pushed_at = now
-    return Pace(penalty_s, max(pace.next_at, now + max(penalty_s, retry_after_s or 0.0)), pushed_at)
+    next_at = max(pace.next_at, now + max(penalty_s, retry_after_s or 0.0))
+    return replace(pace, penalty_s=penalty_s, next_at=next_at, pushed_at=pushed_at)
 
 
 def after_success(pace: Pace, leased_at: float) -> Pace:
@@ -124,7 +163,38 @@ def after_success(pace: Pace, leased_at: float) -> Pace:
     if not pace.penalty_s or leased_at < pace.pushed_at:
         return pace
     penalty_s = pace.penalty_s * RECOVERY_FACTOR
-    return Pace(penalty_s if penalty_s >= PENALTY_FLOOR_S else 0.0, pace.next_at, pace.pushed_at)
+    return replace(pace, penalty_s=penalty_s if penalty_s >= PENALTY_FLOOR_S else 0.0)
+
+
+def after_success_auto(pace: Pace, leased_at: float, latency_s: float) -> Pace:
+    """The same under `auto`: the pause moves half-way to the time the host took to answer, which
+    keeps about one request of the whole fleet with it. A host that takes longer is believed at
+    once, one that becomes quicker step by step."""
+    if leased_at < pace.pushed_at:
+        return pace
+    own_s = pace.penalty_s or AUTO_START_S
+    stepped_s = max(latency_s, (own_s + latency_s) / 2)
+    return replace(pace, penalty_s=min(max(stepped_s, AUTO_FLOOR_S), PUSHBACK_LIMIT_S))
+
+
+def after_fault(pace: Pace, now: float, leased_at: float) -> Pace:
+    """The host did not answer, or not as a healthy one would (5xx, 429).
+
+    Above a threshold it is only probed: one request at a time, each after a longer wait than the
+    last, until one succeeds. What left before the last counted failure says nothing new.
+    """
+    if pace.failures >= BREAKER_AFTER and leased_at < pace.broken_at:
+        return pace
+    pace = replace(pace, failures=pace.failures + 1)
+    if not pace.is_broken:
+        return pace
+    wait_s = min(PROBE_FIRST_S * 2.0 ** (pace.failures - BREAKER_AFTER), PROBE_LIMIT_S)
+    return replace(pace, broken_at=now, next_at=max(pace.next_at, now + wait_s))
+
+
+def smoothed_s(average_s: float, latency_s: float) -> float:
+    """A host's latency, averaged so that recent answers count most."""
+    return average_s + LATENCY_WEIGHT * (latency_s - average_s) if average_s else latency_s
 
 
 def eta_s(remaining: int, per_second: float) -> float | None:

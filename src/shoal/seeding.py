@@ -1,14 +1,17 @@
-"""Bringing a spider's first URLs into the frontier."""
+"""Bringing URLs into the frontier: a spider's first ones, and what others left in the inbox."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
 
+import msgspec
+
+from shoal import task as wire
 from shoal.admission import Admission, NotAdmitted
 from shoal.config import Rules
 from shoal.errors import BadUrl, ConfigError, ShoalError
-from shoal.frontier.port import Added, Control, Entry, Frontier
+from shoal.frontier.port import Added, Control, Entry, Frontier, Stats
 from shoal.spider import Spider, seeds
 from shoal.task import Task
 from shoal.waiting import patiently
@@ -55,6 +58,36 @@ async def add_all(
             total = _sum(total, await _add(frontier, crawl, batch))
             batch = []
     return _sum(total, await _add(frontier, crawl, batch))
+
+
+async def collect(frontier: Frontier, crawl: str, rules: Rules) -> Added:
+    """Queue what others left in the crawl's inbox, while it gets less. Raises UnknownCrawl."""
+    admission = Admission(rules)
+
+    def read(text: bytes) -> Entry:
+        return admission.admit(read_seed(text))
+
+    total, left = Added(), (await _stats(frontier, crawl)).inbox
+    while left:
+        added = await patiently("frontier", lambda: frontier.collect(crawl, read))
+        before, left = left, (await _stats(frontier, crawl)).inbox
+        total = _sum(total, added)
+        if left >= before and not added.added + added.duplicates:
+            break  # Somebody else is at it.
+    return total
+
+
+def read_seed(text: bytes) -> Task:
+    """A seed as others write it: a URL, or a task as JSON. Raises BadUrl."""
+    text = text.strip()
+    try:
+        return wire.decode(text) if text.startswith(b"{") else Task(url=text.decode())
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadUrl(str(error)) from None
+
+
+async def _stats(frontier: Frontier, crawl: str) -> Stats:
+    return await patiently("frontier", lambda: frontier.stats(crawl))
 
 
 async def _add(frontier: Frontier, crawl: str, batch: list[Entry]) -> Added:

@@ -6,40 +6,26 @@ Whatever happens, a visit ends in a Report; only a cancelled one raises.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-import traceback
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from shoal.admission import Admission, NotAdmitted
+from shoal.admission import Admission
 from shoal.config import Rules
 from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
-from shoal.frontier.port import Entry, Lease, Outcome, Pushback, Robots, Verdict
+from shoal.frontier.port import Entry, Lease, Outcome, Robots, Verdict
 from shoal.items import store_form
+from shoal.judging import Judge, note_answer, raised
 from shoal.known import KnownUrls
 from shoal.page import Page
-from shoal.policy import (
-    GONE_STATUSES,
-    MAX_REDIRECTS,
-    PUSHBACK_STATUSES,
-    REDIRECT_STATUSES,
-    RETRY_STATUSES,
-    SEND_SLACK_S,
-    may_retry,
-    parse_retry_after,
-    retry_wait_s,
-)
+from shoal.policy import SEND_SLACK_S
 from shoal.results.port import PageLog, RejectedItem, StoredItem
 from shoal.spider import Harvest, Spider, harvest
 from shoal.task import Task
-from shoal.urls import join, parse
-
-MAX_DETAIL = 8_000
-MAX_REASON = 500
+from shoal.urls import parse
 
 RobotsSource = Callable[[str], Awaitable[Robots | None]]
 
@@ -74,6 +60,7 @@ class Visitor:
         self._known_urls = known_urls
         self._worker = worker
         self._admission = Admission(rules)
+        self._judge = Judge(rules, self._admission)
 
     async def visit(self, lease: Lease, decided: float) -> Report:
         """One try. `decided` is the monotonic moment of the grant: permission to send is short."""
@@ -89,10 +76,9 @@ class Visitor:
         try:
             response = await self._fetcher.fetch(lease.task)
         except FetchError as error:
-            outcome = self._failed(lease, str(error), retryable=error.retryable)
-            return self._report(outcome, started_at, None)
+            return self._report(self._judge.unanswered(lease, error), started_at, None)
         report = await self._read(lease, response, started_at)
-        report.outcome.body_bytes = len(response.body)
+        note_answer(report.outcome, response)
         return report
 
     # robots.txt
@@ -107,7 +93,7 @@ class Visitor:
         try:
             answer: Response | FetchError = await self._fetcher.fetch(request)
         except Refused as error:  # The page itself would be refused too.
-            return Report(self._failed(lease, str(error), retryable=False, sent=False))
+            return Report(self._judge.failed(lease, str(error), retryable=False, sent=False))
         except FetchError as error:
             answer = error
         report = give_back(lease, sent=True)
@@ -134,7 +120,7 @@ class Visitor:
         if stored is None:  # The crawl was started over under our feet.
             return give_back(lease, sent=False)
         if stored.error:
-            return Report(self._failed(lease, stored.error, retryable=True, sent=False))
+            return Report(self._judge.failed(lease, stored.error, retryable=True, sent=False))
         if self._gate.allows(site, robots_at, stored, url):
             return None
         reason = "robots.txt forbids it"
@@ -143,18 +129,9 @@ class Visitor:
     # The answer
 
     async def _read(self, lease: Lease, response: Response, started_at: float) -> Report:
-        status = response.status
-        if 200 <= status < 300:
+        if 200 <= response.status < 300:
             return await self._parse(lease, response, started_at)
-        location = response.headers.get("Location")
-        if status in REDIRECT_STATUSES and location:
-            outcome = self._redirected(lease, status, location)
-        elif status in RETRY_STATUSES:
-            outcome = self._pushed_back(lease, response)
-        else:
-            verdict = Verdict.DROPPED if status in GONE_STATUSES else Verdict.DEAD
-            outcome = Outcome(lease=lease, verdict=verdict, reason=f"HTTP {status}")
-        return self._report(outcome, started_at, response)
+        return self._report(self._judge.answered(lease, response), started_at, response)
 
     async def _parse(self, lease: Lease, response: Response, started_at: float) -> Report:
         page = Page(
@@ -170,13 +147,7 @@ class Visitor:
         except BaseException as error:  # Also sys.exit(): a page must not end its worker.
             if _is_meant_for_us(error):
                 raise
-            outcome = Outcome(
-                lease=lease,
-                verdict=Verdict.DEAD,
-                reason=_one_line(f"{type(error).__name__}: {error}"),
-                detail=_tail(error),
-            )
-            return self._report(outcome, started_at, response)
+            return self._report(raised(lease, error), started_at, response)
         return self._harvested(lease, response, started_at, found)
 
     def _harvested(
@@ -213,53 +184,6 @@ class Visitor:
                 continue
         return admitted
 
-    def _redirected(self, lease: Lease, status: int, location: str) -> Outcome:
-        """The target is a task of its own: it waits for its own permission like any other."""
-        task = lease.task
-        try:
-            target = self._admission.admit(_redirect(task, status, join(parse(task.url), location)))
-        except NotAdmitted as error:
-            return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
-        except BadUrl as error:
-            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=f"redirected: {error}")
-        been = {self._admission.fingerprint(url) for url in target.task.redirects}
-        if self._admission.fingerprint(target.task.url) in been:
-            path = " -> ".join([*target.task.redirects, target.task.url])
-            reason = _one_line(f"redirects in a loop: {path}")
-            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
-        if len(target.task.redirects) > MAX_REDIRECTS:
-            reason = f"more than {MAX_REDIRECTS} redirects, from {target.task.redirects[0]}"
-            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
-        reason = f"HTTP {status} to {target.task.url}"
-        return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
-
-    def _pushed_back(self, lease: Lease, response: Response) -> Outcome:
-        wait_s = parse_retry_after(response.headers.get("Retry-After"), time.time())
-        reason = f"HTTP {response.status}"
-        outcome = self._failed(lease, reason, retryable=True, retry_after_s=wait_s)
-        if response.status in PUSHBACK_STATUSES:
-            outcome.pushback = Pushback(wait_s)
-        return outcome
-
-    def _failed(
-        self,
-        lease: Lease,
-        reason: str,
-        *,
-        retryable: bool,
-        retry_after_s: float | None = None,
-        sent: bool = True,
-    ) -> Outcome:
-        failures = lease.task.retry_count + 1
-        limit = lease.task.max_retries
-        limit = self._rules.max_retries if limit is None else limit
-        outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=_one_line(reason), sent=sent)
-        if retryable and may_retry(failures, limit):
-            outcome.verdict = Verdict.RETRY
-            # Spreads retries of a fleet; nothing secret hangs on it.
-            outcome.retry_in_s = retry_wait_s(failures, random.random(), retry_after_s)  # noqa: S311
-        return outcome
-
     def _report(self, outcome: Outcome, started_at: float, response: Response | None) -> Report:
         task = outcome.lease.task
         page = PageLog(
@@ -288,37 +212,9 @@ def _too_late(lease: Lease, decided: float) -> bool:
     return lease.paced and time.monotonic() - decided > SEND_SLACK_S
 
 
-def _redirect(task: Task, status: int, url: str) -> Task:
-    """The task that a redirect asks for. Browsers turn all but 307 and 308 into a GET."""
-    keeps_method = status in (307, 308) or task.method in ("GET", "HEAD")
-    return msgspec.structs.replace(
-        task,
-        url=url,
-        task_id="",
-        retry_count=0,
-        method=task.method if keeps_method else "GET",
-        body=task.body if keeps_method else None,
-        redirects=[*task.redirects, task.url],
-    )
-
-
 def _is_meant_for_us(error: BaseException) -> bool:
     """Whether it came through the handler from outside: Ctrl-C, or the visit was cancelled."""
     if isinstance(error, asyncio.CancelledError):
         visit = asyncio.current_task()
         return visit is not None and visit.cancelling() > 0
     return isinstance(error, KeyboardInterrupt)
-
-
-def _one_line(text: str) -> str:
-    return _storable(" ".join(text.split())[:MAX_REASON])
-
-
-def _tail(error: BaseException) -> str:
-    """The end of the traceback: where a long one has its cause."""
-    return _storable("".join(traceback.format_exception(error))[-MAX_DETAIL:])
-
-
-def _storable(text: str) -> str:
-    """Text that every store takes: what a page said may hold lone surrogates."""
-    return text.encode("utf-8", "replace").decode()

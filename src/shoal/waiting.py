@@ -17,6 +17,18 @@ RETRY_LIMIT_S = 5.0
 log = logging.getLogger("shoal")
 
 
+class _Outage:
+    """A time in which calls of this process wait for a store."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.answered = asyncio.Event()
+        """One of them has its answer: the others need not wait until it is their turn."""
+
+
+_outages: dict[str, _Outage] = {}
+
+
 async def wait_for_event(event: asyncio.Event, timeout_s: float | None) -> None:
     """Return when the event is set or the time is over, whichever is first."""
     try:
@@ -27,17 +39,38 @@ async def wait_for_event(event: asyncio.Event, timeout_s: float | None) -> None:
 
 
 async def patiently(what: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Call until the store answers; say once that it is away, and once that it is back."""
+    """Call until the store answers.
+
+    However many calls of this process wait for it, the log says once that it is away, and once
+    that it is back: when none of them waits any more.
+    """
+    try:
+        return await call()
+    except StorageBusy as error:
+        if what not in _outages:
+            log.warning("waiting for the %s: %s", what, error)
+    outage = _outages.setdefault(what, _Outage())
+    outage.waiting += 1
+    try:
+        answer = await _answered(call, outage.answered)
+        outage.answered.set()
+    finally:
+        outage.waiting -= 1
+        if not outage.waiting:
+            del _outages[what]
+            if outage.answered.is_set():
+                log.warning("the %s is back", what)
+    return answer
+
+
+async def _answered(call: Callable[[], Awaitable[T]], another_was: asyncio.Event) -> T:
     wait_s = RETRY_FIRST_S
     while True:
-        try:
-            answer = await call()
-        except StorageBusy as error:
-            if wait_s == RETRY_FIRST_S:
-                log.warning("waiting for the %s: %s", what, error)
+        if another_was.is_set():
             await asyncio.sleep(wait_s)
-            wait_s = min(wait_s * 2, RETRY_LIMIT_S)
         else:
-            if wait_s > RETRY_FIRST_S:
-                log.warning("the %s is back", what)
-            return answer
+            await wait_for_event(another_was, wait_s)
+        try:
+            return await call()
+        except StorageBusy:
+            wait_s = min(wait_s * 2, RETRY_LIMIT_S)

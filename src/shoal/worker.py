@@ -13,8 +13,10 @@ from functools import partial
 from shoal.committer import Committer
 from shoal.config import Rules, Settings
 from shoal.errors import StorageError, UnknownCrawl, cause_of
+from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.port import CrawlState, Frontier, Grant, Lease, Outcome, Robots, Stats, Verdict
+from shoal.heartbeat import Heartbeat
 from shoal.known import KnownUrls
 from shoal.results.port import Results
 from shoal.spider import Spider
@@ -61,9 +63,14 @@ class Worker:
         self._slots = settings.concurrency
         self._held: dict[str, Lease] = {}
         self._visits: dict[str, asyncio.Task[None]] = {}
+        self._heartbeat = Heartbeat(frontier, crawl, name, lambda: len(self._visits))
         self._known_urls = KnownUrls()
         self._epoch = 0
         self._ask_at = 0.0
+        self._asking = False
+        self._is_over = False
+        self._visitor: Visitor
+        self._committer: Committer
         self._changed = asyncio.Event()
         self._draining = asyncio.Event()
 
@@ -79,20 +86,26 @@ class Worker:
 
         fetcher = HttpFetcher(self._settings)
         try:
-            while (rules := await self._joined()) is not None:
-                gate = RobotsGate(self._settings.user_agent)
-                visitor = Visitor(
-                    self._spider,
-                    fetcher,
-                    rules,
-                    gate,
-                    self._known_robots,
-                    self._known_urls,
-                    self._name,
-                )
-                await self._work(visitor, rules)
+            async with asyncio.TaskGroup() as group:
+                beats = group.create_task(self._heartbeat.run())
+                while (rules := await self._joined()) is not None:
+                    await self._work(self._new_visitor(fetcher, rules), rules)
+                beats.cancel()
+        except BaseExceptionGroup as group_error:
+            raise cause_of(group_error) from None
         finally:
             await fetcher.close()
+
+    def _new_visitor(self, fetcher: Fetcher, rules: Rules) -> Visitor:
+        return Visitor(
+            self._spider,
+            fetcher,
+            rules,
+            RobotsGate(self._settings.user_agent),
+            self._known_robots,
+            self._known_urls,
+            self._name,
+        )
 
     async def _joined(self) -> Rules | None:
         """Wait for the crawl to run. None: there is nothing to do any more."""
@@ -112,20 +125,22 @@ class Worker:
             return None
 
     async def _work(self, visitor: Visitor, rules: Rules) -> None:
-        committer = Committer(
+        self._is_over = False
+        self._visitor = visitor
+        self._committer = Committer(
             self._crawl,
-            self._frontier,
             self._results,
+            self._finish,
             batch_size=self._slots,
             on_finished=self._finished,
         )
         try:
             async with asyncio.TaskGroup() as group:
-                commits = group.create_task(committer.run())
+                commits = group.create_task(self._committer.run())
                 renewals = group.create_task(self._keep_leases(rules.lease_s / 3))
-                await self._pump(visitor, committer)
+                await self._pump()
                 await self._settle()
-                committer.close()
+                self._committer.close()
                 await commits
                 renewals.cancel()
         except BaseExceptionGroup as group_error:
@@ -136,18 +151,15 @@ class Worker:
 
     # Leasing
 
-    async def _pump(self, visitor: Visitor, committer: Committer) -> None:
+    async def _pump(self) -> None:
         """Lease and start visits until told to stop or there is nothing more to come."""
-        while not self._draining.is_set():
+        while not self._draining.is_set() and not self._is_over:
             self._changed.clear()
-            free = self._free()
+            # What is about to be finished brings new leases with it: see `_finish`.
+            free = 0 if self._asking or self._committer.is_about_to_commit else self._free()
             wait_s = self._ask_at - time.monotonic()
             if free > 0 and wait_s <= 0:
-                grant = await patiently("frontier", partial(self._lease, free))
-                if grant is None or grant.state.over:
-                    return
-                self._begin(grant, visitor, committer)
-                self._ask_at = _ask_again_at(grant, free)
+                await patiently("frontier", partial(self._lease, free))
             else:
                 await wait_for_event(self._changed, wait_s if free > 0 else None)
 
@@ -157,26 +169,43 @@ class Worker:
             return 0
         return min(self._slots - len(self._visits), self._slots * HELD_PER_SLOT - len(self._held))
 
-    async def _lease(self, limit: int) -> Grant | None:
+    async def _lease(self, limit: int) -> None:
+        self._asking = True
         try:
-            return await self._frontier.lease(self._crawl, self._name, limit)
+            self._begin(await self._frontier.lease(self._crawl, self._name, limit), limit)
         except UnknownCrawl:
-            return None
+            self._is_over = True
+        finally:
+            self._asking = False
 
-    def _begin(self, grant: Grant, visitor: Visitor, committer: Committer) -> None:
+    async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
+        """End tries, and in the same breath ask for as many new ones as there is room for."""
+        free = 0 if self._asking or self._draining.is_set() else self._free()
+        if free <= 0:
+            self._ask_at = 0.0  # Hosts have room again, and there may be new tasks.
+            return await self._frontier.finish(self._crawl, outcomes)
+        self._asking = True
+        try:
+            stale, grant = await self._frontier.exchange(self._crawl, outcomes, self._name, free)
+        finally:
+            self._asking = False
+        self._begin(grant, free)
+        return stale
+
+    def _begin(self, grant: Grant, asked: int) -> None:
+        """Start visits for what was granted."""
+        self._is_over = grant.state.over
+        self._ask_at = _ask_again_at(grant, asked)
         if grant.leases and grant.epoch != self._epoch:
             self._epoch = grant.epoch
             self._known_urls.clear()
         for lease in grant.leases:
             self._held[lease.token] = lease
-            visit = self._visit(lease, grant.decided, visitor, committer)
-            self._visits[lease.token] = asyncio.create_task(visit)
+            self._visits[lease.token] = asyncio.create_task(self._visit(lease, grant.decided))
 
-    async def _visit(
-        self, lease: Lease, decided: float, visitor: Visitor, committer: Committer
-    ) -> None:
+    async def _visit(self, lease: Lease, decided: float) -> None:
         try:
-            report = await visitor.visit(lease, decided)
+            report = await self._visitor.visit(lease, decided)
         except asyncio.CancelledError:  # Only `_settle` and `_keep_leases` cancel a visit.
             report = give_back(lease, sent=True)
         except StorageError:  # The pump will meet it too, and say so.
@@ -186,18 +215,18 @@ class Worker:
             reason = f"internal error: {type(error).__name__}: {error}"
             report = Report(Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason))
         del self._visits[lease.token]
-        committer.put(report)
+        self._committer.put(report)
         if not self._visits:
-            committer.hurry()
+            self._committer.hurry()
         self._changed.set()
 
     def _finished(self, reports: list[Report], stale: set[str]) -> None:
         for report in reports:
-            token = report.outcome.lease.token
-            del self._held[token]
-            if token not in stale:
-                self._known_urls.add(report.outcome.follow_ups)
-        self._ask_at = 0.0  # Hosts have room again, and there may be new tasks.
+            outcome = report.outcome
+            del self._held[outcome.lease.token]
+            if outcome.lease.token not in stale:
+                self._known_urls.add(outcome.follow_ups)
+                self._heartbeat.pages += outcome.verdict is Verdict.DONE
         self._changed.set()
 
     async def _known_robots(self, site: str) -> Robots | None:

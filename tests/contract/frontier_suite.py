@@ -25,14 +25,19 @@ from contract.frontier.leasing import (
     TestWait,
 )
 from contract.frontier.losing import TestReclaim, TestRelease, TestRenew
+from contract.frontier.ordering import TestOrder
+from contract.frontier.pacing import TestAuto, TestBreaker, TestLatency
 from contract.frontier.politeness import TestPushback, TestRate, TestRobots, TestSlots
 from contract.frontier.racing import TestRace
+from contract.frontier.registering import TestInbox, TestWorkers
 from contract.frontier.steering import TestCancel, TestEnd, TestForget, TestPause, TestUnknown
 
 __all__ = [
     "TestAdd",
     "TestAddByState",
     "TestAsk",
+    "TestAuto",
+    "TestBreaker",
     "TestBury",
     "TestCancel",
     "TestConcurrency",
@@ -41,8 +46,11 @@ __all__ = [
     "TestFairness",
     "TestFollowUps",
     "TestForget",
+    "TestInbox",
+    "TestLatency",
     "TestLease",
     "TestMaxPages",
+    "TestOrder",
     "TestPause",
     "TestPushback",
     "TestRace",
@@ -59,4 +67,5 @@ __all__ = [
     "TestUnknown",
     "TestVerdicts",
     "TestWait",
+    "TestWorkers",
 ]

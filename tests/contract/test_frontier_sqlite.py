@@ -68,6 +68,25 @@ class TestClock:
         assert (await client.stats()).pages_per_s < 1.0
 
 
+class TestSeen:
+    """A file is exact and forgets nothing: what it cannot do, it says at the start."""
+
+    @pytest.mark.parametrize(
+        ("rules", "named"),
+        [({"seen": "bloom"}, "seen = 'bloom'"), ({"seen_for": "7d"}, "seen_for")],
+    )
+    async def test_what_needs_redis(
+        self, backend: Backend, rules: dict[str, str], named: str
+    ) -> None:
+        with pytest.raises(ConfigError, match=f"{named} needs a redis:// frontier"):
+            await backend.client().start(**rules)
+        assert await backend.frontier.crawls() == []
+
+    async def test_auto_is_exact(self, backend: Backend) -> None:
+        stats = await backend.client().start(*pages(2), seen="auto")
+        assert not stats.bloom
+
+
 class TestFile:
     async def test_garbage(self, path: Path) -> None:
         path.write_bytes(b"this is no database at all\n" * 1000)

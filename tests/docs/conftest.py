@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from shoal.demo.shop import Shop
+from support.redis_servers import RedisServer
 from support.sites import serving
 
 PRODUCTS = 21
@@ -25,3 +26,18 @@ def open_shop() -> Iterator[Shop]:
 def shop(open_shop: Shop) -> str:
     """Where the shop is, without a slash at the end."""
     return f"http://127.0.0.1:{open_shop.ports[0]}"
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """The Redis that the documentation calls queue-host."""
+    folder = tmp_path_factory.mktemp("redis")
+    with RedisServer(folder, "--appendonly", "yes") as server:
+        yield server
+
+
+@pytest.fixture
+def redis_port(redis: RedisServer) -> int:
+    """Where it is; it is empty."""
+    redis.client().flushall()
+    return redis.port

@@ -19,7 +19,7 @@ PLACEHOLDERS = {
     "URL": "https://shop.example/product/1",
     "URL...": "https://shop.example/product/2",
 }
-SHELL_WORDS = ("echo", "printf")
+SHELL_WORDS = ("echo", "printf", "redis-cli")
 
 _EXIT_CODE = re.compile(r"exit code (\d+)")
 _BOX = re.compile(r"[─-╿]")
@@ -33,8 +33,10 @@ PROGRESS = progress_line(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_do_what_the_page_says(page: Path, tmp_path: Path, shop: str) -> None:
-    reader = Reader(tmp_path, shop)
+def test_commands_do_what_the_page_says(
+    page: Path, tmp_path: Path, shop: str, redis_port: int
+) -> None:
+    reader = Reader(tmp_path, shop, redis_port)
     printed = ""
     for block in blocks(page):
         if block.language in SHELL:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.links import numbered_pages
+from support.links import GatedSite, numbered_pages
 from support.links import put_spider as put_links_spider
 from support.processes import Folder, wait_until
 from support.sites import Site, serving
@@ -168,3 +168,21 @@ def test_a_worker_takes_on_a_finished_crawl_that_gets_seeds(folder: Folder, site
     assert folder.shoal("worker", "links.py", "--until-finished").code == 0
     assert site.paths == ["/", "/1"]
     assert folder.stats("links").state == "finished"
+
+
+def test_workers_are_known_while_they_work(folder: Folder) -> None:
+    with serving(GatedSite(5)) as site:
+        put_links_spider(folder, [site], robots=False)
+        with folder.running("crawl", "links.py", "--rate", "none", "--workers", "2") as crawl:
+            wait_until(lambda: site.hits, "the first request")
+            wait_until(lambda: len(folder.workers("links")) == 2, "both workers")
+            workers = folder.workers("links")
+            assert {worker.pid for worker in workers} == set(crawl.workers())
+            assert all(worker.rss_bytes > 10**6 for worker in workers)
+            wait_until(lambda: sum(w.in_flight for w in folder.workers("links")) == 1, "a request")
+            site.allowed = 3
+            wait_until(lambda: sum(w.pages for w in folder.workers("links")) == 3, "three pages")
+            site.allowed = 100
+            assert crawl.wait().code == 0
+    stats = folder.stats("links")
+    assert (stats.sent, stats.blocked) == (6, 0)

@@ -29,11 +29,13 @@ QUICK = ("seed", "status", "explain", "dead", "pause", "resume", "cancel", "expo
 
 
 class Reader:
-    """Somebody who follows the documentation, with a local shop in place of the one it names."""
+    """Somebody who follows the documentation, with a local shop in place of the one it names, and
+    a local Redis."""
 
-    def __init__(self, folder: Path, shop: str) -> None:
+    def __init__(self, folder: Path, shop: str, redis_port: int = 0) -> None:
         self.folder = folder
         self._shop = shop
+        self._redis_port = redis_port
         self._env = environment(SETTINGS | {"PATH": f"{SHOAL.parent}:{os.environ['PATH']}"})
         self.write("spider.py", next(b.text for b in blocks(README) if b.language == "python"))
 
@@ -44,6 +46,8 @@ class Reader:
     def localised(self, text: str) -> str:
         """The text with the shop's real address."""
         local = text.replace(SITE, self._shop).replace("shop.example", "127.0.0.1")
+        local = local.replace("-h queue-host", f"-p {self._redis_port}")
+        local = local.replace("queue-host", f"127.0.0.1:{self._redis_port}")
         assert "https://" not in local, f"leads out of this machine: {text}"
         return local
 
@@ -111,6 +115,7 @@ class Reader:
 
     def _shown(self, text: str) -> str:
         text = text.replace(self._shop, SITE).replace(f"{machine_name()}:", "laptop:")
+        text = text.replace(f"127.0.0.1:{self._redis_port}", "queue-host")
         return text.replace(self._shop.removeprefix("http://"), "shop.example")
 
 

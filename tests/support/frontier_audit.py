@@ -24,6 +24,14 @@ FROM tasks LEFT JOIN hosts ON hosts.id = tasks.host_id
 WHERE hosts.crawl_id IS NOT tasks.crawl_id
 """
 
+_LEFT_BEHIND = """
+SELECT 'worker', worker, 'is of a crawl that is gone'
+FROM workers WHERE crawl_id NOT IN (SELECT id FROM crawls)
+UNION ALL
+SELECT 'robots.txt', host_id, 'is of a host that is gone'
+FROM robots WHERE host_id NOT IN (SELECT id FROM hosts)
+"""
+
 _STUCK = """
 SELECT 'host', host, 'has work and room, and no turn'
 FROM hosts WHERE ready_at IS NULL AND waiting > 0 AND leased = 0
@@ -45,5 +53,6 @@ def _audits() -> list[str]:
         *(_COUNTED.format(**crawls, counter=s, states=_STATES.index(s)) for s in _STATES),
         *(_COUNTED.format(**hosts, counter=s, states=_STATES.index(s)) for s in _HOST_STATES),
         _STRAY,
+        _LEFT_BEHIND,
         _STUCK,
     ]

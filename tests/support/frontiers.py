@@ -22,6 +22,7 @@ from shoal.frontier.port import (
     Host,
     Lease,
     Outcome,
+    Pulse,
     Record,
     Robots,
     Stats,
@@ -52,6 +53,11 @@ def pages(count: int, host: str = HOST, **fields: Any) -> list[Entry]:
 def outcome(lease: Lease, verdict: Verdict = Verdict.DONE, **fields: Any) -> Outcome:
     """How a try ended: well, unless told otherwise."""
     return Outcome(lease=lease, verdict=verdict, **fields)
+
+
+def pulse(worker: str = "worker", **fields: Any) -> Pulse:
+    """A worker's sign of life."""
+    return Pulse(worker=worker, host="machine", pid=7, version="1.2.3", **fields)
 
 
 def open_rules(**changes: Any) -> Rules:
@@ -125,7 +131,7 @@ class Client:
         return msgspec.structs.replace(await self.stats(), pages_per_s=0.0)
 
     async def record(self, key: Entry | Lease) -> Record:
-        record = await self.frontier.find(self.crawl, key.fingerprint)
+        record = await self.frontier.find(self.crawl, Entry(key.fingerprint, key.task))
         assert record is not None, "the frontier does not know this task"
         return record
 

@@ -14,14 +14,16 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from shoal.admission import Admission
 from shoal.config import DEFAULT_STORE, Rules
 from shoal.export import Format, export
-from shoal.frontier.port import Frontier, Host, Record, Stats
-from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier import frontier_at
+from shoal.frontier.port import Frontier, Host, Pulse, Record, Stats
 from shoal.results.sqlite import SqliteResults
 from shoal.sqlitedb import path_of
+from shoal.task import Task
 
 T = TypeVar("T")
 
@@ -82,8 +84,16 @@ class Folder:
 
     def find(self, crawl: str, url: str) -> Record | None:
         """What the frontier knows of a URL, by the default rules of identity."""
-        fingerprint = Admission(Rules()).fingerprint(url)
-        return asyncio.run(self._ask_frontier(lambda frontier: frontier.find(crawl, fingerprint)))
+        entry = Admission(Rules()).admitted_as(Task(url=url))
+        return asyncio.run(self._ask_frontier(lambda frontier: frontier.find(crawl, entry)))
+
+    def workers(self, crawl: str) -> list[Pulse]:
+        """The workers of a crawl that were heard of lately."""
+        return asyncio.run(self._ask_frontier(lambda frontier: frontier.workers(crawl)))
+
+    def holders(self, crawl: str) -> list[str]:
+        """The workers of a crawl that hold leases."""
+        return asyncio.run(self._ask_frontier(lambda frontier: frontier.holders(crawl)))
 
     def hosts(self, crawl: str) -> list[Host]:
         """How the hosts of a crawl are being served."""
@@ -96,21 +106,22 @@ class Folder:
         return [json.loads(line) for line in file.read_bytes().splitlines()]
 
     async def _ask_frontier(self, ask: Callable[[Frontier], Awaitable[T]]) -> T:
-        frontier = SqliteFrontier(self._store("SHOAL_FRONTIER"))
-        try:
+        async with frontier_at(self._address("SHOAL_FRONTIER")) as frontier:
             return await ask(frontier)
-        finally:
-            await frontier.close()
 
     async def _export(self, crawl: str, file: Path) -> None:
-        results = SqliteResults(self._store("SHOAL_RESULTS"))
+        results = SqliteResults(path_of(self._address("SHOAL_RESULTS")))
         try:
             await export(results, crawl, file, Format.JSONL)
         finally:
             await results.close()
 
-    def _store(self, variable: str) -> Path:
-        return self.path / path_of(self._env.get(variable, DEFAULT_STORE))
+    def _address(self, variable: str) -> str:
+        """Where the commands' store is: for them, a file is relative to the folder."""
+        address = self._env.get(variable, DEFAULT_STORE)
+        if not address.startswith("sqlite:"):
+            return address
+        return f"sqlite:///{quote(str(self.path / path_of(address)))}"
 
     @contextmanager
     def running(

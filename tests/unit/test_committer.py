@@ -11,7 +11,7 @@ import pytest
 from shoal import waiting
 from shoal.committer import Committer
 from shoal.errors import StorageBusy, StorageFailed
-from shoal.frontier.port import Frontier, Lease, Outcome, Verdict
+from shoal.frontier.port import Lease, Outcome, Verdict
 from shoal.results.port import Batch, PageLog, Results
 from shoal.task import Task
 from shoal.visit import Report
@@ -31,7 +31,7 @@ class Stores:
             raise self.save_errors.pop(0)
         self.done.append(("save", [page.url for page in batch.pages]))
 
-    async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
+    async def finish(self, outcomes: Sequence[Outcome]) -> list[Lease]:
         if self.finish_errors:
             raise self.finish_errors.pop(0)
         self.done.append(("finish", [outcome.lease.task.url for outcome in outcomes]))
@@ -61,8 +61,8 @@ class Bench:
         self.stale: set[str] = set()
         self.committer = Committer(
             "crawl",
-            cast(Frontier, self.stores),
             cast(Results, self.stores),
+            self.stores.finish,
             batch_size=batch_size,
             on_finished=self._on_finished,
         )

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from shoal.config import LISTS, Rules, Settings, build, load
 from shoal.errors import ConfigError
 
+OTHER_VALUES = {"rate": "7/m", "seen": "bloom", "seen_error": "0.25", "seen_for": "7d"}
+"""For settings that could not be 7."""
+
 
 def mistake(values: dict[str, Any]) -> str:
     with pytest.raises(ConfigError) as raised:
@@ -50,7 +53,7 @@ def test_later_sources_win(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", Settings.__struct_fields__)
 def test_every_setting_can_come_from_every_source(name: str, tmp_path: Path) -> None:
     default = getattr(Settings(), name)
-    text = {"rate": "7/m", "robots": "false", "max_pages": "7", "max_depth": "7"}.get(name)
+    text = OTHER_VALUES.get(name)
     if text is None:
         text = str(not default).lower() if isinstance(default, bool) else "7"
     (tmp_path / "shoal.toml").write_text(f'{name} = "{text}"\n')
@@ -81,8 +84,11 @@ def test_lists_may_be_text_with_commas(name: str) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"rate": "fast"}, "not a rate: 'fast' (write 2/s, 30/m, 100/h or none)"),
+        ({"rate": "fast"}, "not a rate: 'fast' (write 2/s, 30/m, 100/h, auto or none)"),
         ({"rate": 2}, "rate: Expected `str`, got `int`"),
+        ({"seen": "some"}, "seen: Invalid enum value 'some'"),
+        ({"seen_error": 0.5}, "seen_error: Expected `float` < 0.5"),
+        ({"seen_for": "7"}, "not a time span: '7' (write 90s, 15m, 12h or 7d)"),
         ({"workers": 0}, "workers: Expected `int` >= 1"),
         ({"workers": "many"}, "workers: Expected `int`, got `str`"),
         ({"max_pages": "0"}, "max_pages: Expected `int` >= 1"),

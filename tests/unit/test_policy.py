@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal import policy
 from shoal.errors import ConfigError
-from shoal.policy import NO_LIMIT, Pace, Rate
+from shoal.policy import AUTO, NO_LIMIT, Pace, Rate
 
 jitters = st.floats(0, 1, exclude_max=True)
 failures = st.integers(1, 10_000)
@@ -31,6 +31,8 @@ waits = st.none() | st.floats(0, policy.RETRY_AFTER_LIMIT_S)
         ("100/h", Rate(100, 3600)),
         ("none", NO_LIMIT),
         (" None ", NO_LIMIT),
+        ("auto", AUTO),
+        (" Auto ", AUTO),
     ],
 )
 def test_rates(text: str, rate: Rate) -> None:
@@ -65,7 +67,38 @@ def test_in_no_window_does_a_host_see_more_than_its_rate(count: int, unit: str) 
 
 
 def test_no_limit_is_no_interval() -> None:
-    assert NO_LIMIT.interval_s == 0
+    assert NO_LIMIT.interval_s == AUTO.interval_s == 0
+    assert (NO_LIMIT.auto, AUTO.auto) == (False, True)
+
+
+# Time spans
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), (" 15 m ", 900), ("12h", 43_200), ("7d", 604_800), ("0.5d", 43_200)],
+)
+def test_time_spans(text: str, seconds: float) -> None:
+    assert policy.parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "7", "d", "0s", "0.0d", "-1d", "1w", "1e3s", "nan s", "7d 2h"]
+)
+def test_what_is_no_time_span_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="not a time span") as raised:
+        policy.parse_duration(text)
+    assert repr(text) in str(raised.value)
+
+
+@given(text=st.text())
+@example(text="9" * 400 + "d")
+def test_any_text_is_a_time_span_or_a_config_error(text: str) -> None:
+    try:
+        seconds = policy.parse_duration(text)
+    except ConfigError:
+        return
+    assert seconds > 0
 
 
 # Retries
@@ -158,7 +191,15 @@ def test_retry_after_reads_the_dates_that_servers_write(wait_s: int) -> None:
 
 # The pace of a host
 
-paces = st.builds(Pace, st.floats(0, policy.PUSHBACK_LIMIT_S), moments, moments)
+paces = st.builds(
+    Pace,
+    st.floats(0, policy.PUSHBACK_LIMIT_S),
+    moments,
+    moments,
+    st.integers(0, policy.BREAKER_AFTER + policy.BREAKER_PROBES + 5),
+    moments,
+)
+latencies = st.floats(0, 1000)
 
 
 @given(pace=paces, now=moments, leased_at=moments, asked_s=waits)
@@ -197,6 +238,80 @@ def test_a_penalty_is_gone_after_some_successes() -> None:
         pace = policy.after_success(pace, leased_at=1)
         answers += 1
     assert answers < 20
+
+
+# auto
+
+
+@given(pace=paces, leased_at=moments, latency_s=latencies)
+def test_auto_keeps_about_one_request_with_a_host(
+    pace: Pace, leased_at: float, latency_s: float
+) -> None:
+    after = policy.after_success_auto(pace, leased_at, latency_s)
+    assert after.next_at == pace.next_at
+    if leased_at < pace.pushed_at:
+        assert after == pace
+    else:
+        assert policy.AUTO_FLOOR_S <= after.penalty_s <= policy.PUSHBACK_LIMIT_S
+        assert after.penalty_s >= min(latency_s, policy.PUSHBACK_LIMIT_S)
+        own_s = pace.penalty_s or policy.AUTO_START_S
+        assert after.penalty_s <= max(own_s, latency_s, policy.AUTO_FLOOR_S)
+
+
+@given(latency_s=st.floats(policy.AUTO_FLOOR_S, policy.PUSHBACK_LIMIT_S), pace=paces)
+def test_auto_settles_at_the_latency(latency_s: float, pace: Pace) -> None:
+    for _ in range(20):
+        pace = policy.after_success_auto(pace, leased_at=4e9, latency_s=latency_s)
+    assert pace.penalty_s == pytest.approx(latency_s, abs=0.01)
+
+
+@given(average_s=latencies, latency_s=latencies)
+def test_an_average_lies_between_what_was_and_what_is(average_s: float, latency_s: float) -> None:
+    smoothed_s = policy.smoothed_s(average_s, latency_s)
+    if average_s:
+        low_s, high_s = sorted((average_s, latency_s))
+        assert low_s - 1e-9 <= smoothed_s <= high_s + 1e-9
+    else:
+        assert smoothed_s == latency_s
+
+
+# The circuit breaker
+
+
+@given(pace=paces, now=moments, leased_at=moments)
+def test_a_fault_never_shortens_a_wait_and_counts_at_most_once(
+    pace: Pace, now: float, leased_at: float
+) -> None:
+    after = policy.after_fault(pace, now, leased_at)
+    assert after.next_at >= pace.next_at
+    assert after.failures - pace.failures in (0, 1)
+    assert after.penalty_s == pace.penalty_s
+    if after.failures > pace.failures and after.is_broken:
+        assert after.next_at >= now + policy.PROBE_FIRST_S
+        assert after.broken_at == now
+
+
+def test_a_host_that_only_fails_is_probed_for_about_ten_minutes() -> None:
+    pace, now, probes = Pace(), 1000.0, 0
+    while pace.failures < policy.BREAKER_AFTER:
+        assert not pace.is_broken
+        pace = policy.after_fault(pace, now, leased_at=now)
+    while pace.is_broken:
+        assert pace.next_at - now <= policy.PROBE_LIMIT_S
+        now = pace.next_at
+        pace = policy.after_fault(pace, now, leased_at=now)
+        probes += 1
+    assert probes == policy.BREAKER_PROBES
+    assert 8 * 60 < now - 1000.0 < 12 * 60
+    assert policy.after_fault(pace, now, leased_at=now).next_at == pace.next_at, "no longer held"
+
+
+def test_what_left_before_the_last_counted_failure_says_nothing_new() -> None:
+    pace = Pace(failures=policy.BREAKER_AFTER - 1)
+    opened = policy.after_fault(pace, now=100, leased_at=90)
+    assert opened.is_broken
+    assert policy.after_fault(opened, now=101, leased_at=99) == opened
+    assert policy.after_fault(opened, now=105, leased_at=103).failures == opened.failures + 1
 
 
 def test_eta() -> None:

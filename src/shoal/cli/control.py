@@ -8,7 +8,7 @@ import typer
 
 from shoal.cli.options import CrawlName, existing_stores, with_settings
 from shoal.eventloop import run
-from shoal.frontier import open_frontier
+from shoal.frontier import frontier_at
 from shoal.frontier.port import Control, CrawlState
 
 
@@ -36,8 +36,5 @@ def _tell(crawl: str, action: Control, options: dict[str, Any]) -> None:
 
 
 async def _control(address: str, crawl: str, action: Control) -> CrawlState:
-    frontier = open_frontier(address)
-    try:
+    async with frontier_at(address) as frontier:
         return await frontier.control(crawl, action)
-    finally:
-        await frontier.close()

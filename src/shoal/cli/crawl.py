@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal import logs, target
+from shoal.addresses import masked
 from shoal.cli import display
 from shoal.cli.options import FLEET, JsonFlag, settings_from, with_settings
 from shoal.config import Settings
@@ -97,4 +98,4 @@ def _hints(summary: Summary, settings: Settings) -> list[str]:
 def _option(settings: Settings, name: str) -> str:
     """The option that makes another command look where this one did."""
     value = getattr(settings, name)
-    return "" if value == getattr(Settings(), name) else f" --{name} {value}"
+    return "" if value == getattr(Settings(), name) else f" --{name} {masked(value)}"

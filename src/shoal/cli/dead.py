@@ -14,6 +14,7 @@ from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.frontier import open_frontier
 from shoal.frontier.port import Frontier, Record, TaskState
+from shoal.task import Task
 
 PAGE = 500
 
@@ -35,7 +36,7 @@ Limit = Annotated[int, typer.Option(min=1, help="Show at most so many.")]
 def list_(
     crawl: CrawlName, options: dict[str, Any], limit: Limit = 100, json: JsonFlag = False
 ) -> None:
-    """Dead tasks with their reasons, in the order they were found.
+    """Dead tasks with their reasons.
 
     Example:
 
@@ -109,7 +110,7 @@ async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
     frontier = open_frontier(address)
     try:
         admission = Admission((await frontier.stats(crawl)).rules)
-        record = await frontier.find(crawl, admission.fingerprint(url))
+        record = await frontier.find(crawl, admission.admitted_as(Task(url=url)))
     finally:
         await frontier.close()
     if record is None or record.state is not TaskState.DEAD:

@@ -10,14 +10,22 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from shoal.crawl import Summary, Watch
-from shoal.frontier.port import CrawlState, Host, Stats
-from shoal.insight.status import elapsed_s, remaining_s
+from shoal.frontier.port import CrawlState, Host, Pulse, Stats
+from shoal.insight.status import (
+    FEW_HOSTS,
+    Snapshot,
+    block_rate,
+    duplicate_rate,
+    elapsed_s,
+    failure_concentration,
+    remaining_s,
+)
 
 LOG_EVERY_S = 10.0
 
@@ -142,12 +150,14 @@ def status_table(stats: Stats, now: float) -> Table:
         ("state", str(stats.state)),
         (
             "added",
-            f"{stats.added:,} ({stats.duplicates:,} duplicates, {stats.filtered:,} filtered)",
+            f"{stats.added:,} ({stats.filtered:,} filtered; {duplicate_rate(stats):.1%} of links"
+            " were duplicates)",
         ),
         ("queued", f"{stats.waiting:,} waiting, {stats.delayed:,} delayed"),
         ("in flight", f"{stats.leased:,}"),
         ("ended", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
         ("retries", f"{stats.retries:,}"),
+        ("requests", f"{stats.sent:,} sent, {block_rate(stats):.1%} refused (403, 429, 503)"),
         ("lost leases", f"{stats.lost:,}"),
         ("items", f"{stats.items:,} saved, {stats.rejected:,} rejected"),
         ("read", size(stats.body_bytes)),
@@ -156,20 +166,63 @@ def status_table(stats: Stats, now: float) -> Table:
         ("ETA", duration(left_s) if left_s is not None else "?"),
         ("rate", f"{stats.rules.rate} per host, {stats.rules.concurrency_per_host} at once"),
     ]
+    if stats.bloom:
+        share = f"{stats.rules.seen_error:.2%} of new ones may be taken for known ones"
+        rows.append(("known URLs", f"in a Bloom filter: {share}"))
     return facts(stats.crawl, rows)
 
 
+def snapshot_view(seen: Snapshot, now: float) -> Group:
+    """A crawl with its workers and hosts."""
+    stats = seen.stats
+    parts: list[RenderableType] = [status_table(stats, now)]
+    if stats.inbox or stats.refused:
+        parts.append(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} were no tasks")
+    if seen.workers:
+        parts += [_title(counted(len(seen.workers), "worker")), workers_table(seen.workers)]
+    if seen.busiest:
+        parts += [_title("busiest hosts"), hosts_table(seen.busiest, now)]
+    if seen.slowest:
+        parts += [_title("slowest hosts"), hosts_table(seen.slowest[:FEW_HOSTS], now)]
+    if seen.failing:
+        share = f"failing hosts ({failure_concentration(seen):.0%} of all failures are theirs)"
+        parts += [_title(share), hosts_table(seen.failing[:FEW_HOSTS], now)]
+    return Group(*parts)
+
+
+def _title(text: str) -> Text:
+    return Text(f"\n{text}", style="bold")
+
+
+def workers_table(workers: list[Pulse]) -> Table:
+    """The workers that were heard of lately."""
+    table = Table("worker", "version", "in flight", "pages", "pages/s", "memory", box=None)
+    for pulse in workers:
+        table.add_row(
+            Text(pulse.worker),
+            pulse.version,
+            f"{pulse.in_flight:,}",
+            f"{pulse.pages:,}",
+            f"{pulse.pages_per_s:,.1f}",
+            size(pulse.rss_bytes),
+        )
+    return table
+
+
 def hosts_table(hosts: list[Host], now: float) -> Table:
-    """How the busiest hosts are being served."""
-    table = Table("host", "waiting", "in flight", "done", "failed", "next", "delay", box=None)
+    """How some hosts are being served."""
+    columns = ("host", "waiting", "in flight", "done", "failed", "latency", "next", "delay", "")
+    table = Table(*columns, box=None)
     for host in hosts:
         wait_s = max(host.next_at - now, 0.0)
         delay_s = max(host.penalty_s, host.crawl_delay_s)
         table.add_row(
             Text(host.host),
             *(f"{n:,}" for n in (host.waiting, host.leased, host.done, host.failed)),
+            f"{host.latency_s * 1000:,.0f} ms" if host.latency_s else "",
             f"in {duration(wait_s)}" if wait_s else "now",
             duration(delay_s) if delay_s else "",
+            "only probed: it keeps failing" if host.is_broken else "",
         )
     return table
 

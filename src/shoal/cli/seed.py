@@ -8,17 +8,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
-from shoal import task as wire
 from shoal.cli.options import CrawlName, settings_from, with_settings
 from shoal.config import Rules
-from shoal.errors import ConfigError, UnknownCrawl
+from shoal.errors import BadUrl, ConfigError, UnknownCrawl
 from shoal.eventloop import run
 from shoal.frontier import open_frontier
 from shoal.frontier.port import Added, Frontier
-from shoal.seeding import add_all
+from shoal.seeding import add_all, read_seed
 from shoal.task import Task
 
 Urls = Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="Addresses to crawl.")]
@@ -92,7 +90,7 @@ def _tasks(urls: list[str], file: Path | None, bad: BadLines) -> Iterator[Task]:
         if text:
             try:
                 yield read_seed(text)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except BadUrl as error:
                 bad.report(error)
 
 
@@ -105,8 +103,3 @@ def _lines(file: Path | None) -> Iterator[bytes]:
             yield from lines
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None
-
-
-def read_seed(text: bytes) -> Task:
-    """A line of seeds: a URL, or a task as JSON. Raises msgspec's errors or UnicodeDecodeError."""
-    return wire.decode(text) if text.startswith(b"{") else Task(url=text.decode("utf-8"))

@@ -1,4 +1,4 @@
-"""shoal status: counters, rates, ETA, hosts."""
+"""shoal status: counters, rates, ETA, workers, hosts."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import asyncio
 import time
 from typing import Annotated, Any
 
-import msgspec
 import typer
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 
 from shoal.cli import display
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
+from shoal.errors import StorageBusy
 from shoal.eventloop import run
-from shoal.frontier import open_frontier
+from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
-from shoal.insight.status import as_json
+from shoal.insight.status import as_json, snapshot, snapshot_json
 
-HOSTS_SHOWN = 10
 WATCH_EVERY_S = 1.0
 
 Crawl = Annotated[
@@ -31,7 +30,10 @@ WatchFlag = Annotated[bool, typer.Option("--watch", help="Refresh in place until
 def status(
     options: dict[str, Any], crawl: Crawl = None, watch: WatchFlag = False, json: JsonFlag = False
 ) -> None:
-    """How far, how fast, until when, and which hosts are busy.
+    """How far, how fast, until when; who works on it, and which hosts are in the way.
+
+    Hosts are shown with the most work left first, then those that answer slowest, then those that
+    fail most. A host that only fails is probed with single requests until it answers again.
 
     Examples:
 
@@ -45,31 +47,32 @@ def status(
 
 
 async def _status(address: str, crawl: str | None, *, watch: bool, json: bool) -> None:
-    frontier = open_frontier(address)
-    try:
+    async with frontier_at(address) as frontier:
         if json:
             display.print_json(await _data(frontier, crawl))
         elif watch:
             await _watch(frontier, crawl)
         else:
             display.out().print(await _view(frontier, crawl))
-    finally:
-        await frontier.close()
 
 
 async def _watch(frontier: Frontier, crawl: str | None) -> None:
     with Live(await _view(frontier, crawl), auto_refresh=False) as live:
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
-            live.update(await _view(frontier, crawl), refresh=True)
+            try:
+                view = await _view(frontier, crawl)
+            except StorageBusy as error:  # It may come back; the last view stays below the news.
+                live.console.print(f"waiting for the frontier: {error}", style="red")
+            else:
+                live.update(view, refresh=True)
 
 
 async def _data(frontier: Frontier, crawl: str | None) -> Any:
     now = time.time()
     if crawl is None:
         return [as_json(stats, now) for stats in await frontier.crawls()]
-    hosts = await frontier.hosts(crawl, HOSTS_SHOWN)
-    return as_json(await frontier.stats(crawl), now) | {"hosts": msgspec.to_builtins(hosts)}
+    return snapshot_json(await snapshot(frontier, crawl), now)
 
 
 async def _view(frontier: Frontier, crawl: str | None) -> RenderableType:
@@ -77,5 +80,4 @@ async def _view(frontier: Frontier, crawl: str | None) -> RenderableType:
     if crawl is None:
         crawls = await frontier.crawls()
         return display.crawls_table(crawls) if crawls else "no crawls here yet"
-    stats = display.status_table(await frontier.stats(crawl), now)
-    return Group(stats, display.hosts_table(await frontier.hosts(crawl, HOSTS_SHOWN), now))
+    return display.snapshot_view(await snapshot(frontier, crawl), now)

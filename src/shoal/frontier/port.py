@@ -4,9 +4,9 @@ A task's life, as every backend keeps it:
 
     add ─▶ WAITING ─lease─▶ LEASED ─finish─▶ DONE | DEAD | DROPPED
               ▲                │
-              ├── returned ────┤            given back unsent or on drain
+              ├── returned ────┤            given back unsent or on drain: to the front
               ├── lost ────────┤            the worker died: lease expired, or was released
-              └── DELAYED ◀── retry         until its backoff is over
+              └── DELAYED ◀── retry         until its backoff is over, then behind what waits
 
 Three rules hold on every backend, and `tests/contract` checks them:
 
@@ -22,12 +22,13 @@ At all times: added = waiting + delayed + leased + done + dead + dropped.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 import msgspec
 
 from shoal.config import Rules
+from shoal.policy import Pace
 from shoal.task import Task
 
 
@@ -150,6 +151,12 @@ class Outcome(msgspec.Struct, kw_only=True):
     follow_ups: Sequence[Entry] = ()
     sent: bool = True
     """Whether a request went out. If not, the host's slot is given back too, where that is safe."""
+    fault: bool = False
+    """The host did not answer as a healthy one would: no answer at all, 5xx, 429."""
+    blocked: bool = False
+    """The host refused to serve us (403, 429, 503)."""
+    latency_s: float = 0.0
+    """How long the host took to answer. 0 if it did not."""
     pushback: Pushback | None = None
     robots: Robots | None = None
     filtered: int = 0
@@ -173,6 +180,8 @@ class Record(msgspec.Struct, kw_only=True):
 
     fingerprint: bytes
     task: Task
+    """As it was added. Of tasks that are done or dropped a backend may keep less: then it is the
+    one that was asked for, and the page log of the results knows more."""
     state: TaskState
     losses: int = 0
     reason: str = ""
@@ -193,6 +202,43 @@ class Host(msgspec.Struct, kw_only=True):
     next_at: float = 0.0
     penalty_s: float = 0.0
     crawl_delay_s: float = 0.0
+    latency_s: float = 0.0
+    """How long it takes to answer, recently."""
+    failures: int = 0
+    """Failures in a row."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it fails so often that it is only probed."""
+        return Pace(failures=self.failures).is_broken
+
+
+class HostOrder(StrEnum):
+    """Which hosts to name first."""
+
+    BUSIEST = "busiest"
+    SLOWEST = "slowest"
+    FAILING = "failing"
+
+
+class Pulse(msgspec.Struct, kw_only=True):
+    """A worker's sign of life."""
+
+    worker: str
+    host: str
+    pid: int
+    version: str
+    in_flight: int = 0
+    pages: int = 0
+    """Pages it has finished since it began."""
+    pages_per_s: float = 0.0
+    rss_bytes: int = 0
+    at: float = 0.0
+    """When it was heard of, by the frontier's clock. Set by the frontier."""
+
+
+WORKER_SILENT_S = 15.0
+"""A worker that was not heard of for so long is not counted among the workers."""
 
 
 class Stats(msgspec.Struct, kw_only=True):
@@ -219,6 +265,16 @@ class Stats(msgspec.Struct, kw_only=True):
     items: int = 0
     rejected: int = 0
     body_bytes: int = 0
+    sent: int = 0
+    """Requests for pages that went out."""
+    blocked: int = 0
+    """Those of them that the host refused (403, 429, 503)."""
+    inbox: int = 0
+    """Seeds that others have left and nobody has looked at yet."""
+    refused: int = 0
+    """Entries of the inbox that were no tasks."""
+    bloom: bool = False
+    """Whether known URLs are in a Bloom filter by now."""
     pages_per_s: float = 0.0
     """Over the last ten to twenty seconds of work."""
 
@@ -270,9 +326,25 @@ class Frontier(ABC):
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
         """End tries, atomically. Returns the leases that were no longer ours: those did nothing."""
 
+    async def exchange(
+        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+    ) -> tuple[list[Lease], Grant]:
+        """`finish`, then `lease`: what a busy worker does all the time. A backend that is far away
+        does both in one round trip. If it fails, either or both may have been done."""
+        return await self.finish(crawl, outcomes), await self.lease(crawl, worker, limit)
+
     @abstractmethod
     async def robots(self, crawl: str, host: str) -> Robots | None:
         """The robots.txt that some worker stored with `finish`."""
+
+    @abstractmethod
+    async def beat(self, crawl: str, pulse: Pulse) -> bool:
+        """Say that a worker is alive. True: there is something in the inbox to `collect`."""
+
+    async def collect(self, crawl: str, read: Callable[[bytes], Entry]) -> Added:
+        """Queue what others have left in the crawl's inbox. What `read` refuses, with a BadUrl, is
+        put aside with the reason. A backend that others cannot write to has no inbox."""
+        return Added()
 
     # For those who look after a crawl
 
@@ -310,16 +382,23 @@ class Frontier(ABC):
         """Every crawl here, the newest first."""
 
     @abstractmethod
-    async def find(self, crawl: str, fingerprint: bytes) -> Record | None:
-        """What the frontier knows of one URL."""
+    async def find(self, crawl: str, entry: Entry) -> Record | None:
+        """What the frontier knows of one URL, given as the entry it would be."""
 
     @abstractmethod
     async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
-        """Dead tasks in the order they were added; page on with the last one's fingerprint."""
+        """Dead tasks in a lasting order; page on with the last one's fingerprint."""
 
     @abstractmethod
-    async def hosts(self, crawl: str, limit: int) -> list[Host]:
-        """The hosts with the most work waiting."""
+    async def hosts(
+        self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
+    ) -> list[Host]:
+        """The first hosts in an order: most work left, longest latency, most failures. Hosts that
+        never answered are not among the slowest, nor those that never failed among the failing."""
+
+    @abstractmethod
+    async def workers(self, crawl: str) -> list[Pulse]:
+        """The workers that were heard of lately, by name."""
 
     @abstractmethod
     async def close(self) -> None: ...

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from shoal import task as wire
 from shoal.config import Rules
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import (
+    WORKER_SILENT_S,
     Added,
     Control,
     CrawlState,
@@ -22,17 +23,26 @@ from shoal.frontier.port import (
     Frontier,
     Grant,
     Host,
+    HostOrder,
     Lease,
     Outcome,
+    Pulse,
     Record,
     Robots,
     Stats,
+)
+from shoal.frontier.sqlite_asking import (
+    dead_of,
+    holders_of,
+    hosts_of,
+    record_of,
+    robots_of,
+    workers_of,
 )
 from shoal.frontier.sqlite_finish import end_try
 from shoal.frontier.sqlite_lease import allowed, hand_out, lose, queue, reclaim, wait_s
 from shoal.frontier.sqlite_step import (
     SQL,
-    STATES,
     Clock,
     Step,
     all_rows,
@@ -47,7 +57,6 @@ from shoal.sqlitedb import Database, load_script, transaction
 CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
 
 _encode_json = msgspec.json.encode
-_read_robots = msgspec.json.Decoder(Robots).decode
 
 
 class SqliteFrontier(Frontier):
@@ -62,6 +71,7 @@ class SqliteFrontier(Frontier):
     # Bringing work
 
     async def start(self, crawl: str, rules: Rules) -> Stats:
+        _refuse_what_only_redis_can(rules)
         return await self._db.run(partial(self._start, crawl=crawl, rules=rules))
 
     def _start(self, connection: sqlite3.Connection, crawl: str, rules: Rules) -> Stats:
@@ -155,12 +165,19 @@ class SqliteFrontier(Frontier):
         return stale
 
     async def robots(self, crawl: str, host: str) -> Robots | None:
-        def read(connection: sqlite3.Connection) -> Robots | None:
-            crawl_id = crawl_row(connection, crawl)["id"]
-            row = connection.execute(SQL["robots"], (crawl_id, host)).fetchone()
-            return _read_robots(row[0]) if row else None
+        return await self._db.run(partial(robots_of, crawl=crawl, host=host))
 
-        return await self._db.run(read)
+    async def beat(self, crawl: str, pulse: Pulse) -> bool:
+        def write(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                crawl_id = crawl_row(connection, crawl)["id"]
+                heard = replace(pulse, at=self._clock())
+                connection.execute(SQL["strike_workers"], (crawl_id, heard.at - WORKER_SILENT_S))
+                values = (crawl_id, heard.worker, heard.at, _encode_json(heard).decode())
+                connection.execute(SQL["beat"], values)
+
+        await self._db.run(write)
+        return False
 
     # Looking after a crawl
 
@@ -184,17 +201,13 @@ class SqliteFrontier(Frontier):
         def delete(connection: sqlite3.Connection) -> None:
             with transaction(connection):
                 row = connection.execute(SQL["crawl"], (crawl,)).fetchone()
-                for table in ("robots", "tasks", "hosts", "crawl") if row else ():
+                for table in ("robots", "workers", "tasks", "hosts", "crawl") if row else ():
                     connection.execute(SQL[f"forget_{table}"], row[:1])
 
         await self._db.run(delete)
 
     async def holders(self, crawl: str) -> list[str]:
-        def read(connection: sqlite3.Connection) -> list[str]:
-            crawl_id = crawl_row(connection, crawl)["id"]
-            return [row[0] for row in connection.execute(SQL["holders"], (crawl_id,))]
-
-        return await self._db.run(read)
+        return await self._db.run(partial(holders_of, crawl=crawl))
 
     async def release(self, crawl: str, worker: str) -> int:
         def take_back(connection: sqlite3.Connection) -> int:
@@ -217,7 +230,7 @@ class SqliteFrontier(Frontier):
             if dead and current.state is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(crawl))
             for row_id, host_id in dead:
-                current.execute("revive_task", row_id)
+                current.execute("revive_task", current.next_place(), row_id)
                 current.host(host_id).waiting += 1
             current.tally.update(dead=-len(dead), waiting=len(dead))
             if dead and current.state is CrawlState.FINISHED:
@@ -243,35 +256,29 @@ class SqliteFrontier(Frontier):
     async def crawls(self) -> list[Stats]:
         return await self._db.run(lambda c: [stats_of(r, self._clock()) for r in all_rows(c)])
 
-    async def find(self, crawl: str, fingerprint: bytes) -> Record | None:
-        def read(connection: sqlite3.Connection) -> Record | None:
-            key = crawl_row(connection, crawl)["id"], as_int(fingerprint)
-            row = connection.execute(SQL["find_task"], key).fetchone()
-            return _record(row) if row else None
-
-        return await self._db.run(read)
+    async def find(self, crawl: str, entry: Entry) -> Record | None:
+        return await self._db.run(partial(record_of, crawl=crawl, entry=entry))
 
     async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
-        def read(connection: sqlite3.Connection) -> list[Record]:
-            values = {
-                "crawl_id": crawl_row(connection, crawl)["id"],
-                "after": as_int(after) if after else None,
-                "limit": limit,
-            }
-            return [_record(row) for row in connection.execute(SQL["dead_tasks"], values)]
+        return await self._db.run(partial(dead_of, crawl=crawl, limit=limit, after=after))
 
-        return await self._db.run(read)
+    async def hosts(
+        self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
+    ) -> list[Host]:
+        return await self._db.run(partial(hosts_of, crawl=crawl, limit=limit, order=order))
 
-    async def hosts(self, crawl: str, limit: int) -> list[Host]:
-        def read(connection: sqlite3.Connection) -> list[Host]:
-            crawl_id = crawl_row(connection, crawl)["id"]
-            rows = connection.execute(SQL["busiest_hosts"], (crawl_id, limit))
-            return [Host(**dict(zip(Host.__struct_fields__, row, strict=True))) for row in rows]
-
-        return await self._db.run(read)
+    async def workers(self, crawl: str) -> list[Pulse]:
+        return await self._db.run(lambda c: workers_of(c, crawl, self._clock()))
 
     async def close(self) -> None:
         await self._db.close()
+
+
+def _refuse_what_only_redis_can(rules: Rules) -> None:
+    if rules.seen == "bloom":
+        raise ConfigError("seen = 'bloom' needs a redis:// frontier: a file is exact at any size")
+    if rules.seen_for is not None:
+        raise ConfigError("seen_for needs a redis:// frontier: a file forgets no URL")
 
 
 def _dead_ids(current: Step, chosen: Sequence[bytes] | None) -> list[tuple[int, int]]:
@@ -280,19 +287,3 @@ def _dead_ids(current: Step, chosen: Sequence[bytes] | None) -> list[tuple[int, 
         keys = as_json(map(as_int, chosen))
     values = {"crawl_id": current.id, "fingerprints": keys}
     return current.connection.execute(SQL["dead_ids"], values).fetchall()
-
-
-def _record(row: tuple[int, bytes, int, int, int, str, str, float | None, str | None]) -> Record:
-    fingerprint, payload, state, attempts, losses, reason, detail, due, worker = row
-    task = wire.decode(payload)
-    task.retry_count = attempts
-    return Record(
-        fingerprint=fingerprint.to_bytes(8, signed=True),
-        task=task,
-        state=STATES[state],
-        losses=losses,
-        reason=reason,
-        detail=detail,
-        due=due,
-        worker=worker or "",
-    )

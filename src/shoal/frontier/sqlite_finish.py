@@ -15,7 +15,13 @@ from shoal.frontier.sqlite_step import (
     Schedule,
     Step,
 )
-from shoal.policy import after_pushback, after_success
+from shoal.policy import (
+    after_fault,
+    after_pushback,
+    after_success,
+    after_success_auto,
+    smoothed_s,
+)
 
 
 def end_try(current: Step, outcome: Outcome) -> bool:
@@ -23,10 +29,11 @@ def end_try(current: Step, outcome: Outcome) -> bool:
     owned = current.execute("owned_task", *current.owner(outcome.lease)).fetchone()
     if owned is None:
         return False
-    row_id, host_id, attempts, leased_at = owned
+    row_id, host_id, attempts, leased_at, reserved = owned
     host = current.host(host_id)
     host.leased -= 1
     _adjust(current, host, outcome, leased_at)
+    _free_slot(current, host, outcome, leased_at, reserved)
     state, due = _next_state(current, outcome)
     attempts += outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
     values = (state, attempts, due, outcome.reason, outcome.detail, row_id)
@@ -53,17 +60,35 @@ def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:
 
 
 def _adjust(current: Step, host: Schedule, outcome: Outcome, leased_at: float) -> None:
-    """What the try says of its host: its robots.txt, its pace, a slot that was not used."""
+    """What the try says of its host: its robots.txt, its pace, whether it is well."""
     if outcome.robots is not None:
         _keep_robots(current, host, outcome.robots, leased_at)
     if outcome.pushback is not None:
         wait_s = outcome.pushback.retry_after_s
         host.pace = after_pushback(host.pace, current.now, leased_at, wait_s)
     elif outcome.verdict is Verdict.DONE:
-        host.pace = after_success(host.pace, leased_at)
-    not_served_since = host.next_at == leased_at + current.interval_of(host)
-    if not outcome.sent and not_served_since and host.pushed_at < leased_at:
-        # Nor was anybody told to wait: the slot is free again.
+        if current.rate.auto:
+            host.pace = after_success_auto(host.pace, leased_at, outcome.latency_s)
+        else:
+            host.pace = after_success(host.pace, leased_at)
+    if outcome.fault:
+        host.pace = after_fault(host.pace, current.now, leased_at)
+    elif _was_asked_for(outcome):
+        host.failures = 0
+    if outcome.latency_s > 0:
+        host.latency_s = smoothed_s(host.latency_s, outcome.latency_s)
+
+
+def _was_asked_for(outcome: Outcome) -> bool:
+    """Whether the page was asked for. What is given back was cut short, or was for robots.txt."""
+    return outcome.sent and outcome.verdict is not Verdict.RETURNED
+
+
+def _free_slot(
+    current: Step, host: Schedule, outcome: Outcome, leased_at: float, reserved: float
+) -> None:
+    """A slot that was not used is free again, if nobody was served or told to wait since."""
+    if not outcome.sent and host.next_at == reserved and host.pushed_at < leased_at:
         host.next_at = current.now
 
 
@@ -88,3 +113,5 @@ def _tally(current: Step, outcome: Outcome, state: TaskState) -> None:
     tally["items"] += outcome.items
     tally["rejected"] += outcome.rejected
     tally["body_bytes"] += outcome.body_bytes
+    tally["sent"] += _was_asked_for(outcome)
+    tally["blocked"] += outcome.blocked

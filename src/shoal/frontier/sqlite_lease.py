@@ -39,7 +39,8 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
     for fingerprint, task in found.items():
         host = current.host_named(task.site)
         host.waiting += 1
-        rows.append((current.id, fingerprint, host.id, task.priority, wire.encode(task)))
+        place = current.next_place()
+        rows.append((current.id, fingerprint, host.id, task.priority, place, wire.encode(task)))
     current.connection.executemany(SQL["add_task"], rows)
     added = Added(len(rows), len(entries) - len(rows))
     current.tally.update(added=added.added, waiting=added.added, duplicates=added.duplicates)
@@ -98,6 +99,7 @@ def _grant(
 ) -> list[Lease]:
     interval_s = current.interval_of(host)
     due = current.now + current.rules.lease_s
+    host.next_at = current.now + interval_s
     robots_at = host.robots_at if host.knows_robots(current.now) else None
     leases, updates = [], []
     for row_id, fingerprint, attempts, payload in rows:
@@ -106,11 +108,10 @@ def _grant(
         token = secrets.token_hex(8)
         key = fingerprint.to_bytes(8, signed=True)
         leases.append(Lease(key, token, task, robots_at, interval_s > 0, alone))
-        updates.append((due, token, worker, current.now, row_id))
+        updates.append((due, token, worker, current.now, host.next_at, row_id))
     current.connection.executemany(SQL["lease_task"], updates)
     host.waiting -= len(rows)
     host.leased += len(rows)
-    host.next_at = current.now + interval_s
     current.tally.update(waiting=-len(rows), leased=len(rows))
     return leases
 
@@ -120,7 +121,8 @@ def reclaim(current: Step) -> None:
     for row in due:
         row_id, host_id, state, _ = row
         if state == DELAYED:
-            current.execute("wake_task", row_id)
+            # Behind what waits: a host's failures must not keep its other pages from their turn.
+            current.execute("wake_task", current.next_place(), row_id)
             current.host(host_id).waiting += 1
             current.tally.update(delayed=-1, waiting=1)
         else:

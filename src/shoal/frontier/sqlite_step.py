@@ -14,7 +14,7 @@ import msgspec
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
 from shoal.frontier.port import CrawlState, Lease, Stats, TaskState
-from shoal.policy import SEND_SLACK_S, Pace, parse_rate
+from shoal.policy import AUTO_START_S, SEND_SLACK_S, Pace, parse_rate
 from shoal.sqlitedb import load_queries, transaction
 
 SQL = load_queries("shoal.frontier", "queries.sql")
@@ -28,9 +28,9 @@ STATES = tuple(TaskState)
 
 _COUNTERS = (
     *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),
-    *("dropped", "retries", "lost", "items", "rejected", "body_bytes"),
+    *("dropped", "retries", "lost", "items", "rejected", "body_bytes", "sent", "blocked"),
 )
-_NOTHING = dict.fromkeys(_COUNTERS, 0)
+_NOTHING = dict.fromkeys((*_COUNTERS, "places"), 0)
 Clock = Callable[[], float]
 
 _read_rules = msgspec.json.Decoder(Rules).decode
@@ -50,10 +50,15 @@ class Schedule(msgspec.Struct):
     robots_until: float
     done: int
     failed: int
+    failures: int
+    broken_at: float
+    latency_s: float
 
     def room(self, rules: Rules, now: float) -> int:
-        """How many more requests may be in flight. One until robots.txt is known."""
-        limit = 1 if rules.robots and not self.knows_robots(now) else rules.concurrency_per_host
+        """How many more requests may be in flight. One until robots.txt is known, and one to a
+        host that only fails."""
+        alone = rules.robots and not self.knows_robots(now)
+        limit = 1 if alone or self.pace.is_broken else rules.concurrency_per_host
         return max(limit - self.leased, 0)
 
     def knows_robots(self, now: float) -> bool:
@@ -66,11 +71,12 @@ class Schedule(msgspec.Struct):
 
     @property
     def pace(self) -> Pace:
-        return Pace(self.penalty_s, self.next_at, self.pushed_at)
+        return Pace(self.penalty_s, self.next_at, self.pushed_at, self.failures, self.broken_at)
 
     @pace.setter
     def pace(self, pace: Pace) -> None:
         self.penalty_s, self.next_at, self.pushed_at = pace.penalty_s, pace.next_at, pace.pushed_at
+        self.failures, self.broken_at = pace.failures, pace.broken_at
 
 
 class Step:
@@ -85,7 +91,7 @@ class Step:
         self.now = clock()
         self.state = CrawlState(row["state"])
         self.rules = _read_rules(row["rules"])
-        self.interval_s = parse_rate(self.rules.rate).interval_s
+        self.rate = parse_rate(self.rules.rate)
         self.tally: Counter[str] = Counter()
         self._hosts: dict[int, Schedule] = {}
         self._host_ids: dict[str, int] = {}
@@ -118,7 +124,13 @@ class Step:
     def interval_of(self, host: Schedule) -> float:
         """The time between two requests to this host: the most careful of all that is known."""
         crawl_delay_s = host.crawl_delay_s + SEND_SLACK_S if host.crawl_delay_s else 0.0
-        return max(self.interval_s, crawl_delay_s, host.penalty_s)
+        own_s = host.penalty_s or (AUTO_START_S if self.rate.auto else 0.0)
+        return max(self.rate.interval_s, crawl_delay_s, own_s)
+
+    def next_place(self) -> int:
+        """A task's turn: behind all that waits now."""
+        self.tally["places"] += 1
+        return self.count("places")
 
     def count(self, name: str) -> int:
         """A counter of the crawl as it will be at the end of this step."""

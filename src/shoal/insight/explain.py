@@ -8,7 +8,7 @@ from shoal.admission import Admission, NotAdmitted
 from shoal.frontier.port import Frontier, Record
 from shoal.results.port import PageLog, RejectedItem, Results, StoredItem
 from shoal.task import Task
-from shoal.urls import Normaliser
+from shoal.urls import FINGERPRINT_BYTES, Normaliser
 
 MAX_ANCESTORS = 100
 
@@ -35,23 +35,26 @@ async def explain(frontier: Frontier, results: Results, crawl: str, url: str) ->
     """Ask the frontier and the results what they know of a URL. Raises BadUrl, UnknownCrawl."""
     rules = (await frontier.stats(crawl)).rules
     admission = Admission(rules)
-    fingerprint = admission.fingerprint(url)
-    record = await frontier.find(crawl, fingerprint)
+    entry = admission.admitted_as(Task(url=url))
+    fingerprint = entry.fingerprint
+    record = await frontier.find(crawl, entry)
+    tries = await results.pages_of(crawl, fingerprint)
     return Explanation(
         url=url,
         normal=Normaliser(rules.drop_params).identify(url).normal,
         fingerprint=fingerprint.hex(),
-        verdict=_verdict(record) if record else _never_added(admission, url),
+        verdict=_verdict(record, tries) if record else _never_added(admission, url),
         record=record,
-        found_on=await _ancestors(frontier, crawl, record),
-        tries=await results.pages_of(crawl, fingerprint),
+        found_on=await _ancestors(results, crawl, _parent(record, tries)),
+        tries=tries,
         items=await results.items_of(crawl, fingerprint),
         rejected=await results.rejected_of(crawl, fingerprint),
     )
 
 
-def _verdict(record: Record) -> str:
-    because = f": {record.reason}" if record.reason else ""
+def _verdict(record: Record, tries: list[PageLog]) -> str:
+    reason = record.reason or (tries[-1].error if tries else "")
+    because = f": {reason}" if reason else ""
     holder = f" by {record.worker}" if record.worker else ""
     return f"{record.state}{holder}{because}"
 
@@ -64,10 +67,28 @@ def _never_added(admission: Admission, url: str) -> str:
     return "never added: no page linked to it, and it was not a seed"
 
 
-async def _ancestors(frontier: Frontier, crawl: str, record: Record | None) -> list[str]:
+def _parent(record: Record | None, tries: list[PageLog]) -> str | None:
+    """Who led here. The frontier may have forgotten it of a task that has ended; the log has it."""
+    known = record.task.parent if record else None
+    return known or (tries[-1].parent if tries else None)
+
+
+async def _ancestors(results: Results, crawl: str, parent: str | None) -> list[str]:
+    """The pages on the way here. All of them were fetched, so all are in the page log."""
     found: list[str] = []
-    while record and record.task.parent and len(found) < MAX_ANCESTORS:
-        record = await frontier.find(crawl, bytes.fromhex(record.task.parent))
-        if record:
-            found.append(record.task.url)
+    while len(found) < MAX_ANCESTORS and (fingerprint := _fingerprint(parent)):
+        pages = await results.pages_of(crawl, fingerprint)
+        if not pages:
+            break
+        found.append(pages[-1].url)
+        parent = pages[-1].parent
     return found
+
+
+def _fingerprint(parent: str | None) -> bytes | None:
+    """A parent's name as a fingerprint. In a task that somebody else wrote it may be anything."""
+    try:
+        fingerprint = bytes.fromhex(parent or "")
+    except ValueError:
+        return None
+    return fingerprint if len(fingerprint) == FINGERPRINT_BYTES else None

@@ -1,4 +1,4 @@
-"""How far, how fast, until when."""
+"""How far, how fast, until when, and what is in the way."""
 
 from __future__ import annotations
 
@@ -6,8 +6,33 @@ from typing import Any
 
 import msgspec
 
-from shoal.frontier.port import Stats
+from shoal.frontier.port import Frontier, Host, HostOrder, Pulse, Stats
 from shoal.policy import eta_s
+
+HOSTS_SHOWN = 10
+FEW_HOSTS = 3
+"""Failures are concentrated if they are those of so few hosts."""
+
+
+class Snapshot(msgspec.Struct, kw_only=True):
+    """A crawl at one moment."""
+
+    stats: Stats
+    workers: list[Pulse]
+    busiest: list[Host]
+    slowest: list[Host]
+    failing: list[Host]
+
+
+async def snapshot(frontier: Frontier, crawl: str) -> Snapshot:
+    """Look at a crawl. Costs the same however large it is."""
+    return Snapshot(
+        stats=await frontier.stats(crawl),
+        workers=await frontier.workers(crawl),
+        busiest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.BUSIEST),
+        slowest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.SLOWEST),
+        failing=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.FAILING),
+    )
 
 
 def elapsed_s(stats: Stats, now: float) -> float:
@@ -22,6 +47,26 @@ def remaining_s(stats: Stats) -> float | None:
     return 0.0 if stats.state.over else eta_s(stats.remaining, stats.pages_per_s)
 
 
+def duplicate_rate(stats: Stats) -> float:
+    """The share of found links that were known already."""
+    return _share(stats.duplicates, stats.added + stats.duplicates)
+
+
+def block_rate(stats: Stats) -> float:
+    """The share of requests that hosts refused to serve."""
+    return _share(stats.blocked, stats.sent)
+
+
+def failure_concentration(seen: Snapshot) -> float:
+    """The share of all failed tries that a few hosts have: near 1, it is them and not us."""
+    few = sum(host.failed for host in seen.failing[:FEW_HOSTS])
+    return min(_share(few, seen.stats.retries + seen.stats.dead), 1.0)
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
 def as_json(stats: Stats, now: float) -> dict[str, Any]:
     """A crawl's statistics for scripts."""
     fields: dict[str, Any] = msgspec.to_builtins(stats)
@@ -30,5 +75,22 @@ def as_json(stats: Stats, now: float) -> dict[str, Any]:
         "pages_per_s": round(stats.pages_per_s, 2),
         "elapsed_s": round(elapsed_s(stats, now), 3),
         "eta_s": remaining_s(stats),
+        "duplicate_rate": round(duplicate_rate(stats), 4),
+        "block_rate": round(block_rate(stats), 4),
     }
     return fields
+
+
+def snapshot_json(seen: Snapshot, now: float) -> dict[str, Any]:
+    """A snapshot for scripts."""
+    return as_json(seen.stats, now) | {
+        "failure_concentration": round(failure_concentration(seen), 4),
+        "workers": msgspec.to_builtins(seen.workers),
+        "hosts": _hosts_json(seen.busiest),
+        "slowest_hosts": _hosts_json(seen.slowest),
+        "failing_hosts": _hosts_json(seen.failing),
+    }
+
+
+def _hosts_json(hosts: list[Host]) -> list[dict[str, Any]]:
+    return [msgspec.to_builtins(host) | {"broken": host.is_broken} for host in hosts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ConfigError
-from shoal.frontier.port import Control, CrawlState, Entry, TaskState, Verdict
+from shoal.frontier.port import Control, CrawlState, Entry, HostOrder, TaskState, Verdict
 from support.frontiers import CRAWL, Backend, Client, entry, outcome, pages
 
 
@@ -17,32 +17,33 @@ async def with_dead(backend: Backend, count: int) -> tuple[Client, list[Entry]]:
     await client.finish(*(outcome(x, Verdict.RETRY) for x in await client.lease(count)))
     await backend.advance(0.01)
     leases = await client.lease(count)
-    await client.finish(*(outcome(x, Verdict.DEAD, reason="broken") for x in reversed(leases)))
+    await client.finish(*(outcome(x, Verdict.DEAD, reason="broken") for x in leases))
     return client, entries
 
 
 class TestDead:
-    async def test_is_listed_in_the_order_it_was_added(self, backend: Backend) -> None:
+    async def test_is_listed_with_its_story(self, backend: Backend) -> None:
         client, entries = await with_dead(backend, 5)
         listed = await client.frontier.dead(CRAWL, 9)
-        assert [record.fingerprint for record in listed] == [e.fingerprint for e in entries]
+        assert sorted(record.task.url for record in listed) == [e.task.url for e in entries]
         assert {record.reason for record in listed} == {"broken"}
         assert {record.task.retry_count for record in listed} == {2}
 
-    async def test_is_listed_page_by_page(self, backend: Backend) -> None:
-        client, entries = await with_dead(backend, 5)
+    async def test_is_listed_page_by_page_in_a_lasting_order(self, backend: Backend) -> None:
+        client, _ = await with_dead(backend, 5)
+        everything = [record.fingerprint for record in await client.frontier.dead(CRAWL, 9)]
         listed: list[bytes] = []
         while page := await client.frontier.dead(CRAWL, 2, listed[-1] if listed else None):
             assert len(page) <= 2
             listed += [record.fingerprint for record in page]
-        assert listed == [e.fingerprint for e in entries]
+        assert listed == everything
 
     async def test_paging_goes_on_where_one_was_revived(self, backend: Backend) -> None:
-        client, entries = await with_dead(backend, 3)
-        first = entries[0].fingerprint
+        client, _ = await with_dead(backend, 3)
+        first, *others = [record.fingerprint for record in await client.frontier.dead(CRAWL, 9)]
         await client.frontier.revive(CRAWL, [first])
         listed = await client.frontier.dead(CRAWL, 9, first)
-        assert [record.fingerprint for record in listed] == [e.fingerprint for e in entries[1:]]
+        assert [record.fingerprint for record in listed] == others
 
     async def test_nothing_is_dead_at_first(self, backend: Backend) -> None:
         client = backend.client()
@@ -117,7 +118,7 @@ class TestAsk:
     async def test_find_knows_nothing_of_what_was_never_added(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(1))
-        assert await client.frontier.find(CRAWL, entry("b.example/").fingerprint) is None
+        assert await client.frontier.find(CRAWL, entry("b.example/")) is None
 
     async def test_hosts_come_with_the_most_work_first(self, backend: Backend) -> None:
         client = backend.client()
@@ -128,6 +129,33 @@ class TestAsk:
         assert sum(host.leased for host in hosts.values()) == len(leases)
         assert sum(host.waiting for host in hosts.values()) == 9 - len(leases)
         assert len(await client.frontier.hosts(CRAWL, 2)) == 2
+
+    async def test_hosts_come_with_the_slowest_first(self, backend: Backend) -> None:
+        client = backend.client()
+        latencies = {"a.example": 0.5, "b.example": 4.0, "c.example": 0.0, "d.example": 1.0}
+        await client.start(*(entry(f"{host}/{n}") for host in latencies for n in range(2)))
+        while leases := await client.lease(9):
+            await client.finish(*(outcome(x, latency_s=latencies[x.task.site]) for x in leases))
+        hosts = await client.frontier.hosts(CRAWL, 9, HostOrder.SLOWEST)
+        assert [host.host for host in hosts] == ["b.example", "d.example", "a.example"]
+        assert [host.latency_s for host in hosts] == pytest.approx([4.0, 1.0, 0.5])
+        assert len(await client.frontier.hosts(CRAWL, 2, HostOrder.SLOWEST)) == 2
+
+    async def test_hosts_come_with_the_most_failures_first(self, backend: Backend) -> None:
+        client = backend.client()
+        verdicts = {
+            "a.example": [Verdict.DEAD, Verdict.DONE, Verdict.DONE],
+            "b.example": [Verdict.DONE, Verdict.DROPPED, Verdict.DONE],
+            "c.example": [Verdict.RETRY, Verdict.DEAD, Verdict.DONE],
+        }
+        await client.start(*(entry(f"{host}/{n}") for host in verdicts for n in range(3)))
+        while leases := await client.lease(9):
+            for lease in leases:
+                await client.end(lease, verdicts[lease.task.site].pop(), retry_in_s=600.0)
+        hosts = await client.frontier.hosts(CRAWL, 9, HostOrder.FAILING)
+        assert [(host.host, host.failed) for host in hosts] == [("c.example", 2), ("a.example", 1)]
+        (first,) = await client.frontier.hosts(CRAWL, 1, HostOrder.FAILING)
+        assert first.host == "c.example"
 
     async def test_crawls_come_newest_first(self, backend: Backend) -> None:
         assert await backend.frontier.crawls() == []

@@ -1,7 +1,7 @@
 """A frontier in a few dictionaries: slow, obvious, and right. Real ones are compared with it.
 
-It knows nothing of robots.txt, pushback and the wait after a second loss; the suite has tests of
-their own for those.
+It knows nothing of robots.txt, pushback, faults and the wait after a second loss; the suite has
+tests of their own for those.
 """
 
 from __future__ import annotations
@@ -32,13 +32,21 @@ _STATE_AFTER = {
 }
 
 
+Place = tuple[int, float]
+"""A number that grows, and the moment a task was due: of those that come back in one step."""
+
+FRONT: Place = (0, 0.0)
+
+
 @dataclass
 class ModelTask:
-    """One task. Its place in the queue of its host is `rank`: the smallest goes first."""
+    """One task. Within its host the highest priority goes first, then the smallest place. Tasks
+    of the same place may go in any order."""
 
     key: bytes
     host: str
-    rank: tuple[int, int]
+    priority: int
+    place: Place
     state: TaskState = TaskState.WAITING
     attempts: int = 0
     losses: int = 0
@@ -46,6 +54,10 @@ class ModelTask:
     token: str = ""
     worker: str = ""
     leased_at: float = 0.0
+
+    @property
+    def rank(self) -> tuple[int, Place]:
+        return -self.priority, self.place
 
     def move(self, state: TaskState, due: float | None = None) -> None:
         self.state, self.due, self.token, self.worker = state, due, "", ""
@@ -61,12 +73,17 @@ class Model:
         self.tasks: dict[bytes, ModelTask] = {}
         self.next_at: dict[str, float] = {}
         self.counts: Counter[str] = Counter()
+        self._last_place = 0
+
+    def _behind_all(self) -> int:
+        self._last_place += 1
+        return self._last_place
 
     def add(self, entries: Sequence[Entry]) -> Added:
         before = len(self.tasks)
         for entry in entries:
-            task, rank = entry.task, (-entry.task.priority, len(self.tasks))
-            self.tasks.setdefault(entry.fingerprint, ModelTask(entry.fingerprint, task.site, rank))
+            key, task, place = entry.fingerprint, entry.task, (self._behind_all(), 0.0)
+            self.tasks.setdefault(key, ModelTask(key, task.site, task.priority, place))
         added = len(self.tasks) - before
         self.counts["duplicates"] += len(entries) - added
         if self.state is CrawlState.FINISHED and added:
@@ -74,16 +91,19 @@ class Model:
         return Added(added, len(entries) - added)
 
     def reclaim(self) -> None:
+        behind = self._behind_all()
         for task in self.tasks.values():
             if task.due is not None and task.due <= self.now:
                 if task.state is TaskState.LEASED:
                     self.lose(task)
                 else:
+                    task.place = (behind, task.due)
                     task.move(TaskState.WAITING)
 
     def lose(self, task: ModelTask) -> None:
         task.losses += 1
         self.counts["lost"] += 1
+        task.place = FRONT
         poison = task.losses >= self.rules.max_losses
         task.move(TaskState.DEAD if poison else TaskState.WAITING)
 
@@ -92,19 +112,26 @@ class Model:
         used = len(self.in_state(TaskState.DONE, TaskState.LEASED))
         return len(self.tasks) if self.rules.max_pages is None else self.rules.max_pages - used
 
-    def next_up(self) -> dict[str, ModelTask]:
-        """The task that each host with room would hand out next."""
+    def next_up(self) -> dict[str, list[ModelTask]]:
+        """The tasks of which each host with room would hand out one next."""
         if self.state is not CrawlState.RUNNING or self.pages_left() <= 0:
             return {}
-        queue = sorted(self.in_state(TaskState.WAITING), key=lambda t: t.rank, reverse=True)
+        waiting = self.in_state(TaskState.WAITING)
         busy = Counter(task.host for task in self.in_state(TaskState.LEASED))
-        room = self.rules.concurrency_per_host
-        return {task.host: task for task in queue if busy[task.host] < room}
+        up: dict[str, list[ModelTask]] = {}
+        for host in {task.host for task in waiting}:
+            if busy[host] < self.rules.concurrency_per_host:
+                queue = [task for task in waiting if task.host == host]
+                first = min(task.rank for task in queue)
+                up[host] = [task for task in queue if task.rank == first]
+        return up
 
-    def ready(self) -> list[ModelTask]:
-        """The tasks that may be handed out now, one per host."""
+    def ready(self) -> dict[str, list[ModelTask]]:
+        """The same for hosts that may be hit now."""
         up = self.next_up()
-        return [task for host, task in up.items() if self.next_at.get(host, 0.0) <= self.now]
+        return {
+            host: tasks for host, tasks in up.items() if self.next_at.get(host, 0.0) <= self.now
+        }
 
     def lease(self, task: ModelTask, token: str, worker: str) -> None:
         task.move(TaskState.LEASED, self.now + self.rules.lease_s)
@@ -141,11 +168,14 @@ class Model:
         self.counts["retries"] += retry
         if not outcome.sent and self.next_at[task.host] == task.leased_at + self.interval_s:
             self.next_at[task.host] = self.now
+        task.place = FRONT
         task.move(_STATE_AFTER[outcome.verdict], self.now + outcome.retry_in_s if retry else None)
 
     def revive(self, dead: Iterable[ModelTask]) -> None:
+        behind = self._behind_all()
         for task in dead:
             task.move(TaskState.WAITING)
+            task.place = (behind, 0.0)
             task.attempts = task.losses = 0
             if self.state is CrawlState.FINISHED:
                 self.state = CrawlState.RUNNING

@@ -8,7 +8,7 @@ import pytest
 
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import Added, Control, CrawlState, Frontier, TaskState, Verdict
-from support.frontiers import ALLOW_ALL, CRAWL, HOST, Backend, entry, outcome, pages
+from support.frontiers import ALLOW_ALL, CRAWL, HOST, Backend, entry, outcome, pages, pulse
 
 FINISHED, RUNNING = CrawlState.FINISHED, CrawlState.RUNNING
 
@@ -141,6 +141,15 @@ class TestCancel:
         assert (await client.record(dropped)).reason == "dropped"
         assert (await client.record(dead)).reason == "dead"
 
+    async def test_hosts_have_nothing_left_to_do(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(4))
+        await client.end(await client.lease_one())
+        await client.lease_one()
+        await client.control(Control.CANCEL)
+        host = await client.host()
+        assert (host.waiting, host.leased, host.done) == (0, 0, 1)
+
     async def test_voids_the_leases(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(1))
@@ -214,15 +223,17 @@ UNKNOWN: dict[str, Callable[[Frontier], Awaitable[object]]] = {
     "renew": lambda f: f.renew(CRAWL, []),
     "finish": lambda f: f.finish(CRAWL, []),
     "robots": lambda f: f.robots(CRAWL, HOST),
+    "beat": lambda f: f.beat(CRAWL, pulse()),
     "control": lambda f: f.control(CRAWL, Control.PAUSE),
     "holders": lambda f: f.holders(CRAWL),
     "release": lambda f: f.release(CRAWL, "worker"),
     "revive": lambda f: f.revive(CRAWL),
     "bury": lambda f: f.bury(CRAWL),
     "stats": lambda f: f.stats(CRAWL),
-    "find": lambda f: f.find(CRAWL, bytes(8)),
+    "find": lambda f: f.find(CRAWL, entry("a.example/")),
     "dead": lambda f: f.dead(CRAWL, 1),
     "hosts": lambda f: f.hosts(CRAWL, 1),
+    "workers": lambda f: f.workers(CRAWL),
 }
 
 

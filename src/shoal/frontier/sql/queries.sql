@@ -27,7 +27,8 @@ SET added = added + :added, duplicates = duplicates + :duplicates, filtered = fi
     waiting = waiting + :waiting, delayed = delayed + :delayed, leased = leased + :leased,
     done = done + :done, dead = dead + :dead, dropped = dropped + :dropped,
     retries = retries + :retries, lost = lost + :lost, items = items + :items,
-    rejected = rejected + :rejected, body_bytes = body_bytes + :body_bytes
+    rejected = rejected + :rejected, body_bytes = body_bytes + :body_bytes,
+    sent = sent + :sent, blocked = blocked + :blocked, places = places + :places
 WHERE id = :id;
 
 -- sample: remember how far the crawl was
@@ -43,7 +44,7 @@ SELECT id FROM hosts WHERE crawl_id = ? AND host = ?;
 
 -- host: one host's schedule
 SELECT id, waiting, leased, next_at, penalty_s, pushed_at, crawl_delay_s,
-       robots_at, robots_until, done, failed
+       robots_at, robots_until, done, failed, failures, broken_at, latency_s
 FROM hosts WHERE id = ?;
 
 -- ready_hosts: hosts that may be hit now, the longest ready first
@@ -58,23 +59,32 @@ SELECT MIN(due) FROM tasks WHERE crawl_id = ? AND due IS NOT NULL;
 -- save_host: write a schedule back
 UPDATE hosts
 SET waiting = ?, leased = ?, next_at = ?, penalty_s = ?, pushed_at = ?,
-    crawl_delay_s = ?, robots_at = ?, robots_until = ?, done = ?, failed = ?, ready_at = ?
+    crawl_delay_s = ?, robots_at = ?, robots_until = ?, done = ?, failed = ?,
+    failures = ?, broken_at = ?, latency_s = ?, ready_at = ?
 WHERE id = ?;
 
--- busiest_hosts: for status
-SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s
+-- busiest_hosts: those with the most work left
+SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s, latency_s, failures
 FROM hosts WHERE crawl_id = ? ORDER BY waiting + leased DESC, done DESC, host LIMIT ?;
+
+-- slowest_hosts: of those that have answered
+SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s, latency_s, failures
+FROM hosts WHERE crawl_id = ? AND latency_s > 0 ORDER BY latency_s DESC, host LIMIT ?;
+
+-- failing_hosts: of those that have failed
+SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s, latency_s, failures
+FROM hosts WHERE crawl_id = ? AND failed > 0 ORDER BY failed DESC, host LIMIT ?;
 
 -- seen: which of these fingerprints (a JSON array) are known
 SELECT fingerprint FROM tasks
 WHERE crawl_id = ? AND fingerprint IN (SELECT value FROM json_each(?));
 
 -- add_task: a task nobody has seen
-INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, task) VALUES (?, ?, ?, ?, ?);
+INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, place, task) VALUES (?, ?, ?, ?, ?, ?);
 
--- best_tasks: a host's next tasks, best priority first, then the oldest; no suspects
+-- best_tasks: a host's next tasks, best priority first, then by their turn; no suspects
 SELECT id, fingerprint, attempts, task FROM tasks
-WHERE host_id = ? AND state = 0 AND losses < 2 ORDER BY priority DESC, id LIMIT ?;
+WHERE host_id = ? AND state = 0 AND losses < 2 ORDER BY priority DESC, place, id LIMIT ?;
 
 -- suspects: tasks that two workers died with, the oldest first
 SELECT host_id, id, fingerprint, attempts, task FROM tasks
@@ -86,22 +96,24 @@ SELECT EXISTS (
 );
 
 -- lease_task: hand a task out
-UPDATE tasks SET state = 2, due = ?, token = ?, worker = ?, leased_at = ? WHERE id = ?;
+UPDATE tasks SET state = 2, due = ?, token = ?, worker = ?, leased_at = ?, reserved = ?
+WHERE id = ?;
 
 -- renew_lease: only while it is still ours
 UPDATE tasks SET due = ? WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = 2;
 
 -- owned_task: the task of a lease, only while it is still ours
-SELECT id, host_id, attempts, leased_at FROM tasks
+SELECT id, host_id, attempts, leased_at, reserved FROM tasks
 WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = 2;
 
--- move_task: a task leaves a state; its lease ends
+-- move_task: its lease ends; if it waits again, then in front
 UPDATE tasks
-SET state = ?, attempts = ?, due = ?, reason = ?, detail = ?, token = NULL, worker = NULL
+SET state = ?, attempts = ?, due = ?, reason = ?, detail = ?, place = 0,
+    token = NULL, worker = NULL
 WHERE id = ?;
 
--- due_tasks: retries that are ready and leases that have expired
-SELECT id, host_id, state, losses FROM tasks WHERE crawl_id = ? AND due <= ? LIMIT ?;
+-- due_tasks: retries that are ready and leases that have expired, the longest due first
+SELECT id, host_id, state, losses FROM tasks WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
 
 -- held_tasks: what one worker holds
 SELECT id, host_id, state, losses FROM tasks
@@ -111,10 +123,11 @@ WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?;
 SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND due IS NOT NULL AND state = 2;
 
 -- wake_task: a retry's wait is over
-UPDATE tasks SET state = 0, due = NULL WHERE id = ?;
+UPDATE tasks SET state = 0, due = NULL, place = ? WHERE id = ?;
 
--- lose_task: its worker died
-UPDATE tasks SET state = ?, losses = losses + 1, due = NULL, token = NULL, worker = NULL, reason = ?
+-- lose_task: its worker died; it is the next one to go
+UPDATE tasks
+SET state = ?, losses = losses + 1, due = NULL, reason = ?, place = 0, token = NULL, worker = NULL
 WHERE id = ?;
 
 -- drop_unended: everything that has not ended is dropped, its leases void
@@ -130,7 +143,8 @@ WHERE crawl_id = :crawl_id AND state = 4
   AND (:fingerprints IS NULL OR fingerprint IN (SELECT value FROM json_each(:fingerprints)));
 
 -- revive_task: a fresh start
-UPDATE tasks SET state = 0, attempts = 0, losses = 0, reason = '', detail = '' WHERE id = ?;
+UPDATE tasks SET state = 0, attempts = 0, losses = 0, reason = '', detail = '', place = ?
+WHERE id = ?;
 
 -- bury_task: dropped, and why it was dead
 UPDATE tasks SET state = 5, reason = 'purged; was dead: ' || reason WHERE id = ?;
@@ -152,6 +166,19 @@ ON CONFLICT (host_id) DO UPDATE SET body = excluded.body;
 -- robots: what a worker stored
 SELECT body FROM robots JOIN hosts ON hosts.id = robots.host_id
 WHERE hosts.crawl_id = ? AND hosts.host = ?;
+
+-- beat: a worker's sign of life
+INSERT INTO workers (crawl_id, worker, seen_at, body) VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at, body = excluded.body;
+
+-- strike_workers: those that were last heard of too long ago
+DELETE FROM workers WHERE crawl_id = ? AND seen_at < ?;
+
+-- workers: those that were heard of since then
+SELECT body FROM workers WHERE crawl_id = ? AND seen_at >= ? ORDER BY worker;
+
+-- forget_workers: with their crawl
+DELETE FROM workers WHERE crawl_id = ?;
 
 -- forget_robots: with its crawl
 DELETE FROM robots WHERE host_id IN (SELECT id FROM hosts WHERE crawl_id = ?);

@@ -4,6 +4,7 @@
 -- hosts   the unit of scheduling; hosts_ready is the heap of hosts by the moment they may be hit
 -- tasks   one row for every URL ever accepted: the queue, the leases and the seen set in one.
 --         state: 0 waiting, 1 delayed, 2 leased, 3 done, 4 dead, 5 dropped (see sqlite.py)
+-- workers the last sign of life of each worker
 -- robots  robots.txt of a host, apart from hosts because it is long and seldom read
 
 CREATE TABLE IF NOT EXISTS crawls (
@@ -29,6 +30,9 @@ CREATE TABLE IF NOT EXISTS crawls (
     items INTEGER NOT NULL DEFAULT 0,
     rejected INTEGER NOT NULL DEFAULT 0,
     body_bytes INTEGER NOT NULL DEFAULT 0,
+    sent INTEGER NOT NULL DEFAULT 0,
+    blocked INTEGER NOT NULL DEFAULT 0,
+    places INTEGER NOT NULL DEFAULT 0,  -- the last place given to a task
     -- Two samples of `done`, at least ten seconds apart: the recent rate without a history.
     sample_at REAL NOT NULL DEFAULT 0,
     sample_done INTEGER NOT NULL DEFAULT 0,
@@ -50,6 +54,9 @@ CREATE TABLE IF NOT EXISTS hosts (
     robots_until REAL NOT NULL DEFAULT 0,
     done INTEGER NOT NULL DEFAULT 0,
     failed INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,  -- in a row
+    broken_at REAL NOT NULL DEFAULT 0,  -- when a failure was last counted while it was only probed
+    latency_s REAL NOT NULL DEFAULT 0,
     ready_at REAL,                      -- next_at while it has work and room, else NULL
     UNIQUE (crawl_id, host)
 );
@@ -62,6 +69,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     fingerprint INTEGER NOT NULL,
     host_id INTEGER NOT NULL,
     priority INTEGER NOT NULL,
+    place INTEGER NOT NULL,               -- its turn within its priority; 0 is the front
     state INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,  -- tries that failed
     losses INTEGER NOT NULL DEFAULT 0,    -- workers that died with it
@@ -69,6 +77,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     token TEXT,
     worker TEXT,
     leased_at REAL,
+    reserved REAL,                        -- its host's next slot, as its lease left it
     reason TEXT NOT NULL DEFAULT '',
     detail TEXT NOT NULL DEFAULT '',
     task BLOB NOT NULL
@@ -76,7 +85,8 @@ CREATE TABLE IF NOT EXISTS tasks (
 
 CREATE UNIQUE INDEX IF NOT EXISTS tasks_seen ON tasks (crawl_id, fingerprint);
 
-CREATE INDEX IF NOT EXISTS tasks_ready ON tasks (host_id, priority DESC, id) WHERE state = 0;
+CREATE INDEX IF NOT EXISTS tasks_ready ON tasks (host_id, priority DESC, place, id)
+WHERE state = 0;
 
 CREATE INDEX IF NOT EXISTS tasks_suspect ON tasks (crawl_id, id) WHERE state = 0 AND losses >= 2;
 
@@ -88,3 +98,11 @@ CREATE TABLE IF NOT EXISTS robots (
     host_id INTEGER PRIMARY KEY,
     body TEXT NOT NULL
 );
+
+CREATE TABLE IF NOT EXISTS workers (
+    crawl_id INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    seen_at REAL NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (crawl_id, worker)
+) WITHOUT ROWID;

@@ -1,0 +1,63 @@
+"""Links as a crawl meets them: of 60 to 70 characters, followed from pages that have twenty."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+from shoal.admission import Admission
+from shoal.config import Rules
+from shoal.frontier.port import Entry
+from shoal.page import Page
+from shoal.task import Task
+
+RULES = Rules(rate="none", robots=False, concurrency_per_host=1_000_000, lease_s=3600.0)
+"""Nothing holds a task back: what is measured is the frontier, not the wait."""
+
+PER_PAGE = 20
+
+
+def sites(hosts: int) -> list[str]:
+    """The names of so many hosts."""
+    return [_site(number) for number in range(hosts)]
+
+
+def followed(first: int, count: int, hosts: int) -> list[Entry]:
+    """The links number `first` and following, in turn to each host, as `page.follow` makes them."""
+    admission = Admission(RULES)
+    return [
+        admission.admit(task)
+        for start in range(first, first + count, PER_PAGE)
+        for task in _links_of_page(start, min(PER_PAGE, first + count - start), hosts)
+    ]
+
+
+def in_batches(entries: list[Entry], size: int) -> Iterator[list[Entry]]:
+    """Entries, so many at a time."""
+    return (entries[start : start + size] for start in range(0, len(entries), size))
+
+
+def collect_seldom() -> None:
+    """Set the garbage collector as a worker does: see child.py."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+def _links_of_page(first: int, count: int, hosts: int) -> list[Task]:
+    links = [
+        f"https://{_site(number % hosts)}/catalogue/garden/product-{number:08}.html"
+        for number in range(first, first + count)
+    ]
+    page = Page(
+        url=f"https://{_site(first % hosts)}/catalogue/page-{first}.html",
+        status=200,
+        headers={},
+        body=b"",
+        task=Task(url="", depth=2),
+        fingerprint=first.to_bytes(8),
+    )
+    return page.follow_all(links, "product")
+
+
+def _site(number: int) -> str:
+    return f"shop-{number:06}.example"

@@ -1,0 +1,68 @@
+"""The yardstick: bare Lua calls on the same bytes, with nothing that makes a frontier safe.
+
+Dedup by an 8-byte fingerprint and a list per host; a lease is an entry in a hash and one in a
+sorted set. No politeness, no counters, no ownership, no retries; tasks are packed beforehand and
+are not unpacked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis
+
+from shoal.frontier.port import Entry
+from shoal.frontier.redis.packing import pack
+
+_LUA = Path(__file__).parent / "lua"
+_numbers = count()
+
+
+class RawQueue:
+    """One client of the yardstick, on hosts that it is told."""
+
+    def __init__(self, port: int, sites: Sequence[str]) -> None:
+        self._redis: Any = Redis(port=port, protocol=2)  # The library leaves calls untyped.
+        self._sites = sites
+        self._name = next(_numbers)
+        self._turns = count()
+        self._digests: dict[str, str] = {}
+
+    async def open(self) -> None:
+        """Make the scripts known."""
+        for name in ("raw_add", "raw_lease", "raw_finish"):
+            text = (_LUA / f"{name}.lua").read_text()
+            self._digests[name] = await self._redis.script_load(text)
+
+    def prepared(self, entries: Sequence[Entry]) -> list[bytes | str]:
+        """Entries as the script takes them."""
+        return [part for entry in entries for part in (entry.task.site, pack(entry))]
+
+    async def add(self, prepared: Sequence[bytes | str]) -> int:
+        """Queue what was never seen. Returns how many that were."""
+        return int(await self._run("raw_add", ("seen",), prepared))
+
+    async def lease(self, limit: int) -> list[str]:
+        """Take entries from all hosts, as many of each. Returns their tokens."""
+        prefix = f"{self._name}.{next(self._turns)}."
+        expires = int(time.time() * 1e6)
+        share = -(-limit // len(self._sites))
+        args = [prefix, expires, share, *self._sites]
+        entries = await self._run("raw_lease", ("held", "due"), args)
+        return [f"{prefix}{number + 1}" for number in range(len(entries))]
+
+    async def finish(self, tokens: Sequence[str]) -> None:
+        """Release leases."""
+        await self._run("raw_finish", ("held", "due"), tokens)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._redis.aclose()
+
+    async def _run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        digest = self._digests[name]
+        return await self._redis.execute_command("EVALSHA", digest, len(keys), *keys, *args)

@@ -1,0 +1,137 @@
+"""A private Redis to measure: on a free port, in a temporary folder, nothing written to disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import redis
+
+Figures = dict[str, float]
+"""URLs per second, and microseconds that the server spent in scripts, per URL."""
+
+
+class Load(msgspec.Struct):
+    """What the server has had to do."""
+
+    cpu_s: float
+    reads: int
+    """From connections: one for each round trip, and a few more where a request is long."""
+    writes: int
+    scripts: int
+    script_s: float
+    commands: int
+    """Those that came from clients and those that scripts called."""
+
+    def __sub__(self, before: Load) -> Load:
+        now, then = msgspec.structs.astuple(self), msgspec.structs.astuple(before)
+        return Load(*(a - b for a, b in zip(now, then, strict=True)))
+
+
+class RedisServer:
+    """A running server, and what it says of itself."""
+
+    def __init__(self, port: int, pid: int) -> None:
+        self.port = port
+        self.address = f"redis://127.0.0.1:{port}/0"
+        self._pid = pid
+        self._client = redis.Redis(port=port)
+
+    def info(self, section: str) -> dict[str, Any]:
+        """One section of INFO."""
+        found: dict[str, Any] = self._client.info(section)
+        return found
+
+    def empty(self) -> None:
+        """Delete everything."""
+        self._client.flushall()
+
+    def used_bytes(self) -> int:
+        """What the data takes, all told: without the buffers of those who are connected."""
+        memory = self.info("memory")
+        return int(memory["used_memory"]) - int(memory["mem_clients_normal"])
+
+    def bytes_of(self, key_pattern: str) -> int:
+        """What the keys of a pattern take."""
+        keys = self._client.scan_iter(key_pattern, count=10_000)
+        return sum(self._client.memory_usage(key, samples=0) or 0 for key in keys)
+
+    def load(self) -> Load:
+        """What it has done since it started."""
+        stats, scripts = self.info("stats"), self._scripts()
+        return Load(
+            cpu_s=self._cpu_s(),
+            reads=stats["total_reads_processed"],
+            writes=stats["total_writes_processed"],
+            scripts=scripts.get("calls", 0),
+            script_s=self.script_s(),
+            commands=stats["total_commands_processed"],
+        )
+
+    def _cpu_s(self) -> float:
+        """User and system time."""
+        # The second field is a name in brackets that may contain anything.
+        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def script_s(self) -> float:
+        """The time it has spent in scripts so far."""
+        return int(self._scripts().get("usec", 0)) / 1e6
+
+    def _scripts(self) -> dict[str, Any]:
+        calls: dict[str, Any] = self.info("commandstats").get("cmdstat_evalsha", {})
+        return calls
+
+
+@contextmanager
+def timed(server: RedisServer, urls: int) -> Iterator[Figures]:
+    """Measure what is done to some URLs. The figures are there when it is over."""
+    figures: Figures = {}
+    in_scripts, started = server.script_s(), time.perf_counter()
+    yield figures
+    figures["urls_per_s"] = urls / (time.perf_counter() - started)
+    figures["server_us"] = (server.script_s() - in_scripts) / urls * 1e6
+
+
+@contextmanager
+def redis_server() -> Iterator[RedisServer]:
+    """A new server, gone at the end."""
+    binary = shutil.which("redis-server")
+    if not binary:
+        raise SystemExit("benchmarks: redis-server is missing; scripts/servers installs it")
+    port = _free_port()
+    with tempfile.TemporaryDirectory(prefix="shoal-redis-") as folder:
+        command = [binary, "--bind", "127.0.0.1", "--port", str(port), "--dir", folder]
+        command += ["--save", "", "--appendonly", "no"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as child:
+            try:
+                _wait_until_open(child, port)
+                yield RedisServer(port, child.pid)
+            finally:
+                child.terminate()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_open(child: subprocess.Popen[bytes], port: int) -> None:
+    while child.poll() is None:
+        try:
+            redis.Redis(port=port).ping()
+        except redis.ConnectionError:
+            time.sleep(0.02)
+        else:
+            return
+    raise SystemExit(f"benchmarks: redis-server ended with code {child.returncode}")

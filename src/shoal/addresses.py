@@ -1,0 +1,74 @@
+"""Addresses of servers: who is where, and what of it may be shown."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from shoal.errors import ConfigError
+
+_SCHEME = re.compile(r"[A-Za-z+]*:?/*")
+# Wide enough for those who misspell `password`.
+_SECRET_OPTION = re.compile(r"([?&][^=&#]*(?:pas|pw|auth|secret|token|key)[^=&#]*=)[^&#]*", re.I)
+# Greedy up to the last @: a password may hold what a well-formed address would escape.
+_PARTS = re.compile(
+    r"(?P<scheme>[a-z+]+)://(?:(?P<login>.*)@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.S
+)
+_HOST = re.compile(r"(?:\[(?P<v6>[^\s\[\]]+)\]|(?P<name>[^\s:\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
+_MAX_PORT = 65535
+
+
+class Address(msgspec.Struct, frozen=True):
+    """A server's address, or that of several that belong together."""
+
+    shown: str
+    """Without secrets: for messages."""
+    scheme: str
+    hosts: list[tuple[str, int]]
+    user: str = ""
+    password: str = ""
+    path: str = ""
+    options: dict[str, str] = {}
+
+
+def masked(address: str) -> str:
+    """The address without its password: for messages and logs. Also of what is no address."""
+    address = _SECRET_OPTION.sub(r"\1***", address)
+    login, at, rest = address.rpartition("@")
+    if not at:
+        return address
+    scheme = _SCHEME.match(login)
+    begin = scheme.end() if scheme else 0
+    user, colon, _ = login[begin:].partition(":")
+    # Where no scheme is written out, what looks like one may be the user, and this the password.
+    is_user = colon or login[:begin].endswith("//")
+    return f"{login[:begin]}{user if is_user else '***'}{colon and ':***'}@{rest}"
+
+
+def parse_address(text: str, default_port: int) -> Address:
+    """Read `scheme://user:password@host:port,host:port/path?option=value`. Raises ConfigError."""
+    parts = _PARTS.fullmatch(text)
+    if not parts:
+        raise ConfigError(f"not an address: {masked(text)!r}")
+    user, _, password = (parts["login"] or "").partition(":")
+    path, _, query = parts["rest"].partition("?")
+    return Address(
+        shown=masked(text),
+        scheme=parts["scheme"],
+        hosts=[_host(part, default_port) for part in parts["hosts"].split(",")],
+        user=unquote(user),
+        password=unquote(password),
+        path=unquote(path.lstrip("/")),
+        options=dict(parse_qsl(query, keep_blank_values=True)),
+    )
+
+
+def _host(text: str, default_port: int) -> tuple[str, int]:
+    host = _HOST.fullmatch(text)
+    port = int((host and host["port"]) or default_port)
+    if not host or not 0 < port <= _MAX_PORT:
+        # What stands for the port may be a password: without an @, it is where the port would be.
+        raise ConfigError(f"not a host and port: {re.sub(':.*', ':***', text)!r}")
+    return host["v6"] or host["name"], port

@@ -1,0 +1,263 @@
+"""One crawl on Redis: its shards as one.
+
+On one server there is one shard, every step is one script, and a script ends the crawl. In a
+cluster the hosts are spread over several shards. What then concerns more than one of them is done
+here, in an order in which a crash at any point loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+from shoal.config import Rules
+from shoal.errors import ConfigError
+from shoal.frontier.port import (
+    Added,
+    Control,
+    CrawlState,
+    Entry,
+    Grant,
+    Lease,
+    Outcome,
+    Stats,
+)
+from shoal.frontier.redis.names import shard_of
+from shoal.frontier.redis.shard import Group, Offer, Shard, grouped
+from shoal.frontier.redis.stats import stats_of
+
+CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
+_LIVE = (CrawlState.RUNNING, CrawlState.PAUSED)
+
+
+class RedisCrawl:
+    """A crawl and its shards."""
+
+    def __init__(self, name: str, shards: list[Shard]) -> None:
+        self.name = name
+        self.shards = shards
+        self.home = shards[0]
+        """The one that has what the crawl has only once."""
+        self._turn = count()
+
+    def shard(self, site: str) -> Shard:
+        """The shard of a host."""
+        return self.shards[shard_of(site, len(self.shards))]
+
+    async def start(self, action: str, rules: Rules) -> None:
+        """Make it (`make`), or make or join it (`start`)."""
+        for shard in self.shards:
+            state = await shard.start(action, len(self.shards), rules)
+            if state is CrawlState.CANCELLED and action == "start":
+                raise ConfigError(CANCELLED.format(self.name))
+
+    async def add(self, entries: Sequence[Entry]) -> Added:
+        """Queue what was never seen."""
+        total, wakes = Added(), False
+        for shard, groups in self._spread(grouped(entries)):
+            was, added = await shard.add(groups)
+            if was is CrawlState.CANCELLED:
+                raise ConfigError(CANCELLED.format(self.name))
+            wakes |= was is CrawlState.FINISHED and added.added > 0
+            total = Added(total.added + added.added, total.duplicates + added.duplicates)
+        if wakes:
+            await self._wake()
+            await self._finish_if_idle(True)  # New seeds do not lift `max_pages`.
+        return total
+
+    async def lease(self, worker: str, limit: int) -> Grant:
+        """Ask the shards for work, each time another one first."""
+        if len(self.shards) == 1:
+            return (await self.home.lease(worker, limit, suspects=True)).grant
+        counts = await self._counts()
+        stats = stats_of(self.name, counts)
+        limit = min(limit, _pages_left(stats))
+        offers = await self._ask(worker, limit, suspects=False)
+        nothing = not any(offer.grant.leases for offer in offers)
+        if nothing and not any(offer.holds for offer in offers):
+            offers = await self._ask(worker, limit, suspects=True)
+        state = offers[0].grant.state
+        if await self._finish_if_idle(any(offer.idle for offer in offers)):
+            state = CrawlState.FINISHED
+        return _merged(offers, state, hash(tuple(shard["epoch"] for shard in counts)))
+
+    async def renew(self, leases: Sequence[Lease]) -> list[Lease]:
+        """Prolong leases. Returns those that are stale."""
+        stale = list[Lease]()
+        for shard in self.shards:
+            stale += await shard.renew([at for at in leases if self.shard(at.task.site) is shard])
+        return stale
+
+    async def finish(self, outcomes: Sequence[Outcome]) -> list[Lease]:
+        """End tries. Returns the leases that were stale.
+
+        Follow-ups for other shards are queued before the try that found them ends: after a crash
+        in between it is made again, and they are duplicates. Only tries that are still owned may
+        queue anything, so their leases are prolonged first.
+        """
+        if len(self.shards) == 1:
+            return (await self.home.finish(outcomes))[1]
+        once = {outcome.lease.token: outcome for outcome in reversed(outcomes)}
+        stale = [outcome.lease for outcome in outcomes if once[outcome.lease.token] is not outcome]
+        outcomes = [outcome for outcome in outcomes if once[outcome.lease.token] is outcome]
+        lost = await self._queue_abroad(outcomes)
+        stale += lost
+        outcomes = [outcome for outcome in outcomes if outcome.lease not in lost]
+        is_idle = False
+        for shard in self.shards:
+            own = [outcome for outcome in outcomes if self.shard(outcome.lease.task.site) is shard]
+            told, more = await shard.finish([self._at_home(outcome) for outcome in own])
+            stale += more
+            is_idle |= told.idle
+        await self._finish_if_idle(is_idle)
+        return stale
+
+    async def exchange(
+        self, outcomes: Sequence[Outcome], worker: str, limit: int
+    ) -> tuple[list[Lease], Grant]:
+        """Finish, then lease. Returns the stale leases, and what was granted."""
+        if len(self.shards) == 1:
+            return await self.home.exchange(outcomes, worker, limit)
+        return await self.finish(outcomes), await self.lease(worker, limit)
+
+    async def control(self, action: Control) -> CrawlState:
+        """Steer the crawl. Raises ConfigError if that does not fit its state."""
+        was, told = await self.home.control(action)
+        fits = was in _LIVE or action is Control.SEAL
+        if action is Control.CANCEL:
+            fits = was is not CrawlState.FINISHED
+        if not fits:
+            raise ConfigError(f"cannot {action} crawl '{self.name}': it is {was}")
+        await self._control_others(action)
+        await self._finish_if_idle(told.idle)
+        return (await self.stats()).state if len(self.shards) > 1 else told.state
+
+    async def release(self, worker: str) -> int:
+        """Take back what a dead worker held."""
+        total, is_idle = 0, False
+        for shard in self.shards:
+            told, released = await shard.release(worker)
+            total += released
+            is_idle |= told.idle
+        await self._finish_if_idle(is_idle)
+        return total
+
+    async def settle_dead(self, shard: Shard, action: str, fingerprints: Sequence[bytes]) -> int:
+        """Revive or bury dead tasks of one shard."""
+        was, is_idle, settled = await shard.settle_dead(action, fingerprints)
+        if action == "revive" and was is CrawlState.CANCELLED and fingerprints:
+            raise ConfigError(CANCELLED.format(self.name))
+        if action == "revive" and was is CrawlState.FINISHED and settled:
+            await self._wake()
+        await self._finish_if_idle(is_idle)
+        return settled
+
+    async def stats(self) -> Stats:
+        """All shards, added up."""
+        return stats_of(self.name, await self._counts())
+
+    async def _counts(self) -> list[dict[str, str]]:
+        return [await shard.counts() for shard in self.shards]
+
+    # Several shards
+
+    def _spread(self, groups: Iterable[Group]) -> Iterable[tuple[Shard, list[Group]]]:
+        spread: dict[Shard, list[Group]] = {}
+        for group in groups:
+            spread.setdefault(self.shard(group[0]), []).append(group)
+        return spread.items()
+
+    async def _ask(self, worker: str, limit: int, *, suspects: bool) -> list[Offer]:
+        """Ask each shard for its share, and then for what others had no work for. Those that were
+        asked in vain are not asked again."""
+        first = next(self._turn) % len(self.shards)
+        asked = self.shards[first:] + self.shards[:first]
+        offers: list[Offer] = []
+        left = limit
+        for share in (-(-limit // len(asked)), limit):
+            for shard in asked if left or not offers else []:
+                offer = await shard.lease(worker, min(share, left), suspects=suspects)
+                offers.append(offer)
+                left -= len(offer.grant.leases)
+                if left <= 0 < limit or (suspects and offer.grant.leases):
+                    return offers
+        return offers
+
+    async def _queue_abroad(self, outcomes: Sequence[Outcome]) -> list[Lease]:
+        travelling = [outcome for outcome in outcomes if self._abroad(outcome)]
+        if not travelling:
+            return []
+        stale = await self.renew([outcome.lease for outcome in travelling])
+        entries = [
+            entry
+            for outcome in travelling
+            if outcome.lease not in stale
+            for entry in self._abroad(outcome)
+        ]
+        for shard, groups in self._spread(grouped(entries)):
+            await shard.finish([], groups)
+        return stale
+
+    def _abroad(self, outcome: Outcome) -> list[Entry]:
+        home = self.shard(outcome.lease.task.site)
+        return [entry for entry in outcome.follow_ups if self.shard(entry.task.site) is not home]
+
+    def _at_home(self, outcome: Outcome) -> Outcome:
+        home = self.shard(outcome.lease.task.site)
+        staying = [entry for entry in outcome.follow_ups if self.shard(entry.task.site) is home]
+        fields = {name: getattr(outcome, name) for name in outcome.__struct_fields__}
+        return Outcome(**(fields | {"follow_ups": staying}))
+
+    async def _control_others(self, action: str) -> None:
+        for shard in self.shards[1:]:
+            await shard.control(action)
+
+    async def _wake(self) -> None:
+        for shard in self.shards:
+            await shard.control("wake")
+
+    async def _finish_if_idle(self, one_is_idle: bool) -> bool:
+        """End the crawl if no shard has anything left to do. Returns whether that was so.
+
+        Shards are looked at one after the other, and a try in one may have queued work in another
+        behind our back: so they are looked at twice. If nothing has moved, nothing was under way.
+        """
+        if len(self.shards) == 1 or not one_is_idle:
+            return False
+        before = await self._all_idle()
+        if before is None or before != await self._all_idle():
+            return False
+        states = [(await shard.control("finish"))[1].state for shard in self.shards]
+        if any(state in _LIVE for state in states):  # New work has come meanwhile.
+            await self._wake()
+            return False
+        return True
+
+    async def _all_idle(self) -> list[tuple[str, ...]] | None:
+        """What moves whenever anything happens; None if there is something to do."""
+        counts = await self._counts()
+        stats = stats_of(self.name, counts)
+        limit = stats.rules.max_pages
+        is_full = limit is not None and stats.done >= limit and not stats.leased
+        if stats.state not in _LIVE or not (is_full or all(int(c["idle"]) for c in counts)):
+            return None
+        return [tuple(c.get(name, "") for name in ("added", "done", "retries")) for c in counts]
+
+
+def _pages_left(stats: Stats) -> int:
+    """How many more may be handed out. Workers of several shards that ask at once may each get
+    them: then `max_pages` is overstepped by as many."""
+    if stats.rules.max_pages is None:
+        return stats.added
+    return max(stats.rules.max_pages - stats.done - stats.leased, 0)
+
+
+def _merged(offers: Sequence[Offer], state: CrawlState, epoch: int) -> Grant:
+    waits = [offer.grant.wait_s for offer in offers if offer.grant.wait_s is not None]
+    return Grant(
+        state=state,
+        leases=[lease for offer in offers for lease in offer.grant.leases],
+        wait_s=min(waits, default=None),
+        epoch=epoch,
+        decided=min(offer.grant.decided for offer in offers),
+    )

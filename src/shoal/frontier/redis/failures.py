@@ -1,0 +1,89 @@
+"""Errors of the Redis library as ours: what passes, what does not, what is set up wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redis import exceptions as failure
+from redis.asyncio.sentinel import MasterNotFoundError
+
+from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
+
+_PASSING = ("MISCONF", "NOREPLICAS", "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
+_NO_CLUSTER = "Cluster mode is not enabled"
+_NO_DATABASE = "DB index is out of range"
+
+
+class ScriptError(Exception):
+    """A script said no. The first word of the message is why."""
+
+
+@contextmanager
+def translated(shown: str) -> Iterator[None]:
+    """Raise errors of the library as ours, with the server's address. NoScriptError stays."""
+    try:
+        with _cancellable():
+            yield
+    except failure.NoScriptError:
+        raise
+    except (failure.ConnectionError, failure.TimeoutError, OSError) as error:
+        raise _away(shown, error) from None
+    except failure.RedisClusterException as error:
+        raise _away(shown, error) from None
+    except failure.ResponseError as error:
+        raise _refused(shown, error) from None
+    except failure.RedisError as error:
+        raise StorageFailed(f"{shown}: {error}") from None
+
+
+@contextmanager
+def _cancellable() -> Iterator[None]:
+    """Before Python 3.12, `asyncio.wait_for`, which the library uses for everything that it sends,
+    forgets a cancellation that comes at the wrong moment. Whoever is waited for then never ends."""
+    try:
+        yield
+    finally:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+
+
+def _away(shown: str, error: Exception) -> ShoalError:
+    """It could not be reached, or a cluster is not complete; or nobody lets us in."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return ConfigError(f"{shown}: {cause.verify_message}")
+        if isinstance(cause, failure.AuthenticationError | failure.NoPermissionError):
+            return ConfigError(f"{shown}: {cause}")
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, MasterNotFoundError):
+        return _without_master(shown, str(error))
+    if _NO_CLUSTER in str(error):
+        return ConfigError(f"{shown} is no cluster: it has a redis:// address")
+    return StorageBusy(f"{shown}: {error or 'no answer'}")
+
+
+def _without_master(shown: str, text: str) -> ShoalError:
+    """The library goes on to describe its connections to the sentinels, over many lines."""
+    if "AuthenticationError" in text:
+        return ConfigError(f"{shown}: a sentinel refuses the login (sentinel_password)")
+    return StorageBusy(f"{shown}: {text.partition(' : ')[0]}")
+
+
+def _refused(shown: str, error: failure.ResponseError) -> Exception:
+    """It has answered, and that was not what we asked for."""
+    text = str(error)
+    if text.startswith("UNKNOWNCRAWL"):
+        return ScriptError(text)
+    if isinstance(error, failure.OutOfMemoryError):
+        return StorageBusy(f"{shown} is out of memory (maxmemory)")
+    if isinstance(error, failure.NoPermissionError) or text.startswith(_NO_DATABASE):
+        return ConfigError(f"{shown}: {text}")
+    passes = failure.ReadOnlyError | failure.ClusterDownError | failure.TryAgainError
+    if isinstance(error, passes) or text.startswith(_PASSING):
+        return StorageBusy(f"{shown}: {text}")
+    return StorageFailed(f"{shown}: {text}")

@@ -1,0 +1,283 @@
+"""The fleet's frontier: Redis or Valkey, one server, a sentinel's master, or a cluster."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from shoal.config import Rules
+from shoal.errors import StorageFailed, UnknownCrawl
+from shoal.frontier.port import (
+    WORKER_SILENT_S,
+    Added,
+    Control,
+    CrawlState,
+    Entry,
+    Frontier,
+    Grant,
+    Host,
+    HostOrder,
+    Lease,
+    Outcome,
+    Pulse,
+    Record,
+    Robots,
+    Stats,
+)
+from shoal.frontier.redis.crawl import RedisCrawl
+from shoal.frontier.redis.find import dead_record, find
+from shoal.frontier.redis.garbage import sweep
+from shoal.frontier.redis.inbox import collect
+from shoal.frontier.redis.link import RedisLink
+from shoal.frontier.redis.names import CRAWLS, inbox_key, rejected_key, shards_key, tags
+from shoal.frontier.redis.shard import Clock, Shard
+from shoal.frontier.redis.stats import host_of
+
+SETTLED_AT_ONCE = 500
+_ORDERS = {
+    HostOrder.BUSIEST: "load",
+    HostOrder.SLOWEST: "slow",
+    HostOrder.FAILING: "failing",
+}
+
+_RANK: dict[HostOrder, Callable[[Host], tuple[float, int, str]]] = {
+    HostOrder.BUSIEST: lambda host: (-host.waiting - host.leased, -host.done, host.host),
+    HostOrder.SLOWEST: lambda host: (-host.latency_s, -host.done, host.host),
+    HostOrder.FAILING: lambda host: (-host.failed, -host.done, host.host),
+}
+
+_read_robots = msgspec.json.Decoder(Robots).decode
+_read_pulse = msgspec.json.Decoder(Pulse).decode
+
+log = logging.getLogger("shoal")
+
+
+class RedisFrontier(Frontier):
+    """Everything the port promises, for any number of machines."""
+
+    def __init__(self, address: str, clock: Clock | None = None) -> None:
+        """`clock` takes the place of the server's, for tests."""
+        self._link = RedisLink(address)
+        self._clock = clock
+        self._crawls: dict[str, RedisCrawl] = {}
+
+    # Bringing work
+
+    async def start(self, crawl: str, rules: Rules) -> Stats:
+        await self._warn_if_forgetful()
+        await self._make(crawl, rules)
+        await (await self._crawl(crawl)).start("start", rules)
+        return await self.stats(crawl)
+
+    async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
+        try:
+            added = await (await self._crawl(crawl)).add(entries)
+        except UnknownCrawl:
+            await self._make(crawl, Rules())
+            added = await (await self._crawl(crawl)).add(entries)
+        await self._link.replicated()
+        return added
+
+    # Working
+
+    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+        return await (await self._crawl(crawl)).lease(worker, limit)
+
+    async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
+        return await (await self._crawl(crawl)).renew(leases)
+
+    async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
+        return await (await self._crawl(crawl)).finish(outcomes)
+
+    async def exchange(
+        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+    ) -> tuple[list[Lease], Grant]:
+        return await (await self._crawl(crawl)).exchange(outcomes, worker, limit)
+
+    async def robots(self, crawl: str, host: str) -> Robots | None:
+        prefix = await (await self._crawl(crawl)).shard(host).prefix()
+        stored = await self._link.command("HGET", f"{prefix}robots", host)
+        return _read_robots(stored) if stored else None
+
+    async def beat(self, crawl: str, pulse: Pulse) -> bool:
+        home = (await self._crawl(crawl)).home
+        await home.run("beat", pulse.worker, msgspec.json.encode(pulse))
+        return bool(await self._link.command("EXISTS", inbox_key(crawl)))
+
+    async def collect(self, crawl: str, read: Callable[[bytes], Entry]) -> Added:
+        return await collect(self._link, crawl, read, lambda entries: self.add(crawl, entries))
+
+    # Looking after a crawl
+
+    async def control(self, crawl: str, action: Control) -> CrawlState:
+        return await (await self._crawl(crawl)).control(action)
+
+    async def forget(self, crawl: str) -> None:
+        try:
+            shards = (await self._crawl(crawl)).shards
+        except UnknownCrawl:
+            return
+        for shard in shards:
+            await shard.run("forget")
+        await self._link.command("SREM", CRAWLS, crawl)
+        await self._link.command("DEL", shards_key(crawl))
+        await self._link.command("DEL", rejected_key(crawl))
+        self._crawls.pop(crawl, None)
+        for shard in shards:
+            await sweep(self._link, shard.base)
+
+    async def holders(self, crawl: str) -> list[str]:
+        names = set[bytes]()
+        for shard in (await self._crawl(crawl)).shards:
+            names.update(await shard.run("holders"))
+        return sorted(name.decode() for name in names)
+
+    async def release(self, crawl: str, worker: str) -> int:
+        return await (await self._crawl(crawl)).release(worker)
+
+    async def revive(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+        return await self._settle_dead(crawl, "revive", fingerprints)
+
+    async def bury(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+        return await self._settle_dead(crawl, "bury", fingerprints)
+
+    async def _settle_dead(
+        self, crawl: str, action: str, fingerprints: Sequence[bytes] | None
+    ) -> int:
+        on_redis, settled = await self._crawl(crawl), 0
+        for shard in on_redis.shards:
+            if fingerprints is not None:
+                settled += await on_redis.settle_dead(shard, action, fingerprints)
+                continue
+            died = f"{await shard.prefix()}died"
+            while chunk := await self._link.command("ZRANGE", died, 0, SETTLED_AT_ONCE - 1):
+                settled += await on_redis.settle_dead(shard, action, chunk)
+        return settled
+
+    # Asking
+
+    async def stats(self, crawl: str) -> Stats:
+        stats = await (await self._crawl(crawl)).stats()
+        stats.inbox = await self._length(inbox_key(crawl))
+        stats.refused = await self._length(rejected_key(crawl))
+        return stats
+
+    async def crawls(self) -> list[Stats]:
+        found = []
+        for name in await self._link.command("SMEMBERS", CRAWLS):
+            try:
+                found.append(await self.stats(name.decode()))
+            except UnknownCrawl:
+                continue
+        return sorted(found, key=lambda stats: stats.created_at, reverse=True)
+
+    async def find(self, crawl: str, entry: Entry) -> Record | None:
+        return await find(self._link, (await self._crawl(crawl)).shard(entry.task.site), entry)
+
+    async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
+        found = list[Record]()
+        for shard in (await self._crawl(crawl)).shards:
+            found += map(dead_record, await shard.run("dead", limit, after or b""))
+        found.sort(key=lambda record: record.fingerprint)
+        return found[:limit]
+
+    async def hosts(
+        self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
+    ) -> list[Host]:
+        on_redis = await self._crawl(crawl)
+        is_cancelled = (await on_redis.stats()).state is CrawlState.CANCELLED
+        found = list[Host]()
+        for shard in on_redis.shards:
+            found += await self._ranked(shard, limit, order, is_cancelled=is_cancelled)
+        found.sort(key=_RANK[order])
+        return found[:limit]
+
+    async def _ranked(
+        self, shard: Shard, limit: int, order: HostOrder, *, is_cancelled: bool
+    ) -> list[Host]:
+        prefix = await shard.prefix()
+        lowest = 0 if order is HostOrder.BUSIEST else 1
+        key = f"{prefix}{_ORDERS[order]}"
+        names = await self._link.command(
+            *("ZRANGE", key, "+inf", lowest, "BYSCORE", "REV", "LIMIT", 0, limit)
+        )
+        rows = await self._link.command("HMGET", f"{prefix}hosts", *names) if names else []
+        return [
+            host_of(name.decode(), packed, is_cancelled=is_cancelled)
+            for name, packed in zip(names, rows, strict=True)
+        ]
+
+    async def workers(self, crawl: str) -> list[Pulse]:
+        home = (await self._crawl(crawl)).home
+        now = int((await home.counts())["now"])
+        key = f"{await home.prefix()}workers"
+        alive, silent = [], []
+        for worker, value in sorted((await self._link.command("HGETALL", key)).items()):
+            at, _, body = value.partition(b" ")
+            if now - int(at) <= WORKER_SILENT_S * 1e6:
+                alive.append(msgspec.structs.replace(_read_pulse(body), at=int(at) / 1e6))
+            else:
+                silent.append(worker)
+        if silent:
+            await self._link.command("HDEL", key, *silent)
+        return alive
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    # Crawls and servers
+
+    async def _crawl(self, name: str) -> RedisCrawl:
+        """A crawl and its shards. Whether there is one shows when it is used, or here."""
+        if name not in self._crawls:
+            number = 1
+            if self._link.is_cluster:
+                stored = await self._link.command("GET", shards_key(name))
+                if stored is None:
+                    raise UnknownCrawl(name)
+                number = int(stored)
+            shards = [self._shard(name, tag) for tag in tags(name, number)]
+            self._crawls[name] = RedisCrawl(name, shards)
+        return self._crawls[name]
+
+    def _shard(self, crawl: str, tag: str) -> Shard:
+        def unknown() -> None:
+            self._crawls.pop(crawl, None)  # It may be made again with other shards.
+
+        return Shard(self._link, crawl, tag, self._clock, self._note_new_server, unknown)
+
+    async def _make(self, crawl: str, rules: Rules) -> None:
+        """Make the crawl, as new, if there is none."""
+        if self._link.is_cluster:
+            self._crawls.pop(crawl, None)
+            wanted = self._link.address.options.get("shards") or await self._link.masters()
+            await self._link.command("SET", shards_key(crawl), wanted, "NX")
+        await self._link.command("SADD", CRAWLS, crawl)
+        await (await self._crawl(crawl)).start("make", rules)
+
+    async def _note_new_server(self) -> None:
+        """A server that does not know our scripts is not the one we knew."""
+        names = {name.decode() for name in await self._link.command("SMEMBERS", CRAWLS)}
+        for name in names | set(self._crawls):
+            try:
+                shards = (await self._crawl(name)).shards
+            except UnknownCrawl:
+                continue
+            for shard in shards:
+                await shard.note_new_server()
+
+    async def _warn_if_forgetful(self) -> None:
+        if any(not info.get("aof_enabled", 1) for info in await self._link.infos()):
+            log.warning(
+                "%s keeps no append-only file: if it restarts, this crawl is lost or set back"
+                " (appendonly yes)",
+                self._link.shown,
+            )
+
+    async def _length(self, key: str) -> int:
+        try:
+            return int(await self._link.command("LLEN", key))
+        except StorageFailed:  # Somebody has put something else there: see inbox.py.
+            return 0

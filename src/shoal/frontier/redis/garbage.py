@@ -1,0 +1,37 @@
+"""Deleting what was forgotten: bit by bit, so that nobody else has to wait."""
+
+from __future__ import annotations
+
+from shoal.frontier.redis.link import RedisLink
+from shoal.frontier.redis.stats import priorities_of
+
+CHUNK = 500
+_SINGLE = (
+    *("ready", "load", "slow", "failing", "suspects", "held", "due", "delayed", "dead", "died"),
+    *("dropped", "robots", "workers"),
+)
+
+
+async def sweep(link: RedisLink, base: str) -> None:
+    """Delete the keys of all crawls of this shard that were forgotten. Safe to do twice."""
+    garbage = f"{base}garbage"
+    for crawl_id in await link.command("SMEMBERS", garbage):
+        prefix = f"{base}{crawl_id.decode()}:"
+        await _sweep_hosts(link, prefix)
+        for name in _SINGLE:
+            await link.command("UNLINK", prefix + name)
+        await link.command("SREM", garbage, crawl_id)
+
+
+async def _sweep_hosts(link: RedisLink, prefix: str) -> None:
+    hosts = f"{prefix}hosts"
+    while names := await link.command("HRANDFIELD", hosts, CHUNK):
+        rows = await link.command("HMGET", hosts, *names)
+        queues = [
+            f"{prefix}q:{priority}:{name.decode()}"
+            for name, packed in zip(names, rows, strict=True)
+            for priority in priorities_of(packed)
+        ]
+        if queues:
+            await link.command("UNLINK", *queues)
+        await link.command("HDEL", hosts, *names)

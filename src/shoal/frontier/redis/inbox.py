@@ -1,0 +1,124 @@
+"""The inbox of a crawl: a plain list on Redis, filled with LPUSH by anybody, emptied by the fleet.
+
+One worker at a time empties it. It reads the oldest entries, queues them, puts aside what is no
+task, and only then removes what it has read: if it dies in between, another reads them again, and
+the frontier knows them as duplicates.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from redis.exceptions import NoScriptError
+
+from shoal.errors import BadUrl, StorageError
+from shoal.frontier.port import Added, Entry
+from shoal.frontier.redis.link import RedisLink
+from shoal.frontier.redis.names import inbox_key, rejected_key
+from shoal.frontier.redis.packing import pack
+
+BATCH = 200
+LOCK_MS = 5_000
+"""How long others wait for one that has died while it had the inbox. Too short does no harm."""
+REJECTED_KEPT = 10_000
+"""The newest rejected entries; older ones make room."""
+ENTRY_KEPT = 2000
+"""Characters of a rejected entry that are kept."""
+
+log = logging.getLogger("shoal")
+
+
+class Rejected(msgspec.Struct):
+    """An entry that was no task, as it is put aside."""
+
+    entry: str
+    reason: str
+    at: float
+
+
+async def collect(
+    link: RedisLink,
+    crawl: str,
+    read: Callable[[bytes], Entry],
+    add: Callable[[Sequence[Entry]], Awaitable[Added]],
+) -> Added:
+    """Queue the oldest entries. Nothing happens while somebody else is at it."""
+    inbox = inbox_key(crawl)
+    token = secrets.token_hex(8)
+    if not await _is_list(link, inbox):
+        return Added()
+    if not await link.command("SET", _lock(inbox), token, "NX", "PX", LOCK_MS):
+        return Added()
+    try:
+        raw = await link.command("LRANGE", inbox, -BATCH, -1)
+        entries, rejected = _read_all(reversed(raw), read)
+        added = await add(entries) if entries else Added()
+        await _put_aside(link, crawl, rejected)
+    except BaseException:
+        with suppress(StorageError):  # Then the lock goes by itself.
+            await _done(link, inbox, token, 0)
+        raise
+    await _done(link, inbox, token, len(raw))
+    return added
+
+
+def _read_all(raw: Any, read: Callable[[bytes], Entry]) -> tuple[list[Entry], list[Rejected]]:
+    entries, rejected = [], []
+    for line in raw:
+        try:
+            entries.append(_storable(read(line)))
+        except BadUrl as error:
+            text = line[: 4 * ENTRY_KEPT].decode("utf-8", "replace")[:ENTRY_KEPT]
+            rejected.append(Rejected(text, str(error), time.time()))
+    return entries, rejected
+
+
+def _storable(entry: Entry) -> Entry:
+    try:
+        pack(entry)
+    except (ValueError, OverflowError) as error:
+        raise BadUrl(f"cannot be stored: {error}") from None
+    return entry
+
+
+async def _put_aside(link: RedisLink, crawl: str, rejected: list[Rejected]) -> None:
+    if not rejected:
+        return
+    key = rejected_key(crawl)
+    await link.command("LPUSH", key, *map(msgspec.json.encode, rejected))
+    await link.command("LTRIM", key, 0, REJECTED_KEPT - 1)
+    # Strangers wrote it, and it goes to a terminal.
+    reason = "".join(char if char.isprintable() else "?" for char in rejected[0].reason)
+    log.warning(
+        "%d entries of %s are no tasks, the first because %s: see %s",
+        *(len(rejected), inbox_key(crawl), reason, key),
+    )
+
+
+async def _done(link: RedisLink, inbox: str, token: str, count: int) -> None:
+    try:
+        await link.run("collected", inbox, token, count)
+    except NoScriptError:
+        await link.load_scripts(inbox)
+        await link.run("collected", inbox, token, count)
+
+
+async def _is_list(link: RedisLink, inbox: str) -> bool:
+    """Whether there is a list. Anything else in its place is moved out of the way."""
+    kind = (await link.command("TYPE", inbox)).decode()
+    if kind in ("list", "none"):
+        return bool(kind == "list")
+    aside = f"shoal:not-a-list:{{{inbox}}}"
+    log.warning("%s is no list but a %s: moved to %s", inbox, kind, aside)
+    await link.command("RENAME", inbox, aside)
+    return False
+
+
+def _lock(inbox: str) -> str:
+    return f"shoal:lock:{{{inbox}}}"

@@ -1,0 +1,26 @@
+#!lua
+-- Queue tasks that were never seen. Refused as a whole when the server is out of memory.
+--
+-- uses     step pace hosts seen adding
+-- ARGV[2]  packed {group, ...}, see adding.lua
+-- ARGV...  their entries
+-- returns  {state before, added, duplicates}
+--
+-- Atomic, because between "was it seen?" and "it is queued" nobody else may add the same.
+
+if not open_crawl() then
+  return unknown()
+end
+local was = state
+if was == 'cancelled' then
+  return {was, 0, 0}
+end
+local groups = cmsgpack.unpack(ARGV[2])
+place_groups(groups, 3)
+local added, duplicates = add_groups(groups)
+save_hosts()
+if was == 'finished' and added > 0 then
+  set_state('running')
+end
+close_crawl()
+return {was, added, duplicates}

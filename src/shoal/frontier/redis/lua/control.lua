@@ -1,0 +1,33 @@
+#!lua flags=allow-oom
+-- Steer a shard of a crawl.
+--
+-- uses     step
+-- ARGV[2]  seal, pause, resume, cancel; of a crawl with several shards also finish and wake
+-- returns  {state before, state, idle}. Nothing was changed if the action does not fit the state
+--
+-- Atomic, because a crawl ends once.
+
+if not open_crawl() then
+  return unknown()
+end
+local action, was = ARGV[2], state
+local live = was == 'running' or was == 'paused'
+if action == 'seal' then
+  sealed = true
+  call('HSET', KEYS[1], 'sealed', 1)
+elseif action == 'cancel' and was ~= 'finished' then
+  -- Queues and leases stay where they are; of a cancelled crawl, they count as dropped.
+  counts.dropped = counts.dropped + counts.waiting + counts.delayed + counts.leased
+  counts.waiting, counts.delayed, counts.leased = 0, 0, 0
+  set_state('cancelled')
+elseif action == 'pause' and live then
+  set_state('paused')
+elseif action == 'resume' and live then
+  set_state('running')
+elseif action == 'finish' and live and counts.leased == 0 then
+  set_state('finished')
+elseif action == 'wake' and was == 'finished' then
+  set_state('running')
+end
+close_crawl()
+return {was, state, is_idle()}

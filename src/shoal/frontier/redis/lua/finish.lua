@@ -1,0 +1,141 @@
+#!lua flags=allow-oom
+-- End tries: count them, adjust their hosts' pace, queue their follow-ups, release their leases.
+-- Runs also when the server is out of memory: work that is done must be able to leave.
+--
+-- uses     step pace hosts seen queue adding
+-- ARGV[2]  packed {outcome, ...}: names and values, without those that are 0 or empty
+-- ARGV[3]  packed {group, ...}: follow-ups of tries on other shards, see adding.lua
+-- ARGV...  the owners of the outcomes, see queue.lua; then the entries of all follow-ups, first those
+--          of the outcomes, then those of other shards
+-- returns  {state, idle, the numbers of the outcomes that were no longer owned, ...}
+--
+-- Atomic, because a task that is done and whose follow-ups are not queued would lose them, and one
+-- whose follow-ups are queued twice would be fetched twice.
+
+local COUNTED = {'filtered', 'duplicates', 'items', 'rejected', 'body_bytes', 'blocked'}
+
+if not open_crawl() then
+  return unknown()
+end
+
+local function keep_robots(host, outcome, leased_at)
+  call('HSET', prefix .. 'robots', host.name, outcome.robots)
+  if outcome.elsewhere then
+    return -- Known only when the next lease has fetched it where it is.
+  end
+  host.robots_at = now
+  host.robots_until = now + (outcome.robots_ttl or 0)
+  host.crawl_delay = outcome.crawl_delay or 0
+  -- The slot was reserved before the delay was known.
+  host.next = math.max(host.next, leased_at + host.crawl_delay)
+end
+
+-- What the try says of its host: its robots.txt, its pace, a slot that was not used.
+local function adjust(host, outcome, leased_at, reserved)
+  if outcome.robots then
+    keep_robots(host, outcome, leased_at)
+  end
+  if outcome.pushback then
+    after_pushback(host, now, leased_at, outcome.retry_after or 0)
+  elseif outcome.verdict == 'done' then
+    if rules.auto == 1 then
+      after_success_auto(host, leased_at, outcome.latency or 0)
+    else
+      after_success(host, leased_at)
+    end
+  end
+  if outcome.fault then
+    after_fault(host, now, leased_at)
+  elseif outcome.sent and outcome.verdict ~= 'returned' then
+    host.failures = 0
+  end
+  if outcome.latency then
+    host.latency = smoothed(host.latency, outcome.latency)
+  end
+  if not outcome.sent and host.next == reserved and host.pushed < leased_at then
+    host.next = now -- Nor was anybody told to wait: the slot is free again.
+  end
+end
+
+local moves = {}
+
+function moves.done(host)
+  host.done = host.done + 1
+  counts.done = counts.done + 1
+end
+
+function moves.retry(host, priority, entry, outcome, token)
+  host.failed = host.failed + 1
+  counts.retries = counts.retries + 1
+  counts.delayed = counts.delayed + 1
+  entry = with_counts(entry, attempts_of(entry) + 1, losses_of(entry))
+  local packed = cmsgpack.pack({host.name, priority, entry, token})
+  call('ZADD', prefix .. 'delayed', whole(now + (outcome.retry_in or 0)), packed)
+end
+
+function moves.dead(host, priority, entry, outcome)
+  entry = with_counts(entry, attempts_of(entry) + 1, losses_of(entry))
+  bury_as_dead(host, priority, entry, outcome.reason or '', outcome.detail or '')
+end
+
+function moves.dropped(_, _, entry, outcome)
+  counts.dropped = counts.dropped + 1
+  call('HSET', prefix .. 'dropped', fingerprint_of(entry), outcome.reason or '')
+end
+
+function moves.returned(host, priority, entry)
+  enqueue('LPUSH', host, priority, entry)
+end
+
+local function end_try(outcome, task, token)
+  local host_name, priority, entry, _, leased_at, reserved = unpack(task)
+  local host = host_named(host_name)
+  host.leased = host.leased - 1
+  counts.leased = counts.leased - 1
+  adjust(host, outcome, leased_at, reserved)
+  moves[outcome.verdict](host, priority, entry, outcome, token)
+  for _, name in ipairs(COUNTED) do
+    counts[name] = counts[name] + (outcome[name] or 0)
+  end
+  if outcome.sent and outcome.verdict ~= 'returned' then
+    counts.sent = counts.sent + 1
+  end
+end
+
+local outcomes, owners = cmsgpack.unpack(ARGV[2]), {}
+local argument = 4 + #outcomes
+for i, outcome in ipairs(outcomes) do
+  owners[i] = ARGV[3 + i]
+  argument = place_groups(outcome.follow_ups or {}, argument)
+end
+local others = cmsgpack.unpack(ARGV[3])
+place_groups(others, argument)
+
+local stale, ended, groups = {}, {}, {}
+local held = held_by(owners)
+for i, outcome in ipairs(outcomes) do
+  local token = owners[i]:sub(9)
+  if held[i] and not ended[token] then
+    ended[token] = true
+    ended[#ended + 1] = token
+    end_try(outcome, held[i], token)
+    for _, group in ipairs(outcome.follow_ups or {}) do
+      groups[#groups + 1] = group
+    end
+  else
+    stale[#stale + 1] = i
+  end
+end
+if #ended > 0 then
+  call('HDEL', prefix .. 'held', unpack(ended))
+  call('ZREM', prefix .. 'due', unpack(ended))
+end
+for _, group in ipairs(others) do
+  groups[#groups + 1] = group
+end
+if state ~= 'cancelled' then
+  add_groups(groups)
+end
+save_hosts()
+close_crawl()
+return {state, is_idle(), unpack(stale)}

@@ -1,0 +1,16 @@
+#!lua flags=allow-oom
+-- Forget a shard of a crawl: at once for everybody, though its keys are deleted bit by bit later.
+--
+-- uses     step seen
+-- returns  nothing
+--
+-- Atomic, because whoever starts the crawl over must not find half of the old one.
+
+if open_crawl() then
+  forget_seen()
+  local base = KEYS[1]:sub(1, -6)
+  call('SADD', base .. 'garbage', id)
+  call('SET', base .. 'forgotten', id, 'EX', 86400) -- Not lost: somebody wanted this.
+  call('DEL', KEYS[1])
+end
+return 1

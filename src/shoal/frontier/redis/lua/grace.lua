@@ -1,0 +1,16 @@
+#!lua flags=allow-oom
+-- Take note of a server that did not know our scripts: see `restarts` in step.lua. It was away and
+-- nobody could renew leases, so all are prolonged. Runs also when the server is out of memory.
+--
+-- uses     step
+-- returns  1
+--
+-- Atomic, because a lease that is taken back meanwhile must stay so.
+
+call('INCR', KEYS[1]:sub(1, -6) .. 'restarts')
+if open_crawl() then
+  for _, token in ipairs(call('ZRANGE', prefix .. 'due', 0, -1)) do
+    call('ZADD', prefix .. 'due', 'XX', 'GT', whole(now + rules.lease), token)
+  end
+end
+return 1

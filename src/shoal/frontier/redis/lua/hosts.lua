@@ -1,0 +1,153 @@
+-- The hosts of a shard. Needs step.lua, pace.lua.
+--
+-- ID:hosts    hash  host -> packed numbers, see HOST_NUMBERS, and then the priorities of its queues
+-- ID:ready    zset  hosts with work and room, by the moment they may next be hit: the heap
+-- ID:load     zset  every host, by the tasks it has waiting or in flight, roughly
+-- ID:slow     zset  every host that has answered, by its latency, roughly
+-- ID:failing  zset  every host that has failed, by how often
+--
+-- A host's numbers are packed, because reading them one by one would take most of a step's time.
+
+local HOST_NUMBERS = {
+  'waiting', 'suspects', 'leased', 'next', 'penalty', 'pushed', 'crawl_delay', 'robots_at',
+  'robots_until', 'done', 'failed', 'failures', 'broken_at', 'latency',
+  'ready', 'load', 'slow', 'failing', -- What its scores in the sorted sets are; -1: not there.
+}
+local AT_ONCE = 1000
+
+local hosts, names = {}, {}
+
+local function unpack_host(name, packed)
+  local host = {name = name, priorities = {}}
+  local values = packed and cmsgpack.unpack(packed) or {}
+  for i, field in ipairs(HOST_NUMBERS) do
+    host[field] = values[i] or 0
+  end
+  if not packed then
+    host.ready, host.load, host.slow, host.failing = -1, -1, -1, 0
+  end
+  for i = #HOST_NUMBERS + 1, #values do
+    host.priorities[i - #HOST_NUMBERS] = values[i]
+  end
+  hosts[name] = host
+  names[#names + 1] = name
+  return host
+end
+
+local function host_named(name)
+  return hosts[name] or unpack_host(name, call('HGET', prefix .. 'hosts', name))
+end
+
+-- Read hosts that will be needed, all at once.
+local function read_hosts(wanted)
+  if #wanted > 0 then
+    for i, packed in ipairs(call('HMGET', prefix .. 'hosts', unpack(wanted))) do
+      if not hosts[wanted[i]] then
+        unpack_host(wanted[i], packed)
+      end
+    end
+  end
+end
+
+-- Note that a host has a queue of this priority. They are kept with the highest first.
+local function note_priority(host, priority)
+  local place = 1
+  for i, known in ipairs(host.priorities) do
+    if known == priority then
+      return
+    end
+    if known > priority then
+      place = i + 1
+    end
+  end
+  table.insert(host.priorities, place, priority)
+end
+
+-- The time between two requests to a host: the most careful of all that is known.
+local function interval_of(host)
+  local crawl_delay = host.crawl_delay > 0 and host.crawl_delay + POLICY.slack or 0
+  local own = host.penalty
+  if rules.auto == 1 and own == 0 then
+    own = POLICY.auto_start
+  end
+  return math.max(rules.interval, crawl_delay, own)
+end
+
+local function knows_robots(host)
+  return host.robots_at > 0 and now < host.robots_until
+end
+
+-- How many more requests may be in flight: one until robots.txt is known, and one to a host that
+-- only fails.
+local function room_of(host)
+  local limit = rules.room
+  if rules.robots == 1 and not knows_robots(host) or is_broken(host.failures) then
+    limit = 1
+  end
+  return math.max(limit - host.leased, 0)
+end
+
+local function pack_host(host)
+  local values = {}
+  for i, field in ipairs(HOST_NUMBERS) do
+    values[i] = host[field]
+  end
+  for i, priority in ipairs(host.priorities) do
+    values[#HOST_NUMBERS + i] = priority
+  end
+  return cmsgpack.pack(values)
+end
+
+-- Whether a score that only serves to find the first few is too far from the truth.
+local function is_off(score, truth)
+  return math.abs(truth - score) * 8 > score
+end
+
+-- Collects what a sorted set is to be told.
+local function note_score(scores, host, order, score)
+  if host[order] ~= score then
+    host[order] = score
+    scores[#scores + 1] = whole(score)
+    scores[#scores + 1] = host.name
+  end
+end
+
+local function save_scores(order, scores)
+  for first = 1, #scores, AT_ONCE do
+    local last = math.min(first + AT_ONCE - 1, #scores)
+    call('ZADD', prefix .. order, unpack(scores, first, last))
+  end
+end
+
+-- Write the hosts back, and with them their places in the heap.
+local function save_hosts()
+  local rows, ready, load, slow, failing, removed = {}, {}, {}, {}, {}, {}
+  for _, name in ipairs(names) do
+    local host = hosts[name]
+    if host.waiting > host.suspects and room_of(host) > 0 then
+      note_score(ready, host, 'ready', host.next)
+    elseif host.ready >= 0 then
+      host.ready = -1
+      removed[#removed + 1] = name
+    end
+    if host.load < 0 or is_off(host.load, host.waiting + host.leased) then
+      note_score(load, host, 'load', host.waiting + host.leased)
+    end
+    if host.latency > 0 and is_off(host.slow, host.latency) then
+      note_score(slow, host, 'slow', host.latency)
+    end
+    note_score(failing, host, 'failing', host.failed)
+    rows[#rows + 1] = name
+    rows[#rows + 1] = pack_host(host)
+  end
+  for first = 1, #rows, AT_ONCE do
+    call('HSET', prefix .. 'hosts', unpack(rows, first, math.min(first + AT_ONCE - 1, #rows)))
+  end
+  for first = 1, #removed, AT_ONCE do
+    call('ZREM', prefix .. 'ready', unpack(removed, first, math.min(first + AT_ONCE - 1, #removed)))
+  end
+  save_scores('ready', ready)
+  save_scores('load', load)
+  save_scores('slow', slow)
+  save_scores('failing', failing)
+end

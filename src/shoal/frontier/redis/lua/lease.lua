@@ -1,0 +1,200 @@
+#!lua flags=allow-oom
+-- Hand out tasks whose hosts may be hit now, and reserve their hosts' next slots.
+--
+-- uses     step pace hosts queue
+-- ARGV[2]  the worker
+-- ARGV[3]  how many at most
+-- ARGV[4]  what the tokens begin with; a number from 1 on follows. Nobody has used it before
+-- ARGV[5]  1 if a suspect may be handed out, 0 if the worker may hold tasks of other shards
+-- ARGV...  tokens that may have been granted and never arrived: they are given back first
+-- returns  {state, id, restarts, wait (-1: none), idle, whether the worker holds anything, alone,
+--           host, priority, entry, robots.txt stored at (0: unknown), paced, ...}
+--
+-- Atomic, because a slot that is free and a slot that is taken must be one decision for the fleet.
+
+local RECLAIM_BATCH = 500
+local SUSPECTS_SEEN = 50
+
+local worker, limit, token = ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local may_suspect = ARGV[5] == '1'
+if not open_crawl() then
+  return unknown()
+end
+
+local granted = {}
+
+-- The answer to an earlier request was lost on the way: nobody has seen these.
+local function undo(tokens)
+  local held = call('HMGET', prefix .. 'held', unpack(tokens))
+  for i = #tokens, 1, -1 do -- The last first: then they wait in the order they had.
+    local packed = held[i]
+    if packed then
+      local host_name, priority, entry, _, leased_at, reserved = unpack(cmsgpack.unpack(packed))
+      local host = host_named(host_name)
+      host.leased = host.leased - 1
+      counts.leased = counts.leased - 1
+      if host.next == reserved and host.pushed < leased_at then
+        host.next = now
+      end
+      enqueue('LPUSH', host, priority, entry)
+      call('HDEL', prefix .. 'held', tokens[i])
+      call('ZREM', prefix .. 'due', tokens[i])
+    end
+  end
+end
+
+local function wake_delayed()
+  local delayed = prefix .. 'delayed'
+  local due = call('ZRANGEBYSCORE', delayed, '-inf', whole(now), 'LIMIT', 0, RECLAIM_BATCH)
+  for _, packed in ipairs(due) do
+    local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
+    -- Behind what waits: a host's failures must not keep its other pages from their turn.
+    enqueue('RPUSH', host_named(host_name), priority, entry)
+    counts.delayed = counts.delayed - 1
+    call('ZREM', delayed, packed)
+  end
+end
+
+local function reclaim_expired()
+  local due = prefix .. 'due'
+  local expired = call('ZRANGEBYSCORE', due, '-inf', whole(now), 'LIMIT', 0, RECLAIM_BATCH)
+  for _, late in ipairs(expired) do
+    lose(call('HGET', prefix .. 'held', late))
+    call('HDEL', prefix .. 'held', late)
+    call('ZREM', due, late)
+  end
+end
+
+-- A host's best entries, at most so many, and their priorities. Emptied queues are struck off.
+local function take(host, count)
+  local entries, priorities = {}, {}
+  while #entries < count and host.priorities[1] do
+    local best, wanted = host.priorities[1], count - #entries
+    local popped = call('LPOP', prefix .. 'q:' .. best .. ':' .. host.name, wanted) or {}
+    for _, entry in ipairs(popped) do
+      entries[#entries + 1] = entry
+      priorities[#entries] = best
+    end
+    if #popped < wanted then
+      table.remove(host.priorities, 1)
+    end
+  end
+  return entries, priorities
+end
+
+local held, due, count = {}, {}, 0
+local expires = whole(now + rules.lease)
+
+local function grant(host, entries, priorities)
+  local interval = interval_of(host)
+  local paced = interval > 0 and 1 or 0
+  local robots_at = whole(knows_robots(host) and host.robots_at or 0)
+  host.waiting = host.waiting - #entries
+  host.leased = host.leased + #entries
+  host.next = now + interval
+  counts.waiting = counts.waiting - #entries
+  counts.leased = counts.leased + #entries
+  for i, entry in ipairs(entries) do
+    local priority, at = priorities[i], 5 * count
+    granted[at + 1], granted[at + 2], granted[at + 3] = host.name, priority, entry
+    granted[at + 4], granted[at + 5] = robots_at, paced
+    count = count + 1
+    local own = token .. count
+    local packed = cmsgpack.pack({host.name, priority, entry, worker, now, host.next})
+    held[2 * count - 1], held[2 * count] = own, packed
+    due[2 * count - 1], due[2 * count] = expires, own
+  end
+end
+
+local function serve_ready_hosts(most)
+  local ready = call('ZRANGEBYSCORE', prefix .. 'ready', '-inf', whole(now), 'LIMIT', 0, most)
+  read_hosts(ready)
+  for i, name in ipairs(ready) do
+    local host = host_named(name)
+    local share = math.ceil((most - count) / (#ready - i + 1))
+    local wanted = math.min(interval_of(host) > 0 and 1 or share, room_of(host))
+    local entries, priorities = take(host, wanted)
+    if #entries > 0 then
+      grant(host, entries, priorities)
+    end
+  end
+end
+
+local function holds_any()
+  for _, packed in ipairs(call('HVALS', prefix .. 'held')) do
+    if cmsgpack.unpack(packed)[4] == worker then
+      return true
+    end
+  end
+  return false
+end
+
+-- One task that workers died with, for a worker that has nothing else to lose.
+local function serve_suspect()
+  local suspects = prefix .. 'suspects'
+  for _, packed in ipairs(call('LRANGE', suspects, 0, SUSPECTS_SEEN - 1)) do
+    local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
+    local host = host_named(host_name)
+    if host.next <= now and room_of(host) > 0 then
+      host.suspects = host.suspects - 1
+      grant(host, {entry}, {priority})
+      call('LREM', suspects, 1, packed)
+      return true
+    end
+  end
+  return false
+end
+
+-- When asking again makes sense.
+local function next_moment()
+  local moments = {}
+  local may_lease = limit > 0 and pages_left() > 0
+  local orders = may_lease and {'due', 'delayed', 'ready'} or {'due', 'delayed'}
+  for _, order in ipairs(orders) do
+    local first = call('ZRANGE', prefix .. order, 0, 0, 'WITHSCORES')
+    moments[#moments + 1] = tonumber(first[2])
+  end
+  if may_lease then
+    for _, packed in ipairs(call('LRANGE', prefix .. 'suspects', 0, SUSPECTS_SEEN - 1)) do
+      local host = host_named(cmsgpack.unpack(packed)[1])
+      if room_of(host) > 0 then
+        moments[#moments + 1] = host.next
+      end
+    end
+  end
+  return #moments > 0 and math.max(math.min(unpack(moments)) - now, 0) or -1
+end
+
+if #ARGV > 5 and state ~= 'cancelled' then
+  undo({unpack(ARGV, 6)})
+  save_hosts()
+  close_crawl()
+end
+if state ~= 'running' then
+  return {state, id, restarts(), -1, is_idle(), 0, 0}
+end
+wake_delayed()
+reclaim_expired()
+if #names > 0 then
+  save_hosts() -- What was taken back can be handed out in this very step.
+end
+
+local most = math.min(limit, pages_left())
+if most > 0 then
+  serve_ready_hosts(most)
+end
+local alone, holds = 0, 0
+if most > 0 and count == 0 and call('LLEN', prefix .. 'suspects') > 0 then
+  holds = holds_any() and 1 or 0
+  if holds == 0 and may_suspect and serve_suspect() then
+    alone = 1
+  end
+end
+if count > 0 then
+  call('HSET', prefix .. 'held', unpack(held))
+  call('ZADD', prefix .. 'due', unpack(due))
+end
+save_hosts()
+close_crawl()
+local wait = state == 'running' and next_moment() or -1
+return {state, id, restarts(), whole(wait), is_idle(), holds, alone, unpack(granted)}

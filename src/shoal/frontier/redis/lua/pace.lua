@@ -1,0 +1,56 @@
+-- What a try says of its host's pace: policy.py's decisions, where they can be made atomically.
+-- Needs POLICY. tests/contract compares them with the SQLite frontier, which uses policy.py itself.
+
+-- Whether a host that has failed so often in a row is only probed. Not for ever: one that stays
+-- away is treated like any other in the end, so that its tasks can die and the crawl can finish.
+local function is_broken(failures)
+  return failures >= POLICY.breaker_after
+    and failures < POLICY.breaker_after + POLICY.breaker_probes
+end
+
+local function after_pushback(host, now, leased_at, retry_after)
+  if leased_at >= host.pushed then
+    local doubled = math.max(host.penalty * 2, POLICY.pushback_first)
+    host.penalty = math.min(doubled, POLICY.pushback_limit)
+    host.pushed = now
+  end
+  host.next = math.max(host.next, now + math.max(host.penalty, retry_after))
+end
+
+local function after_success(host, leased_at)
+  if host.penalty == 0 or leased_at < host.pushed then
+    return
+  end
+  host.penalty = math.floor(host.penalty * POLICY.recovery_factor)
+  if host.penalty < POLICY.penalty_floor then
+    host.penalty = 0
+  end
+end
+
+local function after_success_auto(host, leased_at, latency)
+  if leased_at < host.pushed then
+    return
+  end
+  local own = host.penalty > 0 and host.penalty or POLICY.auto_start
+  local stepped = math.max(latency, math.floor((own + latency) / 2))
+  host.penalty = math.min(math.max(stepped, POLICY.auto_floor), POLICY.pushback_limit)
+end
+
+local function after_fault(host, now, leased_at)
+  if host.failures >= POLICY.breaker_after and leased_at < host.broken_at then
+    return
+  end
+  host.failures = host.failures + 1
+  if is_broken(host.failures) then
+    local wait = POLICY.probe_first * 2 ^ (host.failures - POLICY.breaker_after)
+    host.broken_at = now
+    host.next = math.max(host.next, now + math.min(wait, POLICY.probe_limit))
+  end
+end
+
+local function smoothed(average, latency)
+  if average == 0 then
+    return latency
+  end
+  return math.floor(average + POLICY.latency_weight * (latency - average))
+end

@@ -1,0 +1,96 @@
+-- The queues of a shard: into them, and out of the hands of workers that died. Needs step.lua,
+-- hosts.lua.
+--
+-- ID:q:PRIORITY:HOST  list    entries that wait, the next one first
+-- ID:suspects         list    packed {host, priority, entry}: two workers died with these
+-- ID:held             hash    token -> packed {host, priority, entry, worker, leased at, reserved}
+-- ID:due              zset    tokens by the moment their lease expires
+-- ID:delayed          zset    packed {host, priority, entry, token} by the moment of the next try; the
+--                             token is that of the last one: the same task may be there twice
+-- ID:dead             hash    fingerprint -> packed {host, priority, entry, reason, detail}
+-- ID:died             zset    fingerprints of the dead, in their own order, to turn pages in
+-- ID:dropped          hash    fingerprint -> reason
+-- ID:robots           hash    host -> robots.txt, as JSON
+--
+-- An entry is 8 bytes of fingerprint, a byte each for failed tries and lost workers, and the task.
+
+-- An owner is how a lease is named by those who hold it: 8 bytes of fingerprint, then the token.
+
+local SUSPECT_AFTER = 2
+
+local function fingerprint_of(entry)
+  return entry:sub(1, 8)
+end
+
+-- For each owner the task it holds, or false: {host, priority, entry, worker, leased at, reserved}.
+local function held_by(owners)
+  if #owners == 0 or state == 'cancelled' then
+    return {}
+  end
+  local tokens = {}
+  for i, owner in ipairs(owners) do
+    tokens[i] = owner:sub(9)
+  end
+  local held = call('HMGET', prefix .. 'held', unpack(tokens))
+  for i, packed in ipairs(held) do
+    local task = packed and cmsgpack.unpack(packed)
+    held[i] = task and fingerprint_of(task[3]) == owners[i]:sub(1, 8) and task
+  end
+  return held
+end
+
+local function attempts_of(entry)
+  return entry:byte(9)
+end
+
+local function losses_of(entry)
+  return entry:byte(10)
+end
+
+local function with_counts(entry, attempts, losses)
+  local bytes = string.char(math.min(attempts, 255), math.min(losses, 255))
+  return entry:sub(1, 8) .. bytes .. entry:sub(11)
+end
+
+-- Put an entry back among those that wait: LPUSH in front, RPUSH behind.
+local function enqueue(command, host, priority, entry)
+  host.waiting = host.waiting + 1
+  counts.waiting = counts.waiting + 1
+  if losses_of(entry) >= SUSPECT_AFTER then
+    host.suspects = host.suspects + 1
+    call('RPUSH', prefix .. 'suspects', cmsgpack.pack({host.name, priority, entry}))
+    return
+  end
+  call(command, prefix .. 'q:' .. priority .. ':' .. host.name, entry)
+  note_priority(host, priority)
+end
+
+-- A task of the same fingerprint may be among the dead already, where fingerprints are forgotten
+-- after a time: then this one is dropped.
+local function bury_as_dead(host, priority, entry, reason, detail)
+  local fingerprint = fingerprint_of(entry)
+  local packed = cmsgpack.pack({host.name, priority, entry, reason, detail})
+  host.failed = host.failed + 1
+  if call('HSETNX', prefix .. 'dead', fingerprint, packed) == 0 then
+    counts.dropped = counts.dropped + 1
+    return
+  end
+  call('ZADD', prefix .. 'died', 0, fingerprint)
+  counts.dead = counts.dead + 1
+end
+
+-- The worker that held it is gone. A task that takes worker after worker is poison.
+local function lose(packed)
+  local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
+  local host = host_named(host_name)
+  host.leased = host.leased - 1
+  counts.leased = counts.leased - 1
+  counts.lost = counts.lost + 1
+  local losses = losses_of(entry) + 1
+  entry = with_counts(entry, attempts_of(entry), losses)
+  if losses >= rules.max_losses then
+    bury_as_dead(host, priority, entry, 'poison: ' .. losses .. ' workers died with it', '')
+  else
+    enqueue('LPUSH', host, priority, entry)
+  end
+end

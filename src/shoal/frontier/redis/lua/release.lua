@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+-- Take back all that a dead worker held.
+--
+-- uses     step pace hosts queue
+-- ARGV[2]  the worker
+-- returns  {state, idle, how many}
+--
+-- Atomic, because a lease is either taken back or finished, never both.
+
+if not open_crawl() then
+  return unknown()
+end
+local count = 0
+if state ~= 'cancelled' then
+  local all = call('HGETALL', prefix .. 'held')
+  for i = 1, #all, 2 do
+    if cmsgpack.unpack(all[i + 1])[4] == ARGV[2] then
+      lose(all[i + 1])
+      call('HDEL', prefix .. 'held', all[i])
+      call('ZREM', prefix .. 'due', all[i])
+      count = count + 1
+    end
+  end
+end
+save_hosts()
+close_crawl()
+return {state, is_idle(), count}

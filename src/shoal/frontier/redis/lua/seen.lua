@@ -1,0 +1,175 @@
+-- The fingerprints that were ever accepted: exact, or in Bloom filters. Needs step.lua.
+--
+-- ID:seen:G      set     fingerprints, exact: 56 bytes each
+-- ID:bloom:G     hash    layers: how many there are; count: what is in the last one; bits and hashes:
+--                        how it is made, which the rules may say otherwise by now
+-- ID:bloom:G:L   string  the bits of layer L: the first has POLICY.bloom_first bytes, each further
+--                        one twice as many as the one before (up to bloom_most)
+--
+-- G is the generation: 0, or where fingerprints are kept for a time only (seen_for), the number of
+-- the quarter of that time in which they came. A key is gone once all in it has come of age.
+--
+-- A fingerprint goes to the exact set until that has bloom_from of them, then to the filter.
+
+local CHUNK = 1000
+local GENERATIONS = 4
+
+local function generation()
+  return rules.seen_for > 0 and math.floor(now / (rules.seen_for / GENERATIONS)) or 0
+end
+
+local function keep_for_a_time(key)
+  if rules.seen_for > 0 then
+    local lifetime = rules.seen_for * (GENERATIONS + 1) / GENERATIONS
+    call('PEXPIRE', key, whole(math.ceil(lifetime / 1000)))
+  end
+end
+
+-- Which bits of a layer stand for a fingerprint: double hashing, with a cubic term against
+-- fingerprints whose second halves have common factors with the first.
+local function bits_of(fingerprint, size, hashes)
+  local a, b = struct.unpack('>I4I4', fingerprint)
+  local bits = {}
+  for i = 1, hashes do
+    local mixed = (a + i * b + (i * i * i - i) / 6) % 4294967296
+    bits[i] = math.floor(mixed * (size / 4294967296))
+  end
+  return bits
+end
+
+-- The filter of a generation; without layers if there is none.
+local function read_bloom(g)
+  local key = prefix .. 'bloom:' .. g
+  local stored = call('HMGET', key, 'layers', 'count', 'bits', 'hashes')
+  return {
+    key = key,
+    layers = tonumber(stored[1]) or 0,
+    count = tonumber(stored[2]) or 0,
+    bits = tonumber(stored[3]) or rules.bloom_bits, -- For a thousand fingerprints.
+    hashes = tonumber(stored[4]) or rules.bloom_hashes,
+  }
+end
+
+-- In bits.
+local function size_of(layer)
+  return 8 * math.min(POLICY.bloom_first * 2 ^ (layer - 1), POLICY.bloom_most)
+end
+
+local function is_full(bloom)
+  return bloom.count * bloom.bits / 1000 >= size_of(bloom.layers)
+end
+
+local function in_layer(key, bits)
+  for _, bit in ipairs(bits) do
+    if call('GETBIT', key, whole(bit)) == 0 then
+      return false
+    end
+  end
+  return true
+end
+
+local function in_bloom(bloom, fingerprint)
+  for layer = bloom.layers, 1, -1 do
+    local bits = bits_of(fingerprint, size_of(layer), bloom.hashes)
+    if in_layer(bloom.key .. ':' .. layer, bits) then
+      return true
+    end
+  end
+  return false
+end
+
+local function mark_seen_in_one(g, fingerprints, flags)
+  for first = 1, #fingerprints, CHUNK do
+    local last = math.min(first + CHUNK - 1, #fingerprints)
+    local found = call('SMISMEMBER', prefix .. 'seen:' .. g, unpack(fingerprints, first, last))
+    for i, is_member in ipairs(found) do
+      flags[first + i - 1] = flags[first + i - 1] or is_member == 1
+    end
+  end
+  local bloom = read_bloom(g)
+  for i, fingerprint in ipairs(bloom.layers > 0 and fingerprints or {}) do
+    flags[i] = flags[i] or in_bloom(bloom, fingerprint)
+  end
+end
+
+-- For each fingerprint, whether it was accepted before.
+local function seen_flags(fingerprints)
+  local flags = {}
+  local g = generation()
+  mark_seen_in_one(g, fingerprints, flags)
+  if rules.seen_for > 0 then
+    for older = g - 1, g - GENERATIONS, -1 do
+      mark_seen_in_one(older, fingerprints, flags)
+    end
+  end
+  return flags
+end
+
+-- Its last bit is written at once: a string that grows would take up to twice as much.
+local function add_layer(bloom)
+  bloom.layers, bloom.count = bloom.layers + 1, 0
+  local key = bloom.key .. ':' .. bloom.layers
+  call('SETBIT', key, whole(size_of(bloom.layers) - 1), 0)
+  keep_for_a_time(key)
+end
+
+local function add_to_bloom(g, fingerprints, first)
+  local bloom = read_bloom(g)
+  for i = first, #fingerprints do
+    if bloom.layers == 0 or is_full(bloom) then
+      add_layer(bloom)
+    end
+    local command = {}
+    for _, bit in ipairs(bits_of(fingerprints[i], size_of(bloom.layers), bloom.hashes)) do
+      command[#command + 1] = 'SET'
+      command[#command + 1] = 'u1'
+      command[#command + 1] = whole(bit)
+      command[#command + 1] = 1
+    end
+    call('BITFIELD', bloom.key .. ':' .. bloom.layers, unpack(command))
+    bloom.count = bloom.count + 1
+  end
+  call('HSET', bloom.key, 'layers', bloom.layers, 'count', bloom.count)
+  call('HSET', bloom.key, 'bits', bloom.bits, 'hashes', bloom.hashes)
+  keep_for_a_time(bloom.key)
+end
+
+-- Accept fingerprints that are new.
+local function remember(fingerprints)
+  local g = generation()
+  local key = prefix .. 'seen:' .. g
+  local room = #fingerprints
+  if rules.bloom_from >= 0 then
+    room = math.max(math.min(room, rules.bloom_from - call('SCARD', key)), 0)
+  end
+  for first = 1, room, CHUNK do
+    call('SADD', key, unpack(fingerprints, first, math.min(first + CHUNK - 1, room)))
+  end
+  if room > 0 then
+    keep_for_a_time(key)
+  end
+  if room < #fingerprints then
+    add_to_bloom(g, fingerprints, room + 1)
+  end
+end
+
+-- What was accepted before the rules said for how long it is to be kept.
+local function keep_first_seeds()
+  local first = prefix .. 'seen:0'
+  if rules.seen_for > 0 and call('EXISTS', first) == 1 then
+    local key = prefix .. 'seen:' .. generation()
+    call('RENAME', first, key)
+    keep_for_a_time(key)
+  end
+end
+
+local function forget_seen()
+  local g = generation()
+  for older = g, rules.seen_for > 0 and g - GENERATIONS or g, -1 do
+    local bloom = read_bloom(older)
+    for layer = 1, bloom.layers do
+      call('UNLINK', bloom.key .. ':' .. layer)
+    end
+    call('UNLINK', prefix .. 'seen:' .. older, bloom.key)
+  end
+end

@@ -1,0 +1,39 @@
+#!lua flags=allow-oom
+-- Give dead tasks a fresh start, or drop them.
+--
+-- uses     step pace hosts queue
+-- ARGV[2]  revive or bury
+-- ARGV...  fingerprints
+-- returns  {state before, idle, how many}
+--
+-- Atomic, because a dead task leaves in one direction only.
+
+if not open_crawl() then
+  return unknown()
+end
+local was, count = state, 0
+if ARGV[2] == 'revive' and was == 'cancelled' then
+  return {was, 0, 0}
+end
+for i = 3, #ARGV do
+  local packed = call('HGET', prefix .. 'dead', ARGV[i])
+  if packed then
+    local host_name, priority, entry, reason = unpack(cmsgpack.unpack(packed))
+    if ARGV[2] == 'revive' then
+      enqueue('RPUSH', host_named(host_name), priority, with_counts(entry, 0, 0))
+    else
+      counts.dropped = counts.dropped + 1
+      call('HSET', prefix .. 'dropped', ARGV[i], 'purged; was dead: ' .. reason)
+    end
+    counts.dead = counts.dead - 1
+    call('HDEL', prefix .. 'dead', ARGV[i])
+    call('ZREM', prefix .. 'died', ARGV[i])
+    count = count + 1
+  end
+end
+if count > 0 and was == 'finished' and ARGV[2] == 'revive' then
+  set_state('running')
+end
+save_hosts()
+close_crawl()
+return {was, is_idle(), count}

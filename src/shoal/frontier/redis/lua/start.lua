@@ -1,0 +1,35 @@
+#!lua
+-- Make a shard of a crawl, or join it: its rules become these.
+--
+-- uses     step seen
+-- ARGV[2]  'start', or 'make': then it is only made, as new, and nothing is changed if it is there
+-- ARGV[3]  an id that no crawl has had, for the case that it is made
+-- ARGV[4]  the rules as JSON, for people and clients
+-- ARGV[5]  the rules as the scripts use them: packed names and numbers
+-- returns  the state
+--
+-- Atomic, because of two that start the same crawl one must make it and the other join it.
+
+local action, new_id, as_json, as_numbers = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local is_new = call('HSETNX', KEYS[1], 'id', new_id) == 1
+if is_new then
+  call('HSET', KEYS[1], 'state', 'new', 'created_at', whole(now))
+end
+if is_new or action == 'start' then
+  call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
+end
+open_crawl()
+if action == 'make' or state == 'cancelled' then
+  return state
+end
+if state == 'new' then
+  keep_first_seeds()
+end
+if state == 'new' or state == 'finished' then
+  call('HSET', KEYS[1], 'sealed', 0)
+end
+call('HSETNX', KEYS[1], 'started_at', whole(now))
+if state ~= 'paused' then
+  set_state('running')
+end
+return state

@@ -1,0 +1,27 @@
+#!lua flags=no-writes
+-- All that is counted of a shard of a crawl.
+--
+-- uses     step
+-- returns  {name, value, ...}: now, idle, restarts, bloom (1: there is a Bloom filter), all counts,
+--          and the fields of the hash
+--
+-- Atomic, because counters that are read one by one do not add up.
+
+if not open_crawl() then
+  return unknown()
+end
+local generation = rules.seen_for > 0 and math.floor(now / (rules.seen_for / 4)) or 0
+local bloom = call('EXISTS', prefix .. 'bloom:' .. whole(generation))
+local told = {'now', whole(now), 'idle', is_idle(), 'restarts', restarts(), 'bloom', bloom}
+for name, count in pairs(counts) do
+  told[#told + 1] = name
+  told[#told + 1] = whole(count)
+end
+for _, name in ipairs({'id', 'state', 'rules', 'created_at', 'started_at', 'finished_at'}) do
+  local value = call('HGET', KEYS[1], name)
+  if value then
+    told[#told + 1] = name
+    told[#told + 1] = value
+  end
+end
+return told

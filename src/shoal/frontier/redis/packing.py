@@ -1,0 +1,145 @@
+"""Tasks as a queue in memory keeps them: as few bytes as possible.
+
+An entry is 8 bytes of fingerprint, one byte each for failed tries and lost workers (the Lua scripts
+count these in place), and the task as MessagePack. The host and the priority are those of the queue
+it is in, and are not repeated; what every followed link has comes first, everything unusual goes
+as JSON at the end.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal import task as wire
+from shoal.frontier.port import Entry
+from shoal.task import Task
+
+_SCHEMES = ("https://", "http://")
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_PARENT_BYTES = 8
+
+
+class _Packed(msgspec.Struct, array_like=True):
+    """The MessagePack part of an entry."""
+
+    scheme: int
+    """Of `_SCHEMES`, where `url` begins after the host; -1 where it is the whole address."""
+    url: str
+    job_type: str = ""
+    """Empty for the default handler."""
+    depth: int = 0
+    parent: bytes = b""
+    created_at: int = 0
+    rest: bytes = b""
+    """A task as JSON, with the fields that are not above."""
+
+
+class Unpacked(NamedTuple):
+    """An entry as it comes out of a queue."""
+
+    fingerprint: bytes
+    task: Task
+    losses: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Packed).decode
+
+
+def pack(entry: Entry) -> bytes:
+    """A new entry for a queue of its task's site and priority."""
+    task = entry.task
+    scheme, url = _shortened(task)
+    parent = _parent_bytes(task.parent)
+    created_at = _whole_seconds(task.created_at)
+    rest = _rest(task, parent, created_at)
+    job_type = "" if task.job_type == wire.DEFAULT_HANDLER else task.job_type
+    packed = _Packed(scheme, url, job_type, task.depth, parent, created_at, rest)
+    return entry.fingerprint + bytes((min(max(task.retry_count, 0), 255), 0)) + _encode(packed)
+
+
+def unpack(packed: bytes, site: str, priority: int) -> Unpacked:
+    """What `pack` packed, from a queue of this site and priority."""
+    attempts, losses = packed[8], packed[9]
+    short = _decode(packed[10:])
+    url = short.url if short.scheme < 0 else f"{_SCHEMES[short.scheme]}{site}{short.url}"
+    task = wire.decode(short.rest) if short.rest else Task(url=url)
+    task.url, task.site, task.priority = url, site, priority
+    task.depth, task.retry_count = short.depth, attempts
+    if short.job_type:
+        task.job_type = short.job_type
+    if short.parent:
+        task.parent = short.parent.hex()
+    if short.created_at:
+        task.created_at = _moment(short.created_at)
+    return Unpacked(packed[:8], task, losses)
+
+
+def _shortened(task: Task) -> tuple[int, str]:
+    url = task.url
+    scheme = 0 if url.startswith("https:") else 1
+    # What follows the host must not be part of it: shop.example is no start of shop.example:80.
+    start = f"{_SCHEMES[scheme]}{task.site}/"
+    return (scheme, url[len(start) - 1 :]) if url.startswith(start) else (-1, url)
+
+
+@lru_cache(maxsize=64)  # All links of a page have the same parent and the same moment.
+def _parent_bytes(parent: str | None) -> bytes:
+    try:
+        raw = bytes.fromhex(parent or "")
+    except ValueError:
+        return b""
+    return raw if len(raw) == _PARENT_BYTES and raw.hex() == parent else b""
+
+
+@lru_cache(maxsize=64)
+def _whole_seconds(moment: datetime | None) -> int:
+    if moment is None or moment.microsecond or moment.tzinfo is not UTC:
+        return 0
+    return max(int((moment - _EPOCH).total_seconds()), 0)
+
+
+@lru_cache(maxsize=64)
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _rest(task: Task, parent: bytes, created_at: int) -> bytes:
+    """The fields that have no place of their own, if there are any."""
+    odd_parent = task.parent is not None and not parent
+    odd_moment = task.created_at is not None and not created_at
+    if not odd_parent and not odd_moment and _is_usual(task):
+        return b""
+    rest = replace(
+        task,
+        url="",
+        crawl="",
+        job_type=wire.DEFAULT_HANDLER,
+        site="",
+        depth=0,
+        priority=0,
+        retry_count=0,
+        parent=task.parent if odd_parent else None,
+        created_at=task.created_at if odd_moment else None,
+    )
+    return wire.encode(rest)
+
+
+def _is_usual(task: Task) -> bool:
+    return not (
+        task.method != "GET"
+        or task.meta
+        or task.redirects
+        or task.dont_filter
+        or task.headers
+        or task.body is not None
+        or task.task_id
+        or task.max_retries is not None
+        or task.proxy_pool is not None
+        or task.session is not None
+    )

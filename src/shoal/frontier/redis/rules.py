@@ -1,0 +1,36 @@
+"""A crawl's rules as numbers: what the scripts read of them."""
+
+from __future__ import annotations
+
+import math
+
+from shoal.config import Rules
+from shoal.policy import parse_duration, parse_rate
+
+BLOOM_AUTO_FROM = 10_000_000
+"""With `seen = "auto"`, so many URLs are known exactly; those that follow go to a Bloom filter."""
+
+BLOOM_LAYERS = 8
+"""The error rate is shared among so many layers: enough for 280 million URLs."""
+
+
+def numbers_of(rules: Rules, shards: int) -> dict[str, int]:
+    """Whole numbers; times in microseconds."""
+    rate = parse_rate(rules.rate)
+    layer_error = rules.seen_error / BLOOM_LAYERS
+    return {
+        "shards": shards,
+        # Rounded up: a rate is a limit.
+        "interval": math.ceil(rate.interval_s * 1e6),
+        "auto": int(rate.auto),
+        "room": rules.concurrency_per_host,
+        # Of several shards none knows how many pages the others have.
+        "max_pages": (rules.max_pages or 0) if shards == 1 else 0,
+        "robots": int(rules.robots),
+        "lease": round(rules.lease_s * 1e6),
+        "max_losses": rules.max_losses,
+        "bloom_from": {"exact": -1, "bloom": 0, "auto": BLOOM_AUTO_FROM // shards}[rules.seen],
+        "bloom_bits": math.ceil(1000 * -math.log(layer_error) / math.log(2) ** 2),
+        "bloom_hashes": math.ceil(-math.log2(layer_error)),
+        "seen_for": round(parse_duration(rules.seen_for) * 1e6) if rules.seen_for else 0,
+    }

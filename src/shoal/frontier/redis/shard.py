@@ -1,0 +1,319 @@
+"""One shard of a crawl on Redis: the scripts, called with values and answered in values."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+from redis.exceptions import NoScriptError
+
+from shoal.config import Rules
+from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
+from shoal.frontier.port import Added, CrawlState, Entry, Grant, Lease, Outcome
+from shoal.frontier.redis.failures import ScriptError
+from shoal.frontier.redis.link import Argument, RedisLink
+from shoal.frontier.redis.packing import pack, unpack
+from shoal.frontier.redis.rules import numbers_of
+from shoal.frontier.redis.scripts import script
+
+MOST_LEASES = 1000
+"""At once: a Lua script cannot return much longer lists."""
+
+MOST_UNSURE = 2000
+
+Clock = Callable[[], float]
+Group = tuple[str, int, list[bytes]]
+"""A host, a priority, and entries of them."""
+
+_pack = msgspec.msgpack.encode
+
+
+class Told(NamedTuple):
+    """What a script says of its shard beside its answer."""
+
+    state: CrawlState
+    idle: bool
+
+
+class Offer(NamedTuple):
+    """A shard's answer to a request for work."""
+
+    grant: Grant
+    idle: bool
+    holds: bool
+    """Whether the worker holds tasks here. Only known where there are suspects."""
+
+
+class _Ask(NamedTuple):
+    """A request for work: what its tokens begin with, when it was made, and its arguments."""
+
+    nonce: str
+    decided: float
+    args: list[Argument]
+
+
+class Shard:
+    """A shard, by its tag: what is between the braces of its keys."""
+
+    def __init__(
+        self,
+        link: RedisLink,
+        crawl: str,
+        tag: str,
+        clock: Clock | None,
+        on_new_server: Callable[[], Awaitable[None]],
+        on_unknown: Callable[[], None],
+    ) -> None:
+        self.crawl = crawl
+        self.base = f"shoal:{{{tag}}}:"
+        self.key = f"{self.base}crawl"
+        self._link = link
+        self._clock = clock
+        self._on_new_server = on_new_server
+        self._on_unknown = on_unknown
+        self._id = ""
+        self._unsure: list[str] = []
+
+    async def run(self, name: str, *args: Argument) -> Any:
+        """Run a script here. Raises UnknownCrawl, or StorageFailed if a crawl that was here is not
+        and nobody has asked for that."""
+        try:
+            return await self._run(name, self._now(), *args)
+        except ScriptError:
+            raise await self._missing() from None
+
+    async def _run(self, name: str, *args: Argument) -> Any:
+        for _ in range(3):
+            try:
+                return await self._link.run(name, self.key, *args)
+            except NoScriptError:
+                # Before anybody can do anything on this server, the news is out.
+                await self._on_new_server()
+                await self._link.load_scripts(self.key)
+        raise StorageBusy(f"{self._link.shown} keeps forgetting scripts")
+
+    async def note_new_server(self) -> None:
+        """The server does not know our scripts: it was restarted, or another has taken over. It may
+        have lost the last moments (see `restarts` in step.lua), and no lease could be renewed."""
+        await self._link.command("EVAL", script("grace").text, 1, self.key, self._now())
+
+    def _now(self) -> str:
+        """The time for a script: ours if we have a clock, else it takes the server's."""
+        return f"{self._clock() * 1e6:.0f}" if self._clock else ""
+
+    async def _missing(self) -> Exception:
+        """Why the crawl is not there."""
+        if self._id and not await self._link.command("EXISTS", f"{self.base}forgotten"):
+            return StorageFailed(
+                f"{self._link.shown} has lost crawl '{self.crawl}': it was restarted without"
+                " its data, or emptied. --fresh starts the crawl over."
+            )
+        self._id = ""
+        self._on_unknown()
+        return UnknownCrawl(self.crawl)
+
+    async def start(self, action: str, shards: int, rules: Rules) -> CrawlState:
+        """Make it (`make`), or make or join it (`start`)."""
+        numbers = _pack(numbers_of(rules, shards))
+        new_id = secrets.token_hex(4)
+        state = await self.run("start", action, new_id, msgspec.json.encode(rules), numbers)
+        return CrawlState(state.decode())
+
+    async def add(self, groups: Sequence[Group]) -> tuple[CrawlState, Added]:
+        """Queue what was never seen. Returns the state before."""
+        sizes, entries = _sizes(groups)
+        state, added, duplicates = await self.run("add", _pack(sizes), *entries)
+        return CrawlState(state.decode()), Added(added, duplicates)
+
+    async def lease(self, worker: str, limit: int, *, suspects: bool) -> Offer:
+        """Ask for work."""
+        with self._asking(worker, limit, suspects=suspects) as ask:
+            return self._offer(ask, await self.run("lease", *ask.args))
+
+    async def exchange(
+        self, outcomes: Sequence[Outcome], worker: str, limit: int
+    ) -> tuple[list[Lease], Grant]:
+        """Finish, then lease, in one round trip. Returns the stale leases, and what was granted."""
+        with self._asking(worker, limit, suspects=True) as ask:
+            finish = _finish_args(outcomes)
+            answers = await self._link.run_all(
+                self.key,
+                ("finish", (self._now(), *finish)),
+                ("lease", (self._now(), *ask.args)),
+            )
+            # A new server, or no such crawl: `run` knows what to do. Only what failed is done
+            # again: where a lease was granted, the same tokens would be granted once more.
+            finished, offered = answers
+            if isinstance(finished, Exception):
+                finished = await self.run("finish", *finish)
+            if isinstance(offered, Exception):
+                offered = await self.run("lease", *ask.args)
+            return _told(finished, outcomes)[1], self._offer(ask, offered).grant
+
+    @contextmanager
+    def _asking(self, worker: str, limit: int, *, suspects: bool) -> Iterator[_Ask]:
+        """If the answer is lost, what was granted is given back by the next call."""
+        nonce, limit = secrets.token_hex(6) + ".", min(limit, MOST_LEASES)
+        args: list[Argument] = [worker, limit, nonce, int(suspects), *self._unsure]
+        try:
+            yield _Ask(nonce, time.monotonic(), args)
+        except StorageBusy:
+            tokens = [f"{nonce}{number + 1}" for number in range(limit)]
+            self._unsure = (self._unsure + tokens)[-MOST_UNSURE:]
+            raise
+        self._unsure = []
+
+    def _offer(self, ask: _Ask, answer: list[Any]) -> Offer:
+        state, crawl_id, restarts, wait, idle, holds, alone, *granted = answer
+        self._id = crawl_id.decode()
+        grant = Grant(
+            state=CrawlState(state.decode()),
+            leases=_leases(granted, ask.nonce, alone=bool(alone)),
+            wait_s=_seconds_or_none(wait),
+            epoch=_epoch(self._id, restarts),
+            decided=ask.decided,
+        )
+        return Offer(grant, bool(idle), bool(holds))
+
+    async def renew(self, leases: Sequence[Lease]) -> list[Lease]:
+        """Prolong leases. Returns those that are no longer owned."""
+        stale = await self.run("renew", *map(_owner, leases))
+        return [leases[number - 1] for number in stale]
+
+    async def finish(
+        self, outcomes: Sequence[Outcome], others: Sequence[Group] = ()
+    ) -> tuple[Told, list[Lease]]:
+        """End tries, and queue follow-ups of other shards' tries. Returns the stale leases."""
+        return _told(await self.run("finish", *_finish_args(outcomes, others)), outcomes)
+
+    async def release(self, worker: str) -> tuple[Told, int]:
+        """Take back what a dead worker held."""
+        state, idle, count = await self.run("release", worker)
+        return Told(CrawlState(state.decode()), bool(idle)), count
+
+    async def control(self, action: str) -> tuple[CrawlState, Told]:
+        """Steer it. Returns the state before, and what it is now."""
+        was, state, idle = await self.run("control", action)
+        return CrawlState(was.decode()), Told(CrawlState(state.decode()), bool(idle))
+
+    async def settle_dead(
+        self, action: str, fingerprints: Sequence[bytes]
+    ) -> tuple[CrawlState, bool, int]:
+        """Revive or bury. Returns the state before, whether it is idle now, and how many."""
+        was, idle, count = await self.run("settle_dead", action, *fingerprints)
+        return CrawlState(was.decode()), bool(idle), count
+
+    async def counts(self) -> dict[str, str]:
+        """All that is counted and known of it, by name: see stats.lua. And its `epoch`."""
+        flat = await self.run("stats")
+        told = {
+            name.decode(): value.decode() if isinstance(value, bytes) else str(value)
+            for name, value in zip(flat[::2], flat[1::2], strict=True)
+        }
+        self._id = told["id"]
+        return told | {"epoch": str(_epoch(self._id, int(told["restarts"])))}
+
+    async def prefix(self) -> str:
+        """What all keys of the crawl as it is now begin with. Raises as `run` does."""
+        crawl_id = await self._link.command("HGET", self.key, "id")
+        if crawl_id is None:
+            raise await self._missing()
+        return f"{self.base}{crawl_id.decode()}:"
+
+
+def grouped(entries: Iterable[Entry]) -> list[Group]:
+    """Entries by host and priority, as the scripts take them."""
+    groups: dict[tuple[str, int], list[bytes]] = {}
+    for entry in entries:
+        groups.setdefault((entry.task.site, entry.task.priority), []).append(pack(entry))
+    return [(site, priority, packed) for (site, priority), packed in groups.items()]
+
+
+def _sizes(groups: Iterable[Group]) -> tuple[list[tuple[str, int, int]], list[bytes]]:
+    """Groups with how many entries they have, and all the entries: see adding.lua."""
+    sizes, entries = [], list[bytes]()
+    for site, priority, packed in groups:
+        sizes.append((site, priority, len(packed)))
+        entries += packed
+    return sizes, entries
+
+
+def _finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> list[Argument]:
+    packed, entries = [], list[bytes]()
+    for outcome in outcomes:
+        follow_ups, own = _sizes(grouped(outcome.follow_ups))
+        packed.append(_outcome(outcome, follow_ups))
+        entries += own
+    sizes, abroad = _sizes(others)
+    owners = [_owner(outcome.lease) for outcome in outcomes]
+    return [_pack(packed), _pack(sizes), *owners, *entries, *abroad]
+
+
+def _told(answer: list[Any], outcomes: Sequence[Outcome]) -> tuple[Told, list[Lease]]:
+    state, idle, *stale = answer
+    told = Told(CrawlState(state.decode()), bool(idle))
+    return told, [outcomes[number - 1].lease for number in stale]
+
+
+def _leases(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
+    leases = []
+    for number in range(len(granted) // 5):
+        site, priority, entry, robots_at, paced = granted[number * 5 : number * 5 + 5]
+        fingerprint, task, _ = unpack(entry, site.decode(), int(priority))
+        stored_at = int(robots_at) / 1e6 or None
+        token = f"{nonce}{number + 1}"
+        leases.append(Lease(fingerprint, token, task, stored_at, bool(paced), alone))
+    return leases
+
+
+def _epoch(crawl_id: str, restarts: int) -> int:
+    """Changes when the crawl is started over, and when the server may have lost something."""
+    return int(crawl_id, 16) << 24 | restarts
+
+
+def _owner(lease: Lease) -> bytes:
+    """A lease as the scripts know it."""
+    return lease.fingerprint + lease.token.encode()
+
+
+def _seconds_or_none(microseconds: bytes | int) -> float | None:
+    wait = int(microseconds)
+    return wait / 1e6 if wait >= 0 else None
+
+
+def _micro(seconds: float) -> int:
+    return round(seconds * 1e6)
+
+
+def _outcome(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> dict[str, Any]:
+    """An outcome as finish.lua takes it. Most have few values that are not 0 or empty."""
+    values = {
+        "reason": outcome.reason,
+        "detail": outcome.detail,
+        "retry_in": _micro(outcome.retry_in_s),
+        "sent": outcome.sent,
+        "fault": outcome.fault,
+        "blocked": int(outcome.blocked),
+        "latency": _micro(outcome.latency_s),
+        "filtered": outcome.filtered,
+        "duplicates": outcome.duplicates,
+        "items": outcome.items,
+        "rejected": outcome.rejected,
+        "body_bytes": outcome.body_bytes,
+        "follow_ups": follow_ups,
+    }
+    told = {name: value for name, value in values.items() if value}
+    told["verdict"] = outcome.verdict
+    if outcome.pushback is not None:
+        told["pushback"] = True
+        told["retry_after"] = _micro(outcome.pushback.retry_after_s or 0.0)
+    if outcome.robots is not None:
+        told["robots"] = msgspec.json.encode(outcome.robots).decode()
+        told["robots_ttl"] = _micro(outcome.robots.ttl_s)
+        told["crawl_delay"] = _micro(outcome.robots.crawl_delay_s)
+        told["elsewhere"] = bool(outcome.robots.location)
+    return told

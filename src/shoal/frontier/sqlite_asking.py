@@ -1,0 +1,77 @@
+"""What can be asked of the embedded frontier: one URL, dead letters, hosts, workers."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from shoal import task as wire
+from shoal.frontier.port import WORKER_SILENT_S, Entry, Host, HostOrder, Pulse, Record, Robots
+from shoal.frontier.sqlite_step import SQL, STATES, as_int, crawl_row
+
+_read_robots = msgspec.json.Decoder(Robots).decode
+_read_pulse = msgspec.json.Decoder(Pulse).decode
+
+
+def robots_of(connection: sqlite3.Connection, crawl: str, host: str) -> Robots | None:
+    """The robots.txt that some worker stored."""
+    crawl_id = crawl_row(connection, crawl)["id"]
+    row = connection.execute(SQL["robots"], (crawl_id, host)).fetchone()
+    return _read_robots(row[0]) if row else None
+
+
+def holders_of(connection: sqlite3.Connection, crawl: str) -> list[str]:
+    """Who holds leases."""
+    crawl_id = crawl_row(connection, crawl)["id"]
+    return [row[0] for row in connection.execute(SQL["holders"], (crawl_id,))]
+
+
+def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Record | None:
+    """One task. Its fingerprint says which."""
+    key = crawl_row(connection, crawl)["id"], as_int(entry.fingerprint)
+    row = connection.execute(SQL["find_task"], key).fetchone()
+    return _record(row) if row else None
+
+
+def dead_of(
+    connection: sqlite3.Connection, crawl: str, limit: int, after: bytes | None
+) -> list[Record]:
+    """Dead tasks in the order they were added."""
+    values = {
+        "crawl_id": crawl_row(connection, crawl)["id"],
+        "after": as_int(after) if after else None,
+        "limit": limit,
+    }
+    return [_record(row) for row in connection.execute(SQL["dead_tasks"], values)]
+
+
+def hosts_of(
+    connection: sqlite3.Connection, crawl: str, limit: int, order: HostOrder
+) -> list[Host]:
+    """The first hosts in an order."""
+    crawl_id = crawl_row(connection, crawl)["id"]
+    rows = connection.execute(SQL[f"{order}_hosts"], (crawl_id, limit))
+    return [Host(**dict(zip(Host.__struct_fields__, row, strict=True))) for row in rows]
+
+
+def workers_of(connection: sqlite3.Connection, crawl: str, now: float) -> list[Pulse]:
+    """The workers that were heard of lately."""
+    values = crawl_row(connection, crawl)["id"], now - WORKER_SILENT_S
+    return [_read_pulse(row[0]) for row in connection.execute(SQL["workers"], values)]
+
+
+def _record(row: tuple[int, bytes, int, int, int, str, str, float | None, str | None]) -> Record:
+    fingerprint, payload, state, attempts, losses, reason, detail, due, worker = row
+    task = wire.decode(payload)
+    task.retry_count = attempts
+    return Record(
+        fingerprint=fingerprint.to_bytes(8, signed=True),
+        task=task,
+        state=STATES[state],
+        losses=losses,
+        reason=reason,
+        detail=detail,
+        due=due,
+        worker=worker or "",
+    )

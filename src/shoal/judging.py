@@ -1,0 +1,162 @@
+"""How a try ended: from an answer, or the lack of one, to an Outcome. Decisions only."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+
+import msgspec
+
+from shoal.admission import Admission, NotAdmitted
+from shoal.config import Rules
+from shoal.errors import BadUrl, FetchError, Refused
+from shoal.fetch.port import Response
+from shoal.frontier.port import Lease, Outcome, Pushback, Verdict
+from shoal.policy import (
+    GONE_STATUSES,
+    MAX_REDIRECTS,
+    PUSHBACK_STATUSES,
+    REDIRECT_STATUSES,
+    RETRY_STATUSES,
+    may_retry,
+    parse_rate,
+    parse_retry_after,
+    retry_wait_s,
+)
+from shoal.task import Task
+from shoal.urls import join, parse
+
+BLOCKED_STATUSES = frozenset({403, 429, 503})
+"""Answers of hosts that do not want to serve us."""
+
+MAX_DETAIL = 8_000
+MAX_REASON = 500
+
+
+class Judge:
+    """Judges tries by the rules of a crawl."""
+
+    def __init__(self, rules: Rules, admission: Admission) -> None:
+        self._max_retries = rules.max_retries
+        self._auto = parse_rate(rules.rate).auto
+        self._admission = admission
+
+    def unanswered(self, lease: Lease, error: FetchError) -> Outcome:
+        """The page could not be had. Where trying again may help, the host is to blame."""
+        sent = not isinstance(error, Refused)
+        outcome = self.failed(lease, str(error), retryable=error.retryable, sent=sent)
+        outcome.fault = error.retryable
+        if self._auto and _timed_out(error):
+            outcome.pushback = Pushback()
+        return outcome
+
+    def answered(self, lease: Lease, response: Response) -> Outcome:
+        """The host answered with something other than a page."""
+        status = response.status
+        location = response.headers.get("Location")
+        if status in REDIRECT_STATUSES and location:
+            return self._redirected(lease, status, location)
+        if status in RETRY_STATUSES:
+            return self._pushed_back(lease, response)
+        verdict = Verdict.DROPPED if status in GONE_STATUSES else Verdict.DEAD
+        return Outcome(lease=lease, verdict=verdict, reason=f"HTTP {status}")
+
+    def failed(
+        self,
+        lease: Lease,
+        reason: str,
+        *,
+        retryable: bool,
+        retry_after_s: float | None = None,
+        sent: bool = True,
+    ) -> Outcome:
+        """Another try later, if that may help and the task has tries left; else it is dead."""
+        failures = lease.task.retry_count + 1
+        limit = lease.task.max_retries
+        limit = self._max_retries if limit is None else limit
+        outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=_one_line(reason), sent=sent)
+        if retryable and may_retry(failures, limit):
+            outcome.verdict = Verdict.RETRY
+            # Spreads retries of a fleet; nothing secret hangs on it.
+            outcome.retry_in_s = retry_wait_s(failures, random.random(), retry_after_s)  # noqa: S311
+        return outcome
+
+    def _pushed_back(self, lease: Lease, response: Response) -> Outcome:
+        wait_s = parse_retry_after(response.headers.get("Retry-After"), time.time())
+        reason = f"HTTP {response.status}"
+        outcome = self.failed(lease, reason, retryable=True, retry_after_s=wait_s)
+        if response.status in PUSHBACK_STATUSES:
+            outcome.pushback = Pushback(wait_s)
+        return outcome
+
+    def _redirected(self, lease: Lease, status: int, location: str) -> Outcome:
+        """The target is a task of its own: it waits for its own permission like any other."""
+        task = lease.task
+        try:
+            target = self._admission.admit(_redirect(task, status, join(parse(task.url), location)))
+        except NotAdmitted as error:
+            return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
+        except BadUrl as error:
+            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=f"redirected: {error}")
+        been = {self._admission.fingerprint(url) for url in target.task.redirects}
+        if self._admission.fingerprint(target.task.url) in been:
+            path = " -> ".join([*target.task.redirects, target.task.url])
+            reason = _one_line(f"redirects in a loop: {path}")
+            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
+        if len(target.task.redirects) > MAX_REDIRECTS:
+            reason = f"more than {MAX_REDIRECTS} redirects, from {target.task.redirects[0]}"
+            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
+        reason = f"HTTP {status} to {target.task.url}"
+        return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
+
+
+def raised(lease: Lease, error: BaseException) -> Outcome:
+    """The handler raised: trying again would give the same."""
+    return Outcome(
+        lease=lease,
+        verdict=Verdict.DEAD,
+        reason=_one_line(f"{type(error).__name__}: {error}"),
+        detail=_tail(error),
+    )
+
+
+def note_answer(outcome: Outcome, response: Response) -> None:
+    """What an answer says of its host, whatever became of the task."""
+    outcome.body_bytes = len(response.body)
+    outcome.latency_s = response.duration_s
+    outcome.fault = response.status in RETRY_STATUSES
+    outcome.blocked = response.status in BLOCKED_STATUSES
+
+
+def _timed_out(error: FetchError) -> bool:
+    """Fetchers say so in the message, for people, and by the cause."""
+    return isinstance(error.__cause__, TimeoutError)
+
+
+def _redirect(task: Task, status: int, url: str) -> Task:
+    """The task that a redirect asks for. Browsers turn all but 307 and 308 into a GET."""
+    keeps_method = status in (307, 308) or task.method in ("GET", "HEAD")
+    return msgspec.structs.replace(
+        task,
+        url=url,
+        task_id="",
+        retry_count=0,
+        method=task.method if keeps_method else "GET",
+        body=task.body if keeps_method else None,
+        redirects=[*task.redirects, task.url],
+    )
+
+
+def _one_line(text: str) -> str:
+    return _storable(" ".join(text.split())[:MAX_REASON])
+
+
+def _tail(error: BaseException) -> str:
+    """The end of the traceback: where a long one has its cause."""
+    return _storable("".join(traceback.format_exception(error))[-MAX_DETAIL:])
+
+
+def _storable(text: str) -> str:
+    """Text that every store takes: what a page said may hold lone surrogates."""
+    return text.encode("utf-8", "replace").decode()

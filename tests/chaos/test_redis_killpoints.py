@@ -1,0 +1,87 @@
+"""kill -9 of a worker at every stage of the pipeline: it is replaced, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from support.killpoints import MARKER, POINTS, environment_of
+from support.links import numbered_pages, paths_of, put_spider
+from support.processes import Folder, seeded_random
+from support.redis_chaos import (
+    DURABLE,
+    assert_links_are_complete,
+    assert_losses_explain_repeats,
+)
+from support.redis_servers import RedisServer
+from support.sites import Site, html, serving
+
+PAGES = 40
+LINKED = 35
+"""The front page links to the first of them. The others are left in the inbox."""
+HELD = "/1"
+INBOX = "shoal:links:inbox"
+
+SPIDER = """
+from support.killpoints import set_trap
+set_trap()
+from links import Links
+"""
+
+MOST_TIMES = {"saving": 2, "saved": 2, "finished": 2, "renewed": 2, "beaten": 2} | {
+    "collecting": 1,
+    "collected": 1,
+}
+"""How often a point is passed for sure by at least one of two workers: batches are few."""
+ANY_PAGE = 12
+
+LEASE_S = {"renewed": 3.0}
+"""For the others so long that a lease that is not given back is not given back within the test."""
+
+
+class HeldSite(Site):
+    """One of its pages is answered only when a worker was killed: no crawl ends before that."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(self._answer_or_hold)
+        self._marker = folder / MARKER
+        self._pages = numbered_pages(PAGES)
+
+    async def _answer_or_hold(self, path: str) -> web.Response:
+        if path == "/":
+            return html("".join(f'<a href="{link}"></a>' for link in paths_of(LINKED)[1:]))
+        while path == HELD and not self._marker.exists():
+            await asyncio.sleep(0.005)
+        return await self._pages(path)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with RedisServer(tmp_path_factory.mktemp("redis"), *DURABLE) as server:
+        yield server
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_worker_killed_there_loses_nothing(
+    tmp_path: Path, server: RedisServer, point: str
+) -> None:
+    number = seeded_random(point).randint(1, MOST_TIMES.get(point, ANY_PAGE))
+    folder = Folder(tmp_path, {"SHOAL_FRONTIER": server.url})
+    folder.write("trapped.py", SPIDER)
+    with server.client() as client, serving(HeldSite(tmp_path)) as site:
+        client.flushall()
+        client.lpush(INBOX, *(site.url + path[1:] for path in paths_of(PAGES)[LINKED + 1 :]))
+        put_spider(
+            folder, [site], rate="none", concurrency=2, lease_s=LEASE_S.get(point, 3600.0)
+        )
+        command = ("crawl", "trapped.py:Links", "--workers", "2")
+        ended = folder.shoal(*command, env=environment_of(point, number))
+        assert ended.code == 0, ended
+        assert ended.err.count("a worker died (signal SIGKILL); starting another") == 1, ended
+        assert "Traceback" not in ended.err
+        stats = assert_links_are_complete(folder, [site], PAGES)
+        assert_losses_explain_repeats([site], stats)

@@ -1,0 +1,135 @@
+"""Redis is killed, stopped, or comes back empty, in the middle of a crawl."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.links import GatedSite, put_spider
+from support.processes import Ended, Folder, Running, seeded_random, wait_until
+from support.redis_chaos import (
+    BACK,
+    DURABLE,
+    WAITING,
+    assert_links_are_complete,
+    assert_losses_explain_repeats,
+)
+from support.redis_servers import RedisServer
+from support.sites import serving
+
+PAGES = 120
+WORKERS = 2
+PROCESSES = WORKERS + 1
+CRAWL = ("crawl", "links.py", "--workers", str(WORKERS))
+LEASE_S = 6.0
+"""Longer than a worker that waits takes to notice that the server is back."""
+
+HASTY_SPIDER = """
+from shoal.frontier.redis import link
+link.ANSWER_S = link.CONNECT_S = 1.0
+from links import Links
+"""
+
+
+@pytest.fixture
+def site() -> Iterator[GatedSite]:
+    with serving(GatedSite(PAGES)) as site:
+        yield site
+        site.allowed = 10**9
+
+
+def folder_at(path: Path, server: RedisServer, site: GatedSite, lease_s: float) -> Folder:
+    folder = Folder(path, {"SHOAL_FRONTIER": server.url})
+    put_spider(folder, [site], rate="none", lease_s=lease_s)
+    return folder
+
+
+def wait_for_moment(site: GatedSite, name: str) -> None:
+    """Let the crawl come to some request, and see others under way."""
+    site.allowed = seeded_random(name).randrange(1, PAGES)
+    wait_until(lambda: len(site.hits) > site.allowed, f"request {site.allowed} and more")
+
+
+def wait_until_all_wait(crawl: Running) -> None:
+    wait_until(lambda: crawl.err.count(WAITING) == PROCESSES, "all processes to notice")
+
+
+def assert_said_once(ended: Ended) -> None:
+    assert ended.code == 0, ended
+    assert (ended.err.count(WAITING), ended.err.count(BACK)) == (PROCESSES, PROCESSES), ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_it_is_killed_and_comes_back_after_all_leases_have_expired(
+    tmp_path: Path, site: GatedSite
+) -> None:
+    with RedisServer(tmp_path / "redis", *DURABLE) as server:
+        folder = folder_at(tmp_path, server, site, LEASE_S)
+        with folder.running(*CRAWL) as crawl:
+            wait_for_moment(site, "kill of Redis")
+            wait_until(lambda: len(crawl.workers()) == WORKERS, "the workers")
+            server.kill()
+            expired_at = time.monotonic() + LEASE_S
+            site.allowed = 10**9
+            wait_until_all_wait(crawl)
+            wait_until(lambda: time.monotonic() > expired_at, "the leases to expire")
+            server.start()
+            ended = crawl.wait()
+        assert_said_once(ended)
+        stats = assert_links_are_complete(folder, [site], PAGES)
+    assert stats.lost == 0
+    assert len(site.paths) == PAGES + 1
+    assert len(site.robots_hits) == 1
+
+
+def test_it_stands_still_for_a_while(tmp_path: Path, site: GatedSite) -> None:
+    """What was asked meanwhile is carried out when it goes on, though nobody waits any more."""
+    with RedisServer(tmp_path / "redis", *DURABLE) as server:
+        folder = folder_at(tmp_path, server, site, 10.0)
+        folder.write("hasty.py", HASTY_SPIDER)
+        with folder.running("crawl", "hasty.py:Links", "--workers", str(WORKERS)) as crawl:
+            wait_for_moment(site, "stop of Redis")
+            wait_until(lambda: len(crawl.workers()) == WORKERS, "the workers")
+            server.pause()
+            site.allowed = 10**9
+            wait_until_all_wait(crawl)
+            server.resume()
+            ended = crawl.wait()
+        assert_said_once(ended)
+        stats = assert_links_are_complete(folder, [site], PAGES)
+    assert_losses_explain_repeats([site], stats)
+
+
+def test_it_comes_back_without_its_data(tmp_path: Path, site: GatedSite) -> None:
+    with RedisServer(tmp_path / "redis") as server:
+        folder = folder_at(tmp_path, server, site, 30.0)
+        with folder.running(*CRAWL) as crawl, folder.running("worker", "links.py") as worker:
+            wait_for_moment(site, "kill of a forgetful Redis")
+            wait_until(lambda: len(folder.workers("links")) == WORKERS + 1, "all workers")
+            wait_until(lambda: len(folder.export("links")) > 0, "an item")
+            server.kill()
+            site.allowed = 10**9
+            server.start()
+            for command in (crawl, worker):
+                assert_lost_data(command.wait())
+        items = len(folder.export("links"))
+        again = folder.shoal(*CRAWL)
+        assert (again.code, again.out) == (2, "")
+        assert again.err.startswith("shoal: the frontier knows no crawl 'links', but the results")
+        assert f"hold {items} items" in again.err
+        assert len(again.err.splitlines()) == 1
+        assert folder.shoal(*CRAWL, "--fresh").code == 0
+        assert_links_are_complete(folder, [site], PAGES)
+
+
+def assert_lost_data(ended: Ended) -> None:
+    """One line says what has happened. Before it, there may be news of waiting."""
+    *news, verdict = ended.err.splitlines()
+    assert ended.code == 1, ended
+    assert verdict.startswith("shoal: redis://127.0.0.1:")
+    assert "has lost crawl 'links': it was restarted without its data" in verdict
+    assert not [line for line in news if line.startswith("shoal: ")]
+    assert "Traceback" not in ended.err

@@ -1,0 +1,208 @@
+"""Workers that stand still, lose their network, or die where nobody sees it: others do their work,
+and what they say later changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from shoal.config import USER_AGENT
+from shoal.frontier.port import Stats
+from shoal.machine import worker_name
+from support.links import numbered_pages, put_spider
+from support.processes import Ended, Folder, Running, seeded_random, wait_until
+from support.redis_chaos import (
+    BACK,
+    DURABLE,
+    WAITING,
+    assert_adds_up,
+    assert_links_are_complete,
+    assert_losses_explain_repeats,
+)
+from support.redis_servers import RedisServer
+from support.sites import Site, serving
+from support.tcp_proxy import TcpProxy
+
+PAGES = 80
+HELD = "/1"
+ELSEWHERE = "elsewhere"
+"""The User-Agent of the worker that comes to harm."""
+CRAWL = ("crawl", "links.py", "--workers", "2")
+WORKER = ("worker", "links.py", "--until-finished")
+LATE = "somebody else has the lease by now"
+
+
+class HoldingSite(Site):
+    """Holds back answers: all those for one worker, all those for one page, and from a moment on
+    those for everybody."""
+
+    def __init__(self, moment: int) -> None:
+        super().__init__(numbered_pages(PAGES))
+        self.moment = moment
+        """So many requests are answered. A test raises it."""
+        self.is_open = False
+        """Holds back nothing any more."""
+        self.under_way: Counter[str] = Counter()
+        """The requests that wait for their answer, by User-Agent."""
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = await super()._respond(request)
+        number, agent = len(self.hits), request.headers["User-Agent"]
+        self.under_way[agent] += 1
+        while not self.is_open and self._holds(request.path, agent, number):
+            await asyncio.sleep(0.005)
+        self.under_way[agent] -= 1
+        return response
+
+    def _holds(self, path: str, agent: str, number: int) -> bool:
+        if path == "/robots.txt":
+            return False
+        return agent == ELSEWHERE or path == HELD or number > self.moment
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with RedisServer(tmp_path_factory.mktemp("redis"), *DURABLE) as server:
+        yield server
+
+
+@pytest.fixture
+def site(server: RedisServer) -> Iterator[HoldingSite]:
+    server.client().flushall()
+    moment = seeded_random("the moment").randrange(1, PAGES - 20)
+    with serving(HoldingSite(moment)) as site:
+        yield site
+        site.is_open = True
+
+
+@pytest.fixture
+def folder(tmp_path: Path, server: RedisServer, site: HoldingSite) -> Folder:
+    folder = Folder(tmp_path, {"SHOAL_FRONTIER": server.url})
+    # So few in flight that there is room at the host for all workers.
+    put_spider(folder, [site], rate="none", lease_s=1.0, concurrency=4)
+    return folder
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, server: RedisServer, folder: Folder) -> Folder:
+    """Another machine: it has the spider, and reaches the frontier and the results."""
+    path = tmp_path / "elsewhere"
+    path.mkdir()
+    settings = {
+        "SHOAL_FRONTIER": server.url,
+        "SHOAL_RESULTS": f"sqlite:///{folder.path}/shoal.db",
+        "SHOAL_USER_AGENT": ELSEWHERE,
+    }
+    other = Folder(path, settings)
+    other.write("links.py", (folder.path / "links.py").read_text("utf-8"))
+    return other
+
+
+def wait_until_requests_are_under_way(site: HoldingSite, agent: str) -> None:
+    wait_until(lambda: site.under_way[agent] > 0, f"requests of {agent} to be under way")
+
+
+def wait_until_it_has_lost_them(
+    folder: Folder, site: HoldingSite, worker: Running
+) -> Stats:
+    """Let the others do all but one page, and wait for them to take over."""
+    site.moment = 10**9
+    name = worker_name(worker.pid)
+    wait_until(lambda: folder.stats("links").lost > 0, "its leases to expire")
+    wait_until(lambda: name not in folder.holders("links"), "all of them to be taken over")
+    stats = folder.stats("links")
+    assert_adds_up(stats)
+    return stats
+
+
+def assert_complete(folder: Folder, site: HoldingSite, *ended: Ended) -> None:
+    for command in ended:
+        assert command.code == 0, command
+        assert "Traceback" not in command.err
+    stats = assert_links_are_complete(folder, [site], PAGES)
+    assert stats.lost > 0
+    assert_losses_explain_repeats([site], stats)
+
+
+def test_one_stands_still_and_goes_on_when_all_is_done(
+    folder: Folder, elsewhere: Folder, site: HoldingSite
+) -> None:
+    with folder.running(*CRAWL) as crawl, elsewhere.running(*WORKER) as worker:
+        wait_until_requests_are_under_way(site, ELSEWHERE)
+        worker.send(signal.SIGSTOP)
+        site.is_open = True
+        ended = crawl.wait()
+        before, items = folder.stats("links"), folder.export("links")
+        worker.send(signal.SIGCONT)
+        late = worker.wait()
+    assert LATE in late.err
+    assert folder.stats("links") == before
+    assert folder.export("links") == items
+    assert_complete(folder, site, ended, late)
+
+
+def test_one_stands_still_and_goes_on_in_the_middle(
+    folder: Folder, elsewhere: Folder, site: HoldingSite
+) -> None:
+    with folder.running(*CRAWL) as crawl, elsewhere.running(*WORKER) as worker:
+        wait_until_requests_are_under_way(site, ELSEWHERE)
+        worker.send(signal.SIGSTOP)
+        lost = wait_until_it_has_lost_them(folder, site, worker).lost
+        worker.send(signal.SIGCONT)
+        wait_until(lambda: worker.err.count(LATE) >= lost, "it to learn that it is late")
+        site.is_open = True
+        ended, late = crawl.wait(), worker.wait()
+    assert_complete(folder, site, ended, late)
+
+
+def test_one_of_a_fleet_that_stood_still_for_too_long_is_replaced(
+    folder: Folder, site: HoldingSite
+) -> None:
+    """Its watchdog ends it, if it has not done so before: see watchdog.py."""
+    with folder.running(*CRAWL) as crawl:
+        wait_until_requests_are_under_way(site, USER_AGENT)
+        wait_until(lambda: len(folder.holders("links")) == 2, "both workers to hold tasks")
+        pid = seeded_random("which one").choice(crawl.workers())
+        os.kill(pid, signal.SIGSTOP)
+        site.is_open = True
+        wait_until(lambda: folder.stats("links").state == "finished", "the others to do it all")
+        os.kill(pid, signal.SIGCONT)
+        ended = crawl.wait()
+    assert_complete(folder, site, ended)
+
+
+@pytest.mark.parametrize("harm", ["cut", "freeze"])
+def test_one_loses_its_network(
+    folder: Folder, elsewhere: Folder, server: RedisServer, site: HoldingSite, harm: str
+) -> None:
+    with TcpProxy(server.port) as network:
+        command = (*WORKER, "--frontier", f"redis://127.0.0.1:{network.port}/0")
+        with folder.running(*CRAWL) as crawl, elsewhere.running(*command) as worker:
+            wait_until_requests_are_under_way(site, ELSEWHERE)
+            getattr(network, harm)()
+            wait_until_it_has_lost_them(folder, site, worker)
+            network.heal()
+            wait_until(lambda: LATE in worker.err, "it to learn that it is late")
+            site.is_open = True
+            ended, late = crawl.wait(), worker.wait()
+    assert late.err.count(WAITING) == late.err.count(BACK) == (1 if harm == "cut" else 0)
+    assert_complete(folder, site, ended, late)
+
+
+def test_one_is_killed_where_nobody_sees_it(
+    folder: Folder, elsewhere: Folder, site: HoldingSite
+) -> None:
+    with folder.running(*CRAWL) as crawl, elsewhere.running(*WORKER) as worker:
+        wait_until_requests_are_under_way(site, ELSEWHERE)
+        worker.kill_all()
+        wait_until_it_has_lost_them(folder, site, worker)
+        site.is_open = True
+        ended = crawl.wait()
+    assert_complete(folder, site, ended)

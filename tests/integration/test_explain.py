@@ -1,0 +1,109 @@
+"""`explain` on the real stores: who led to a page, also where the frontier has forgotten it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from shoal.frontier.port import Control, Entry, Frontier, Record, Verdict
+from shoal.frontier.sqlite import SqliteFrontier
+from shoal.insight.explain import explain
+from shoal.results.port import Batch, PageLog, Results
+from shoal.results.sqlite import SqliteResults
+from support.frontiers import CRAWL, Client, entry, open_rules, outcome
+
+
+class Forgetful(SqliteFrontier):
+    """Keeps nothing of tasks that have ended but that they have."""
+
+    async def find(self, crawl: str, entry: Entry) -> Record | None:
+        record = await super().find(crawl, entry)
+        if record is None or record.state not in ("done", "dropped"):
+            return record
+        return replace(record, task=entry.task, reason="")
+
+
+@pytest.fixture(params=[SqliteFrontier, Forgetful])
+async def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Frontier]:
+    frontier = request.param(tmp_path / "frontier.db")
+    await frontier.start(CRAWL, open_rules())
+    yield frontier
+    await frontier.close()
+
+
+@pytest.fixture
+async def results(tmp_path: Path) -> AsyncIterator[Results]:
+    results = SqliteResults(tmp_path / "results.db")
+    yield results
+    await results.close()
+
+
+async def fetch(frontier: Frontier, results: Results, page: Entry, error: str = "") -> None:
+    """One try at a page that is the only one waiting."""
+    client = Client(frontier, "worker", CRAWL)
+    await client.add(page)
+    lease = await client.lease_one()
+    log = PageLog(
+        fingerprint=page.fingerprint,
+        url=page.task.url,
+        worker="worker",
+        attempt=1,
+        started_at=1.0,
+        duration_s=1.0,
+        verdict="done",
+        error=error,
+        parent=page.task.parent,
+    )
+    await results.save(CRAWL, Batch([log]))
+    assert await client.finish(outcome(lease, Verdict.DONE, reason=error)) == []
+
+
+async def test_the_way_from_the_seed(frontier: Frontier, results: Results) -> None:
+    way = [entry("a.example/seed")]
+    for name in ("list", "product"):
+        way.append(entry(f"a.example/{name}", parent=way[-1].fingerprint.hex()))
+    for page in way:
+        await fetch(frontier, results, page)
+    waiting = entry("a.example/waiting", parent=way[-1].fingerprint.hex())
+    await frontier.add(CRAWL, [waiting])
+    urls = [page.task.url for page in way]
+    told = await explain(frontier, results, CRAWL, way[-1].task.url)
+    assert (told.verdict, told.found_on) == ("done", urls[1::-1])
+    told = await explain(frontier, results, CRAWL, waiting.task.url)
+    assert (told.verdict, told.found_on) == ("waiting", urls[::-1])
+    assert (await explain(frontier, results, CRAWL, urls[0])).found_on == []
+
+
+async def test_a_redirect(frontier: Frontier, results: Results) -> None:
+    page = entry("a.example/old")
+    await fetch(frontier, results, page, "HTTP 301 to http://a.example/new")
+    told = await explain(frontier, results, CRAWL, page.task.url)
+    assert told.verdict == "done: HTTP 301 to http://a.example/new"
+
+
+async def test_cancelled_before_anybody_came_to_it(frontier: Frontier, results: Results) -> None:
+    page = entry("a.example/")
+    await frontier.add(CRAWL, [page])
+    await frontier.control(CRAWL, Control.CANCEL)
+    told = await explain(frontier, results, CRAWL, page.task.url)
+    assert told.verdict.startswith("dropped")
+
+
+@pytest.mark.parametrize("parent", ["nonsense", "", "abc", "00", "ff" * 40, "00" * 8, "ü"])
+async def test_a_parent_that_is_none(frontier: Frontier, results: Results, parent: str) -> None:
+    """Tasks may be written by anybody."""
+    page = entry("a.example/", parent=parent)
+    await fetch(frontier, results, page)
+    told = await explain(frontier, results, CRAWL, page.task.url)
+    assert (told.verdict, told.found_on) == ("done", [])
+
+
+async def test_a_page_that_is_its_own_parent(frontier: Frontier, results: Results) -> None:
+    page = entry("a.example/")
+    page.task.parent = page.fingerprint.hex()
+    await fetch(frontier, results, page)
+    told = await explain(frontier, results, CRAWL, page.task.url)
+    assert set(told.found_on) == {page.task.url}

@@ -1,0 +1,91 @@
+"""Random lives of a crawl for two frontiers that must do the same.
+
+Every task of a host has a priority of its own, and all hosts are asked at once unless there is only
+one: so whose turn it is never depends on what a frontier may choose.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from shoal.frontier.port import Pushback, Record, Robots, TaskState, Verdict
+from support.frontiers import entry, open_rules
+
+HOSTS = 3
+MANY = 50
+ENTRIES = [
+    entry(f"h{host}.example/{priority}", priority=priority)
+    for host in range(HOSTS)
+    for priority in range(5)
+]
+KEYS = [each.fingerprint for each in ENTRIES]
+WORKERS = ["one", "two"]
+LEASE_S = 4.0
+STEPS_S = [0.0131, 0.2503, 1.0071, 2.5119, 5.1013, 17.3057, 61.7023]
+"""Odd, so that no deadline is met by rounding: SQLite counts in floats, Redis in microseconds."""
+ENDED = (TaskState.DONE, TaskState.DROPPED)
+
+rules_of_many = st.builds(
+    open_rules,
+    rate=st.sampled_from(["1/s", "none", "auto"]),
+    concurrency_per_host=st.integers(1, 3),
+    robots=st.booleans(),
+    lease_s=st.just(LEASE_S),
+    max_losses=st.sampled_from([1, 2]),
+)
+rules_of_one = st.builds(replace, rules_of_many, max_pages=st.sampled_from([None, 2, 7]))
+"""Which page comes first is certain only where all are of one host."""
+robots_texts = st.builds(
+    Robots,
+    text=st.sampled_from(["", "User-agent: *"]),
+    ttl_s=st.sampled_from([3.3, 900.0]),
+    crawl_delay_s=st.sampled_from([0.0, 0.7, 3.3]),
+    error=st.sampled_from(["", "no answer"]),
+    location=st.sampled_from(["", "http://h0.example/elsewhere"]),
+)
+ends = st.fixed_dictionaries(
+    {
+        "verdict": st.just(Verdict.DONE) | st.sampled_from(Verdict),
+        "retry_in_s": st.sampled_from([0.0, 2.2, 30.3]),
+        "sent": st.just(True) | st.booleans(),
+        "fault": st.just(False) | st.booleans(),
+        "blocked": st.booleans(),
+        "latency_s": st.sampled_from([0.0, 0.05, 0.31, 2.7, 400.0]),
+        "pushback": st.none()
+        | st.builds(Pushback, retry_after_s=st.sampled_from([None, 5.3, 90.9])),
+        "robots": st.none() | robots_texts,
+        "follow_ups": st.lists(st.sampled_from(ENTRIES), max_size=3),
+        "reason": st.sampled_from(["", "because"]),
+        "detail": st.sampled_from(["", "Traceback"]),
+        "filtered": st.integers(0, 2),
+        "duplicates": st.integers(0, 2),
+        "items": st.integers(0, 2),
+        "rejected": st.integers(0, 2),
+        "body_bytes": st.integers(0, 2),
+    }
+)
+some_ends = st.lists(ends, min_size=1, max_size=4)
+some_keys = st.none() | st.lists(st.sampled_from(KEYS), max_size=3)
+FAILURE = {"verdict": Verdict.RETRY, "fault": True, "latency_s": 0.1}
+
+
+def rounded(value: Any) -> Any:
+    """A value to compare: floats within a millisecond."""
+    if isinstance(value, float):
+        return pytest.approx(value, abs=1e-3)
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, list) else value
+
+
+def told(record: Record | None) -> Any:
+    """What both say of a task."""
+    if record is None:
+        return None
+    known = (record.state, record.reason, record.worker, record.due or 0.0)
+    more = (record.task.retry_count, record.losses, record.detail)
+    return [*known, *(more if record.state not in ENDED else ())]

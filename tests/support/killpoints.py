@@ -1,0 +1,120 @@
+"""kill -9 of a worker at a named point of its work.
+
+The spider file of a test calls `set_trap` in every process that loads it. In workers this wraps the
+methods that mark the stages of the pipeline, so that Shoal itself needs to know nothing of it. Who
+is the first to pass the point for the n-th time leaves a marker and dies.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from shoal.fetch.http import HttpFetcher
+from shoal.frontier.port import Frontier
+from shoal.frontier.redis import RedisFrontier
+from shoal.frontier.redis.link import RedisLink
+from shoal.page import Page
+from shoal.results.sqlite import SqliteResults
+
+POINT_VARIABLE = "KILL_POINT"
+"""Names the variable with the point and the number: `saved:3`."""
+MARKER = Path("killed")
+"""There once a worker was killed, in the folder that the commands run in."""
+
+TESTS = Path(__file__).parent.parent
+
+Applies = Callable[[tuple[Any, ...], Any], object]
+
+
+class Place(NamedTuple):
+    """Before or after a call of a method; `applies` says of its arguments and result if it counts."""
+
+    owner: type
+    method: str
+    moment: str
+    applies: Applies = lambda args, result: True
+
+
+def _script(name: str) -> Applies:
+    return lambda args, result: args[1] == name
+
+
+POINTS: Mapping[str, tuple[Place, ...]] = {
+    "leased": (
+        Place(RedisFrontier, "lease", "after", lambda args, grant: grant.leases),
+        Place(RedisFrontier, "exchange", "after", lambda args, answer: answer[1].leases),
+    ),
+    "fetching": (Place(HttpFetcher, "_read_body", "before"),),
+    "fetched": (Place(HttpFetcher, "fetch", "after"),),
+    "parsing": (Place(Page, "follow_all", "before"),),
+    "saving": (Place(SqliteResults, "save", "before"),),
+    "saved": (Place(SqliteResults, "save", "after"),),
+    "finished": (Place(RedisFrontier, "finish", "after"),),
+    "renewed": (Place(RedisLink, "run", "after", _script("renew")),),
+    "beaten": (Place(RedisLink, "run", "after", _script("beat")),),
+    "collecting": (Place(RedisFrontier, "add", "before"),),
+    "collected": (Place(RedisLink, "run", "before", _script("collected")),),
+}
+"""The stages, in the order of the pipeline. "collecting": entries of the inbox were read and are not
+queued; "collected": they are queued and still in the inbox."""
+
+
+def environment_of(point: str, number: int) -> dict[str, str]:
+    """What a command needs so that one of its workers dies there."""
+    return {POINT_VARIABLE: f"{point}:{number}", "PYTHONPATH": str(TESTS)}
+
+
+def set_trap() -> None:
+    """Wrap what the environment says, in a worker process; nothing in the command itself."""
+    point, _, number = os.environ.get(POINT_VARIABLE, "").partition(":")
+    if not point or sys.argv[0] != "-c":
+        return
+    if point == "finished":  # Done in one go with the next lease, there would be nothing between.
+        RedisFrontier.exchange = Frontier.exchange  # type: ignore[method-assign]
+    pass_by = _trap(int(number))
+    for place in POINTS[point]:
+        setattr(place.owner, place.method, _wrapped(place, pass_by))
+
+
+def _trap(number: int) -> Callable[[], None]:
+    left = number
+
+    def pass_by() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            with suppress(FileExistsError):
+                os.close(os.open(MARKER, os.O_CREAT | os.O_EXCL))
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return pass_by
+
+
+def _wrapped(place: Place, pass_by: Callable[[], None]) -> Callable[..., Any]:
+    inner: Callable[..., Any] = getattr(place.owner, place.method)
+
+    def pass_at(moment: str, args: tuple[Any, ...], result: object) -> None:
+        if place.moment == moment and place.applies(args, result):
+            pass_by()
+
+    @wraps(inner)
+    async def call(*args: Any, **options: Any) -> Any:
+        pass_at("before", args, None)
+        result = await inner(*args, **options)
+        pass_at("after", args, result)
+        return result
+
+    @wraps(inner)
+    def call_at_once(*args: Any, **options: Any) -> Any:
+        pass_at("before", args, None)
+        return inner(*args, **options)
+
+    return call if inspect.iscoroutinefunction(inner) else call_at_once

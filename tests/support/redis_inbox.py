@@ -1,0 +1,44 @@
+"""The inbox of a crawl on Redis as other programs fill it."""
+
+from __future__ import annotations
+
+import msgspec
+import redis
+
+from shoal.admission import Admission
+from shoal.config import Rules
+from shoal.frontier.port import Entry
+from shoal.frontier.redis.inbox import Rejected
+from shoal.seeding import read_seed
+from support.frontiers import CRAWL, Client
+
+INBOX = f"shoal:{CRAWL}:inbox"
+REJECTED = f"shoal:{CRAWL}:rejected"
+LOCK = f"shoal:lock:{{{INBOX}}}"
+
+_admission = Admission(Rules())
+
+
+def read(text: bytes) -> Entry:
+    """An entry as the fleet reads it."""
+    return _admission.admit(read_seed(text))
+
+
+def url(number: int) -> str:
+    """The address of a page."""
+    return f"http://a.example/{number}"
+
+
+def push(raw: redis.Redis, *lines: str | bytes) -> None:
+    """As another program would, the oldest first."""
+    raw.lpush(INBOX, *lines)
+
+
+def rejected(raw: redis.Redis) -> list[Rejected]:
+    """What was put aside, the newest first."""
+    return [msgspec.json.decode(line, type=Rejected) for line in raw.lrange(REJECTED, 0, -1)]
+
+
+async def urls_of(client: Client) -> list[str]:
+    """All that waits, in its order."""
+    return [lease.task.url for lease in await client.lease(1000)]
