@@ -13,7 +13,7 @@ import sys
 
 from rich.table import Table
 
-from benchmarks import procstat, redis
+from benchmarks import on_redis, procstat
 from benchmarks.crawls import crawl_table, crawls, load_table
 from benchmarks.report import keep, wide_console
 
@@ -59,8 +59,8 @@ def main() -> None:
     console.print(load_table(runs))
     depths = frontiers(args.rounds)
     console.print(frontier_table(depths))
-    on_redis = redis.measure(args.rounds, console, deep=args.deep)
-    kept = keep("bench", {"crawls": runs, "frontier": depths} | on_redis)
+    fleet = on_redis.measure(args.rounds, console, deep=args.deep)
+    kept = keep("bench", {"crawls": runs, "frontier": depths} | fleet)
     console.print(f"raw figures: {kept}")
 
 

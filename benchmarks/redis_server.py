@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-
 import redis
 
 Figures = dict[str, float]

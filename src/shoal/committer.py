@@ -16,6 +16,7 @@ from shoal.waiting import patiently, wait_for_event
 
 MAX_BATCH = 200
 MAX_AGE_S = 0.02
+SOON_S = 0.05
 
 log = logging.getLogger("shoal")
 
@@ -43,7 +44,7 @@ class Committer:
         self._on_finished = on_finished  # Called with the tokens that were stale.
         self._reports: deque[Report] = deque()
         self._oldest_at = 0.0
-        self._is_busy = False
+        self._busy_since: float | None = None
         self._hurried = False
         self._closing = False
         self._wake = asyncio.Event()
@@ -63,9 +64,11 @@ class Committer:
         self._wake.set()
 
     @property
-    def is_about_to_commit(self) -> bool:
-        """Whether a batch is being collected, so that within moments something is finished."""
-        return bool(self._reports) and not self._is_busy
+    def finishes_soon(self) -> bool:
+        """Whether within moments something is finished. A store that takes long to save is not."""
+        if self._busy_since is None:
+            return bool(self._reports)
+        return time.monotonic() - self._busy_since < SOON_S
 
     def close(self) -> None:
         """Commit what is left; then `run` returns."""
@@ -80,9 +83,9 @@ class Committer:
                 self._wake.clear()
                 await wait_for_event(self._wake, wait_s)
             else:
-                self._is_busy = True
+                self._busy_since = time.monotonic()
                 await self._commit(self._take())
-                self._is_busy = False
+                self._busy_since = None
 
     def _wait_s(self) -> float | None:
         """How long the batch may still grow. None while there is none."""

@@ -10,7 +10,7 @@ import logging
 import time
 from functools import partial
 
-from shoal.committer import Committer
+from shoal.committer import SOON_S, Committer
 from shoal.config import Rules, Settings
 from shoal.errors import StorageError, UnknownCrawl, cause_of
 from shoal.fetch.port import Fetcher
@@ -155,9 +155,11 @@ class Worker:
         """Lease and start visits until told to stop or there is nothing more to come."""
         while not self._draining.is_set() and not self._is_over:
             self._changed.clear()
-            # What is about to be finished brings new leases with it: see `_finish`.
-            free = 0 if self._asking or self._committer.is_about_to_commit else self._free()
+            free = self._free()
             wait_s = self._ask_at - time.monotonic()
+            if self._asking or self._committer.finishes_soon:
+                # What is finished brings new leases with it: see `_finish`.
+                wait_s = max(wait_s, SOON_S)
             if free > 0 and wait_s <= 0:
                 await patiently("frontier", partial(self._lease, free))
             else:
@@ -180,7 +182,8 @@ class Worker:
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
         """End tries, and in the same breath ask for as many new ones as there is room for."""
-        free = 0 if self._asking or self._draining.is_set() else self._free()
+        ended = self._draining.is_set() or self._is_over
+        free = 0 if self._asking or ended else self._free()
         if free <= 0:
             self._ask_at = 0.0  # Hosts have room again, and there may be new tasks.
             return await self._frontier.finish(self._crawl, outcomes)
@@ -193,7 +196,8 @@ class Worker:
         return stale
 
     def _begin(self, grant: Grant, asked: int) -> None:
-        """Start visits for what was granted."""
+        """Start visits for what was granted. What comes after we were told to stop is given back:
+        nobody would wait for it any more."""
         self._is_over = grant.state.over
         self._ask_at = _ask_again_at(grant, asked)
         if grant.leases and grant.epoch != self._epoch:
@@ -201,7 +205,10 @@ class Worker:
             self._known_urls.clear()
         for lease in grant.leases:
             self._held[lease.token] = lease
-            self._visits[lease.token] = asyncio.create_task(self._visit(lease, grant.decided))
+            if self._draining.is_set():
+                self._committer.put(give_back(lease, sent=False))
+            else:
+                self._visits[lease.token] = asyncio.create_task(self._visit(lease, grant.decided))
 
     async def _visit(self, lease: Lease, decided: float) -> None:
         try:

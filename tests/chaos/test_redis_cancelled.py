@@ -17,7 +17,7 @@ from support.redis_servers import RedisServer
 CRAWL = "crawl"
 CALLS: dict[str, Callable[[Frontier], Awaitable[object]]] = {
     "run": lambda frontier: frontier.control(CRAWL, Control.SEAL),
-    "run_all": lambda frontier: frontier.exchange(CRAWL, [], "worker", 1),
+    "together": lambda frontier: frontier.exchange(CRAWL, [], "worker", 1),
     "command": lambda frontier: frontier.robots(CRAWL, "a.example"),
 }
 

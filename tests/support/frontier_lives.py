@@ -27,7 +27,7 @@ WORKERS = ["one", "two"]
 LEASE_S = 4.0
 STEPS_S = [0.0131, 0.2503, 1.0071, 2.5119, 5.1013, 17.3057, 61.7023]
 """Odd, so that no deadline is met by rounding: SQLite counts in floats, Redis in microseconds."""
-ENDED = (TaskState.DONE, TaskState.DROPPED)
+KEPT_LESS_OF = (TaskState.DONE, TaskState.DROPPED)
 
 rules_of_many = st.builds(
     open_rules,
@@ -86,6 +86,9 @@ def told(record: Record | None) -> Any:
     """What both say of a task."""
     if record is None:
         return None
-    known = (record.state, record.reason, record.worker, record.due or 0.0)
-    more = (record.task.retry_count, record.losses, record.detail)
-    return [*known, *(more if record.state not in ENDED else ())]
+    known = [record.state, record.worker, record.due or 0.0]
+    if record.state not in KEPT_LESS_OF:
+        known += [record.task.retry_count, record.losses]
+    if record.state in (TaskState.DEAD, TaskState.DROPPED):
+        known.append(record.reason)
+    return known

@@ -43,10 +43,6 @@ class Place(NamedTuple):
     applies: Applies = lambda args, result: True
 
 
-def _script(name: str) -> Applies:
-    return lambda args, result: args[1] == name
-
-
 POINTS: Mapping[str, tuple[Place, ...]] = {
     "leased": (
         Place(RedisFrontier, "lease", "after", lambda args, grant: grant.leases),
@@ -58,10 +54,12 @@ POINTS: Mapping[str, tuple[Place, ...]] = {
     "saving": (Place(SqliteResults, "save", "before"),),
     "saved": (Place(SqliteResults, "save", "after"),),
     "finished": (Place(RedisFrontier, "finish", "after"),),
-    "renewed": (Place(RedisLink, "run", "after", _script("renew")),),
-    "beaten": (Place(RedisLink, "run", "after", _script("beat")),),
+    "renewed": (Place(RedisFrontier, "renew", "after"),),
+    "beaten": (Place(RedisFrontier, "beat", "after"),),
     "collecting": (Place(RedisFrontier, "add", "before"),),
-    "collected": (Place(RedisLink, "run", "before", _script("collected")),),
+    "collected": (
+        Place(RedisLink, "run", "before", lambda args, result: args[1] == "collected"),
+    ),
 }
 """The stages, in the order of the pipeline. "collecting": entries of the inbox were read and are not
 queued; "collected": they are queued and still in the inbox."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import count
+from typing import Any
 
 from shoal.config import Rules
 from shoal.errors import ConfigError
@@ -22,6 +23,7 @@ from shoal.frontier.port import (
     Outcome,
     Stats,
 )
+from shoal.frontier.redis.link import Argument
 from shoal.frontier.redis.names import shard_of
 from shoal.frontier.redis.shard import Group, Offer, Shard, grouped
 from shoal.frontier.redis.stats import stats_of
@@ -54,7 +56,7 @@ class RedisCrawl:
     async def add(self, entries: Sequence[Entry]) -> Added:
         """Queue what was never seen."""
         total, wakes = Added(), False
-        for shard, groups in self._spread(grouped(entries)):
+        for shard, groups in self._spread(grouped(entries)) or [(self.home, [])]:
             was, added = await shard.add(groups)
             if was is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(self.name))
@@ -145,7 +147,7 @@ class RedisCrawl:
     async def settle_dead(self, shard: Shard, action: str, fingerprints: Sequence[bytes]) -> int:
         """Revive or bury dead tasks of one shard."""
         was, is_idle, settled = await shard.settle_dead(action, fingerprints)
-        if action == "revive" and was is CrawlState.CANCELLED and fingerprints:
+        if action == "revive" and was is CrawlState.CANCELLED and settled:
             raise ConfigError(CANCELLED.format(self.name))
         if action == "revive" and was is CrawlState.FINISHED and settled:
             await self._wake()
@@ -155,6 +157,12 @@ class RedisCrawl:
     async def stats(self) -> Stats:
         """All shards, added up."""
         return stats_of(self.name, await self._counts())
+
+    async def stats_with(self, *more: Sequence[Argument]) -> tuple[Stats, list[Any]]:
+        """The same, and in the same round trip plain commands. Their errors are answers."""
+        told, answers = await self.home.run_with(more, "stats")
+        counts = [self.home.counts_of(told), *[await at.counts() for at in self.shards[1:]]]
+        return stats_of(self.name, counts), answers
 
     async def _counts(self) -> list[dict[str, str]]:
         return [await shard.counts() for shard in self.shards]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
 _PASSING = ("MISCONF", "NOREPLICAS", "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
 _NO_CLUSTER = "Cluster mode is not enabled"
 _NO_DATABASE = "DB index is out of range"
+_CLOSED = "the handler is closed"
+"""What uvloop says, in a RuntimeError, when the other end has reset the connection."""
 
 
 class ScriptError(Exception):
@@ -25,8 +26,7 @@ class ScriptError(Exception):
 def translated(shown: str) -> Iterator[None]:
     """Raise errors of the library as ours, with the server's address. NoScriptError stays."""
     try:
-        with _cancellable():
-            yield
+        yield
     except failure.NoScriptError:
         raise
     except (failure.ConnectionError, failure.TimeoutError, OSError) as error:
@@ -37,18 +37,10 @@ def translated(shown: str) -> Iterator[None]:
         raise _refused(shown, error) from None
     except failure.RedisError as error:
         raise StorageFailed(f"{shown}: {error}") from None
-
-
-@contextmanager
-def _cancellable() -> Iterator[None]:
-    """Before Python 3.12, `asyncio.wait_for`, which the library uses for everything that it sends,
-    forgets a cancellation that comes at the wrong moment. Whoever is waited for then never ends."""
-    try:
-        yield
-    finally:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise asyncio.CancelledError
+    except RuntimeError as error:
+        if _CLOSED not in str(error):
+            raise
+        raise _away(shown, error) from None
 
 
 def _away(shown: str, error: Exception) -> ShoalError:
@@ -64,6 +56,8 @@ def _away(shown: str, error: Exception) -> ShoalError:
         return _without_master(shown, str(error))
     if _NO_CLUSTER in str(error):
         return ConfigError(f"{shown} is no cluster: it has a redis:// address")
+    if isinstance(error, RuntimeError):
+        return StorageBusy(f"{shown}: the connection was closed")
     return StorageBusy(f"{shown}: {error or 'no answer'}")
 
 

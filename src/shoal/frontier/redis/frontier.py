@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from shoal.config import Rules
-from shoal.errors import StorageFailed, UnknownCrawl
+from shoal.errors import UnknownCrawl
 from shoal.frontier.port import (
     WORKER_SILENT_S,
     Added,
@@ -42,10 +42,10 @@ _ORDERS = {
     HostOrder.FAILING: "failing",
 }
 
-_RANK: dict[HostOrder, Callable[[Host], tuple[float, int, str]]] = {
+_RANK: dict[HostOrder, Callable[[Host], tuple[float | str, ...]]] = {
     HostOrder.BUSIEST: lambda host: (-host.waiting - host.leased, -host.done, host.host),
-    HostOrder.SLOWEST: lambda host: (-host.latency_s, -host.done, host.host),
-    HostOrder.FAILING: lambda host: (-host.failed, -host.done, host.host),
+    HostOrder.SLOWEST: lambda host: (-host.latency_s, host.host),
+    HostOrder.FAILING: lambda host: (-host.failed, host.host),
 }
 
 _read_robots = msgspec.json.Decoder(Robots).decode
@@ -103,8 +103,11 @@ class RedisFrontier(Frontier):
 
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         home = (await self._crawl(crawl)).home
-        await home.run("beat", pulse.worker, msgspec.json.encode(pulse))
-        return bool(await self._link.command("EXISTS", inbox_key(crawl)))
+        inbox = ("EXISTS", inbox_key(crawl))
+        _, (has_mail,) = await home.run_with(
+            [inbox], "beat", pulse.worker, msgspec.json.encode(pulse)
+        )
+        return bool(has_mail == 1)
 
     async def collect(self, crawl: str, read: Callable[[bytes], Entry]) -> Added:
         return await collect(self._link, crawl, read, lambda entries: self.add(crawl, entries))
@@ -159,9 +162,10 @@ class RedisFrontier(Frontier):
     # Asking
 
     async def stats(self, crawl: str) -> Stats:
-        stats = await (await self._crawl(crawl)).stats()
-        stats.inbox = await self._length(inbox_key(crawl))
-        stats.refused = await self._length(rejected_key(crawl))
+        lengths = [("LLEN", inbox_key(crawl)), ("LLEN", rejected_key(crawl))]
+        stats, answers = await (await self._crawl(crawl)).stats_with(*lengths)
+        # Somebody may have put something else there: see inbox.py.
+        stats.inbox, stats.refused = (at if isinstance(at, int) else 0 for at in answers)
         return stats
 
     async def crawls(self) -> list[Stats]:
@@ -275,9 +279,3 @@ class RedisFrontier(Frontier):
                 " (appendonly yes)",
                 self._link.shown,
             )
-
-    async def _length(self, key: str) -> int:
-        try:
-            return int(await self._link.command("LLEN", key))
-        except StorageFailed:  # Somebody has put something else there: see inbox.py.
-            return 0

@@ -6,9 +6,11 @@ scripts are made so that asking again does no harm.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from redis import exceptions as failure
@@ -58,26 +60,22 @@ class RedisLink:
 
     async def run(self, name: str, key: str, *args: Argument) -> Any:
         """Run a script on the shard of this key. Raises ScriptError if it says no."""
-        lua = script(name)
-        redis = await self._ready()
-        with translated(self.shown):
-            return await redis.execute_command("EVALSHA", lua.digest, 1, key, *args)
+        return await self.command(*script_call(name, key, *args))
 
-    async def run_all(self, key: str, *calls: tuple[str, Sequence[Argument]]) -> list[Any]:
-        """Run scripts on the shard of this key, one after the other, in one round trip. Of those
+    async def together(self, *batch: Sequence[Argument]) -> list[Any]:
+        """Run commands one after the other in one round trip, as far as their keys allow. Of those
         that fail the answer is the error: the others may have been carried out."""
         redis = await self._ready()
-        with translated(self.shown):
-            async with redis.pipeline(**self._plain_pipeline) as pipe:
-                for name, args in calls:
-                    pipe.execute_command("EVALSHA", script(name).digest, 1, key, *args)
-                return list(await pipe.execute(raise_on_error=False))
+        async with self._talking(), redis.pipeline(**self._plain_pipeline) as pipe:
+            for args in batch:
+                pipe.execute_command(*args)
+            return list(await pipe.execute(raise_on_error=False))
 
     async def load_scripts(self, key: str) -> None:
         """Make all scripts known to the server of this key. It may be another one than before."""
         self._is_checked = False
         redis = await self._ready()
-        with translated(self.shown):
+        async with self._talking():
             where = {"target_nodes": redis.get_node_from_key(key)} if self.is_cluster else {}
             for name in SCRIPTS:
                 await redis.execute_command("SCRIPT LOAD", script(name).text, **where)
@@ -85,17 +83,8 @@ class RedisLink:
     async def command(self, *args: Argument) -> Any:
         """Run a plain command; its second word is the key."""
         redis = await self._ready()
-        with translated(self.shown):
+        async with self._talking():
             return await redis.execute_command(*args)
-
-    async def commands(self, *batch: Sequence[Argument]) -> list[Any]:
-        """Run several plain commands in one round trip, as far as their keys allow. Not atomic."""
-        redis = await self._ready()
-        with translated(self.shown):
-            async with redis.pipeline(**self._plain_pipeline) as pipe:
-                for args in batch:
-                    pipe.execute_command(*args)
-                return list(await pipe.execute())
 
     async def replicated(self) -> None:
         """Wait a moment until a replica has what was written, where there is one.
@@ -104,12 +93,12 @@ class RedisLink:
         another one: so there is one more write.
         """
         if self._has_replicas:
-            await self.commands(("SET", "shoal:replicated", 1), ("WAIT", 1, REPLICA_WAIT_MS))
+            await self.together(("SET", "shoal:replicated", 1), ("WAIT", 1, REPLICA_WAIT_MS))
 
     async def infos(self) -> list[dict[str, Any]]:
         """What each server says of itself; nothing if we are not allowed to ask."""
         redis = self._redis or await self._ready()
-        with translated(self.shown):
+        async with self._talking():
             try:
                 if self.is_cluster:
                     nodes = redis.get_primaries()
@@ -131,13 +120,21 @@ class RedisLink:
             for sentinel in self._sentinels.sentinels:
                 await sentinel.aclose()
 
+    @asynccontextmanager
+    async def _talking(self) -> AsyncIterator[None]:
+        """Errors become ours, and so does a server that does not answer. The library's own limit
+        would forget a cancellation that comes at the wrong moment, as asyncio.wait_for does."""
+        with translated(self.shown):
+            async with asyncio.timeout(ANSWER_S):
+                yield
+
     # Opening
 
     async def _ready(self) -> Any:
         if self._redis is None:
             self._redis = self._client()
         if not self._is_checked:
-            with translated(self.shown):
+            async with self._talking():
                 if self.is_cluster:
                     await self._redis.initialize()
             await self._check_servers()
@@ -170,7 +167,7 @@ class RedisLink:
             "username": address.user or None,
             "password": address.password or None,
             "socket_connect_timeout": CONNECT_S,
-            "socket_timeout": ANSWER_S,
+            "socket_timeout": None,  # See `_talking`.
             # A call may not be made twice without our knowing.
             "retry": Retry(NoBackoff(), 0),
             "protocol": 2,
@@ -223,3 +220,8 @@ def _check(address: Address) -> None:
         raise ConfigError(f"{address.shown}: tls is yes or no")
     if len(address.hosts) > 1 and address.scheme in ("redis", "rediss"):
         raise ConfigError(f"{address.shown}: several hosts need redis+sentinel or redis+cluster")
+
+
+def script_call(name: str, key: str, *args: Argument) -> Sequence[Argument]:
+    """The command that runs a script on the shard of a key."""
+    return ("EVALSHA", script(name).digest, 1, key, *args)

@@ -74,7 +74,7 @@ def unpack(packed: bytes, site: str, priority: int) -> Unpacked:
     if short.job_type:
         task.job_type = short.job_type
     if short.parent:
-        task.parent = short.parent.hex()
+        task.parent = _parent_text(short.parent)
     if short.created_at:
         task.created_at = _moment(short.created_at)
     return Unpacked(packed[:8], task, losses)
@@ -102,6 +102,11 @@ def _whole_seconds(moment: datetime | None) -> int:
     if moment is None or moment.microsecond or moment.tzinfo is not UTC:
         return 0
     return max(int((moment - _EPOCH).total_seconds()), 0)
+
+
+@lru_cache(maxsize=64)
+def _parent_text(parent: bytes) -> str:
+    return parent.hex()
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from shoal.config import Rules
 from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
 from shoal.frontier.port import Added, CrawlState, Entry, Grant, Lease, Outcome
 from shoal.frontier.redis.failures import ScriptError
-from shoal.frontier.redis.link import Argument, RedisLink
+from shoal.frontier.redis.link import Argument, RedisLink, script_call
 from shoal.frontier.redis.packing import pack, unpack
 from shoal.frontier.redis.rules import numbers_of
 from shoal.frontier.redis.scripts import script
@@ -86,6 +86,19 @@ class Shard:
         except ScriptError:
             raise await self._missing() from None
 
+    def call(self, name: str, *args: Argument) -> Sequence[Argument]:
+        """The command that runs a script here, for `RedisLink.together`."""
+        return script_call(name, self.key, self._now(), *args)
+
+    async def run_with(
+        self, more: Sequence[Sequence[Argument]], name: str, *args: Argument
+    ) -> tuple[Any, list[Any]]:
+        """Run a script, and in the same round trip plain commands. Their errors are answers."""
+        answer, *others = await self._link.together(self.call(name, *args), *more)
+        if isinstance(answer, Exception):
+            answer = await self.run(name, *args)
+        return answer, others
+
     async def _run(self, name: str, *args: Argument) -> Any:
         for _ in range(3):
             try:
@@ -140,19 +153,16 @@ class Shard:
         """Finish, then lease, in one round trip. Returns the stale leases, and what was granted."""
         with self._asking(worker, limit, suspects=True) as ask:
             finish = _finish_args(outcomes)
-            answers = await self._link.run_all(
-                self.key,
-                ("finish", (self._now(), *finish)),
-                ("lease", (self._now(), *ask.args)),
+            finished, leased = await self._link.together(
+                self.call("finish", *finish), self.call("lease", *ask.args)
             )
             # A new server, or no such crawl: `run` knows what to do. Only what failed is done
             # again: where a lease was granted, the same tokens would be granted once more.
-            finished, offered = answers
             if isinstance(finished, Exception):
                 finished = await self.run("finish", *finish)
-            if isinstance(offered, Exception):
-                offered = await self.run("lease", *ask.args)
-            return _told(finished, outcomes)[1], self._offer(ask, offered).grant
+            if isinstance(leased, Exception):
+                leased = await self.run("lease", *ask.args)
+            return _told(finished, outcomes)[1], self._offer(ask, leased).grant
 
     @contextmanager
     def _asking(self, worker: str, limit: int, *, suspects: bool) -> Iterator[_Ask]:
@@ -209,7 +219,10 @@ class Shard:
 
     async def counts(self) -> dict[str, str]:
         """All that is counted and known of it, by name: see stats.lua. And its `epoch`."""
-        flat = await self.run("stats")
+        return self.counts_of(await self.run("stats"))
+
+    def counts_of(self, flat: list[Any]) -> dict[str, str]:
+        """The same, of what the script said."""
         told = {
             name.decode(): value.decode() if isinstance(value, bytes) else str(value)
             for name, value in zip(flat[::2], flat[1::2], strict=True)
@@ -246,7 +259,7 @@ def _finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> l
     packed, entries = [], list[bytes]()
     for outcome in outcomes:
         follow_ups, own = _sizes(grouped(outcome.follow_ups))
-        packed.append(_outcome(outcome, follow_ups))
+        packed.append(_ended(outcome, follow_ups))
         entries += own
     sizes, abroad = _sizes(others)
     owners = [_owner(outcome.lease) for outcome in outcomes]
@@ -260,13 +273,14 @@ def _told(answer: list[Any], outcomes: Sequence[Outcome]) -> tuple[Told, list[Le
 
 
 def _leases(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
-    leases = []
-    for number in range(len(granted) // 5):
-        site, priority, entry, robots_at, paced = granted[number * 5 : number * 5 + 5]
-        fingerprint, task, _ = unpack(entry, site.decode(), int(priority))
-        stored_at = int(robots_at) / 1e6 or None
-        token = f"{nonce}{number + 1}"
-        leases.append(Lease(fingerprint, token, task, stored_at, bool(paced), alone))
+    """The leases of each host, in the order of their tokens."""
+    leases = list[Lease]()
+    for host, stored_at, paced, *tasks in granted:
+        site, robots_at, is_paced = host.decode(), int(stored_at) / 1e6 or None, bool(paced)
+        for number in range(0, len(tasks), 2):
+            fingerprint, task, _ = unpack(tasks[number + 1], site, int(tasks[number]))
+            token = f"{nonce}{len(leases) + 1}"
+            leases.append(Lease(fingerprint, token, task, robots_at, is_paced, alone))
     return leases
 
 
@@ -289,31 +303,54 @@ def _micro(seconds: float) -> int:
     return round(seconds * 1e6)
 
 
-def _outcome(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> dict[str, Any]:
+class _Ended(msgspec.Struct, omit_defaults=True):
     """An outcome as finish.lua takes it. Most have few values that are not 0 or empty."""
-    values = {
-        "reason": outcome.reason,
-        "detail": outcome.detail,
-        "retry_in": _micro(outcome.retry_in_s),
-        "sent": outcome.sent,
-        "fault": outcome.fault,
-        "blocked": int(outcome.blocked),
-        "latency": _micro(outcome.latency_s),
-        "filtered": outcome.filtered,
-        "duplicates": outcome.duplicates,
-        "items": outcome.items,
-        "rejected": outcome.rejected,
-        "body_bytes": outcome.body_bytes,
-        "follow_ups": follow_ups,
-    }
-    told = {name: value for name, value in values.items() if value}
-    told["verdict"] = outcome.verdict
+
+    verdict: str
+    reason: str = ""
+    detail: str = ""
+    retry_in: int = 0
+    sent: bool = False
+    fault: bool = False
+    blocked: int = 0
+    latency: int = 0
+    filtered: int = 0
+    duplicates: int = 0
+    items: int = 0
+    rejected: int = 0
+    body_bytes: int = 0
+    pushback: bool = False
+    retry_after: int = 0
+    robots: str = ""
+    robots_ttl: int = 0
+    crawl_delay: int = 0
+    elsewhere: bool = False
+    follow_ups: list[tuple[str, int, int]] = []
+
+
+def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
+    ended = _Ended(
+        outcome.verdict,
+        outcome.reason,
+        outcome.detail,
+        _micro(outcome.retry_in_s),
+        outcome.sent,
+        outcome.fault,
+        int(outcome.blocked),
+        _micro(outcome.latency_s),
+        outcome.filtered,
+        outcome.duplicates,
+        outcome.items,
+        outcome.rejected,
+        outcome.body_bytes,
+        follow_ups=follow_ups,
+    )
     if outcome.pushback is not None:
-        told["pushback"] = True
-        told["retry_after"] = _micro(outcome.pushback.retry_after_s or 0.0)
+        ended.pushback = True
+        ended.retry_after = _micro(outcome.pushback.retry_after_s or 0.0)
     if outcome.robots is not None:
-        told["robots"] = msgspec.json.encode(outcome.robots).decode()
-        told["robots_ttl"] = _micro(outcome.robots.ttl_s)
-        told["crawl_delay"] = _micro(outcome.robots.crawl_delay_s)
-        told["elsewhere"] = bool(outcome.robots.location)
-    return told
+        ended.robots = msgspec.json.encode(outcome.robots).decode()
+        ended.robots_ttl = _micro(outcome.robots.ttl_s)
+        ended.crawl_delay = _micro(outcome.robots.crawl_delay_s)
+        ended.elsewhere = bool(outcome.robots.location)
+    return ended

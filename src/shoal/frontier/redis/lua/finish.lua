@@ -106,13 +106,21 @@ local outcomes, owners = cmsgpack.unpack(ARGV[2]), {}
 local argument = 4 + #outcomes
 for i, outcome in ipairs(outcomes) do
   owners[i] = ARGV[3 + i]
-  argument = place_groups(outcome.follow_ups or {}, argument)
+  argument = outcome.follow_ups and place_groups(outcome.follow_ups, argument) or argument
 end
 local others = cmsgpack.unpack(ARGV[3])
 place_groups(others, argument)
 
 local stale, ended, groups = {}, {}, {}
 local held = held_by(owners)
+local wanted, is_wanted = {}, {}
+for _, task in ipairs(held) do
+  if task and not is_wanted[task[1]] then
+    is_wanted[task[1]] = true
+    wanted[#wanted + 1] = task[1]
+  end
+end
+read_hosts(wanted)
 for i, outcome in ipairs(outcomes) do
   local token = owners[i]:sub(9)
   if held[i] and not ended[token] then

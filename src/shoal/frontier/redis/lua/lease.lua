@@ -8,7 +8,7 @@
 -- ARGV[5]  1 if a suspect may be handed out, 0 if the worker may hold tasks of other shards
 -- ARGV...  tokens that may have been granted and never arrived: they are given back first
 -- returns  {state, id, restarts, wait (-1: none), idle, whether the worker holds anything, alone,
---           host, priority, entry, robots.txt stored at (0: unknown), paced, ...}
+--           {host, robots.txt stored at (0: unknown), paced, priority, entry, ...}, ...}
 --
 -- Atomic, because a slot that is free and a slot that is taken must be one decision for the fleet.
 
@@ -94,16 +94,17 @@ local function grant(host, entries, priorities)
   host.next = now + interval
   counts.waiting = counts.waiting - #entries
   counts.leased = counts.leased + #entries
+  local told = {host.name, robots_at, paced}
   for i, entry in ipairs(entries) do
-    local priority, at = priorities[i], 5 * count
-    granted[at + 1], granted[at + 2], granted[at + 3] = host.name, priority, entry
-    granted[at + 4], granted[at + 5] = robots_at, paced
+    local priority = priorities[i]
+    told[2 * i + 2], told[2 * i + 3] = priority, entry
     count = count + 1
     local own = token .. count
     local packed = cmsgpack.pack({host.name, priority, entry, worker, now, host.next})
     held[2 * count - 1], held[2 * count] = own, packed
     due[2 * count - 1], due[2 * count] = expires, own
   end
+  granted[#granted + 1] = told
 end
 
 local function serve_ready_hosts(most)

@@ -4,7 +4,7 @@
 -- uses     step pace hosts queue
 -- ARGV[2]  revive or bury
 -- ARGV...  fingerprints
--- returns  {state before, idle, how many}
+-- returns  {state before, idle, how many}. Of a cancelled crawl nothing is revived
 --
 -- Atomic, because a dead task leaves in one direction only.
 
@@ -12,12 +12,12 @@ if not open_crawl() then
   return unknown()
 end
 local was, count = state, 0
-if ARGV[2] == 'revive' and was == 'cancelled' then
-  return {was, 0, 0}
-end
+local is_refused = ARGV[2] == 'revive' and was == 'cancelled'
 for i = 3, #ARGV do
   local packed = call('HGET', prefix .. 'dead', ARGV[i])
-  if packed then
+  if packed and is_refused then
+    count = count + 1
+  elseif packed then
     local host_name, priority, entry, reason = unpack(cmsgpack.unpack(packed))
     if ARGV[2] == 'revive' then
       enqueue('RPUSH', host_named(host_name), priority, with_counts(entry, 0, 0))

@@ -14,14 +14,14 @@ local action, new_id, as_json, as_numbers = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local is_new = call('HSETNX', KEYS[1], 'id', new_id) == 1
 if is_new then
   call('HSET', KEYS[1], 'state', 'new', 'created_at', whole(now))
-end
-if is_new or action == 'start' then
   call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
 end
 open_crawl()
 if action == 'make' or state == 'cancelled' then
   return state
 end
+call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
+rules = cmsgpack.unpack(as_numbers)
 if state == 'new' then
   keep_first_seeds()
 end

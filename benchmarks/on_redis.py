@@ -1,4 +1,4 @@
-"""`python -m benchmarks.redis`: only what `make bench` measures on Redis; --deep: 5 million URLs.
+"""`python -m benchmarks.on_redis`: the Redis part of `make bench`; --deep: with 5 million URLs.
 
 Every part runs in a process of its own, on a Redis of its own. Raw figures go to benchmarks/out.
 """
@@ -112,7 +112,7 @@ def memory_table(sizes: list[dict[str, Any]]) -> Table:
 
 def main() -> None:
     """Measure, print, keep the raw figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.redis")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.on_redis")
     parser.add_argument("--pages", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--deep", action="store_true", help="also 5 million URLs: takes minutes")

@@ -1,0 +1,245 @@
+"""Redis and SQLite, step by step through the same random lives: what one does, the other does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from shoal.errors import ShoalError
+from shoal.frontier.port import Control, Entry, Frontier, Host, HostOrder, Lease, Record
+from support.frontier_lives import (
+    ENTRIES,
+    FAILURE,
+    MANY,
+    STEPS_S,
+    WORKERS,
+    rounded,
+    rules_of_many,
+    rules_of_one,
+    some_ends,
+    some_keys,
+    told,
+)
+from support.frontiers import CRAWL, Backend, SqliteBackend, outcome
+from support.redis_backend import RedisBackend
+from support.redis_servers import RedisServer
+
+T = TypeVar("T")
+Pair = tuple[Lease, Lease]
+some_pairs = st.lists(st.integers(0, 8), min_size=1, max_size=4)
+
+
+async def answer_of(call: Awaitable[T]) -> tuple[T | None, type[ShoalError] | None]:
+    """The answer, or the kind of error."""
+    try:
+        return await call, None
+    except ShoalError as error:
+        return None, type(error)
+
+
+async def hosts(frontier: Frontier, order: HostOrder) -> list[Host]:
+    found = await frontier.hosts(CRAWL, 9, order)
+    if order is HostOrder.SLOWEST:  # Latencies that are all but equal come in any order.
+        found.sort(key=lambda host: host.host)
+    return found
+
+
+def find(frontier: Frontier, entry: Entry) -> Awaitable[Record | None]:
+    return frontier.find(CRAWL, entry)
+
+
+class SameMachine(RuleBasedStateMachine):
+    """Drives both, and compares all they say."""
+
+    server: ClassVar[RedisServer]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.folder = TemporaryDirectory()
+        self.server.client().flushall()
+        self.backends: list[Backend] = [
+            SqliteBackend(Path(self.folder.name) / "frontier.db"),
+            RedisBackend(self.server.url),
+        ]
+        self.pairs: list[Pair] = []
+        self.has_one_host = True
+
+    def teardown(self) -> None:
+        for backend in self.backends:
+            self.run(backend.check())
+            self.run(backend.close())
+        self.runner.close()
+        self.folder.cleanup()
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(call)
+
+    def both(self, call: Callable[[Frontier], Awaitable[T]]) -> list[T]:
+        """Ask both. If one raises, so must the other: then there is nothing else to compare."""
+        answers = [self.run(answer_of(call(backend.frontier))) for backend in self.backends]
+        values = [value for value, _ in answers]
+        errors = [error for _, error in answers]
+        assert errors[0] == errors[1]
+        return [] if errors[0] else values  # type: ignore[return-value]
+
+    def same(self, call: Callable[[Frontier], Awaitable[Any]]) -> None:
+        """Ask both for something that can be compared as it is."""
+        answers = [msgspec.to_builtins(a, builtin_types=(bytes,)) for a in self.both(call)]
+        assert answers[1:] == rounded(answers[:1])
+
+    @initialize(data=st.data(), has_one_host=st.booleans(), sealed=st.booleans())
+    def begin(self, data: st.DataObject, has_one_host: bool, sealed: bool) -> None:
+        self.has_one_host = has_one_host
+        self.start(data)
+        self.add(ENTRIES[:3])
+        if sealed:
+            self.control(Control.SEAL)
+
+    def within(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Those of the hosts that this life has."""
+        return [each for each in entries if not self.has_one_host or each in ENTRIES[:5]]
+
+    @rule(data=st.data())
+    def start(self, data: st.DataObject) -> None:
+        """Again too: with other rules."""
+        rules = data.draw(rules_of_one if self.has_one_host else rules_of_many)
+        self.same(lambda frontier: frontier.start(CRAWL, rules))
+
+    @rule(data=st.data())
+    def start_over(self, data: st.DataObject) -> None:
+        self.both(lambda frontier: frontier.forget(CRAWL))
+        self.start(data)
+        self.add(ENTRIES[:5])
+
+    @rule(entries=st.lists(st.sampled_from(ENTRIES), min_size=1, max_size=6))
+    def add(self, entries: list[Entry]) -> None:
+        wanted = self.within(entries)
+        self.same(lambda frontier: frontier.add(CRAWL, wanted))
+
+    @rule(worker=st.sampled_from(WORKERS), limit=st.integers(1, 4))
+    def lease(self, worker: str, limit: int) -> None:
+        self.leased(worker, limit)
+
+    def leased(self, worker: str, limit: int) -> list[Pair]:
+        limit = limit if self.has_one_host else MANY
+        sqlite, redis = self.both(lambda frontier: frontier.lease(CRAWL, worker, limit))
+        assert (redis.state, rounded(redis.wait_s)) == (sqlite.state, sqlite.wait_s)
+        mine, theirs = (
+            sorted(grant.leases, key=lambda lease: lease.fingerprint) for grant in (sqlite, redis)
+        )
+        for one, other in zip(mine, theirs, strict=True):
+            assert (other.fingerprint, other.task) == (one.fingerprint, one.task)
+            assert (other.paced, other.alone) == (one.paced, one.alone)
+            assert other.robots_at == rounded(one.robots_at)
+        pairs = list(zip(mine, theirs, strict=True))
+        self.pairs += pairs
+        return pairs
+
+    @rule(worker=st.sampled_from(WORKERS), ends=some_ends)
+    def lease_and_finish(self, worker: str, ends: list[dict[str, Any]]) -> None:
+        self.end(self.leased(worker, len(ends)), ends)
+
+    @precondition(lambda self: self.pairs)
+    @rule(which=some_pairs, ends=some_ends)
+    def finish(self, which: list[int], ends: list[dict[str, Any]]) -> None:
+        """Most of what is chosen is stale."""
+        self.end([self.pairs[-1 - number % len(self.pairs)] for number in which], ends)
+
+    def end(self, pairs: list[Pair], ends: list[dict[str, Any]]) -> None:
+        stale = []
+        for number, backend in enumerate(self.backends):
+            tries = [
+                outcome(
+                    pair[number], **end | {"follow_ups": self.within(end.get("follow_ups", ()))}
+                )
+                for pair, end in zip(pairs, ends, strict=False)
+            ]
+            left = self.run(backend.frontier.finish(CRAWL, tries))
+            stale.append([lease.fingerprint for lease in left])
+        assert stale[1] == stale[0]
+
+    @rule(times=st.integers(5, 13), step_s=st.sampled_from(STEPS_S[2:6]))
+    def fail_again_and_again(self, times: int, step_s: float) -> None:
+        """Until the host is only probed."""
+        for _ in range(times):
+            self.end(self.leased("one", 4), [FAILURE] * MANY)
+            self.advance(step_s)
+
+    @rule(times=st.integers(1, 12), step_s=st.sampled_from(STEPS_S[2:]))
+    def work(self, times: int, step_s: float) -> None:
+        for _ in range(times):
+            self.end(self.leased("two", 4), [{"latency_s": 0.2}] * MANY)
+            self.advance(step_s)
+
+    @precondition(lambda self: self.pairs)
+    @rule(which=some_pairs)
+    def renew(self, which: list[int]) -> None:
+        pairs = [self.pairs[-1 - number % len(self.pairs)] for number in which]
+        stale = [
+            [lease.fingerprint for lease in self.run(backend.frontier.renew(CRAWL, leases))]
+            for backend, leases in zip(self.backends, zip(*pairs, strict=True), strict=True)
+        ]
+        assert stale[1] == stale[0]
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def release(self, worker: str) -> None:
+        self.same(lambda frontier: frontier.release(CRAWL, worker))
+
+    @rule(action=st.sampled_from(Control))
+    def control(self, action: Control) -> None:
+        self.same(lambda frontier: frontier.control(CRAWL, action))
+
+    @rule(keys=some_keys, bury=st.booleans())
+    def settle_dead(self, keys: list[bytes] | None, bury: bool) -> None:
+        self.same(lambda frontier: (frontier.bury if bury else frontier.revive)(CRAWL, keys))
+
+    @rule(seconds=st.sampled_from(STEPS_S))
+    def advance(self, seconds: float) -> None:
+        for backend in self.backends:
+            self.run(backend.advance(seconds))
+
+    @invariant()
+    def they_say_the_same(self) -> None:
+        self.same(lambda frontier: frontier.stats(CRAWL))
+        self.same(lambda frontier: frontier.holders(CRAWL))
+        self.same(lambda frontier: frontier.dead(CRAWL, 100))
+        for order in HostOrder:
+            self.same(partial(hosts, order=order))
+
+    @rule()
+    def they_have_the_same_tasks(self) -> None:
+        for each in self.within(ENTRIES):
+            found = [told(record) for record in self.both(partial(find, entry=each))]
+            assert found[1:] == rounded(found[:1])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server(redis_server: RedisServer) -> None:
+    SameMachine.server = redis_server
+
+
+SameMachine.TestCase.settings = settings(
+    max_examples=400,
+    stateful_step_count=40,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestSame = SameMachine.TestCase

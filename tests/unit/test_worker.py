@@ -1,0 +1,106 @@
+"""A worker that is told to stop at an awkward moment leaves nothing in anybody's hands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from shoal.config import Rules, Settings
+from shoal.frontier.port import CrawlState, Frontier, Grant, Lease, Outcome, Pulse, Stats, Verdict
+from shoal.results.port import Batch, Results
+from shoal.spider import Spider
+from shoal.task import Task
+from shoal.worker import Worker
+
+
+def lease(name: str) -> Lease:
+    """One that ends without a request: our own guard refuses the address."""
+    return Lease(name.encode(), name, Task(url=f"http://127.0.0.1/{name}", site="127.0.0.1"))
+
+
+class Stores:
+    """Both stores, as far as a worker knows them. What is granted next, a test says."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+        self.ended: dict[str, Outcome] = {}
+        self.grants: list[list[Lease]] = []
+        self.exchanging = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.state = CrawlState.RUNNING
+
+    def _granted(self) -> Grant:
+        leases = self.grants.pop(0) if self.grants else []
+        self.held |= {lease.token for lease in leases}
+        return Grant(self.state, leases)
+
+    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+        return self._granted()
+
+    async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
+        for outcome in outcomes:
+            self.held.remove(outcome.lease.token)
+            self.ended[outcome.lease.token] = outcome
+        return []
+
+    async def exchange(
+        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+    ) -> tuple[list[Lease], Grant]:
+        stale = await self.finish(crawl, outcomes)
+        grant = self._granted()
+        self.exchanging.set()
+        await self.go_on.wait()
+        return stale, grant
+
+    async def stats(self, crawl: str) -> Stats:
+        return Stats(crawl=crawl, state=self.state, rules=Rules(robots=False), created_at=0.0)
+
+    async def beat(self, crawl: str, pulse: Pulse) -> bool:
+        return False
+
+    async def save(self, crawl: str, batch: Batch) -> None:
+        return None
+
+
+@pytest.fixture
+async def stores() -> Stores:
+    return Stores()
+
+
+def worker_on(stores: Stores) -> Worker:
+    frontier, results = cast(Frontier, stores), cast(Results, stores)
+    return Worker("worker", "crawl", Spider(), frontier, results, Settings())
+
+
+async def test_what_is_granted_after_the_word_to_stop_is_given_back(stores: Stores) -> None:
+    stores.grants = [[lease("first")], [lease("late"), lease("later")]]
+    worker = worker_on(stores)
+    running = asyncio.create_task(worker.run())
+    await stores.exchanging.wait()
+    worker.drain()
+    for _ in range(20):  # It has long settled all else when the grant arrives.
+        await asyncio.sleep(0)
+    stores.go_on.set()
+    await running
+    assert stores.held == set()
+    assert stores.ended["first"].verdict is Verdict.DEAD
+    for token in ("late", "later"):
+        outcome = stores.ended[token]
+        assert (outcome.verdict, outcome.sent) == (Verdict.RETURNED, False)
+
+
+async def test_a_crawl_that_is_over_is_asked_for_no_more(stores: Stores) -> None:
+    """Else what it grants, being started again, would belong to a worker that has ended."""
+    stores.go_on.set()
+    stores.grants = [[lease("first")], [lease("second")]]
+    worker = worker_on(stores)
+    running = asyncio.create_task(worker.run())
+    await stores.exchanging.wait()
+    stores.state = CrawlState.FINISHED
+    stores.grants = [[], [lease("unwanted")]]
+    await running
+    assert stores.held == set()
+    assert set(stores.ended) == {"first", "second"}
