@@ -11,7 +11,7 @@ from shoal.errors import ConfigError
 
 _SCHEME = re.compile(r"[A-Za-z+]*:?/*")
 # Wide enough for those who misspell `password`.
-_SECRET_OPTION = re.compile(r"([?&][^=&#]*(?:pas|pw|auth|secret|token|key)[^=&#]*=)[^&#]*", re.I)
+_SECRET_OPTION = re.compile(r"([?&][\w-]*(?:pas|pw|auth|secret|token|key)[\w-]*=)[^&#]*", re.I)
 # Greedy up to the last @: a password may hold what a well-formed address would escape.
 _PARTS = re.compile(
     r"(?P<scheme>[a-z+]+)://(?:(?P<login>.*)@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.S
@@ -35,16 +35,18 @@ class Address(msgspec.Struct, frozen=True):
 
 def masked(address: str) -> str:
     """The address without its password: for messages and logs. Also of what is no address."""
-    address = _SECRET_OPTION.sub(r"\1***", address)
     login, at, rest = address.rpartition("@")
-    if not at:
-        return address
     scheme = _SCHEME.match(login)
     begin = scheme.end() if scheme else 0
+    shown = _SECRET_OPTION.sub(r"\1***", rest)
+    if not at:
+        return shown
+    if _SECRET_OPTION.search(login):
+        return f"{login[:begin]}***"  # Where the secret ends is anybody's guess.
     user, colon, _ = login[begin:].partition(":")
     # Where no scheme is written out, what looks like one may be the user, and this the password.
     is_user = colon or login[:begin].endswith("//")
-    return f"{login[:begin]}{user if is_user else '***'}{colon and ':***'}@{rest}"
+    return f"{login[:begin]}{user if is_user else '***'}{colon and ':***'}@{shown}"
 
 
 def parse_address(text: str, default_port: int) -> Address:

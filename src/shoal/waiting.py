@@ -23,7 +23,7 @@ class _Outage:
     def __init__(self) -> None:
         self.waiting = 0
         self.answered = asyncio.Event()
-        """One of them has its answer: the others need not wait until it is their turn."""
+        """The store has answered somebody: the others need not wait until it is their turn."""
 
 
 _outages: dict[str, _Outage] = {}
@@ -45,10 +45,14 @@ async def patiently(what: str, call: Callable[[], Awaitable[T]]) -> T:
     that it is back: when none of them waits any more.
     """
     try:
-        return await call()
+        answer = await call()
     except StorageBusy as error:
         if what not in _outages:
             log.warning("waiting for the %s: %s", what, error)
+    else:
+        if what in _outages:
+            _outages[what].answered.set()
+        return answer
     outage = _outages.setdefault(what, _Outage())
     outage.waiting += 1
     try:
@@ -63,13 +67,13 @@ async def patiently(what: str, call: Callable[[], Awaitable[T]]) -> T:
     return answer
 
 
-async def _answered(call: Callable[[], Awaitable[T]], another_was: asyncio.Event) -> T:
+async def _answered(call: Callable[[], Awaitable[T]], somebody_was: asyncio.Event) -> T:
     wait_s = RETRY_FIRST_S
     while True:
-        if another_was.is_set():
+        if somebody_was.is_set():
             await asyncio.sleep(wait_s)
         else:
-            await wait_for_event(another_was, wait_s)
+            await wait_for_event(somebody_was, wait_s)
         try:
             return await call()
         except StorageBusy:

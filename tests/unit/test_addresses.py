@@ -107,8 +107,9 @@ class TestSecrets:
     @given(schemes, users, passwords, tails)
     def test_never_in_what_is_shown(self, scheme: str, user: str, password: str, tail: str) -> None:
         text = f"{scheme}://{user}:{password}@{tail}"
-        assert masked(text) == f"{scheme}://{user}:***@{tail}"
-        assert "Secret" not in said_of(text)
+        assert "Secret" not in masked(text) + said_of(text)
+        if "=" not in password:  # Else it may look like an option, and still less is shown.
+            assert masked(text) == f"{scheme}://{user}:***@{tail}"
 
     @given(schemes, users, passwords, tails)
     def test_nor_escaped(self, scheme: str, user: str, password: str, tail: str) -> None:
@@ -123,6 +124,8 @@ class TestSecrets:
             ("redis://h?password=x", "?password=***"),
             ("redis://h?PASSWORD=x", "?PASSWORD=***"),
             ("redis://u:p@h/s?sentinel_password=x", "redis://u:***@h/s?sentinel_password=***"),
+            ("redis+sentinel://h:1/s?sentinel_password=x@y", "redis+sentinel://***"),
+            ("redis://u:a&Secret=b@h", "redis://***"),
         ],
     )
     def test_nor_as_an_option(self, text: str, shown: str) -> None:

@@ -9,16 +9,28 @@ from typing import cast
 import pytest
 
 from shoal.config import Rules, Settings
-from shoal.frontier.port import CrawlState, Frontier, Grant, Lease, Outcome, Pulse, Stats, Verdict
+from shoal.frontier.port import (
+    CrawlState,
+    Frontier,
+    Grant,
+    Lease,
+    Outcome,
+    Pulse,
+    Robots,
+    Stats,
+    Verdict,
+)
 from shoal.results.port import Batch, Results
 from shoal.spider import Spider
 from shoal.task import Task
 from shoal.worker import Worker
+from support.frontiers import ALLOW_ALL
 
 
 def lease(name: str) -> Lease:
     """One that ends without a request: our own guard refuses the address."""
-    return Lease(name.encode(), name, Task(url=f"http://127.0.0.1/{name}", site="127.0.0.1"))
+    task = Task(url=f"http://127.0.0.1/{name}", site=name)
+    return Lease(name.encode(), name, task, robots_at=1.0)
 
 
 class Stores:
@@ -28,8 +40,11 @@ class Stores:
         self.held: set[str] = set()
         self.ended: dict[str, Outcome] = {}
         self.grants: list[list[Lease]] = []
+        self.asked_with: list[str] = []
+        """The tasks whose ends came with a request for more."""
         self.exchanging = asyncio.Event()
         self.go_on = asyncio.Event()
+        self.answer_slow_one = asyncio.Event()
         self.state = CrawlState.RUNNING
 
     def _granted(self) -> Grant:
@@ -49,6 +64,7 @@ class Stores:
     async def exchange(
         self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
     ) -> tuple[list[Lease], Grant]:
+        self.asked_with += [outcome.lease.token for outcome in outcomes]
         stale = await self.finish(crawl, outcomes)
         grant = self._granted()
         self.exchanging.set()
@@ -56,7 +72,12 @@ class Stores:
         return stale, grant
 
     async def stats(self, crawl: str) -> Stats:
-        return Stats(crawl=crawl, state=self.state, rules=Rules(robots=False), created_at=0.0)
+        return Stats(crawl=crawl, state=self.state, rules=Rules(), created_at=0.0)
+
+    async def robots(self, crawl: str, host: str) -> Robots:
+        if host == "slow":
+            await self.answer_slow_one.wait()
+        return ALLOW_ALL
 
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         return False
@@ -93,14 +114,21 @@ async def test_what_is_granted_after_the_word_to_stop_is_given_back(stores: Stor
 
 
 async def test_a_crawl_that_is_over_is_asked_for_no_more(stores: Stores) -> None:
-    """Else what it grants, being started again, would belong to a worker that has ended."""
+    """A crawl is cancelled and started over while a page of the old one is still in hand."""
     stores.go_on.set()
-    stores.grants = [[lease("first")], [lease("second")]]
+    stores.grants = [[lease("quick"), lease("slow")]]
     worker = worker_on(stores)
     running = asyncio.create_task(worker.run())
-    await stores.exchanging.wait()
-    stores.state = CrawlState.FINISHED
-    stores.grants = [[], [lease("unwanted")]]
+    while "quick" not in stores.held:
+        await asyncio.sleep(0)
+    stores.state = CrawlState.CANCELLED
+    while "quick" in stores.held:
+        await asyncio.sleep(0)
+    stores.state, stores.grants = CrawlState.RUNNING, [[lease("new")]]
+    stores.answer_slow_one.set()
+    while "new" not in stores.ended:
+        await asyncio.sleep(0)
+    worker.drain()
     await running
-    assert stores.held == set()
-    assert set(stores.ended) == {"first", "second"}
+    assert stores.asked_with == ["quick", "new"]
+    assert {outcome.verdict for outcome in stores.ended.values()} == {Verdict.DEAD}

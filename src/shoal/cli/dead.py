@@ -12,7 +12,7 @@ from shoal.cli import display
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
 from shoal.errors import ConfigError
 from shoal.eventloop import run
-from shoal.frontier import open_frontier
+from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier, Record, TaskState
 from shoal.task import Task
 
@@ -73,12 +73,9 @@ def _address(options: dict[str, Any]) -> str:
 
 
 async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
-    frontier = open_frontier(address)
-    try:
+    async with frontier_at(address) as frontier:
         total = (await frontier.stats(crawl)).dead
         records = [record async for record in _dead(frontier, crawl, limit)]
-    finally:
-        await frontier.close()
     if json:
         display.print_json([as_json(record) for record in records])
         return
@@ -107,12 +104,9 @@ async def _dead(frontier: Frontier, crawl: str, limit: int) -> AsyncIterator[Rec
 
 
 async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
-    frontier = open_frontier(address)
-    try:
+    async with frontier_at(address) as frontier:
         admission = Admission((await frontier.stats(crawl)).rules)
         record = await frontier.find(crawl, admission.admitted_as(Task(url=url)))
-    finally:
-        await frontier.close()
     if record is None or record.state is not TaskState.DEAD:
         raise ConfigError(f"not dead in crawl '{crawl}': {url} (see: shoal explain {crawl} URL)")
     if json:
@@ -130,16 +124,13 @@ async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
 
 
 async def _settle(address: str, crawl: str, urls: list[str] | None, *, revive: bool) -> int:
-    frontier = open_frontier(address)
-    try:
+    async with frontier_at(address) as frontier:
         chosen = None
         if urls:
             admission = Admission((await frontier.stats(crawl)).rules)
             chosen = [admission.fingerprint(url) for url in urls]
         settle = frontier.revive if revive else frontier.bury
         return await settle(crawl, chosen)
-    finally:
-        await frontier.close()
 
 
 def as_json(record: Record) -> dict[str, Any]:

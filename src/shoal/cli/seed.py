@@ -14,7 +14,7 @@ from shoal.cli.options import CrawlName, settings_from, with_settings
 from shoal.config import Rules
 from shoal.errors import BadUrl, ConfigError, UnknownCrawl
 from shoal.eventloop import run
-from shoal.frontier import open_frontier
+from shoal.frontier import frontier_at
 from shoal.frontier.port import Added, Frontier
 from shoal.seeding import add_all, read_seed
 from shoal.task import Task
@@ -62,12 +62,9 @@ class BadLines:
 
 
 async def _seed(address: str, crawl: str, tasks: Iterable[Task], bad: BadLines) -> Added:
-    frontier = open_frontier(address)
-    try:
+    async with frontier_at(address) as frontier:
         rules = await _rules(frontier, crawl)
         return await add_all(frontier, crawl, _stream(tasks), rules, bad.report)
-    finally:
-        await frontier.close()
 
 
 async def _rules(frontier: Frontier, crawl: str) -> Rules:

@@ -23,9 +23,10 @@ from shoal.frontier.port import (
     Outcome,
     Stats,
 )
+from shoal.frontier.redis.forms import Group, grouped
 from shoal.frontier.redis.link import Argument
 from shoal.frontier.redis.names import shard_of
-from shoal.frontier.redis.shard import Group, Offer, Shard, grouped
+from shoal.frontier.redis.shard import Offer, Shard
 from shoal.frontier.redis.stats import stats_of
 
 CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"

@@ -92,8 +92,13 @@ class RedisLink:
         A connection waits for its own last write, and what came before may have been written over
         another one: so there is one more write.
         """
-        if self._has_replicas:
-            await self.together(("SET", "shoal:replicated", 1), ("WAIT", 1, REPLICA_WAIT_MS))
+        if not self._has_replicas:
+            return
+        written = ("SET", "shoal:replicated", 1), ("WAIT", 1, REPLICA_WAIT_MS)
+        with translated(self.shown):
+            for answer in await self.together(*written):
+                if isinstance(answer, Exception):
+                    raise answer  # The master may be one no more: what was written may be gone.
 
     async def infos(self) -> list[dict[str, Any]]:
         """What each server says of itself; nothing if we are not allowed to ask."""

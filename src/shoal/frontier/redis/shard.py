@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -13,10 +13,19 @@ from redis.exceptions import NoScriptError
 
 from shoal.config import Rules
 from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
-from shoal.frontier.port import Added, CrawlState, Entry, Grant, Lease, Outcome
+from shoal.frontier.port import Added, CrawlState, Grant, Lease, Outcome
 from shoal.frontier.redis.failures import ScriptError
+from shoal.frontier.redis.forms import (
+    Group,
+    epoch_of,
+    finish_args,
+    leases_of,
+    owner_of,
+    pack_values,
+    seconds_or_none,
+    sizes_of,
+)
 from shoal.frontier.redis.link import Argument, RedisLink, script_call
-from shoal.frontier.redis.packing import pack, unpack
 from shoal.frontier.redis.rules import numbers_of
 from shoal.frontier.redis.scripts import script
 
@@ -26,10 +35,6 @@ MOST_LEASES = 1000
 MOST_UNSURE = 2000
 
 Clock = Callable[[], float]
-Group = tuple[str, int, list[bytes]]
-"""A host, a priority, and entries of them."""
-
-_pack = msgspec.msgpack.encode
 
 
 class Told(NamedTuple):
@@ -131,15 +136,15 @@ class Shard:
 
     async def start(self, action: str, shards: int, rules: Rules) -> CrawlState:
         """Make it (`make`), or make or join it (`start`)."""
-        numbers = _pack(numbers_of(rules, shards))
+        numbers = pack_values(numbers_of(rules, shards))
         new_id = secrets.token_hex(4)
         state = await self.run("start", action, new_id, msgspec.json.encode(rules), numbers)
         return CrawlState(state.decode())
 
     async def add(self, groups: Sequence[Group]) -> tuple[CrawlState, Added]:
         """Queue what was never seen. Returns the state before."""
-        sizes, entries = _sizes(groups)
-        state, added, duplicates = await self.run("add", _pack(sizes), *entries)
+        sizes, entries = sizes_of(groups)
+        state, added, duplicates = await self.run("add", pack_values(sizes), *entries)
         return CrawlState(state.decode()), Added(added, duplicates)
 
     async def lease(self, worker: str, limit: int, *, suspects: bool) -> Offer:
@@ -152,7 +157,7 @@ class Shard:
     ) -> tuple[list[Lease], Grant]:
         """Finish, then lease, in one round trip. Returns the stale leases, and what was granted."""
         with self._asking(worker, limit, suspects=True) as ask:
-            finish = _finish_args(outcomes)
+            finish = finish_args(outcomes)
             finished, leased = await self._link.together(
                 self.call("finish", *finish), self.call("lease", *ask.args)
             )
@@ -182,23 +187,23 @@ class Shard:
         self._id = crawl_id.decode()
         grant = Grant(
             state=CrawlState(state.decode()),
-            leases=_leases(granted, ask.nonce, alone=bool(alone)),
-            wait_s=_seconds_or_none(wait),
-            epoch=_epoch(self._id, restarts),
+            leases=leases_of(granted, ask.nonce, alone=bool(alone)),
+            wait_s=seconds_or_none(wait),
+            epoch=epoch_of(self._id, restarts),
             decided=ask.decided,
         )
         return Offer(grant, bool(idle), bool(holds))
 
     async def renew(self, leases: Sequence[Lease]) -> list[Lease]:
         """Prolong leases. Returns those that are no longer owned."""
-        stale = await self.run("renew", *map(_owner, leases))
+        stale = await self.run("renew", *map(owner_of, leases))
         return [leases[number - 1] for number in stale]
 
     async def finish(
         self, outcomes: Sequence[Outcome], others: Sequence[Group] = ()
     ) -> tuple[Told, list[Lease]]:
         """End tries, and queue follow-ups of other shards' tries. Returns the stale leases."""
-        return _told(await self.run("finish", *_finish_args(outcomes, others)), outcomes)
+        return _told(await self.run("finish", *finish_args(outcomes, others)), outcomes)
 
     async def release(self, worker: str) -> tuple[Told, int]:
         """Take back what a dead worker held."""
@@ -228,7 +233,7 @@ class Shard:
             for name, value in zip(flat[::2], flat[1::2], strict=True)
         }
         self._id = told["id"]
-        return told | {"epoch": str(_epoch(self._id, int(told["restarts"])))}
+        return told | {"epoch": str(epoch_of(self._id, int(told["restarts"])))}
 
     async def prefix(self) -> str:
         """What all keys of the crawl as it is now begin with. Raises as `run` does."""
@@ -238,119 +243,7 @@ class Shard:
         return f"{self.base}{crawl_id.decode()}:"
 
 
-def grouped(entries: Iterable[Entry]) -> list[Group]:
-    """Entries by host and priority, as the scripts take them."""
-    groups: dict[tuple[str, int], list[bytes]] = {}
-    for entry in entries:
-        groups.setdefault((entry.task.site, entry.task.priority), []).append(pack(entry))
-    return [(site, priority, packed) for (site, priority), packed in groups.items()]
-
-
-def _sizes(groups: Iterable[Group]) -> tuple[list[tuple[str, int, int]], list[bytes]]:
-    """Groups with how many entries they have, and all the entries: see adding.lua."""
-    sizes, entries = [], list[bytes]()
-    for site, priority, packed in groups:
-        sizes.append((site, priority, len(packed)))
-        entries += packed
-    return sizes, entries
-
-
-def _finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> list[Argument]:
-    packed, entries = [], list[bytes]()
-    for outcome in outcomes:
-        follow_ups, own = _sizes(grouped(outcome.follow_ups))
-        packed.append(_ended(outcome, follow_ups))
-        entries += own
-    sizes, abroad = _sizes(others)
-    owners = [_owner(outcome.lease) for outcome in outcomes]
-    return [_pack(packed), _pack(sizes), *owners, *entries, *abroad]
-
-
 def _told(answer: list[Any], outcomes: Sequence[Outcome]) -> tuple[Told, list[Lease]]:
     state, idle, *stale = answer
     told = Told(CrawlState(state.decode()), bool(idle))
     return told, [outcomes[number - 1].lease for number in stale]
-
-
-def _leases(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
-    """The leases of each host, in the order of their tokens."""
-    leases = list[Lease]()
-    for host, stored_at, paced, *tasks in granted:
-        site, robots_at, is_paced = host.decode(), int(stored_at) / 1e6 or None, bool(paced)
-        for number in range(0, len(tasks), 2):
-            fingerprint, task, _ = unpack(tasks[number + 1], site, int(tasks[number]))
-            token = f"{nonce}{len(leases) + 1}"
-            leases.append(Lease(fingerprint, token, task, robots_at, is_paced, alone))
-    return leases
-
-
-def _epoch(crawl_id: str, restarts: int) -> int:
-    """Changes when the crawl is started over, and when the server may have lost something."""
-    return int(crawl_id, 16) << 24 | restarts
-
-
-def _owner(lease: Lease) -> bytes:
-    """A lease as the scripts know it."""
-    return lease.fingerprint + lease.token.encode()
-
-
-def _seconds_or_none(microseconds: bytes | int) -> float | None:
-    wait = int(microseconds)
-    return wait / 1e6 if wait >= 0 else None
-
-
-def _micro(seconds: float) -> int:
-    return round(seconds * 1e6)
-
-
-class _Ended(msgspec.Struct, omit_defaults=True):
-    """An outcome as finish.lua takes it. Most have few values that are not 0 or empty."""
-
-    verdict: str
-    reason: str = ""
-    detail: str = ""
-    retry_in: int = 0
-    sent: bool = False
-    fault: bool = False
-    blocked: int = 0
-    latency: int = 0
-    filtered: int = 0
-    duplicates: int = 0
-    items: int = 0
-    rejected: int = 0
-    body_bytes: int = 0
-    pushback: bool = False
-    retry_after: int = 0
-    robots: str = ""
-    robots_ttl: int = 0
-    crawl_delay: int = 0
-    elsewhere: bool = False
-    follow_ups: list[tuple[str, int, int]] = []
-
-
-def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
-    ended = _Ended(
-        outcome.verdict,
-        outcome.reason,
-        outcome.detail,
-        _micro(outcome.retry_in_s),
-        outcome.sent,
-        outcome.fault,
-        int(outcome.blocked),
-        _micro(outcome.latency_s),
-        outcome.filtered,
-        outcome.duplicates,
-        outcome.items,
-        outcome.rejected,
-        outcome.body_bytes,
-        follow_ups=follow_ups,
-    )
-    if outcome.pushback is not None:
-        ended.pushback = True
-        ended.retry_after = _micro(outcome.pushback.retry_after_s or 0.0)
-    if outcome.robots is not None:
-        ended.robots = msgspec.json.encode(outcome.robots).decode()
-        ended.robots_ttl = _micro(outcome.robots.ttl_s)
-        ended.crawl_delay = _micro(outcome.robots.crawl_delay_s)
-        ended.elsewhere = bool(outcome.robots.location)
-    return ended

@@ -1,0 +1,132 @@
+"""What goes to the scripts and comes back from them, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.frontier.port import Entry, Lease, Outcome
+from shoal.frontier.redis.link import Argument
+from shoal.frontier.redis.packing import pack, unpack
+
+Group = tuple[str, int, list[bytes]]
+"""A host, a priority, and entries of them."""
+
+pack_values = msgspec.msgpack.encode
+"""Values as the scripts unpack them. Bytes are not among them: cmsgpack knows only text."""
+
+
+def grouped(entries: Iterable[Entry]) -> list[Group]:
+    """Entries by host and priority, as the scripts take them."""
+    groups: dict[tuple[str, int], list[bytes]] = {}
+    for entry in entries:
+        groups.setdefault((entry.task.site, entry.task.priority), []).append(pack(entry))
+    return [(site, priority, packed) for (site, priority), packed in groups.items()]
+
+
+def sizes_of(groups: Iterable[Group]) -> tuple[list[tuple[str, int, int]], list[bytes]]:
+    """Groups with how many entries they have, and all the entries: see adding.lua."""
+    sizes, entries = [], list[bytes]()
+    for site, priority, packed in groups:
+        sizes.append((site, priority, len(packed)))
+        entries += packed
+    return sizes, entries
+
+
+def finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> list[Argument]:
+    """The arguments of finish.lua."""
+    packed, entries = [], list[bytes]()
+    for outcome in outcomes:
+        follow_ups, own = sizes_of(grouped(outcome.follow_ups))
+        packed.append(_ended(outcome, follow_ups))
+        entries += own
+    sizes, abroad = sizes_of(others)
+    owners = [owner_of(outcome.lease) for outcome in outcomes]
+    return [pack_values(packed), pack_values(sizes), *owners, *entries, *abroad]
+
+
+def leases_of(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
+    """The leases of each host, in the order of their tokens."""
+    leases = list[Lease]()
+    for host, stored_at, paced, *tasks in granted:
+        site, robots_at, is_paced = host.decode(), int(stored_at) / 1e6 or None, bool(paced)
+        for number in range(0, len(tasks), 2):
+            fingerprint, task, _ = unpack(tasks[number + 1], site, int(tasks[number]))
+            token = f"{nonce}{len(leases) + 1}"
+            leases.append(Lease(fingerprint, token, task, robots_at, is_paced, alone))
+    return leases
+
+
+def epoch_of(crawl_id: str, restarts: int) -> int:
+    """Changes when the crawl is started over, and when the server may have lost something."""
+    return int(crawl_id, 16) << 24 | restarts
+
+
+def owner_of(lease: Lease) -> bytes:
+    """A lease as the scripts know it."""
+    return lease.fingerprint + lease.token.encode()
+
+
+def seconds_or_none(microseconds: bytes | int) -> float | None:
+    """A wait, as lease.lua tells it: -1 if there is none."""
+    wait = int(microseconds)
+    return wait / 1e6 if wait >= 0 else None
+
+
+def _micro(seconds: float) -> int:
+    return round(seconds * 1e6)
+
+
+class _Ended(msgspec.Struct, omit_defaults=True):
+    """An outcome as finish.lua takes it. Most have few values that are not 0 or empty."""
+
+    verdict: str
+    reason: str = ""
+    detail: str = ""
+    retry_in: int = 0
+    sent: bool = False
+    fault: bool = False
+    blocked: int = 0
+    latency: int = 0
+    filtered: int = 0
+    duplicates: int = 0
+    items: int = 0
+    rejected: int = 0
+    body_bytes: int = 0
+    pushback: bool = False
+    retry_after: int = 0
+    robots: str = ""
+    robots_ttl: int = 0
+    crawl_delay: int = 0
+    elsewhere: bool = False
+    follow_ups: list[tuple[str, int, int]] = []
+
+
+def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
+    ended = _Ended(
+        outcome.verdict,
+        outcome.reason,
+        outcome.detail,
+        _micro(outcome.retry_in_s),
+        outcome.sent,
+        outcome.fault,
+        int(outcome.blocked),
+        _micro(outcome.latency_s),
+        outcome.filtered,
+        outcome.duplicates,
+        outcome.items,
+        outcome.rejected,
+        outcome.body_bytes,
+        follow_ups=follow_ups,
+    )
+    if outcome.pushback is not None:
+        ended.pushback = True
+        ended.retry_after = _micro(outcome.pushback.retry_after_s or 0.0)
+    if outcome.robots is not None:
+        ended.robots = msgspec.json.encode(outcome.robots).decode()
+        ended.robots_ttl = _micro(outcome.robots.ttl_s)
+        ended.crawl_delay = _micro(outcome.robots.crawl_delay_s)
+        ended.elsewhere = bool(outcome.robots.location)
+    return ended
