@@ -177,12 +177,15 @@ def after_success_auto(pace: Pace, leased_at: float, latency_s: float) -> Pace:
     return replace(pace, penalty_s=min(max(stepped_s, AUTO_FLOOR_S), PUSHBACK_LIMIT_S))
 
 
-def after_fault(pace: Pace, now: float, leased_at: float) -> Pace:
+def after_fault(pace: Pace, now: float, leased_at: float, *, is_retry: bool = False) -> Pace:
     """The host did not answer, or not as a healthy one would (5xx, 429).
 
     Above a threshold it is only probed: one request at a time, each after a longer wait than the
-    last, until one succeeds. What left before the last counted failure says nothing new.
+    last, until one succeeds. What left before the last counted failure says nothing new. Nor does
+    a page that fails once more: a healthy host may have many that always do, and they come last.
     """
+    if is_retry and not pace.is_broken:
+        return pace
     if pace.failures >= BREAKER_AFTER and leased_at < pace.broken_at:
         return pace
     pace = replace(pace, failures=pace.failures + 1)

@@ -75,9 +75,7 @@ def test_a_worker_killed_there_loses_nothing(
     with server.client() as client, serving(HeldSite(tmp_path)) as site:
         client.flushall()
         client.lpush(INBOX, *(site.url + path[1:] for path in paths_of(PAGES)[LINKED + 1 :]))
-        put_spider(
-            folder, [site], rate="none", concurrency=2, lease_s=LEASE_S.get(point, 3600.0)
-        )
+        put_spider(folder, [site], rate="none", concurrency=2, lease_s=LEASE_S.get(point, 3600.0))
         command = ("crawl", "trapped.py:Links", "--workers", "2")
         ended = folder.shoal(*command, env=environment_of(point, number))
         assert ended.code == 0, ended

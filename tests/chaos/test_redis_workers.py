@@ -109,9 +109,7 @@ def wait_until_requests_are_under_way(site: HoldingSite, agent: str) -> None:
     wait_until(lambda: site.under_way[agent] > 0, f"requests of {agent} to be under way")
 
 
-def wait_until_it_has_lost_them(
-    folder: Folder, site: HoldingSite, worker: Running
-) -> Stats:
+def wait_until_it_has_lost_them(folder: Folder, site: HoldingSite, worker: Running) -> Stats:
     """Let the others do all but one page, and wait for them to take over."""
     site.moment = 10**9
     name = worker_name(worker.pid)

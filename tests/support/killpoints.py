@@ -57,9 +57,7 @@ POINTS: Mapping[str, tuple[Place, ...]] = {
     "renewed": (Place(RedisFrontier, "renew", "after"),),
     "beaten": (Place(RedisFrontier, "beat", "after"),),
     "collecting": (Place(RedisFrontier, "add", "before"),),
-    "collected": (
-        Place(RedisLink, "run", "before", lambda args, result: args[1] == "collected"),
-    ),
+    "collected": (Place(RedisLink, "run", "before", lambda args, result: args[1] == "collected"),),
 }
 """The stages, in the order of the pipeline. "collecting": entries of the inbox were read and are not
 queued; "collected": they are queued and still in the inbox."""

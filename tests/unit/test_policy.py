@@ -318,3 +318,11 @@ def test_eta() -> None:
     assert policy.eta_s(100, 4.0) == 25
     assert policy.eta_s(0, 4.0) == 0
     assert policy.eta_s(100, 0.0) is None
+
+
+def test_a_page_that_fails_again_says_nothing_new_of_a_healthy_host() -> None:
+    pace = policy.Pace(failures=policy.BREAKER_AFTER - 1)
+
+    assert policy.after_fault(pace, 100, 90, is_retry=True) == pace
+    opened = policy.after_fault(pace, 100, 90)
+    assert policy.after_fault(opened, 105, 103, is_retry=True).failures == opened.failures + 1

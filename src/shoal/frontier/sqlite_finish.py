@@ -72,7 +72,8 @@ def _adjust(current: Step, host: Schedule, outcome: Outcome, leased_at: float) -
         else:
             host.pace = after_success(host.pace, leased_at)
     if outcome.fault:
-        host.pace = after_fault(host.pace, current.now, leased_at)
+        is_retry = outcome.lease.task.retry_count > 0
+        host.pace = after_fault(host.pace, current.now, leased_at, is_retry=is_retry)
     elif _was_asked_for(outcome):
         host.failures = 0
     if outcome.latency_s > 0:

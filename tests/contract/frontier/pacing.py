@@ -174,6 +174,14 @@ class TestBreaker:
         for _ in range(times):
             await self.fail(client, await next_lease(backend, client))
 
+    async def test_pages_that_fail_again_do_not_open_it(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(2))
+        for _ in range(BREAKER_AFTER):
+            for lease in await client.lease(2):
+                await client.end(lease, Verdict.RETRY, fault=True)
+        assert (await client.host()).failures == 2
+
     async def test_opens_after_so_many_failures_in_a_row(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(40))

@@ -31,7 +31,7 @@ local function keep_robots(host, outcome, leased_at)
 end
 
 -- What the try says of its host: its robots.txt, its pace, a slot that was not used.
-local function adjust(host, outcome, leased_at, reserved)
+local function adjust(host, entry, outcome, leased_at, reserved)
   if outcome.robots then
     keep_robots(host, outcome, leased_at)
   end
@@ -45,7 +45,7 @@ local function adjust(host, outcome, leased_at, reserved)
     end
   end
   if outcome.fault then
-    after_fault(host, now, leased_at)
+    after_fault(host, now, leased_at, attempts_of(entry) > 0)
   elseif outcome.sent and outcome.verdict ~= 'returned' then
     host.failures = 0
   end
@@ -92,7 +92,7 @@ local function end_try(outcome, task, token)
   local host = host_named(host_name)
   host.leased = host.leased - 1
   counts.leased = counts.leased - 1
-  adjust(host, outcome, leased_at, reserved)
+  adjust(host, entry, outcome, leased_at, reserved)
   moves[outcome.verdict](host, priority, entry, outcome, token)
   for _, name in ipairs(COUNTED) do
     counts[name] = counts[name] + (outcome[name] or 0)

@@ -36,7 +36,10 @@ local function after_success_auto(host, leased_at, latency)
   host.penalty = math.min(math.max(stepped, POLICY.auto_floor), POLICY.pushback_limit)
 end
 
-local function after_fault(host, now, leased_at)
+local function after_fault(host, now, leased_at, is_retry)
+  if is_retry and not is_broken(host.failures) then
+    return
+  end
   if host.failures >= POLICY.breaker_after and leased_at < host.broken_at then
     return
   end
