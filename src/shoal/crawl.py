@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shoal import config
+from shoal.addresses import masked
 from shoal.config import Settings
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.eventloop import run
@@ -103,8 +104,10 @@ async def run_crawl(
             # round they would be lost.
             await frontier.forget(name)
             await results.forget(name)
-        await _refuse_silent_restart(frontier, results, name)
+        address = masked(settings.frontier)
+        await _refuse_silent_restart(frontier, results, name, address)
         await frontier.start(name, settings.rules())
+        await results.note_frontier(name, address)
         await release_dead(frontier, name)
         workers: Workers
         if targets is None:
@@ -156,18 +159,19 @@ async def _work(workers: Workers, frontier: Frontier, name: str, stopping: async
             return stats
 
 
-async def _refuse_silent_restart(frontier: Frontier, results: Results, name: str) -> None:
+async def _refuse_silent_restart(
+    frontier: Frontier, results: Results, name: str, address: str
+) -> None:
     """A frontier that has lost its data must not look like one that never had any."""
-    stored = await results.count(name)  # A store that does not work is better known now, too.
+    if await results.frontier_of(name) != address:
+        return
     try:
         await frontier.stats(name)
     except UnknownCrawl:
-        if stored:
-            raise ConfigError(
-                f"the frontier knows no crawl '{name}', but the results hold"
-                f" {sum(stored.values()):,} items of it: has it lost its data? --fresh starts over"
-                " and forgets these items; --name begins another crawl"
-            ) from None
+        raise ConfigError(
+            f"{address} knows no crawl '{name}', which has run there: has it lost its data?"
+            " --fresh starts over and forgets the items; --name begins another crawl"
+        ) from None
 
 
 async def _stats(frontier: Frontier, name: str) -> Stats:

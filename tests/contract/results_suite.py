@@ -404,6 +404,17 @@ class ResultsContract:
         assert await everything(results, "a") == await everything(results, "never was")
         assert await everything(results, "b") == kept
 
+    async def test_where_the_queue_was(self, results: Results) -> None:
+        assert await results.frontier_of(CRAWL) == ""
+        await results.save(CRAWL, Batch(items=[some_item()]))
+        for address in ("redis://one", "redis://other"):
+            await results.note_frontier(CRAWL, address)
+            assert await results.frontier_of(CRAWL) == address
+        assert await results.frontier_of("another") == ""
+        assert await results.count(CRAWL) == {"Product": 1}
+        await results.forget(CRAWL)
+        assert await results.frontier_of(CRAWL) == ""
+
     async def test_a_forgotten_crawl_is_empty_when_it_starts_again(self, results: Results) -> None:
         await results.save(CRAWL, Batch([some_page()], [some_item()], [some_rejected()]))
         await results.forget(CRAWL)

@@ -97,6 +97,14 @@ class Results(ABC):
         """All rejected items, streamed in the order they were stored."""
 
     @abstractmethod
+    async def frontier_of(self, crawl: str) -> str:
+        """Where the queue of the crawl was when it last ran; empty if that was never noted."""
+
+    @abstractmethod
+    async def note_frontier(self, crawl: str, address: str) -> None:
+        """Note where the queue of the crawl is. The address has no password in it."""
+
+    @abstractmethod
     async def forget(self, crawl: str) -> None:
         """Delete all that belongs to the crawl."""
 

@@ -59,6 +59,18 @@ class SqliteResults(Results):
         async for row in self._stream("rejected_after", crawl=crawl):
             yield _rejected(row)
 
+    async def frontier_of(self, crawl: str) -> str:
+        rows = await self._rows("frontier_of", crawl=crawl)
+        return rows[0][0] if rows else ""
+
+    async def note_frontier(self, crawl: str, address: str) -> None:
+        def note(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                values = {"crawl": crawl, "address": address}
+                connection.execute(_QUERIES["note_frontier"], values)
+
+        await self._db.run(note)
+
     async def forget(self, crawl: str) -> None:
         await self._db.run(partial(_forget, crawl))
 

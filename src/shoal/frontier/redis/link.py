@@ -21,7 +21,7 @@ from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
 from shoal.addresses import Address, parse_address
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, StorageBusy
 from shoal.frontier.redis.failures import translated
 from shoal.frontier.redis.scripts import SCRIPTS, script
 
@@ -57,6 +57,7 @@ class RedisLink:
         self._sentinels: Any = None
         self._redis: Any = None
         self._is_checked = False
+        self._may_be_moved = False
 
     async def run(self, name: str, key: str, *args: Argument) -> Any:
         """Run a script on the shard of this key. Raises ScriptError if it says no."""
@@ -129,9 +130,13 @@ class RedisLink:
     async def _talking(self) -> AsyncIterator[None]:
         """Errors become ours, and so does a server that does not answer. The library's own limit
         would forget a cancellation that comes at the wrong moment, as asyncio.wait_for does."""
-        with translated(self.shown):
-            async with asyncio.timeout(ANSWER_S):
-                yield
+        try:
+            with translated(self.shown):
+                async with asyncio.timeout(ANSWER_S):
+                    yield
+        except StorageBusy:
+            self._may_be_moved = True
+            raise
 
     # Opening
 
@@ -144,7 +149,16 @@ class RedisLink:
                     await self._redis.initialize()
             await self._check_servers()
             self._is_checked = True
+        if self.is_cluster and self._may_be_moved:
+            await self._look_again()
         return self._redis
+
+    async def _look_again(self) -> None:
+        """Ask the cluster who its masters are. The library does so by itself when a single command
+        has failed, but not after a pipeline, nor after a call that we gave up."""
+        async with self._talking():
+            await self._redis.nodes_manager.initialize()
+        self._may_be_moved = False
 
     def _client(self) -> Any:
         address = self.address

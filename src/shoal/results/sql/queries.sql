@@ -77,6 +77,13 @@ WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND id > :after
 ORDER BY id
 LIMIT :limit
 
+-- frontier_of: where the crawl's queue was
+SELECT frontier FROM result_crawls WHERE name = :crawl
+
+-- note_frontier: where the crawl's queue is
+INSERT INTO result_crawls (name, frontier) VALUES (:crawl, :address)
+ON CONFLICT (name) DO UPDATE SET frontier = excluded.frontier
+
 -- forget_items: delete a crawl's items
 DELETE FROM items WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 

@@ -7,7 +7,8 @@
 -- Short numbers for crawls, so that rows do not repeat their names.
 CREATE TABLE IF NOT EXISTS result_crawls (
     id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE
+    name TEXT NOT NULL UNIQUE,
+    frontier TEXT NOT NULL DEFAULT ''  -- where its queue was when it last ran
 );
 
 -- One row per (crawl, kind, key). An upsert keeps the id, so ids are the order of first storing.
