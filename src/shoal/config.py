@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -26,6 +26,9 @@ USER_AGENT = f"shoal/{__version__} (web crawler)"
 
 LISTS = frozenset({"allowed_hosts", "drop_params"})
 SWITCHES = frozenset({"robots", "allow_private", "json_logs"})
+
+SEEN = ("exact", "bloom", "auto")
+"""How known URLs can be remembered."""
 
 PositiveInt = Annotated[int, Meta(ge=1)]
 
@@ -64,7 +67,7 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     ] = 5
 
     seen: Annotated[
-        Literal["exact", "bloom", "auto"],
+        str,
         Meta(description="How known URLs are remembered; auto: exact up to 10 million, then bloom"),
     ] = "exact"
     seen_error: Annotated[
@@ -77,6 +80,8 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         parse_rate(self.rate)
+        if self.seen not in SEEN:
+            raise ConfigError(f"seen: {self.seen!r} is none of {', '.join(SEEN)}")
         if self.seen_for is not None:
             parse_duration(self.seen_for)
 

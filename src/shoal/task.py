@@ -13,6 +13,7 @@ from msgspec import Meta
 
 DEFAULT_HANDLER = "parse"
 MAX_PRIORITY = 2**31 - 1
+MAX_COUNT = 2**31 - 1
 
 
 class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -31,13 +32,13 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     body: str | None = None
     site: str = ""
     """The host that is scheduled and throttled: `shop.example` or `shop.example:8080`."""
-    depth: int = 0
+    depth: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
     """Links followed since a seed."""
     priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
     """Higher goes first, within its host."""
-    retry_count: int = 0
+    retry_count: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
     """Failed tries so far. The frontier keeps it."""
-    max_retries: int | None = None
+    max_retries: Annotated[int, Meta(ge=0, le=MAX_COUNT)] | None = None
     """Overrides the crawl's own limit."""
     proxy_pool: str | None = None
     session: str | None = None

@@ -21,7 +21,6 @@ from support.sites import serving
 
 HOSTS, PAGES = 4, 40
 WORKERS = 3
-PROCESSES = WORKERS + 1
 CRAWL = ("crawl", "links.py", "--workers", str(WORKERS))
 
 
@@ -45,8 +44,7 @@ def crawl_while_one_is_killed(
     for site in sites:
         site.allowed = moment
     with folder.running(*CRAWL) as crawl:
-        for site in sites:
-            wait_until(lambda site=site: len(site.hits) > moment, "requests under way")
+        wait_until(lambda: all(len(site.hits) > moment for site in sites), "requests under way")
         master.kill()
         open_all(sites)
         ended = crawl.wait()

@@ -27,14 +27,16 @@ HELD = "/1"
 INBOX = "shoal:links:inbox"
 
 SPIDER = """
+from shoal.frontier.redis import inbox
 from support.killpoints import set_trap
+inbox.LOCK_MS = 1000
 set_trap()
 from links import Links
 """
 
-MOST_TIMES = {"saving": 2, "saved": 2, "finished": 2, "renewed": 2, "beaten": 2} | {
-    "collecting": 1,
-    "collected": 1,
+MOST_TIMES = {
+    **dict.fromkeys(("saving", "saved", "finished", "renewed", "beaten"), 2),
+    **dict.fromkeys(("collecting", "collected"), 1),
 }
 """How often a point is passed for sure by at least one of two workers: batches are few."""
 ANY_PAGE = 12

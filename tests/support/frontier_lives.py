@@ -27,6 +27,8 @@ WORKERS = ["one", "two"]
 LEASE_S = 4.0
 STEPS_S = [0.0131, 0.2503, 1.0071, 2.5119, 5.1013, 17.3057, 61.7023]
 """Odd, so that no deadline is met by rounding: SQLite counts in floats, Redis in microseconds."""
+A_MOMENT = 1e9
+"""Anything larger is a point in time."""
 KEPT_LESS_OF = (TaskState.DONE, TaskState.DROPPED)
 
 rules_of_many = st.builds(
@@ -74,9 +76,9 @@ FAILURE = {"verdict": Verdict.RETRY, "fault": True, "latency_s": 0.1}
 
 
 def rounded(value: Any) -> Any:
-    """A value to compare: floats within a millisecond."""
+    """A value to compare: moments within a millisecond, and what is counted per second too."""
     if isinstance(value, float):
-        return pytest.approx(value, abs=1e-3)
+        return pytest.approx(value, abs=1e-3, rel=0.0 if value > A_MOMENT else 1e-3)
     if isinstance(value, dict):
         return {name: rounded(each) for name, each in value.items()}
     return [rounded(each) for each in value] if isinstance(value, list) else value

@@ -35,7 +35,7 @@ Applies = Callable[[tuple[Any, ...], Any], object]
 
 
 class Place(NamedTuple):
-    """Before or after a call of a method; `applies` says of its arguments and result if it counts."""
+    """Before or after a call; `applies` says of its arguments and result whether it counts."""
 
     owner: type
     method: str
@@ -59,8 +59,8 @@ POINTS: Mapping[str, tuple[Place, ...]] = {
     "collecting": (Place(RedisFrontier, "add", "before"),),
     "collected": (Place(RedisLink, "run", "before", lambda args, result: args[1] == "collected"),),
 }
-"""The stages, in the order of the pipeline. "collecting": entries of the inbox were read and are not
-queued; "collected": they are queued and still in the inbox."""
+"""The stages, in the order of the pipeline. "collecting": entries of the inbox were read and are
+not queued; "collected": they are queued and still in the inbox."""
 
 
 def environment_of(point: str, number: int) -> dict[str, str]:

@@ -86,7 +86,7 @@ def test_lists_may_be_text_with_commas(name: str) -> None:
     [
         ({"rate": "fast"}, "not a rate: 'fast' (write 2/s, 30/m, 100/h, auto or none)"),
         ({"rate": 2}, "rate: Expected `str`, got `int`"),
-        ({"seen": "some"}, "seen: Invalid enum value 'some'"),
+        ({"seen": "some"}, "seen: 'some' is none of exact, bloom, auto"),
         ({"seen_error": 0.5}, "seen_error: Expected `float` < 0.5"),
         ({"seen_for": "7"}, "not a time span: '7' (write 90s, 15m, 12h or 7d)"),
         ({"workers": 0}, "workers: Expected `int` >= 1"),

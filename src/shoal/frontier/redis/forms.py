@@ -59,9 +59,10 @@ def leases_of(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
     return leases
 
 
-def epoch_of(crawl_id: str, restarts: int) -> int:
-    """Changes when the crawl is started over, and when the server may have lost something."""
-    return int(crawl_id, 16) << 24 | restarts
+def epoch_of(crawl_id: str, restarts: int, outages: int) -> int:
+    """Changes when the crawl is started over, and when the server may have lost something: others
+    have met it after a restart, or we could not reach it."""
+    return hash((crawl_id, restarts, outages))
 
 
 def owner_of(lease: Lease) -> bytes:

@@ -68,7 +68,10 @@ class RedisFrontier(Frontier):
     async def start(self, crawl: str, rules: Rules) -> Stats:
         await self._warn_if_forgetful()
         await self._make(crawl, rules)
-        await (await self._crawl(crawl)).start("start", rules)
+        on_redis = await self._crawl(crawl)
+        await on_redis.start("start", rules)
+        for shard in on_redis.shards:
+            await sweep(self._link, shard.base)  # What a `forget` that was stopped has left.
         return await self.stats(crawl)
 
     async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:

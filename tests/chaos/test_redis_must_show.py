@@ -1,0 +1,129 @@
+"""What the fleet must show: all of it found under kills, and the rate kept without being slow."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+from shoal.demo.shop import Shop
+from support.links import numbered_pages, put_spider
+from support.processes import Folder, is_alive, seeded_random, wait_until
+from support.redis_chaos import (
+    DURABLE,
+    WAITING,
+    all_hits,
+    assert_adds_up,
+    assert_links_are_complete,
+    assert_losses_explain_repeats,
+    assert_rate_holds,
+)
+from support.redis_servers import RedisServer
+from support.shops import (
+    CRAWL,
+    FORBIDDEN,
+    assert_broken_are_dead,
+    assert_found_everything,
+    fetches,
+    needed_fetches,
+    shop_urls,
+)
+from support.sites import Site, serving
+
+SHOP_HOSTS, PRODUCTS = 6, 300
+KILLS = 3
+REDIS = -1
+
+HOSTS, PAGES, PER_SECOND = 5, 60, 5
+SLOWEST = 1.3
+"""The most that a crawl may take, in units of what its rate makes necessary."""
+TRIES = 2
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), "its end")
+
+
+def has_answered(shop: Shop, requests: int) -> bool:
+    return len(shop.log) >= requests
+
+
+def test_three_workers_and_redis_are_killed(tmp_path: Path) -> None:
+    random = seeded_random("kills of workers and of Redis")
+    moments = sorted(random.sample(range(1, SHOP_HOSTS * PRODUCTS), KILLS + 1))
+    victims = random.sample([*range(KILLS), REDIS], KILLS + 1)
+    with (
+        RedisServer(tmp_path / "redis", *DURABLE) as server,
+        serving(Shop(hosts=SHOP_HOSTS, products=PRODUCTS)) as shop,
+    ):
+        folder = Folder(tmp_path, {"SHOAL_FRONTIER": server.url, **shop_urls(shop)})
+        with folder.running(*CRAWL, "--workers", "3") as crawl:
+            for moment, victim in zip(moments, victims, strict=True):
+                wait_until(partial(has_answered, shop, moment), f"request {moment}")
+                if victim == REDIS:
+                    server.kill()
+                    wait_until(lambda: WAITING in crawl.err, "somebody to notice")
+                    server.start()
+                else:
+                    kill(random.choice(wait_until(crawl.workers, "a worker")))
+            ended = crawl.wait()
+        assert ended.code == 3, ended
+        assert ended.err.count("a worker died (signal SIGKILL); starting another") == KILLS
+        assert "Traceback" not in ended.err
+        assert_found_everything(folder, shop)
+        assert_broken_are_dead(folder, shop)
+        stats = folder.stats("shop")
+    assert_adds_up(stats)
+    assert (stats.state, stats.dead, stats.leased) == ("finished", len(shop.broken()), 0)
+    asked, needed = fetches(shop.log), needed_fetches(shop)
+    again = asked - needed - Counter(asked.keys() - needed.keys())
+    assert again.total() <= stats.lost
+    assert not [page for _, page in asked if page.startswith(FORBIDDEN)]
+
+
+def test_four_workers_keep_the_rate_and_are_not_slow(tmp_path: Path) -> None:
+    ratios = []
+    for number in range(TRIES):
+        path = tmp_path / f"{number}"
+        path.mkdir()
+        ratios.append(crawl_at_the_rate(path))
+        print(f"times what the rate makes necessary: {ratios}")
+        if ratios[-1] <= SLOWEST:
+            return
+    raise AssertionError(f"too slow, {TRIES} times: {ratios}")
+
+
+def crawl_at_the_rate(path: Path) -> float:
+    """Returns how many times as long it took as necessary. Only that depends on the machine."""
+    with ExitStack() as stack:
+        server = stack.enter_context(RedisServer(path / "redis", *DURABLE))
+        sites = [stack.enter_context(serving(Site(numbered_pages(PAGES)))) for _ in range(HOSTS)]
+        folder = Folder(path, {"SHOAL_FRONTIER": server.url})
+        put_spider(folder, sites, rate=f"{PER_SECOND}/s")
+        crawl = stack.enter_context(folder.running("crawl", "links.py", "--workers", "2"))
+        others = ("worker", "links.py", "--workers", "2", "--until-finished")
+        worker = stack.enter_context(folder.running(*others))
+        for command in (crawl, worker):
+            ended = command.wait()
+            assert ended.code == 0, ended
+        stats = assert_links_are_complete(folder, sites, PAGES)
+        assert_losses_explain_repeats(sites, stats)
+        assert stats.lost == 0
+        for site in sites:
+            assert_rate_holds(all_hits(site), PER_SECOND)
+        return duration_s(sites) / necessary_s(sites)
+
+
+def duration_s(sites: Sequence[Site]) -> float:
+    moments = [hit.at for hit in chain.from_iterable(map(all_hits, sites))]
+    return max(moments) - min(moments)
+
+
+def necessary_s(sites: Sequence[Site]) -> float:
+    return max((len(all_hits(site)) - 1) / PER_SECOND for site in sites)
