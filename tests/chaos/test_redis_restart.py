@@ -14,13 +14,16 @@ from support.redis_chaos import (
     BACK,
     DURABLE,
     WAITING,
+    all_hits,
     assert_links_are_complete,
     assert_losses_explain_repeats,
+    assert_rate_holds,
 )
 from support.redis_servers import RedisServer
 from support.sites import serving
 
-PAGES = 120
+PAGES, PER_SECOND = 120, 60
+RATE = f"{PER_SECOND}/s"
 WORKERS = 2
 PROCESSES = WORKERS + 1
 CRAWL = ("crawl", "links.py", "--workers", str(WORKERS))
@@ -41,9 +44,9 @@ def site() -> Iterator[GatedSite]:
         site.allowed = 10**9
 
 
-def folder_at(path: Path, server: RedisServer, site: GatedSite, lease_s: float) -> Folder:
+def folder_at(path: Path, server: RedisServer, site: GatedSite, **settings: object) -> Folder:
     folder = Folder(path, {"SHOAL_FRONTIER": server.url})
-    put_spider(folder, [site], rate="none", lease_s=lease_s)
+    put_spider(folder, [site], **settings)
     return folder
 
 
@@ -67,7 +70,7 @@ def test_it_is_killed_and_comes_back_after_all_leases_have_expired(
     tmp_path: Path, site: GatedSite
 ) -> None:
     with RedisServer(tmp_path / "redis", *DURABLE) as server:
-        folder = folder_at(tmp_path, server, site, LEASE_S)
+        folder = folder_at(tmp_path, server, site, rate=RATE, lease_s=LEASE_S)
         with folder.running(*CRAWL) as crawl:
             wait_for_moment(site, "kill of Redis")
             wait_until(lambda: len(crawl.workers()) == WORKERS, "the workers")
@@ -83,12 +86,13 @@ def test_it_is_killed_and_comes_back_after_all_leases_have_expired(
     assert stats.lost == 0
     assert len(site.paths) == PAGES + 1
     assert len(site.robots_hits) == 1
+    assert_rate_holds(all_hits(site), PER_SECOND)
 
 
 def test_it_stands_still_for_a_while(tmp_path: Path, site: GatedSite) -> None:
     """What was asked meanwhile is carried out when it goes on, though nobody waits any more."""
     with RedisServer(tmp_path / "redis", *DURABLE) as server:
-        folder = folder_at(tmp_path, server, site, 10.0)
+        folder = folder_at(tmp_path, server, site, rate=RATE, lease_s=10.0)
         folder.write("hasty.py", HASTY_SPIDER)
         with folder.running("crawl", "hasty.py:Links", "--workers", str(WORKERS)) as crawl:
             wait_for_moment(site, "stop of Redis")
@@ -101,11 +105,12 @@ def test_it_stands_still_for_a_while(tmp_path: Path, site: GatedSite) -> None:
         assert_said_once(ended)
         stats = assert_links_are_complete(folder, [site], PAGES)
     assert_losses_explain_repeats([site], stats)
+    assert_rate_holds(all_hits(site), PER_SECOND)
 
 
 def test_it_comes_back_without_its_data(tmp_path: Path, site: GatedSite) -> None:
     with RedisServer(tmp_path / "redis") as server:
-        folder = folder_at(tmp_path, server, site, 30.0)
+        folder = folder_at(tmp_path, server, site, rate="none")
         with folder.running(*CRAWL) as crawl, folder.running("worker", "links.py") as worker:
             wait_for_moment(site, "kill of a forgetful Redis")
             wait_until(lambda: len(folder.workers("links")) == WORKERS + 1, "all workers")

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from shoal.config import Rules
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, StorageBusy
 from shoal.frontier.port import (
     Added,
     Control,
@@ -76,11 +76,11 @@ class RedisCrawl:
         stats = stats_of(self.name, counts)
         limit = min(limit, _pages_left(stats))
         offers = await self._ask(worker, limit, suspects=False)
-        nothing = not any(offer.grant.leases for offer in offers)
-        if nothing and not any(offer.holds for offer in offers):
+        if not _have_leases(offers) and not any(offer.holds for offer in offers):
             offers = await self._ask(worker, limit, suspects=True)
         state = offers[0].grant.state
-        if await self._finish_if_idle(any(offer.idle for offer in offers)):
+        is_idle = not _have_leases(offers) and any(offer.idle for offer in offers)
+        if await self._finish_if_idle(is_idle):
             state = CrawlState.FINISHED
         return _merged(offers, state, hash(tuple(shard["epoch"] for shard in counts)))
 
@@ -185,7 +185,12 @@ class RedisCrawl:
         left = limit
         for share in (-(-limit // len(asked)), limit):
             for shard in asked if left or not offers else []:
-                offer = await shard.lease(worker, min(share, left), suspects=suspects)
+                try:
+                    offer = await shard.lease(worker, min(share, left), suspects=suspects)
+                except StorageBusy:
+                    if left == limit:
+                        raise
+                    return offers  # What was granted so far must be worked on.
                 offers.append(offer)
                 left -= len(offer.grant.leases)
                 if left <= 0 < limit or (suspects and offer.grant.leases):
@@ -259,6 +264,10 @@ def _pages_left(stats: Stats) -> int:
     if stats.rules.max_pages is None:
         return stats.added
     return max(stats.rules.max_pages - stats.done - stats.leased, 0)
+
+
+def _have_leases(offers: Sequence[Offer]) -> bool:
+    return any(offer.grant.leases for offer in offers)
 
 
 def _merged(offers: Sequence[Offer], state: CrawlState, epoch: int) -> Grant:
