@@ -157,7 +157,7 @@ class Worker:
             self._changed.clear()
             free = self._free()
             wait_s = self._ask_at - time.monotonic()
-            if self._asking or self._committer.finishes_soon:
+            if self._frontier.is_far and (self._asking or self._committer.finishes_soon):
                 # What is finished brings new leases with it: see `_finish`.
                 wait_s = max(wait_s, SOON_S)
             if free > 0 and wait_s <= 0:
@@ -181,12 +181,15 @@ class Worker:
             self._asking = False
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
-        """End tries, and in the same breath ask for as many new ones as there is room for."""
+        """End tries; if round trips are dear, ask in the same breath for as many new ones as there
+        is room for."""
         ended = self._draining.is_set() or self._is_over
-        free = 0 if self._asking or ended else self._free()
+        may_ask = self._frontier.is_far and not self._asking and not ended
+        free = self._free() if may_ask else 0
         if free <= 0:
+            stale = await self._frontier.finish(self._crawl, outcomes)
             self._ask_at = 0.0  # Hosts have room again, and there may be new tasks.
-            return await self._frontier.finish(self._crawl, outcomes)
+            return stale
         self._asking = True
         try:
             stale, grant = await self._frontier.exchange(self._crawl, outcomes, self._name, free)

@@ -36,6 +36,8 @@ def lease(name: str) -> Lease:
 class Stores:
     """Both stores, as far as a worker knows them. What is granted next, a test says."""
 
+    is_far = True
+
     def __init__(self) -> None:
         self.held: set[str] = set()
         self.ended: dict[str, Outcome] = {}

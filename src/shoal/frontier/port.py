@@ -296,6 +296,9 @@ class Frontier(ABC):
     StorageFailed if not. A crawl that does not exist is UnknownCrawl, except to `start` and `add`.
     """
 
+    is_far = False
+    """Whether a round trip costs so much that workers should save them, with `exchange`."""
+
     # For those who bring work
 
     @abstractmethod
