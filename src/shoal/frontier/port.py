@@ -289,6 +289,10 @@ class Stats(msgspec.Struct, kw_only=True):
         return self.done + self.dead + self.dropped
 
 
+CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
+"""What those are told who bring work to a cancelled crawl."""
+
+
 class Frontier(ABC):
     """The shared queue of all crawls at one address.
 

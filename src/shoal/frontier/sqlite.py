@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from shoal.config import Rules
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import (
+    CANCELLED,
     WORKER_SILENT_S,
     Added,
     Control,
@@ -53,8 +54,6 @@ from shoal.frontier.sqlite_step import (
     step,
 )
 from shoal.sqlitedb import Database, load_script, transaction
-
-CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
 
 _encode_json = msgspec.json.encode
 

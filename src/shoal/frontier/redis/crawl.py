@@ -14,6 +14,7 @@ from typing import Any
 from shoal.config import Rules
 from shoal.errors import ConfigError, StorageBusy
 from shoal.frontier.port import (
+    CANCELLED,
     Added,
     Control,
     CrawlState,
@@ -29,7 +30,6 @@ from shoal.frontier.redis.names import shard_of
 from shoal.frontier.redis.shard import Offer, Shard
 from shoal.frontier.redis.stats import stats_of
 
-CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
 _LIVE = (CrawlState.RUNNING, CrawlState.PAUSED)
 
 

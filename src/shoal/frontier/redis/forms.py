@@ -59,10 +59,9 @@ def leases_of(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
     return leases
 
 
-def epoch_of(crawl_id: str, restarts: int, outages: int) -> int:
-    """Changes when the crawl is started over, and when the server may have lost something: others
-    have met it after a restart, or we could not reach it."""
-    return hash((crawl_id, restarts, outages))
+def epoch_of(crawl_id: str, restarts: int) -> int:
+    """Changes when the crawl is started over, and when the server may have lost something."""
+    return hash((crawl_id, restarts))
 
 
 def owner_of(lease: Lease) -> bytes:

@@ -54,8 +54,6 @@ class RedisLink:
         self.is_cluster = scheme == "redis+cluster"
         self._plain_pipeline = {} if self.is_cluster else {"transaction": False}
         self._has_replicas = scheme == "redis+sentinel"
-        self.outages = 0
-        """How often the server was away. It may have lost something each time."""
         self._sentinels: Any = None
         self._redis: Any = None
         self._is_checked = False

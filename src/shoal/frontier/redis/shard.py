@@ -189,7 +189,7 @@ class Shard:
             state=CrawlState(state.decode()),
             leases=leases_of(granted, ask.nonce, alone=bool(alone)),
             wait_s=seconds_or_none(wait),
-            epoch=epoch_of(self._id, restarts, self._link.outages),
+            epoch=epoch_of(self._id, restarts),
             decided=ask.decided,
         )
         return Offer(grant, bool(idle), bool(holds))
@@ -233,7 +233,7 @@ class Shard:
             for name, value in zip(flat[::2], flat[1::2], strict=True)
         }
         self._id = told["id"]
-        return told | {"epoch": str(epoch_of(self._id, int(told["restarts"]), self._link.outages))}
+        return told | {"epoch": str(epoch_of(self._id, int(told["restarts"])))}
 
     async def prefix(self) -> str:
         """What all keys of the crawl as it is now begin with. Raises as `run` does."""

@@ -52,8 +52,8 @@ local function adjust(host, entry, outcome, leased_at, reserved)
   if outcome.latency then
     host.latency = smoothed(host.latency, outcome.latency)
   end
-  if not outcome.sent and host.next == reserved and host.pushed < leased_at then
-    host.next = now -- Nor was anybody told to wait: the slot is free again.
+  if not outcome.sent then
+    free_slot(host, leased_at, reserved)
   end
 end
 

@@ -83,6 +83,13 @@ local function room_of(host)
   return math.max(limit - host.leased, 0)
 end
 
+-- A lease was not used: its slot is free again, if nobody was served or told to wait since.
+local function free_slot(host, leased_at, reserved)
+  if host.next == reserved and host.pushed < leased_at then
+    host.next = now
+  end
+end
+
 local function pack_host(host)
   return cmsgpack.pack({
     host.waiting, host.suspects, host.leased, host.next, host.penalty, host.pushed,

@@ -33,12 +33,9 @@ local function undo(tokens)
       local host = host_named(host_name)
       host.leased = host.leased - 1
       counts.leased = counts.leased - 1
-      if host.next == reserved and host.pushed < leased_at then
-        host.next = now
-      end
+      free_slot(host, leased_at, reserved)
       enqueue('LPUSH', host, priority, entry)
-      call('HDEL', prefix .. 'held', tokens[i])
-      call('ZREM', prefix .. 'due', tokens[i])
+      end_lease(tokens[i])
     end
   end
 end
@@ -59,9 +56,7 @@ local function reclaim_expired()
   local due = prefix .. 'due'
   local expired = call('ZRANGEBYSCORE', due, '-inf', whole(now), 'LIMIT', 0, RECLAIM_BATCH)
   for _, late in ipairs(expired) do
-    lose(call('HGET', prefix .. 'held', late))
-    call('HDEL', prefix .. 'held', late)
-    call('ZREM', due, late)
+    lose(late, call('HGET', prefix .. 'held', late))
   end
 end
 

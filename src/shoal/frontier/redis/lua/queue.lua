@@ -39,6 +39,11 @@ local function held_by(owners)
   return held
 end
 
+local function end_lease(token)
+  call('HDEL', prefix .. 'held', token)
+  call('ZREM', prefix .. 'due', token)
+end
+
 local function attempts_of(entry)
   return entry:byte(9)
 end
@@ -80,7 +85,8 @@ local function bury_as_dead(host, priority, entry, reason, detail)
 end
 
 -- The worker that held it is gone. A task that takes worker after worker is poison.
-local function lose(packed)
+local function lose(token, packed)
+  end_lease(token)
   local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
   local host = host_named(host_name)
   host.leased = host.leased - 1

@@ -15,9 +15,7 @@ if state ~= 'cancelled' then
   local all = call('HGETALL', prefix .. 'held')
   for i = 1, #all, 2 do
     if cmsgpack.unpack(all[i + 1])[4] == ARGV[2] then
-      lose(all[i + 1])
-      call('HDEL', prefix .. 'held', all[i])
-      call('ZREM', prefix .. 'due', all[i])
+      lose(all[i], all[i + 1])
       count = count + 1
     end
   end

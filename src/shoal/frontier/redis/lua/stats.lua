@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- All that is counted of a shard of a crawl.
 --
--- uses     step
+-- uses     step seen
 -- returns  {name, value, ...}: now, idle, restarts, bloom (1: there is a Bloom filter), all counts,
 --          and the fields of the hash
 --
@@ -10,8 +10,7 @@
 if not open_crawl() then
   return unknown()
 end
-local generation = rules.seen_for > 0 and math.floor(now / (rules.seen_for / 4)) or 0
-local bloom = call('EXISTS', prefix .. 'bloom:' .. whole(generation))
+local bloom = call('EXISTS', prefix .. 'bloom:' .. generation())
 local told = {'now', whole(now), 'idle', is_idle(), 'restarts', restarts(), 'bloom', bloom}
 for name, count in pairs(counts) do
   told[#told + 1] = name
