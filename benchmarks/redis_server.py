@@ -108,7 +108,7 @@ def redis_server() -> Iterator[RedisServer]:
     binary = shutil.which("redis-server")
     if not binary:
         raise SystemExit("benchmarks: redis-server is missing; scripts/servers installs it")
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory(prefix="shoal-redis-") as folder:
         command = [binary, "--bind", "127.0.0.1", "--port", str(port), "--dir", folder]
         command += ["--save", "", "--appendonly", "no"]
@@ -120,7 +120,8 @@ def redis_server() -> Iterator[RedisServer]:
                 child.terminate()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody uses."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 

@@ -9,12 +9,12 @@ import msgspec
 
 from shoal.errors import ConfigError
 
-_SCHEME = re.compile(r"[A-Za-z+]*:?/*")
+_SCHEME = re.compile(r"[A-Za-z+-]*:?/*")
 # Wide enough for those who misspell `password`.
 _SECRET_OPTION = re.compile(r"([?&][\w-]*(?:pas|pw|auth|secret|token|key)[\w-]*=)[^&#]*", re.I)
 # Greedy up to the last @: a password may hold what a well-formed address would escape.
 _PARTS = re.compile(
-    r"(?P<scheme>[a-z+]+)://(?:(?P<login>.*)@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.S
+    r"(?P<scheme>[a-z+-]+)://(?:(?P<login>.*)@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.S
 )
 _HOST = re.compile(r"(?:\[(?P<v6>[^\s\[\]]+)\]|(?P<name>[^\s:\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
 _MAX_PORT = 65535

@@ -19,6 +19,7 @@ from typing import TextIO
 import msgspec
 
 from shoal import logs, target
+from shoal.archive import archive_at
 from shoal.config import Settings
 from shoal.errors import ShoalError
 from shoal.eventloop import run
@@ -74,17 +75,29 @@ def _take_stdout() -> TextIO:
 
 
 async def _work(order: Order) -> None:
-    frontier = open_frontier(order.settings.frontier)
-    results = open_results(order.settings.results)
-    worker = Worker(
-        order.worker,
-        order.crawl,
-        target.create(target.load(order.targets)),
-        frontier,
-        results,
-        order.settings,
-        until_finished=order.until_finished,
-    )
+    settings = order.settings
+    frontier = open_frontier(settings.frontier)
+    results = open_results(settings.results)
+    try:
+        async with archive_at(settings.archive, settings.archive_format) as archive:
+            worker = Worker(
+                order.worker,
+                order.crawl,
+                target.create(target.load(order.targets)),
+                frontier,
+                results,
+                settings,
+                archive=archive,
+                until_finished=order.until_finished,
+            )
+            await _run(worker, settings.lease_s * STALLED_LEASES)
+    finally:
+        await frontier.close()
+        await results.close()
+
+
+async def _run(worker: Worker, stalled_s: float) -> None:
+    """Let it work until it ends, or is told to by a signal or by the end of stdin."""
     loop = asyncio.get_running_loop()
     stdin = sys.stdin.fileno()
 
@@ -94,14 +107,12 @@ async def _work(order: Order) -> None:
 
     loop.add_signal_handler(signal.SIGTERM, worker.drain)
     loop.add_reader(stdin, orphaned)
-    watchdog = asyncio.create_task(watch_over(order.settings.lease_s * STALLED_LEASES))
+    watchdog = asyncio.create_task(watch_over(stalled_s))
     try:
         await worker.run()
     finally:
         watchdog.cancel()
         loop.remove_reader(stdin)
-        await frontier.close()
-        await results.close()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Save, then finish. Collects reports, stores their rows, and only then ends their tasks."""
+"""Save, then finish. Collects reports, stores their raw pages, then their rows, and only then ends
+their tasks."""
 
 from __future__ import annotations
 
@@ -8,15 +9,20 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from shoal.archive.port import Archive
+from shoal.config import Rules
 from shoal.errors import UnknownCrawl
 from shoal.frontier.port import Lease, Outcome
-from shoal.results.port import Batch, Results
+from shoal.policy import parse_duration
+from shoal.results.port import Batch, Keep, Results
 from shoal.visit import Report
 from shoal.waiting import patiently, wait_for_event
 
 MAX_BATCH = 200
 MAX_AGE_S = 0.02
 SOON_S = 0.05
+MAX_RAW_BYTES = 16 * 1024 * 1024
+"""Bodies for the archive that make a batch full."""
 
 log = logging.getLogger("shoal")
 
@@ -36,13 +42,19 @@ class Committer:
         *,
         batch_size: int,
         on_finished: Callable[[list[Report], set[str]], None],
+        archive: Archive | None,
+        keep: Keep,
     ) -> None:
         self._crawl = crawl
         self._results = results
         self._end = finish  # Returns the leases that were not ours any more.
         self._batch_size = min(batch_size, MAX_BATCH)
         self._on_finished = on_finished  # Called with the tokens that were stale.
+        self._archive = archive
+        self._keep = keep
         self._reports: deque[Report] = deque()
+        self.raw_bytes = 0
+        """The bodies that are still to be archived: what they take in memory."""
         self._oldest_at = 0.0
         self._busy_since: float | None = None
         self._hurried = False
@@ -55,7 +67,8 @@ class Committer:
             self._oldest_at = time.monotonic()
             self._wake.set()
         self._reports.append(report)
-        if len(self._reports) >= self._batch_size:
+        self.raw_bytes += _raw_size(report)
+        if self._is_full():
             self._wake.set()
 
     def hurry(self) -> None:
@@ -91,26 +104,52 @@ class Committer:
         """How long the batch may still grow. None while there is none."""
         if not self._reports:
             return None
-        if self._hurried or self._closing or len(self._reports) >= self._batch_size:
+        if self._hurried or self._closing or self._is_full():
             return 0.0
         return self._oldest_at + MAX_AGE_S - time.monotonic()
+
+    def _is_full(self) -> bool:
+        return len(self._reports) >= self._batch_size or self.raw_bytes >= MAX_RAW_BYTES
 
     def _take(self) -> list[Report]:
         self._hurried = False
         self._oldest_at = time.monotonic()
-        return [self._reports.popleft() for _ in range(min(len(self._reports), MAX_BATCH))]
+        taken: list[Report] = []
+        raw_bytes = 0
+        while self._reports and len(taken) < MAX_BATCH and raw_bytes < MAX_RAW_BYTES:
+            taken.append(self._reports.popleft())
+            raw_bytes += _raw_size(taken[-1])
+        return taken
 
     async def _commit(self, reports: list[Report]) -> None:
+        await self._store_raw(reports)
         batch = Batch(
             [report.page for report in reports if report.page is not None],
             [item for report in reports for item in report.items],
             [item for report in reports for item in report.rejected],
+            self._keep,
         )
         if batch.pages:
             await patiently("results store", lambda: self._results.save(self._crawl, batch))
         outcomes = [report.outcome for report in reports]
         stale = await patiently("frontier", lambda: self._finish(outcomes))
         self._on_finished(reports, {lease.token for lease in stale})
+
+    async def _store_raw(self, reports: list[Report]) -> None:
+        """Archive raw pages and let go of them. The page log says where they are."""
+        if self._archive is None:
+            return
+        store, crawl = self._archive.store, self._crawl
+        found = [(report.raw, report.page) for report in reports if report.raw and report.page]
+        pages = [raw for raw, _ in found]
+        if not pages:
+            return
+        places = await patiently("archive", lambda: store(crawl, pages))
+        for (_, log_entry), place in zip(found, places, strict=True):
+            log_entry.archived = place
+        for report in reports:
+            self.raw_bytes -= _raw_size(report)
+            report.raw = None
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
         """Finish, and return the leases that were not ours any more."""
@@ -122,3 +161,12 @@ class Committer:
         for lease in stale:
             log.info("somebody else has the lease by now: %s", lease.task.url)
         return stale
+
+
+def keep_of(rules: Rules) -> Keep:
+    """What the rules of a crawl say of storing its items."""
+    return Keep(rules.history, parse_duration(rules.refresh_after) if rules.refresh_after else 0.0)
+
+
+def _raw_size(report: Report) -> int:
+    return len(report.raw.body) if report.raw is not None else 0

@@ -25,10 +25,15 @@ DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
 
 LISTS = frozenset({"allowed_hosts", "drop_params"})
-SWITCHES = frozenset({"robots", "allow_private", "json_logs"})
+SWITCHES = frozenset({"robots", "canonical", "simhash", "allow_private", "json_logs"})
 
 SEEN = ("exact", "bloom", "auto")
 """How known URLs can be remembered."""
+
+HISTORY = ("changed", "always", "off")
+"""Which readings of an item can be kept beside its current state."""
+
+ARCHIVE_FORMATS = ("blobs", "warc")
 
 PositiveInt = Annotated[int, Meta(ge=1)]
 
@@ -77,9 +82,28 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     seen_for: Annotated[
         str | None, Meta(description="Forget known URLs after this time (7d, 12h); default: never")
     ] = None
+    history: Annotated[
+        str,
+        Meta(description="Readings of an item that are kept: changed, always, off"),
+    ] = "changed"
+    refresh_after: Annotated[
+        str | None,
+        Meta(description="Leave items alone that were read less than this before (1h, 7d)"),
+    ] = None
+    canonical: Annotated[
+        bool, Meta(description="Take a page's rel=canonical for another address of the page")
+    ] = False
+    simhash: Annotated[
+        bool,
+        Meta(description="Keep a simhash of each page, to find those that are alike"),
+    ] = False
 
     def __post_init__(self) -> None:
         parse_rate(self.rate)
+        if self.history not in HISTORY:
+            raise ConfigError(f"history: {self.history!r} is none of {', '.join(HISTORY)}")
+        if self.refresh_after is not None:
+            parse_duration(self.refresh_after)
         if self.seen not in SEEN:
             raise ConfigError(f"seen: {self.seen!r} is none of {', '.join(SEEN)}")
         if self.seen_for is not None:
@@ -91,6 +115,12 @@ class Settings(Rules, kw_only=True, frozen=True):
 
     frontier: Annotated[str, Meta(description="Where the queue is")] = DEFAULT_STORE
     results: Annotated[str, Meta(description="Where items and the page log go")] = DEFAULT_STORE
+    archive: Annotated[
+        str | None, Meta(description="Where raw pages go: file:///dir, s3://bucket/prefix")
+    ] = None
+    archive_format: Annotated[
+        str, Meta(description="How raw pages are kept: blobs (each body once) or warc")
+    ] = "blobs"
     name: Annotated[str | None, Meta(description="The crawl's name; default: the spider's")] = None
     workers: Annotated[int, Meta(ge=1, description="Worker processes")] = 1
     concurrency: Annotated[int, Meta(ge=1, description="Requests in flight per worker")] = 32
@@ -103,6 +133,12 @@ class Settings(Rules, kw_only=True, frozen=True):
     ] = 8 * 1024 * 1024
     allow_private: Annotated[bool, Meta(description="Allow private and loopback addresses")] = False
     json_logs: Annotated[bool, Meta(description="Log lines as JSON")] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.archive_format not in ARCHIVE_FORMATS:
+            formats = ", ".join(ARCHIVE_FORMATS)
+            raise ConfigError(f"archive_format: {self.archive_format!r} is none of {formats}")
 
     def rules(self) -> Rules:
         """The part that the whole fleet agrees on."""

@@ -16,6 +16,7 @@ import msgspec
 
 from shoal import config
 from shoal.addresses import masked
+from shoal.archive import archive_at
 from shoal.config import Settings
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.eventloop import run
@@ -24,7 +25,7 @@ from shoal.frontier import open_frontier
 from shoal.frontier.port import CrawlState, Frontier, Stats
 from shoal.machine import worker_name
 from shoal.results import open_results
-from shoal.results.port import Results
+from shoal.results.port import Results, RunNote
 from shoal.seeding import collect, plant
 from shoal.spider import Spider, settings_of
 from shoal.target import create, spec_of
@@ -98,28 +99,51 @@ async def run_crawl(
     began = time.monotonic()
     name = settings.name or spider.name
     own_spider = create(spider)
-    async with open_stores(settings) as (frontier, results):
-        if fresh:
-            # The frontier first: items without their tasks are scraped again, the other way
-            # round they would be lost.
-            await frontier.forget(name)
-            await results.forget(name)
-        address = masked(settings.frontier)
-        await _refuse_silent_restart(frontier, results, name, address)
-        await frontier.start(name, settings.rules())
-        await results.note_frontier(name, address)
-        await release_dead(frontier, name)
+    async with (
+        open_stores(settings) as (frontier, results),
+        archive_at(settings.archive, settings.archive_format) as archive,
+    ):
+        if archive is not None:
+            await archive.check()
+        await _begin(frontier, results, name, settings, targets or [], fresh=fresh)
         workers: Workers
         if targets is None:
             own_name = worker_name(os.getpid())
-            workers = Worker(own_name, name, own_spider, frontier, results, settings)
+            workers = Worker(
+                own_name, name, own_spider, frontier, results, settings, archive=archive
+            )
         else:
             workers = Fleet(name, targets, settings, frontier, say=say)
         return Summary(
             stats=await _run(workers, frontier, name, own_spider, settings, watch),
-            items=await results.count(name),
+            items=await results.count(name) if results.readable else {},
             seconds=time.monotonic() - began,
         )
+
+
+async def _begin(
+    frontier: Frontier,
+    results: Results,
+    name: str,
+    settings: Settings,
+    targets: list[str],
+    *,
+    fresh: bool,
+) -> None:
+    """Start the crawl in both stores, or start it over, and take back what dead workers held."""
+    if fresh:
+        if not results.readable:
+            await results.forget(name)  # Refuses, and says why, before anything is gone.
+        # The frontier first: items without their tasks are scraped again, the other way round
+        # they would be lost.
+        await frontier.forget(name)
+        await results.forget(name)
+    address = masked(settings.frontier)
+    await _refuse_silent_restart(frontier, results, name, address)
+    await frontier.start(name, settings.rules())
+    # An archive's address has no login in it: that was refused when it was opened.
+    await results.note_run(name, RunNote(address, targets, settings.archive or ""))
+    await release_dead(frontier, name)
 
 
 async def _run(
@@ -163,7 +187,8 @@ async def _refuse_silent_restart(
     frontier: Frontier, results: Results, name: str, address: str
 ) -> None:
     """A frontier that has lost its data must not look like one that never had any."""
-    if await results.frontier_of(name) != address:
+    note = await results.note_of(name)
+    if note is None or note.frontier != address:
         return
     try:
         await frontier.stats(name)
@@ -200,6 +225,7 @@ async def open_stores(settings: Settings) -> AsyncIterator[tuple[Frontier, Resul
     try:
         results = open_results(settings.results)
         try:
+            await results.check()
             yield frontier, results
         finally:
             await results.close()

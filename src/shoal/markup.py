@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from w3lib.encoding import (
@@ -18,6 +19,9 @@ MAX_NESTING = 5_000
 """Open elements. Browsers stop at 512; Lexbor does not, and its time grows with their square."""
 SMALL_BYTES = 64 * 1024
 """A page of this size cannot nest deep enough to hurt."""
+
+_NUL = "\0"
+"""Joins texts that are to be told apart: an HTML parser never lets one into a tree."""
 
 _TAG = re.compile(rb"<(/?)([a-z][a-z0-9-]*)", re.IGNORECASE)
 _CLOSED_BY_ITSELF = frozenset(
@@ -52,6 +56,27 @@ def tree(body: bytes, content_type: str) -> tuple[LexborNode, ...]:
     except SelectolaxError:  # no memory left: a small page can ask for gigabytes of elements
         raise Unparsable("the page takes too much memory to parse") from None
     return () if root is None else (root,)
+
+
+def visible_text(scope: Sequence[LexborNode]) -> str:
+    """The text of a tree without that of scripts and style sheets. The tree stays as it is."""
+    return " ".join(_visible_text(root) for root in scope)
+
+
+def _visible_text(root: LexborNode) -> str:
+    rest = f"{_NUL}{root.text(separator=_NUL)}{_NUL}"
+    parts = []
+    begin = 0
+    for hidden in root.css("script, style"):
+        if not (code := hidden.text(separator=_NUL)):
+            continue
+        # It is the next text that reads like this; whether it is the very one does not matter.
+        end = rest.find(f"{_NUL}{code}{_NUL}", begin)
+        if end < 0:  # One inside another one. To go on searching would take quadratic time.
+            break
+        parts.append(rest[begin:end])
+        begin = end + len(code) + 1
+    return " ".join([*parts, rest[begin:]]).replace(_NUL, " ")
 
 
 def _is_binary(source: bytes, content_type: str) -> bool:

@@ -87,10 +87,26 @@ class Page:
 
     def css(self, query: str) -> Selection:
         """What a CSS query finds: see `shoal.selection`. Raises ValueError if it is not CSS."""
-        parts = parse_query(query)
-        if self._scope is None:
-            self._scope = markup.tree(self.body, self._content_type)
-        return Selection(self._scope, parts)
+        return Selection(self._parsed(), parse_query(query))
+
+    @property
+    def canonical(self) -> str | None:
+        """The address that the page gives as its own (rel=canonical). None if it gives none."""
+        if b"canonical" not in self.body:
+            return None
+        try:
+            href = self.css("link[rel=canonical]::attr(href)").get()
+            return self.urljoin(href) if href else None
+        except (BadUrl, markup.Unparsable):
+            return None
+
+    @property
+    def visible_text(self) -> str:
+        """The text of an HTML page as people see it; empty for what cannot be parsed."""
+        try:
+            return markup.visible_text(self._parsed())
+        except markup.Unparsable:
+            return ""
 
     def xpath(self, query: str, **variables: Any) -> SelectorList[Selector]:
         """What an XPath query finds, as parsel's selectors. Needs the extra `xpath`."""
@@ -99,7 +115,7 @@ class Page:
                 from parsel import Selector
             except ImportError:
                 raise MissingExtra("page.xpath()", "xpath") from None
-            self._parsel = Selector(text=self.text)
+            self._parsel = Selector(text=self.text, type="html")  # Else it guesses.
         return self._parsel.xpath(query, **variables)
 
     def urljoin(self, link: str) -> str:
@@ -191,6 +207,11 @@ class Page:
             )
             for url in addresses
         ]
+
+    def _parsed(self) -> Sequence[LexborNode]:
+        if self._scope is None:
+            self._scope = markup.tree(self.body, self._content_type)
+        return self._scope
 
     @property
     def _content_type(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import msgspec
@@ -45,6 +45,7 @@ PROBE_FIRST_S = 2.0
 PROBE_LIMIT_S = 60.0
 
 _RATE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*/\s*([smh])\s*$")
+_AGE = re.compile("([0-9]{1,5})([my])")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([smhd])\s*$")
 _PERIOD_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -84,6 +85,17 @@ def parse_duration(text: str) -> float:
     if not match or float(match[1]) == 0:
         raise ConfigError(f"not a time span: {text!r} (write 90s, 15m, 12h or 7d)")
     return float(match[1]) * _PERIOD_S[match[2]]
+
+
+def months_before(now: datetime, age: str) -> datetime:
+    """The first moment of the month that was so many months (`6m`) or years (`1y`) ago."""
+    match = _AGE.fullmatch(age)
+    if not match or int(match[1]) == 0:
+        raise ConfigError(f"not an age: {age!r} (write 6m for six months, 1y for a year)")
+    months = now.year * 12 + now.month - 1 - int(match[1]) * {"m": 1, "y": 12}[match[2]]
+    if months < 12:
+        raise ConfigError(f"not an age: {age!r} (nothing is that old)")
+    return datetime(months // 12, months % 12 + 1, 1, tzinfo=UTC)
 
 
 def backoff_s(failures: int, jitter: float) -> float:

@@ -11,7 +11,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.resources import files
@@ -24,6 +24,9 @@ from shoal.errors import ConfigError, StorageBusy, StorageError, StorageFailed
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 30.0
+_VERSIONS = """
+CREATE TABLE IF NOT EXISTS versions (part TEXT PRIMARY KEY, version INTEGER NOT NULL)
+"""
 _QUERY_NAME = re.compile(r"^-- ([a-z_]+): .*$", re.MULTILINE)
 
 
@@ -34,6 +37,11 @@ def path_of(address: str) -> Path:
     if scheme != "sqlite" or not path or "\0" in path:
         raise ConfigError(f"not a SQLite address: {address!r} (write sqlite:///path.db)")
     return Path(path)
+
+
+def load_schema(package: str, *names: str) -> list[str]:
+    """The versions of a schema, oldest first: each .sql file leads from the one before."""
+    return [load_script(package, name) for name in names]
 
 
 def load_queries(package: str, name: str) -> dict[str, str]:
@@ -50,8 +58,10 @@ def load_script(package: str, name: str) -> str:
 class Database:
     """A connection in a thread of its own: waiting for a lock never stops the event loop."""
 
-    def __init__(self, path: Path, schema: str) -> None:
+    def __init__(self, path: Path, part: str, schema: Sequence[str]) -> None:
+        """`part` is what the tables are for: several parts share a file, each with its version."""
         self._path = path
+        self._part = part
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"sqlite-{path.name}")
         self._connection: sqlite3.Connection | None = None
         self._schema = schema
@@ -108,12 +118,27 @@ class Database:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA cache_size = -65536")
             with transaction(connection):
-                for statement in self._schema.split(";\n"):
-                    connection.execute(statement)
+                self._bring_up_to_date(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
+        connection.execute(_VERSIONS)
+        noted = connection.execute("SELECT version FROM versions WHERE part = ?", [self._part])
+        (version,) = noted.fetchone() or (0,)
+        if version > len(self._schema):
+            raise ConfigError(
+                f"{self._path} was written by a newer shoal ({self._part} version {version},"
+                f" this one knows {len(self._schema)}): upgrade shoal, or use another file"
+            )
+        for script in self._schema[version:]:
+            for statement in script.split(";\n"):
+                connection.execute(statement)
+        if version < len(self._schema):
+            row = [self._part, len(self._schema)]
+            connection.execute("INSERT OR REPLACE INTO versions VALUES (?, ?)", row)
 
     def _disconnect(self) -> None:
         if self._connection is not None:

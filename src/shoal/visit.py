@@ -5,26 +5,29 @@ Whatever happens, a visit ends in a Report; only a cancelled one raises.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from shoal.admission import Admission
+from shoal.aliases import ALIAS, alias_of, dropped_alias
+from shoal.archive.port import RawPage
 from shoal.config import Rules
+from shoal.content import page_digest
 from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
 from shoal.frontier.port import Entry, Lease, Outcome, Robots, Verdict
-from shoal.items import store_form
 from shoal.judging import Judge, note_answer, raised
 from shoal.known import KnownUrls
 from shoal.page import Page
 from shoal.policy import SEND_SLACK_S
+from shoal.reading import Reading, read
 from shoal.results.port import PageLog, RejectedItem, StoredItem
-from shoal.spider import Harvest, Spider, harvest
-from shoal.task import Task
+from shoal.simhash import simhash
+from shoal.spider import Spider
+from shoal.task import Task, decode, encode
 from shoal.urls import parse
 
 RobotsSource = Callable[[str], Awaitable[Robots | None]]
@@ -37,6 +40,8 @@ class Report(msgspec.Struct):
     page: PageLog | None = None
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
+    raw: RawPage | None = None
+    """The page itself, if there is an archive that wants it."""
 
 
 class Visitor:
@@ -51,6 +56,8 @@ class Visitor:
         known_robots: RobotsSource,
         known_urls: KnownUrls,
         worker: str,
+        *,
+        keeps_raw: bool = False,
     ) -> None:
         self._spider = spider
         self._fetcher = fetcher
@@ -59,11 +66,14 @@ class Visitor:
         self._known_robots = known_robots
         self._known_urls = known_urls
         self._worker = worker
+        self._keeps_raw = keeps_raw
         self._admission = Admission(rules)
         self._judge = Judge(rules, self._admission)
 
     async def visit(self, lease: Lease, decided: float) -> Report:
         """One try. `decided` is the monotonic moment of the grant: permission to send is short."""
+        if lease.task.job_type == ALIAS:
+            return Report(dropped_alias(lease))
         if self._rules.robots:
             if lease.robots_at is None:
                 return await self._learn_robots(lease, decided)
@@ -142,38 +152,38 @@ class Visitor:
             task=lease.task,
             fingerprint=lease.fingerprint,
         )
-        try:
-            found = await harvest(self._spider, page)
-        except BaseException as error:  # Also sys.exit(): a page must not end its worker.
-            if _is_meant_for_us(error):
-                raise
-            return self._report(raised(lease, error), started_at, response)
-        return self._harvested(lease, response, started_at, found)
+        fetched_at = started_at + response.duration_s
+        raw = _raw(lease, response, fetched_at) if self._keeps_raw else None
+        reading = await read(self._spider, page, fetched_at, canonical=self._rules.canonical)
+        if reading.error is not None:
+            report = self._report(raised(lease, reading.error), started_at, response)
+        else:
+            report = self._harvested(page, lease, response, started_at, reading)
+        report.raw = raw
+        return report
 
     def _harvested(
-        self, lease: Lease, response: Response, started_at: float, found: Harvest
+        self, page: Page, lease: Lease, response: Response, started_at: float, reading: Reading
     ) -> Report:
         outcome = Outcome(lease=lease, verdict=Verdict.DONE)
-        fresh = [task for task in found.tasks if task not in self._known_urls]
+        fresh = [task for task in reading.tasks if task not in self._known_urls]
         outcome.follow_ups = self._admitted(fresh)
         outcome.filtered = len(fresh) - len(outcome.follow_ups)
-        outcome.duplicates = len(found.tasks) - len(fresh)
+        outcome.duplicates = len(reading.tasks) - len(fresh)
+        outcome.items, outcome.rejected = len(reading.items), len(reading.rejected)
         report = self._report(outcome, started_at, response)
-        for item in found.items:
-            row = store_form(
-                item,
-                url=lease.task.url,
-                fingerprint=lease.fingerprint,
-                scraped_at=started_at + response.duration_s,
-            )
-            if isinstance(row, StoredItem):
-                report.items.append(row)
-            else:
-                report.rejected.append(row)
-        outcome.items, outcome.rejected = len(report.items), len(report.rejected)
-        if report.page is not None:
-            report.page.items = outcome.items
+        report.items, report.rejected = reading.items, reading.rejected
+        self._compare(page, report)
         return report
+
+    def _compare(self, page: Page, report: Report) -> None:
+        """What the spider wants to know of pages that are the same, or nearly so."""
+        if self._rules.canonical and (alias := alias_of(page)):
+            others = self._admitted([alias])
+            others = [other for other in others if other.fingerprint != page.fingerprint]
+            report.outcome.follow_ups = [*report.outcome.follow_ups, *others]
+        if self._rules.simhash and report.page is not None:
+            report.page.simhash = simhash(page.visible_text)
 
     def _admitted(self, tasks: list[Task]) -> list[Entry]:
         admitted = []
@@ -196,9 +206,11 @@ class Visitor:
             verdict=outcome.verdict,
             status=response.status if response else None,
             body_bytes=len(response.body) if response else 0,
+            items=outcome.items,
             links=len(outcome.follow_ups) + outcome.duplicates,
             error=outcome.reason,
             parent=task.parent,
+            digest=page_digest(response.body) if response and response.body else b"",
         )
         return Report(outcome, page)
 
@@ -212,9 +224,14 @@ def _too_late(lease: Lease, decided: float) -> bool:
     return lease.paced and time.monotonic() - decided > SEND_SLACK_S
 
 
-def _is_meant_for_us(error: BaseException) -> bool:
-    """Whether it came through the handler from outside: Ctrl-C, or the visit was cancelled."""
-    if isinstance(error, asyncio.CancelledError):
-        visit = asyncio.current_task()
-        return visit is not None and visit.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt)
+def _raw(lease: Lease, response: Response, fetched_at: float) -> RawPage:
+    """The page as it came. Its task is a copy: the handler may change what it is given."""
+    return RawPage(
+        task=decode(encode(lease.task)),
+        fingerprint=lease.fingerprint,
+        status=response.status,
+        headers=list(response.headers.items()),
+        fetched_at=fetched_at,
+        body=response.body,
+        digest=page_digest(response.body),
+    )

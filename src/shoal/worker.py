@@ -10,7 +10,8 @@ import logging
 import time
 from functools import partial
 
-from shoal.committer import SOON_S, Committer
+from shoal.archive.port import Archive
+from shoal.committer import SOON_S, Committer, keep_of
 from shoal.config import Rules, Settings
 from shoal.errors import StorageError, UnknownCrawl, cause_of
 from shoal.fetch.port import Fetcher
@@ -36,6 +37,9 @@ HELD_PER_SLOT = 4
 """Leases held at most, per request in flight. What is not in flight waits to be committed: when
 the stores are slow this fills up, and nothing more is leased."""
 
+MAX_RAW_BYTES = 64 * 1024 * 1024
+"""Nothing more is leased while bodies that wait for the archive take so much memory."""
+
 log = logging.getLogger("shoal")
 
 
@@ -51,6 +55,7 @@ class Worker:
         results: Results,
         settings: Settings,
         *,
+        archive: Archive | None = None,
         until_finished: bool = True,
     ) -> None:
         self._name = name
@@ -59,6 +64,7 @@ class Worker:
         self._frontier = frontier
         self._results = results
         self._settings = settings
+        self._archive = archive
         self._until_finished = until_finished
         self._slots = settings.concurrency
         self._held: dict[str, Lease] = {}
@@ -105,6 +111,7 @@ class Worker:
             self._known_robots,
             self._known_urls,
             self._name,
+            keeps_raw=self._archive is not None,
         )
 
     async def _joined(self) -> Rules | None:
@@ -133,6 +140,8 @@ class Worker:
             self._finish,
             batch_size=self._slots,
             on_finished=self._finished,
+            archive=self._archive,
+            keep=keep_of(rules),
         )
         try:
             async with asyncio.TaskGroup() as group:
@@ -166,8 +175,11 @@ class Worker:
                 await wait_for_event(self._changed, wait_s if free > 0 else None)
 
     def _free(self) -> int:
-        """How many leases to ask for: none beside a task that must be alone."""
+        """How many leases to ask for: none beside a task that must be alone, nor while there is
+        much to archive."""
         if any(lease.alone for lease in self._held.values()):
+            return 0
+        if self._committer.raw_bytes > MAX_RAW_BYTES:
             return 0
         return min(self._slots - len(self._visits), self._slots * HELD_PER_SLOT - len(self._held))
 

@@ -1,4 +1,4 @@
-"""Servers for what is special to Redis: one for each test module, empty for each test."""
+"""Servers that tests share: one for each test module, empty for each test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.frontiers import checked
+from support.postgres_servers import QUICK, PostgresServer
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer
 
@@ -25,3 +26,9 @@ async def on_redis(redis_server: RedisServer) -> AsyncIterator[RedisBackend]:
     backend = RedisBackend(redis_server.url)
     async with checked(backend):
         yield backend
+
+
+@pytest.fixture(scope="module")
+def postgres_server() -> Iterator[PostgresServer]:
+    with PostgresServer(**QUICK) as server:
+        yield server

@@ -15,6 +15,7 @@ import itertools
 import json
 import tracemalloc
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, cast
 
 import pytest
@@ -22,7 +23,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shoal.errors import StorageFailed
-from shoal.results.port import Batch, PageLog, RejectedItem, Results, StoredItem
+from shoal.results.port import (
+    Batch,
+    Keep,
+    NearPage,
+    PageLog,
+    RejectedItem,
+    Results,
+    RunNote,
+    StoredItem,
+    Wanted,
+)
 
 Connect = Callable[[], Results]
 
@@ -31,6 +42,7 @@ NOT_A_TEXT = cast(str, None)
 LONE_SURROGATE = "\ud800"
 
 _numbers = itertools.count()
+_moments = st.integers(0, 2 * 10**15).map(lambda microseconds: microseconds / 1e6)
 
 
 def some_fingerprint(number: int) -> bytes:
@@ -42,7 +54,10 @@ def some_item(key: str = "k1", *, at: float = 1.0, **changes: Any) -> StoredItem
     """A stored item; each change overrides a field."""
     values: dict[str, Any] = {
         "kind": "Product",
-        "data": json.dumps({"sku": key, "at": at}).encode(),
+        # As every store gives it back: some sort the fields, short names first.
+        "data": json.dumps({"at": f"{at}", "sku": key}, ensure_ascii=False).encode(
+            errors="backslashreplace"
+        ),
         "url": f"https://shop.example/{key}",
         "fingerprint": some_fingerprint(1),
     }
@@ -80,7 +95,17 @@ async def all_items(
     results: Results, crawl: str = CRAWL, kind: str | None = None
 ) -> list[StoredItem]:
     """The whole stream of items."""
-    return [item async for item in results.items(crawl, kind)]
+    return [item async for item in results.items(crawl, Wanted(kind=kind))]
+
+
+async def wanted_keys(results: Results, wanted: Wanted) -> list[str]:
+    """The keys of the items that are wanted."""
+    return [item.key async for item in results.items(CRAWL, wanted)]
+
+
+async def readings(results: Results, key: str = "k1", crawl: str = CRAWL) -> list[float]:
+    """The times of the readings of a product that were kept."""
+    return [item.scraped_at for item in await results.history(crawl, "Product", key)]
 
 
 async def all_rejected(results: Results, crawl: str = CRAWL) -> list[RejectedItem]:
@@ -103,11 +128,17 @@ async def everything(results: Results, crawl: str = CRAWL) -> tuple[Any, ...]:
         [await results.pages_of(crawl, fingerprint) for fingerprint in fingerprints],
         [await results.items_of(crawl, fingerprint) for fingerprint in fingerprints],
         [await results.rejected_of(crawl, fingerprint) for fingerprint in fingerprints],
+        [await results.history(crawl, "Product", key) for key in ("k1", "a", "b")],
     )
 
 
 class ResultsContract:
-    """The suite."""
+    """The suite. A store says what it cannot do as others do."""
+
+    keeps_nul = True
+    """Whether text may hold a NUL character. Else it is written out."""
+    keeps_bytes = True
+    """Whether an item's JSON comes back byte for byte. Else only its value does."""
 
     @pytest.fixture
     def results(self, connect: Connect) -> Results:
@@ -116,7 +147,7 @@ class ResultsContract:
     # What is saved is what is read
 
     async def test_nothing_is_known_of_a_crawl_that_saved_nothing(self, results: Results) -> None:
-        assert await everything(results) == ([], {}, [], [[]] * 5, [[]] * 5, [[]] * 5)
+        assert await everything(results) == ([], {}, [], *[[[]] * 5] * 3, [[]] * 3)
 
     async def test_an_item_comes_back_as_it_was(self, results: Results) -> None:
         item = some_item(fingerprint=some_fingerprint(3))
@@ -147,6 +178,9 @@ class ResultsContract:
             links=7,
             error="gone",
             parent="0123456789abcdef",
+            digest=bytes(range(16)),
+            simhash=-(2**63),
+            archived="shop/pages/1.jsonl.gz#3",
             started_at=1_700_000_000.123456,
         )
         bare = some_page(fingerprint=some_fingerprint(2))
@@ -228,7 +262,7 @@ class ResultsContract:
         await results.save(
             CRAWL, Batch(items=[some_item(data=b'{"n":2}'), some_item(data=b'{"n":3}')])
         )
-        assert [item.data for item in await all_items(results)] == [b'{"n":3}']
+        assert [exact(item.data) for item in await all_items(results)] == [{"n": 3}]
 
     @settings(
         deadline=None,
@@ -240,9 +274,7 @@ class ResultsContract:
         ],
     )
     @given(
-        arrivals=st.lists(
-            st.tuples(st.sampled_from("abc"), st.floats(0, 2e9), st.booleans()), max_size=20
-        )
+        arrivals=st.lists(st.tuples(st.sampled_from("abc"), _moments, st.booleans()), max_size=20)
     )
     async def test_the_newest_wins_in_any_order_of_arrival(
         self, results: Results, arrivals: list[tuple[str, float, bool]]
@@ -336,10 +368,15 @@ class ResultsContract:
             rejected=[some_rejected(kind=text, data=text, reason=text, url=text)],
         )
         await results.save(text, batch)
-        assert await results.pages_of(text, some_fingerprint(1)) == batch.pages
-        assert await all_items(results, text, kind=text) == batch.items
-        assert await results.count(text) == {text: 1}
-        assert await all_rejected(results, text) == batch.rejected
+        shown = text if self.keeps_nul else text.replace("\0", "\\u0000")
+        (page,) = await results.pages_of(text, some_fingerprint(1))
+        assert {page.url, page.worker, page.verdict, page.error, page.parent} == {shown}
+        (item,) = await all_items(results, text, kind=text)
+        assert {item.kind, item.key, item.url} == {shown}
+        assert await results.history(text, text, text) == [item]
+        assert await results.count(text) == {shown: 1}
+        (rejected,) = await all_rejected(results, text)
+        assert {rejected.kind, rejected.data, rejected.reason, rejected.url} == {shown}
 
     async def test_keys_that_differ_after_a_nul_are_two(self, results: Results) -> None:
         await results.save(CRAWL, Batch(items=[some_item("a\0b"), some_item("a\0c")]))
@@ -365,20 +402,133 @@ class ResultsContract:
         [
             b"{}",
             b'{"n":123456789012345678901234567890123456789012345678901234567890}',
-            b'{"x":0.1000000000000000055511151231257827,"y":1e400}',
-            b'{"text":"nul \\u0000, lone \\ud800"}',
+            b'{"x":0.1000000000000000055511151231257827,"y":1e400,"z":-1.50}',
+            b'{"text":"nul \\u0000, lone \\ud800, pair \\ud83d\\udc1f, no escape \\\\u0000"}',
             '{"text":"🐟","b":1,"a":[2, 3]}'.encode(),
         ],
     )
-    async def test_data_is_kept_byte_for_byte(self, results: Results, data: bytes) -> None:
+    async def test_data_is_kept(self, results: Results, data: bytes) -> None:
         await results.save(CRAWL, Batch(items=[some_item(data=data)]))
-        assert [item.data for item in await all_items(results)] == [data]
+        (item,) = await all_items(results)
+        if self.keeps_bytes:
+            assert item.data == data
+        else:
+            assert exact(item.data) == exact(_written_out(data))
+        assert await results.history(CRAWL, "Product", "k1") == [item]
 
     async def test_a_large_item_is_kept(self, results: Results) -> None:
         data = b'{"text":"' + b"x" * 5_000_000 + b'"}'
         await results.save(CRAWL, Batch(items=[some_item(data=data)]))
         (item,) = await all_items(results)
-        assert item.data == data
+        assert exact(item.data) == exact(data)
+
+    # History
+
+    async def test_a_reading_that_says_the_same_is_not_kept(self, results: Results) -> None:
+        for at, data in ((1.0, b'{"n":1}'), (2.0, b'{"n":1}'), (3.0, b'{"n":2}')):
+            await results.save(CRAWL, Batch(items=[some_item(at=at, data=data)]))
+        assert await readings(results) == [1.0, 3.0]
+        first, last = await results.history(CRAWL, "Product", "k1")
+        assert exact(first.data) == {"n": 1}
+        assert exact(last.data) == {"n": 2}
+
+    async def test_a_reading_of_what_was_before_is_kept(self, results: Results) -> None:
+        for at, number in ((1.0, 1), (2.0, 2), (3.0, 1)):
+            item = some_item(at=at, data=b'{"n":%d}' % number)
+            await results.save(CRAWL, Batch(items=[item]))
+        assert await readings(results) == [1.0, 2.0, 3.0]
+
+    async def test_readings_in_one_batch_are_all_looked_at(self, results: Results) -> None:
+        batch = Batch(
+            items=[some_item(at=at, data=b'{"n":%d}' % n) for at, n in ((2, 5), (1, 4), (3, 6))]
+        )
+        await results.save(CRAWL, batch)
+        assert await readings(results) == [1.0, 2.0, 3.0]
+        await results.save(CRAWL, batch)
+        assert await readings(results) == [1.0, 2.0, 3.0]
+
+    async def test_a_late_reading_goes_to_the_history_alone(self, results: Results) -> None:
+        await results.save(CRAWL, Batch(items=[some_item(at=2.0)]))
+        await results.save(CRAWL, Batch(items=[some_item(at=1.0)]))
+        assert await readings(results) == [1.0, 2.0]
+        assert [item.scraped_at for item in await all_items(results)] == [2.0]
+
+    async def test_the_same_moment_read_again_takes_its_place(self, results: Results) -> None:
+        for data in (b'{"n":1}', b'{"n":2}'):
+            await results.save(CRAWL, Batch(items=[some_item(data=data)]))
+        (reading,) = await results.history(CRAWL, "Product", "k1")
+        assert exact(reading.data) == {"n": 2}
+
+    async def test_every_reading_is_kept_where_that_is_wanted(self, results: Results) -> None:
+        for at in (1.0, 3.0, 2.0):
+            batch = Batch(items=[some_item(at=at, data=b"{}")], keep=Keep("always"))
+            await results.save(CRAWL, batch)
+        assert await readings(results) == [1.0, 2.0, 3.0]
+
+    async def test_no_reading_is_kept_where_none_is_wanted(self, results: Results) -> None:
+        await results.save(CRAWL, Batch(items=[some_item()], keep=Keep("off")))
+        assert await readings(results) == []
+        assert await total(results) == 1
+
+    async def test_a_young_item_is_left_alone(self, results: Results) -> None:
+        keep = Keep(refresh_s=60.0)
+        for at in (100.0, 159.0, 50.0, 161.0, 200.0):
+            await results.save(CRAWL, Batch(items=[some_item(at=at)], keep=keep))
+        assert [item.scraped_at for item in await all_items(results)] == [161.0]
+        assert await readings(results) == [100.0, 161.0]
+
+    async def test_a_young_item_may_be_corrected(self, results: Results) -> None:
+        keep = Keep(refresh_s=60.0)
+        for data in (b'{"n":1}', b'{"n":2}'):
+            await results.save(CRAWL, Batch(items=[some_item(data=data)], keep=keep))
+        assert [exact(item.data) for item in await all_items(results)] == [{"n": 2}]
+
+    async def test_items_since_a_time(self, results: Results) -> None:
+        await results.save(CRAWL, Batch(items=[some_item(f"k{n}", at=float(n)) for n in range(4)]))
+        assert await wanted_keys(results, Wanted(since=2.0)) == ["k2", "k3"]
+        assert await wanted_keys(results, Wanted(since=2.0, kind="Review")) == []
+
+    async def test_items_that_changed(self, results: Results) -> None:
+        for at, numbers in ((1.0, (1, 1, 1)), (2.0, (1, 2, 1)), (3.0, (1, 2, 2))):
+            items = [some_item(f"k{k}", at=at, data=b'{"n":%d}' % n) for k, n in enumerate(numbers)]
+            await results.save(CRAWL, Batch(items=items))
+        assert await wanted_keys(results, Wanted(changed=True)) == ["k1", "k2"]
+        assert await wanted_keys(results, Wanted(changed=True, since=2.5)) == ["k2"]
+
+    async def test_old_readings_and_pages_can_be_removed(self, results: Results) -> None:
+        """Of different months: some stores know no shorter time."""
+        days = [86_400.0 * day for day in (10, 50, 100)]
+        pages = [some_page(started_at=at) for at in days]
+        for at in days:
+            await results.save(CRAWL, Batch(items=[some_item(at=at)]))
+        await results.save(CRAWL, Batch(pages=pages))
+        february = 86_400.0 * 31
+        would_go = await results.prune(february, dry_run=True)
+        assert (would_go.observations, would_go.pages) == (1, 1)
+        assert await readings(results) == days
+        gone = await results.prune(february)
+        assert (gone.observations, gone.pages) == (1, 1)
+        assert await readings(results) == days[1:]
+        assert await results.pages_of(CRAWL, some_fingerprint(1)) == pages[1:]
+        assert await total(results) == 1
+
+    # Pages that are alike
+
+    async def test_signatures_are_those_of_pages_that_have_one(self, results: Results) -> None:
+        values = [(n, simhash) for n, simhash in enumerate((5, None, -7, 0))]
+        pages = [some_page(fingerprint=some_fingerprint(n), simhash=s) for n, s in values]
+        await results.save(CRAWL, Batch(pages=pages))
+        found = {signature async for signature in results.signatures(CRAWL)}
+        assert found == {(some_fingerprint(n), s) for n, s in values if s is not None}
+
+    async def test_what_is_nearly_the_same_can_be_noted(self, results: Results) -> None:
+        one, two, three = (some_fingerprint(n) for n in (1, 2, 3))
+        await results.mark_near(CRAWL, [NearPage(two, one, 3), NearPage(three, one, 1)])
+        assert await results.near_of(CRAWL, two) == NearPage(two, one, 3)
+        assert await results.near_of(CRAWL, one) is None
+        assert await results.near_of("another", two) is None
+        await results.mark_near(CRAWL, [NearPage(two, three, 0)])
+        assert await results.near_of(CRAWL, two) == NearPage(two, three, 0)
 
     # Crawls beside each other
 
@@ -393,6 +543,7 @@ class ResultsContract:
             [[]] * 5,
             [[], [other], [], [], []],
             [[]] * 5,
+            [[other], [], []],
         )
 
     async def test_forgetting_a_crawl_leaves_the_others(self, results: Results) -> None:
@@ -404,16 +555,21 @@ class ResultsContract:
         assert await everything(results, "a") == await everything(results, "never was")
         assert await everything(results, "b") == kept
 
-    async def test_where_the_queue_was(self, results: Results) -> None:
-        assert await results.frontier_of(CRAWL) == ""
+    async def test_how_a_crawl_ran_is_noted(self, results: Results) -> None:
+        assert await results.note_of(CRAWL) is None
         await results.save(CRAWL, Batch(items=[some_item()]))
-        for address in ("redis://one", "redis://other"):
-            await results.note_frontier(CRAWL, address)
-            assert await results.frontier_of(CRAWL) == address
-        assert await results.frontier_of("another") == ""
-        assert await results.count(CRAWL) == {"Product": 1}
+        assert await results.note_of(CRAWL) is None
+        for note in (RunNote("redis://one"), RunNote("redis://b", ["a.py:B"], "file:///pages")):
+            await results.note_run(CRAWL, note)
+            assert await results.note_of(CRAWL) == note
+        assert await results.note_of("another") is None
+
+    async def test_the_note_is_forgotten_too(self, results: Results) -> None:
+        await results.note_run(CRAWL, RunNote("redis://one"))
+        await results.mark_near(CRAWL, [NearPage(some_fingerprint(1), some_fingerprint(2), 0)])
         await results.forget(CRAWL)
-        assert await results.frontier_of(CRAWL) == ""
+        assert await results.note_of(CRAWL) is None
+        assert await results.near_of(CRAWL, some_fingerprint(1)) is None
 
     async def test_a_forgotten_crawl_is_empty_when_it_starts_again(self, results: Results) -> None:
         await results.save(CRAWL, Batch([some_page()], [some_item()], [some_rejected()]))
@@ -475,6 +631,16 @@ class ResultsContract:
             tracemalloc.stop()
         assert count == 60
         assert peak < 30_000_000
+
+
+def exact(data: bytes) -> dict[str, Any]:
+    """An item's fields, numbers by their exact value."""
+    return json.loads(data, parse_float=Decimal)  # type: ignore[no-any-return]
+
+
+def _written_out(data: bytes) -> bytes:
+    """JSON as a store keeps it that has neither NUL nor lone surrogates."""
+    return data.replace(b"nul \\u0000, lone \\ud800", b"nul \\\\u0000, lone \\\\ud800")
 
 
 async def _save_in_batches(results: Results, items: Sequence[StoredItem]) -> None:

@@ -27,8 +27,9 @@ from contract.results_suite import (
 )
 from shoal.errors import ConfigError, StorageFailed
 from shoal.results import open_results
-from shoal.results.port import Batch, StoredItem
+from shoal.results.port import Batch, RunNote, StoredItem
 from shoal.results.sqlite import SqliteResults
+from shoal.sqlitedb import load_script
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,10 +78,10 @@ async def test_what_an_address_stores_is_there_when_it_is_opened_again(tmp_path:
 @pytest.mark.parametrize(
     ("address", "shown"),
     [
-        ("postgresql://me:s3cret@db.example/shop", "'postgresql://me:***@db.example/shop'"),
-        ("postgresql://me:s3cret/@s3cret@db.example", "'postgresql://me:***@db.example'"),
+        ("mysql://me:s3cret@db.example/shop", "'mysql://me:***@db.example/shop'"),
+        ("mysql://me:s3cret/@s3cret@db.example", "'mysql://me:***@db.example'"),
         ("redis://:s3cret@db.example", "'redis://:***@db.example'"),
-        ("postgresql:///shop?password=s3cret&user=me", "'postgresql:///shop?password=***&user=me'"),
+        ("mysql:///shop?password=s3cret&user=me", "'mysql:///shop?password=***&user=me'"),
         ("shoal.db", "'shoal.db'"),
         ("", "''"),
     ],
@@ -129,6 +130,43 @@ async def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere/shoal\.db: the folder does not exist"):
         await results.save(CRAWL, FIRST)
     await results.close()
+
+
+# Versions
+
+
+async def test_a_file_of_the_previous_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "shoal.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(load_script("shoal.results", "schema_1.sql"))
+        connection.executescript(
+            "INSERT INTO result_crawls VALUES (1, 'shop', 'redis://one');"
+            "INSERT INTO items VALUES (5, 1, 'Product', 'k1', 7, 1.5, 'u', '{\"n\":1}');"
+            "INSERT INTO pages"
+            " VALUES (1, 1, 7, 1.5, 1, 'w', 0, 'done', 200, 0, 1, 0, 'u', NULL, '')"
+        )
+    results = SqliteResults(path)
+    (item,) = await all_items(results)
+    assert (item.key, item.data, item.scraped_at) == ("k1", b'{"n":1}', 1.5)
+    (page,) = await results.pages_of(CRAWL, (7).to_bytes(8))
+    assert (page.url, page.digest, page.simhash, page.archived) == ("u", b"", None, "")
+    assert await results.note_of(CRAWL) == RunNote("redis://one")
+    newer = some_item(at=2.0)
+    await results.save(CRAWL, Batch(items=[newer]))
+    assert await all_items(results) == [newer]
+    assert await results.history(CRAWL, "Product", "k1") == [newer]
+    await results.close()
+
+
+async def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shoal.db"
+    await _saved(path, FIRST)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE versions SET version = 99 WHERE part = 'results'")
+        connection.commit()
+    with pytest.raises(ConfigError, match="written by a newer shoal") as caught:
+        await _saved(path, SECOND)
+    assert "\n" not in str(caught.value)
 
 
 # Disks that do not take it. What changes the rights of a process runs in one of its own.

@@ -39,8 +39,13 @@ class StartsWithBadUrl(Spider):
 COMMANDS = [
     *("crawl", "worker", "seed", "status", "explain", "pause", "resume", "cancel", "export"),
     *("demo", "dead", "dead list", "dead show", "dead retry", "dead purge"),
+    *("reparse", "merge", "drain"),
+    *("results", "results schema", "results prune", "results duplicates"),
 ]
-WITH_EXAMPLES = {"crawl", "worker", "seed", "status", "explain", "export", "dead list"}
+WITH_EXAMPLES = {
+    *("crawl", "worker", "seed", "status", "explain", "export", "dead list", "reparse", "merge"),
+    *("drain", "results schema", "results prune", "results duplicates"),
+}
 
 
 @pytest.fixture

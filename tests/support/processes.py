@@ -21,7 +21,7 @@ from shoal.config import DEFAULT_STORE, Rules
 from shoal.export import Format, export
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier, Host, Pulse, Record, Stats
-from shoal.results.sqlite import SqliteResults
+from shoal.results import open_results
 from shoal.sqlitedb import path_of
 from shoal.task import Task
 
@@ -110,7 +110,7 @@ class Folder:
             return await ask(frontier)
 
     async def _export(self, crawl: str, file: Path) -> None:
-        results = SqliteResults(path_of(self._address("SHOAL_RESULTS")))
+        results = open_results(self._address("SHOAL_RESULTS"))
         try:
             await export(results, crawl, file, Format.JSONL)
         finally:

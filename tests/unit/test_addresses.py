@@ -18,7 +18,9 @@ PORT = 6379
 # No letters or digits, and nothing that the rest of an address has: what is found is the secret.
 odd = st.text(st.characters(exclude_categories=["Cs", "L", "N"]), min_size=1, max_size=8)
 passwords = st.builds("{}Secret{}".format, odd, odd) | st.just("") | st.just("p")
-schemes = st.sampled_from(["redis", "rediss", "redis+sentinel", "redis+cluster", "postgresql"])
+schemes = st.sampled_from(
+    ["redis", "rediss", "redis+sentinel", "redis+cluster", "redis-stream", "postgresql"]
+)
 users = st.sampled_from(["", "shoal", "us-er"])
 tails = st.sampled_from(
     ["host", "host:1", "h1,h2:2/service", "[::1]:6379/0", "host/0?tls=yes", "", "host:port"]

@@ -8,27 +8,42 @@ from typing import cast
 
 import pytest
 
+from shoal import committer as committing
 from shoal import waiting
-from shoal.committer import Committer
+from shoal.archive.port import Archive, RawPage
+from shoal.committer import Committer, keep_of
+from shoal.config import Rules
+from shoal.content import page_digest
 from shoal.errors import StorageBusy, StorageFailed
 from shoal.frontier.port import Lease, Outcome, Verdict
-from shoal.results.port import Batch, PageLog, Results
+from shoal.results.port import Batch, Keep, PageLog, Results
 from shoal.task import Task
 from shoal.visit import Report
 
+KEEP = Keep("always", 60.0)
+
 
 class Stores:
-    """Both stores, as far as a committer knows them. Remembers the order of what was done."""
+    """All stores, as far as a committer knows them. Remembers the order of what was done."""
 
     def __init__(self) -> None:
         self.done: list[tuple[str, list[str]]] = []
+        self.saved: list[Batch] = []
+        self.archive_errors: list[Exception] = []
         self.save_errors: list[Exception] = []
         self.finish_errors: list[Exception] = []
         self.stale: list[Lease] = []
 
+    async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:
+        if self.archive_errors:
+            raise self.archive_errors.pop(0)
+        self.done.append(("archive", [page.task.url for page in pages]))
+        return [f"place of {page.task.url}" for page in pages]
+
     async def save(self, crawl: str, batch: Batch) -> None:
         if self.save_errors:
             raise self.save_errors.pop(0)
+        self.saved.append(batch)
         self.done.append(("save", [page.url for page in batch.pages]))
 
     async def finish(self, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -52,6 +67,21 @@ def report(url: str, *, logged: bool = True) -> Report:
     return Report(Outcome(lease=lease, verdict=Verdict.DONE), page if logged else None)
 
 
+def raw_report(url: str, body: bytes = b"body") -> Report:
+    made = report(url)
+    lease = made.outcome.lease
+    made.raw = RawPage(
+        task=lease.task,
+        fingerprint=lease.fingerprint,
+        status=200,
+        headers=[],
+        fetched_at=0.0,
+        body=body,
+        digest=page_digest(body),
+    )
+    return made
+
+
 class Bench:
     """A committer on fake stores."""
 
@@ -65,6 +95,8 @@ class Bench:
             self.stores.finish,
             batch_size=batch_size,
             on_finished=self._on_finished,
+            archive=cast(Archive, self.stores),
+            keep=KEEP,
         )
 
     def _on_finished(self, reports: list[Report], stale: set[str]) -> None:
@@ -145,3 +177,58 @@ async def test_a_lone_report_is_committed_when_it_is_old_enough() -> None:
         await asyncio.sleep(0.001)
     bench.committer.close()
     await running
+
+
+async def test_raw_pages_are_archived_before_all_else(bench: Bench) -> None:
+    kept, not_kept = raw_report("a"), report("b")
+    bench.committer.put(kept)
+    bench.committer.put(not_kept)
+    bench.committer.close()
+    await bench.committer.run()
+    assert bench.stores.done == [
+        ("archive", ["a"]),
+        ("save", ["a", "b"]),
+        ("finish", ["a", "b"]),
+    ]
+    (batch,) = bench.stores.saved
+    assert [page.archived for page in batch.pages] == ["place of a", ""]
+    assert batch.keep == KEEP
+
+
+async def test_an_archive_that_is_away_is_waited_for(bench: Bench) -> None:
+    bench.stores.archive_errors = [StorageBusy("away")] * 3
+    bench.committer.put(raw_report("a"))
+    bench.committer.close()
+    await bench.committer.run()
+    assert [what for what, _ in bench.stores.done] == ["archive", "save", "finish"]
+
+
+async def test_what_was_not_archived_is_not_saved(bench: Bench) -> None:
+    bench.stores.archive_errors = [StorageFailed("disk full")]
+    bench.committer.put(raw_report("a"))
+    bench.committer.close()
+    with pytest.raises(StorageFailed, match="disk full"):
+        await bench.committer.run()
+    assert bench.stores.done == []
+
+
+async def test_raw_pages_that_take_much_memory_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committing, "MAX_RAW_BYTES", 100)
+    monkeypatch.setattr(committing, "MAX_AGE_S", 3600.0)
+    bench = Bench(batch_size=100)
+    running = asyncio.create_task(bench.committer.run())
+    for url in ("a", "b", "c"):
+        bench.committer.put(raw_report(url, b"x" * 60))
+    assert bench.committer.raw_bytes == 180
+    while bench.finished != ["a", "b"]:
+        await asyncio.sleep(0)
+    assert bench.committer.raw_bytes == 60
+    bench.committer.close()
+    await running
+    assert bench.stores.done[3:] == [("archive", ["c"]), ("save", ["c"]), ("finish", ["c"])]
+    assert bench.committer.raw_bytes == 0
+
+
+def test_rules_say_what_is_kept() -> None:
+    assert keep_of(Rules()) == Keep("changed", 0.0)
+    assert keep_of(Rules(history="off", refresh_after="2h")) == Keep("off", 7200.0)

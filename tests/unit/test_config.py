@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from shoal.config import LISTS, Rules, Settings, build, load
 from shoal.errors import ConfigError
 
-OTHER_VALUES = {"rate": "7/m", "seen": "bloom", "seen_error": "0.25", "seen_for": "7d"}
+OTHER_VALUES = {
+    "rate": "7/m",
+    "seen": "bloom",
+    "seen_error": "0.25",
+    "seen_for": "7d",
+    "history": "always",
+    "refresh_after": "1h",
+    "archive_format": "warc",
+}
 """For settings that could not be 7."""
 
 

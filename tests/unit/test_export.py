@@ -14,9 +14,10 @@ from types import SimpleNamespace
 import pytest
 
 from contract.results_suite import CRAWL, some_item
+from shoal.cli.export import parse_since
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.export import OWN_FIELDS, Format, export, format_of
-from shoal.results.port import Batch, Results, StoredItem
+from shoal.results.port import EVERYTHING, Batch, Results, StoredItem, Wanted
 from shoal.results.sqlite import SqliteResults
 
 
@@ -115,7 +116,7 @@ async def test_csv_cells(results: Results, target: Path, value: str, cell: str) 
 
 async def test_one_kind_only(results: Results, target: Path) -> None:
     await results.save(CRAWL, Batch(items=[some_item("a"), some_item("b", kind="Review")]))
-    assert await export(results, CRAWL, target, Format.JSONL, kind="Review") == 1
+    assert await export(results, CRAWL, target, Format.JSONL, Wanted(kind="Review")) == 1
     assert json.loads(target.read_text("utf-8"))["_key"] == "b"
 
 
@@ -129,13 +130,21 @@ async def test_no_items_make_an_empty_file(
     assert target.read_bytes().decode() == content
 
 
-@pytest.mark.parametrize("fmt", Format)
-async def test_progress_is_told(results: Results, target: Path, fmt: Format) -> None:
+@pytest.mark.parametrize(
+    ("fmt", "written"),
+    [(Format.JSONL, []), (Format.CSV, [1_000, 2_000]), (Format.PARQUET, [2_500])],
+)
+async def test_progress_is_told(
+    results: Results, target: Path, fmt: Format, written: list[int]
+) -> None:
     await fill(results, *["{}"] * 2_500)
-    told: list[int] = []
-    assert await export(results, CRAWL, target, fmt, progress=told.append) == 2_500
-    assert told == [1_000, 2_000]
-    assert len(target.read_bytes().splitlines()) == 2_500 + (fmt is Format.CSV)
+    told: list[tuple[str, int]] = []
+
+    def progress(stage: str, count: int) -> None:
+        told.append((stage, count))
+
+    assert await export(results, CRAWL, target, fmt, progress=progress) == 2_500
+    assert told == [("read", 1_000), ("read", 2_000), *(("written", n) for n in written)]
 
 
 @pytest.mark.parametrize("fmt", Format)
@@ -153,7 +162,7 @@ class Changing(SqliteResults):
 
     reads = 0
 
-    async def items(self, crawl: str, kind: str | None = None) -> AsyncIterator[StoredItem]:
+    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
         self.reads += 1
         yield some_item(data=f'{{"field{self.reads}":1}}'.encode())
 
@@ -171,7 +180,7 @@ async def test_csv_is_of_one_piece_while_the_crawl_goes_on(target: Path) -> None
 class Failing(SqliteResults):
     """A store that breaks after some items."""
 
-    async def items(self, crawl: str, kind: str | None = None) -> AsyncIterator[StoredItem]:
+    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
         for n in range(1_500):
             yield some_item(f"k{n}")
         raise StorageBusy("went away")
@@ -287,6 +296,7 @@ async def test_a_reader_who_has_seen_enough_is_no_failure_of_ours(
         (Path("x.csv"), "jsonl", Format.JSONL),
         (None, None, Format.JSONL),
         (None, "csv", Format.CSV),
+        (Path("x.parquet"), None, Format.PARQUET),
     ],
 )
 def test_the_format_is_named_or_follows_from_the_suffix(
@@ -310,4 +320,28 @@ def test_an_unknown_format_lists_those_there_are(
     with pytest.raises(ConfigError) as caught:
         format_of(target, named)
     assert wrong in str(caught.value)
-    assert "(formats: jsonl, csv)" in str(caught.value)
+    assert "(formats: jsonl, csv, parquet)" in str(caught.value)
+
+
+# Since when
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("90s", 1_000_000_000.0 - 90),
+        ("7d", 1_000_000_000.0 - 7 * 86_400),
+        ("2001-09-09", 999_993_600.0),
+        ("2001-09-09T01:46:40", 1_000_000_000.0),
+        ("2001-09-09 01:46:40.5Z", 1_000_000_000.5),
+        ("2001-09-09T03:46:40+02:00", 1_000_000_000.0),
+    ],
+)
+def test_a_moment_is_a_time_span_ago_or_a_date(text: str, moment: float) -> None:
+    assert parse_since(text, 1_000_000_000.0) == moment
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "7", "0d", "2001-13-01", "-7d"])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="neither a time span"):
+        parse_since(text, 1_000_000_000.0)

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
@@ -77,6 +77,7 @@ def test_no_charset_that_python_knows_makes_text_or_css_raise(charset: str, body
     page.css("p").getall()
 
 
+@example(body=b"{}", content_type=None)
 @given(body=st.binary(), content_type=st.none() | st.text(max_size=60))
 def test_reading_hostile_bytes_never_raises(body: bytes, content_type: str | None) -> None:
     page = page_of(body, content_type)

@@ -8,7 +8,11 @@ from typing import cast
 
 import pytest
 
+from shoal import worker as working
+from shoal.archive.port import Archive, RawPage
 from shoal.config import Rules, Settings
+from shoal.fetch import http
+from shoal.fetch.port import Response
 from shoal.frontier.port import (
     CrawlState,
     Frontier,
@@ -134,3 +138,52 @@ async def test_a_crawl_that_is_over_is_asked_for_no_more(stores: Stores) -> None
     await running
     assert stores.asked_with == ["quick", "new"]
     assert {outcome.verdict for outcome in stores.ended.values()} == {Verdict.DEAD}
+
+
+class PlentifulStores(Stores):
+    """As many leases as are asked for, until it is told to go on; only then it archives."""
+
+    is_far = False
+    stored = 0
+
+    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+        if not self.go_on.is_set():
+            granted = len(self.held) + len(self.ended)
+            self.grants = [[lease(f"{granted + number}") for number in range(limit)]]
+        return self._granted()
+
+    async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:
+        await self.go_on.wait()
+        self.stored += len(pages)
+        return ["somewhere"] * len(pages)
+
+
+async def test_bodies_that_wait_for_the_archive_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size, at_most, slots = 1000, 8, Settings().concurrency
+
+    class Fetcher:
+        def __init__(self, settings: Settings) -> None: ...
+
+        async def fetch(self, task: Task) -> Response:
+            return Response(task.url, 200, {}, b"x" * size, 0.1)
+
+        async def close(self) -> None: ...
+
+    monkeypatch.setattr(http, "HttpFetcher", Fetcher)
+    monkeypatch.setattr(working, "MAX_RAW_BYTES", at_most * size)
+    stores = PlentifulStores()
+    frontier, results = cast(Frontier, stores), cast(Results, stores)
+    archive = cast(Archive, stores)
+    worker = Worker("w", "crawl", Spider(), frontier, results, Settings(), archive=archive)
+    running = asyncio.create_task(worker.run())
+    while not stores.held or worker._visits or worker._free() > 0:
+        await asyncio.sleep(0)
+    assert at_most < len(stores.held) <= at_most + slots < slots * working.HELD_PER_SLOT
+    stores.go_on.set()
+    while stores.held:
+        await asyncio.sleep(0)
+    worker.drain()
+    await running
+    assert stores.stored == len(stores.ended)

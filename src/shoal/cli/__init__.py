@@ -7,7 +7,21 @@ import sys
 
 import typer
 
-from shoal.cli import control, crawl, dead, demo, explain, export, seed, status, worker
+from shoal.cli import (
+    control,
+    crawl,
+    dead,
+    demo,
+    drain,
+    explain,
+    export,
+    merge,
+    reparse,
+    results,
+    seed,
+    status,
+    worker,
+)
 from shoal.cli.options import show_help
 from shoal.errors import ConfigError, ShoalError, UnknownCrawl
 from shoal.version import __version__
@@ -31,6 +45,10 @@ app.command("pause")(control.pause)
 app.command("resume")(control.resume)
 app.command("cancel")(control.cancel)
 app.command("export")(export.export)
+app.command("merge")(merge.merge)
+app.add_typer(results.app, name="results")
+app.command("reparse")(reparse.reparse)
+app.command("drain")(drain.drain)
 app.command("demo")(demo.demo)
 
 

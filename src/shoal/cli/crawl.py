@@ -13,6 +13,7 @@ from shoal.cli.options import FLEET, JsonFlag, settings_from, with_settings
 from shoal.config import Settings
 from shoal.crawl import Summary, run_crawl
 from shoal.eventloop import run
+from shoal.results import STREAM_SCHEMES
 from shoal.spider import Spider, settings_of
 
 Targets = Annotated[
@@ -82,7 +83,9 @@ def _hints(summary: Summary, settings: Settings) -> list[str]:
     stats, crawl = summary.stats, summary.stats.crawl
     results, frontier = _option(settings, "results"), _option(settings, "frontier")
     hints = []
-    if summary.items:
+    if settings.results.partition(":")[0] in STREAM_SCHEMES:
+        hints.append(f"the items: shoal drain{results} --to STORE")
+    elif summary.items:
         hints.append(f"the items: shoal export {crawl} -o items.jsonl{results}")
     if stats.dead:
         died = display.counted(stats.dead, "task")

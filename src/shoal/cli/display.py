@@ -140,6 +140,8 @@ def summary_table(summary: Summary) -> Table:
 
 
 def _items(summary: Summary) -> str:
+    if summary.stats.items and not summary.items:
+        return f"{summary.stats.items:,} on their way to the store"
     return ", ".join(f"{n:,} {kind}" for kind, n in sorted(summary.items.items())) or "none"
 
 

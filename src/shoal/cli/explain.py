@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain, repeat
 from typing import Annotated, Any
 
 import msgspec
@@ -13,9 +15,12 @@ from shoal.cli.options import STORES, CrawlName, JsonFlag, existing_stores, with
 from shoal.config import Settings
 from shoal.crawl import open_stores
 from shoal.eventloop import run
-from shoal.insight.explain import Explanation
+from shoal.insight.explain import Explanation, Reading
 from shoal.insight.explain import explain as explain_url
 from shoal.results.port import PageLog
+
+READINGS_SHOWN = 5
+VALUE_CHARACTERS = 40
 
 
 @with_settings(*STORES)
@@ -44,11 +49,13 @@ async def _ask(settings: Settings, crawl: str, url: str) -> Explanation:
 
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
-    """The explanation for scripts: fingerprints as hex, items as objects."""
+    """The explanation for scripts: fingerprints and digests as hex, items as objects."""
     fields: dict[str, Any] = msgspec.to_builtins(explanation, enc_hook=str, builtin_types=(bytes,))
     records = [fields["record"]] if fields["record"] else []
     for row in (*records, *fields["tries"], *fields["items"], *fields["rejected"]):
         row["fingerprint"] = explanation.fingerprint
+    for row, page in zip(fields["tries"], explanation.tries, strict=True):
+        row["digest"] = page.digest.hex()
     for row in fields["items"]:
         row["data"] = msgspec.json.decode(row["data"])
     return fields
@@ -66,16 +73,48 @@ def _show(explanation: Explanation) -> None:
         if record.losses:
             rows.append(("lost", f"{record.losses} workers died with it"))
     rows.extend((f"try {page.attempt}", _try(page)) for page in explanation.tries)
-    rows.extend((f"item {i.kind}", f"{i.key}  {i.data.decode()}") for i in explanation.items)
+    rows.extend(("archived", page.archived) for page in explanation.tries if page.archived)
+    if (near := explanation.near) is not None:
+        bits = display.counted(near.distance, "bit")
+        rows.append(("nearly the same as", f"{near.url} ({bits})"))
+    rows.extend(_item_rows(explanation))
     rows.extend((f"rejected {i.kind}", f"{i.reason}  {i.data}") for i in explanation.rejected)
     console.print(display.facts(explanation.url, rows))
     if record is not None and record.detail:
         typer.echo(record.detail)
 
 
+def _item_rows(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    histories = chain(explanation.histories, repeat([]))
+    for item, history in zip(explanation.items, histories, strict=False):
+        yield f"item {item.kind}", f"{item.key}  {item.data.decode()}"
+        if len(history) > 1:
+            yield "history", _history(history)
+
+
+def _history(readings: list[Reading]) -> str:
+    """How many readings there are, and the last of them in a line each."""
+    lines = [display.counted(len(readings), "reading")]
+    if len(readings) > READINGS_SHOWN:
+        lines[0] += f", the last {READINGS_SHOWN}:"
+    for reading in readings[-READINGS_SHOWN:]:
+        changes = [f"{name} {_short(a)} → {_short(b)}" for name, (a, b) in reading.changes.items()]
+        lines.append(" · ".join([_time(reading.scraped_at), *changes]))
+    return "\n".join(lines)
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= VALUE_CHARACTERS else f"{text[: VALUE_CHARACTERS - 1]}…"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
 def _try(page: PageLog) -> str:
-    at = datetime.fromtimestamp(page.started_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    parts = [at, page.worker, f"HTTP {page.status}" if page.status else "no answer", page.verdict]
+    answer = f"HTTP {page.status}" if page.status else "no answer"
+    parts = [_time(page.started_at), page.worker, answer, page.verdict]
     if page.body_bytes:
         parts.append(display.size(page.body_bytes))
     parts.append(display.duration(page.duration_s))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, TextColumn
 
 from shoal.cli import display
+from shoal.cli.bars import bars
 from shoal.cli.options import STORES, CrawlName, existing_stores, with_settings
-from shoal.config import Settings
-from shoal.crawl import open_stores
+from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.export import Format, format_of
 from shoal.export import export as write
+from shoal.frontier import frontier_at
+from shoal.policy import parse_duration
+from shoal.results import open_results
+from shoal.results.port import Wanted
 
 Output = Annotated[
     Path | None,
@@ -25,6 +29,20 @@ FormatName = Annotated[
     Format | None, typer.Option("--format", help="The format, where the suffix does not say it.")
 ]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only items of this kind.")]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Only items scraped since then: 90s, 15m, 12h or 7d ago, or an ISO date (UTC).",
+    ),
+]
+WhereChanged = Annotated[
+    bool,
+    typer.Option(
+        "--where-changed",
+        help="Only items that changed after they were first stored; with --since: since then.",
+    ),
+]
 
 
 @with_settings(*STORES)
@@ -34,33 +52,64 @@ def export(
     output: Output = None,
     fmt: FormatName = None,
     kind: Kind = None,
+    since: Since = None,
+    where_changed: WhereChanged = False,
 ) -> None:
-    """Write a crawl's items as JSON lines or CSV.
+    """Write a crawl's items as JSON lines, CSV or Parquet.
 
     One object per item: its fields, then _kind, _key, _url, _scraped_at. The file appears when it
-    is complete; until then an older one stays.
+    is complete; until then an older one stays. Parquet needs the extra `parquet`.
 
     Examples:
 
       shoal export shop -o products.jsonl
 
-      shoal export shop --kind Product -o products.csv
+      shoal export shop --kind Product -o products.parquet
+
+      shoal export shop --where-changed --since 1d -o changed.csv
     """
     chosen = format_of(output, fmt)
-    count = run(_export(existing_stores(options), crawl, output, chosen, kind))
+    since_s = None if since is None else parse_since(since, time.time())
+    wanted = Wanted(kind, since_s, where_changed)
+    count = run(_export(options, crawl, output, chosen, wanted))
     if output is not None:
         typer.echo(f"{display.counted(count, 'item')} in {output}", err=True)
 
 
+def parse_since(text: str, now: float) -> float:
+    """A moment: so long before now, or a date or time by ISO 8601, UTC if it names no zone."""
+    try:
+        return now - parse_duration(text)
+    except ConfigError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"--since {text!r}: neither a time span (15m, 12h, 7d) nor a date (2030-01-31,"
+            " 2030-01-31T12:00, 2030-01-31T12:00+02:00)"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
 async def _export(
-    settings: Settings, crawl: str, output: Path | None, fmt: Format, kind: str | None
+    options: dict[str, Any], crawl: str, output: Path | None, fmt: Format, wanted: Wanted
 ) -> int:
-    async with open_stores(settings) as (frontier, results):
-        if not await results.count(crawl):
-            await frontier.stats(crawl)  # A crawl may have no items, but it must be one.
-        console = Console(stderr=True)
-        columns = TextColumn("{task.completed:,} items")
-        with Progress(columns, console=console, disable=not console.is_terminal) as bar:
-            task = bar.add_task("export")
-            advance = lambda done: bar.update(task, completed=done)  # noqa: E731
-            return await write(results, crawl, output, fmt, kind, advance)
+    results = open_results(existing_stores({"results": options["results"]}).results)
+    try:
+        counts = await results.count(crawl)
+        if not counts and await results.note_of(crawl) is None:
+            # A crawl may have no items, but it must be one.
+            async with frontier_at(existing_stores(options).frontier) as frontier:
+                await frontier.stats(crawl)
+        with bars("items", _total(counts, wanted)) as watch:
+            return await write(results, crawl, output, fmt, wanted, watch)
+    finally:
+        await results.close()
+
+
+def _total(counts: dict[str, int], wanted: Wanted) -> int | None:
+    """How many items there will be, where that can be known beforehand."""
+    if wanted.since is not None or wanted.changed:
+        return None
+    return sum(counts.values()) if wanted.kind is None else counts.get(wanted.kind, 0)

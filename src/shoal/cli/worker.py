@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal import logs, target
+from shoal.archive import archive_at
 from shoal.cli.options import FLEET, settings_from, with_settings
 from shoal.config import Settings
 from shoal.crawl import open_stores, stopped_by_signals
@@ -47,7 +48,12 @@ async def _work(
     spider: type[Spider], targets: list[str], settings: Settings, *, until_finished: bool
 ) -> None:
     crawl = settings.name or spider.name
-    async with open_stores(settings) as (frontier, results):
+    async with (
+        open_stores(settings) as (frontier, results),
+        archive_at(settings.archive, settings.archive_format) as archive,
+    ):
+        if archive is not None:
+            await archive.check()
         await release_dead(frontier, crawl)
         workers: Fleet | Worker
         if settings.workers > 1:
@@ -56,7 +62,9 @@ async def _work(
             name = worker_name(os.getpid())
             own_spider = target.create(spider)
             workers = Worker(
-                name, crawl, own_spider, frontier, results, settings, until_finished=until_finished
+                *(name, crawl, own_spider, frontier, results, settings),
+                archive=archive,
+                until_finished=until_finished,
             )
         with stopped_by_signals(workers):
             await workers.run()

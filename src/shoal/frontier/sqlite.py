@@ -53,7 +53,7 @@ from shoal.frontier.sqlite_step import (
     stats_of,
     step,
 )
-from shoal.sqlitedb import Database, load_script, transaction
+from shoal.sqlitedb import Database, load_schema, transaction
 
 _encode_json = msgspec.json.encode
 
@@ -62,9 +62,9 @@ class SqliteFrontier(Frontier):
     """Everything the port promises, on one file. Each method is one transaction."""
 
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
-        schema = load_script("shoal.frontier", "schema.sql")
+        schema = load_schema("shoal.frontier", "schema.sql")
         # A power cut may undo the last steps, in order: work is then done again, never lost.
-        self._db = Database(path, schema)
+        self._db = Database(path, "frontier", schema)
         self._clock = clock
 
     # Bringing work

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -50,6 +51,31 @@ class PageLog(msgspec.Struct, kw_only=True):
     """Links on this page that the crawl wants, known ones included."""
     error: str = ""
     parent: str | None = None
+    digest: bytes = b""
+    """Of the body: two pages with the same one are the same. Empty if there was no body."""
+    simhash: int | None = None
+    """Of the text, if the spider asks for it: pages that are alike differ in few of its 64 bits."""
+    archived: str = ""
+    """Where the archive has it. Empty if it has not."""
+
+
+class NearPage(msgspec.Struct, frozen=True):
+    """A page that is nearly the same as another one, which was fetched earlier."""
+
+    fingerprint: bytes
+    like: bytes
+    """The fingerprint of the other page."""
+    distance: int
+    """The bits in which their simhashes differ."""
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """What the rules of a crawl say of storing its items."""
+
+    history: str = "changed"
+    """Which readings of an item are kept beside its current state: one of `config.HISTORY`."""
+    refresh_s: float = 0.0
+    """An item that was read less than this before is left alone."""
 
 
 class Batch(msgspec.Struct):
@@ -58,10 +84,46 @@ class Batch(msgspec.Struct):
     pages: list[PageLog] = []
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
+    keep: Keep = Keep()
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which items to read. All that is said must hold."""
+
+    kind: str | None = None
+    since: float | None = None
+    """Scraped at this time or later; with `changed`: changed at this time or later."""
+    changed: bool = False
+    """Changed since it was first stored."""
+
+
+class RunNote(msgspec.Struct, frozen=True):
+    """What the store remembers of a crawl's last run. No address has a password in it."""
+
+    frontier: str
+    targets: list[str] = []
+    """What the spider was called on the command line; empty if it came from Python."""
+    archive: str = ""
+
+
+class Pruned(msgspec.Struct):
+    """What went away, or would."""
+
+    observations: int = 0
+    pages: int = 0
+    tables: list[str] = []
+    """The months' tables that were dropped or detached as a whole."""
+
+
+EVERYTHING = Wanted()
 
 
 class Results(ABC):
     """A store of items. Errors are StorageBusy and StorageFailed, as for the frontier."""
+
+    readable: ClassVar[bool] = True
+    """Whether it can be asked for what was saved. Where results only pass through it cannot: all
+    but `save`, `note_of`, `note_run` and `close` then raise ConfigError."""
 
     @abstractmethod
     async def save(self, crawl: str, batch: Batch) -> None:
@@ -69,12 +131,21 @@ class Results(ABC):
 
         Saving a batch again changes nothing. An older scrape never overwrites a newer one; of two
         at the same moment the later arrival wins. Text that is no valid Unicode (a lone surrogate)
-        is stored with that part written out as `\\udXXX`.
+        is stored with that part written out as `\\udXXX`, and in stores that have no NUL character
+        that one as `\\u0000`. Times are kept to the microsecond.
+
+        A reading of an item also goes to its history, unless it says the same as the newest reading
+        did when it was saved, or `batch.keep` asks for another rule. An item that the database
+        refuses is put aside as a rejected one.
         """
 
     @abstractmethod
-    def items(self, crawl: str, kind: str | None = None) -> AsyncIterator[StoredItem]:
-        """All items, streamed in the order they were first stored."""
+    def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
+        """The current state of items, streamed in the order they were first stored."""
+
+    @abstractmethod
+    async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
+        """The readings of one item that were kept, oldest first."""
 
     @abstractmethod
     async def count(self, crawl: str) -> dict[str, int]:
@@ -97,12 +168,35 @@ class Results(ABC):
         """All rejected items, streamed in the order they were stored."""
 
     @abstractmethod
-    async def frontier_of(self, crawl: str) -> str:
-        """Where the queue of the crawl was when it last ran; empty if that was never noted."""
+    def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
+        """The fingerprints and simhashes of all pages that have one."""
 
     @abstractmethod
-    async def note_frontier(self, crawl: str, address: str) -> None:
-        """Note where the queue of the crawl is. The address has no password in it."""
+    async def mark_near(self, crawl: str, pages: Sequence[NearPage]) -> None:
+        """Note which pages are nearly the same as others. Replaces what was noted of them."""
+
+    @abstractmethod
+    async def near_of(self, crawl: str, fingerprint: bytes) -> NearPage | None:
+        """Which page this one is nearly the same as, if that was noted."""
+
+    @abstractmethod
+    async def note_of(self, crawl: str) -> RunNote | None:
+        """What was noted of the crawl's last run."""
+
+    @abstractmethod
+    async def note_run(self, crawl: str, note: RunNote) -> None:
+        """Note how the crawl runs."""
+
+    @abstractmethod
+    async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
+        """Remove readings and page logs of all crawls from before a moment; items stay.
+
+        What is kept by the month goes by whole months. `detach` keeps their tables, out of use.
+        """
+
+    async def check(self) -> None:
+        """Look whether the store can be used, before work begins. Raises ConfigError."""
+        return
 
     @abstractmethod
     async def forget(self, crawl: str) -> None:

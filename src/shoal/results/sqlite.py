@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
-from shoal.results.port import Batch, PageLog, RejectedItem, Results, StoredItem
-from shoal.sqlitedb import Database, load_queries, load_script, transaction
+from shoal.content import item_content
+from shoal.errors import ConfigError
+from shoal.results.port import (
+    EVERYTHING,
+    Batch,
+    Keep,
+    NearPage,
+    PageLog,
+    Pruned,
+    RejectedItem,
+    Results,
+    RunNote,
+    StoredItem,
+    Wanted,
+)
+from shoal.results.text import rejection_digest, valid
+from shoal.sqlitedb import Database, load_queries, load_schema, transaction
 from shoal.urls import FINGERPRINT_BYTES
 
 Row = tuple[Any, ...]
-S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
 
 # What a stream holds in memory: so many rows, or fewer where they are large.
 STREAM_ROWS = 1_000
 STREAM_BYTES = 4 * 1024 * 1024
 
-_SCHEMA = load_script("shoal.results", "schema.sql")
+_SCHEMA = load_schema("shoal.results", "schema_1.sql", "schema_2.sql")
 _QUERIES = load_queries("shoal.results", "queries.sql")
 
 
@@ -31,14 +46,17 @@ class SqliteResults(Results):
     """The embedded store. A batch is one transaction, on disk when `save` returns."""
 
     def __init__(self, path: Path) -> None:
-        self._db = Database(path, _SCHEMA)
+        self._db = Database(path, "results", _SCHEMA)
 
     async def save(self, crawl: str, batch: Batch) -> None:
         await self._db.run_durably(partial(_save, crawl, batch))
 
-    async def items(self, crawl: str, kind: str | None = None) -> AsyncIterator[StoredItem]:
-        async for row in self._stream("items_after", crawl=crawl, kind=kind):
+    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
+        async for row in self._stream("items_after", crawl=crawl, **asdict(wanted)):
             yield _item(row)
+
+    async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
+        return [_item(row) for row in await self._rows("history", crawl=crawl, kind=kind, key=key)]
 
     async def count(self, crawl: str) -> dict[str, int]:
         return dict(await self._rows("count_items", crawl=crawl))
@@ -59,23 +77,53 @@ class SqliteResults(Results):
         async for row in self._stream("rejected_after", crawl=crawl):
             yield _rejected(row)
 
-    async def frontier_of(self, crawl: str) -> str:
-        rows = await self._rows("frontier_of", crawl=crawl)
-        return rows[0][0] if rows else ""
+    async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
+        async for _, number, simhash in self._stream("signatures_after", crawl=crawl):
+            yield _fingerprint(number), simhash
 
-    async def note_frontier(self, crawl: str, address: str) -> None:
-        def note(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                values = {"crawl": crawl, "address": address}
-                connection.execute(_QUERIES["note_frontier"], values)
+    async def mark_near(self, crawl: str, pages: Sequence[NearPage]) -> None:
+        def mark(connection: sqlite3.Connection) -> None:
+            number = _crawl_number(crawl, connection)
+            rows = ((number, _number(p.fingerprint), _number(p.like), p.distance) for p in pages)
+            connection.executemany(_QUERIES["mark_near"], rows)
 
-        await self._db.run(note)
+        await self._write(mark)
+
+    async def near_of(self, crawl: str, fingerprint: bytes) -> NearPage | None:
+        rows = await self._rows("near_of", crawl=crawl, fingerprint=_number(fingerprint))
+        return NearPage(fingerprint, _fingerprint(rows[0][0]), rows[0][1]) if rows else None
+
+    async def note_of(self, crawl: str) -> RunNote | None:
+        for frontier, targets, archive in await self._rows("note_of", crawl=crawl):
+            return RunNote(frontier, msgspec.json.decode(targets, type=list[str]), archive)
+        return None
+
+    async def note_run(self, crawl: str, note: RunNote) -> None:
+        values = {
+            "crawl": crawl,
+            "frontier": note.frontier,
+            "targets": msgspec.json.encode(note.targets).decode(),
+            "archive": note.archive,
+        }
+        await self._write(lambda connection: connection.execute(_QUERIES["note_run"], values))
+
+    async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
+        if detach:
+            raise ConfigError("a SQLite file has no months to detach: leave out --detach")
+        return await self._write(partial(_prune, before, "old" if dry_run else "prune"))
 
     async def forget(self, crawl: str) -> None:
-        await self._db.run(partial(_forget, crawl))
+        await self._write(partial(_forget, crawl))
 
     async def close(self) -> None:
         await self._db.close()
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def in_transaction(connection: sqlite3.Connection) -> T:
+            with transaction(connection):
+                return work(connection)
+
+        return await self._db.run(in_transaction)
 
     async def _rows(self, query: str, **parameters: Any) -> list[Row]:
         return await self._db.run(lambda db: db.execute(_QUERIES[query], parameters).fetchall())
@@ -100,7 +148,7 @@ def _stream_page(
     with closing(connection.execute(_QUERIES[query], values)) as cursor:
         for row in cursor:
             rows.append(row)
-            size += len(row[-1])
+            size += len(row[-1]) if isinstance(row[-1], bytes | str) else 0
             if size >= STREAM_BYTES:
                 break
     return rows
@@ -111,49 +159,55 @@ def _save(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
         _write(crawl, batch, connection)
     except UnicodeEncodeError:
         # Rare enough not to look for it beforehand; refusing would block the batch for ever.
-        _write(crawl, _valid(batch), connection)
+        _write(crawl, valid(batch), connection)
 
 
 def _write(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
     with transaction(connection):
-        connection.execute(_QUERIES["add_crawl"], {"crawl": crawl})
-        (number,) = connection.execute(_QUERIES["crawl_id"], {"crawl": crawl}).fetchone()
+        number = _crawl_number(crawl, connection)
         connection.executemany(_QUERIES["save_page"], _page_rows(number, batch.pages))
-        connection.executemany(_QUERIES["save_item"], _item_rows(number, batch.items))
+        items = [_item_values(number, item, batch.keep) for item in batch.items]
+        connection.executemany(_QUERIES["save_item"], items)
+        if batch.keep.history != "off":
+            connection.executemany(_QUERIES["save_observation"], items)
         connection.executemany(_QUERIES["save_rejected"], _rejected_rows(number, batch.rejected))
 
 
+def _crawl_number(crawl: str, connection: sqlite3.Connection) -> int:
+    connection.execute(_QUERIES["add_crawl"], {"crawl": crawl})
+    (number,) = connection.execute(_QUERIES["crawl_id"], {"crawl": crawl}).fetchone()
+    return int(number)
+
+
+def _prune(before: float, how: str, connection: sqlite3.Connection) -> Pruned:
+    pruned = Pruned()
+    for table in ("observations", "pages"):
+        cursor = connection.execute(_QUERIES[f"{how}_{table}"], {"before": before})
+        setattr(pruned, table, cursor.rowcount if how == "prune" else cursor.fetchone()[0])
+    return pruned
+
+
 def _forget(crawl: str, connection: sqlite3.Connection) -> None:
-    with transaction(connection):
-        for query in ("forget_items", "forget_pages", "forget_rejected", "forget_crawl"):
-            connection.execute(_QUERIES[query], {"crawl": crawl})
-
-
-def _valid(batch: Batch) -> Batch:
-    """The batch with lone surrogates, which no encoding can hold, written out as \\udXXX."""
-    return Batch(
-        pages=[_with_valid_text(page) for page in batch.pages],
-        items=[_with_valid_text(item) for item in batch.items],
-        rejected=[_with_valid_text(item) for item in batch.rejected],
-    )
-
-
-def _with_valid_text(record: S) -> S:
-    texts = {
-        name: value.encode("utf-8", "backslashreplace").decode()
-        for name, value in msgspec.structs.asdict(record).items()
-        if isinstance(value, str)
-    }
-    return msgspec.structs.replace(record, **texts)
+    for part in ("observations", "items", "pages", "rejected", "near", "crawl"):
+        connection.execute(_QUERIES[f"forget_{part}"], {"crawl": crawl})
 
 
 # Records to rows and back, in the order of the columns in queries.sql.
 
 
-def _item_rows(crawl: int, items: Iterable[StoredItem]) -> Iterable[Row]:
-    return (
-        (crawl, i.kind, i.key, _number(i.fingerprint), i.scraped_at, i.url, i.data) for i in items
-    )
+def _item_values(crawl: int, item: StoredItem, keep: Keep) -> dict[str, Any]:
+    return {
+        "crawl": crawl,
+        "kind": item.kind,
+        "key": item.key,
+        "fingerprint": _number(item.fingerprint),
+        "scraped_at": item.scraped_at,
+        "content": item_content(item.data),
+        "url": item.url,
+        "data": item.data,
+        "refresh_s": keep.refresh_s,
+        "always": keep.history == "always",
+    }
 
 
 def _item(row: Row) -> StoredItem:
@@ -172,12 +226,14 @@ def _page_rows(crawl: int, pages: Iterable[PageLog]) -> Iterable[Row]:
     for p in pages:
         identity = (crawl, _number(p.fingerprint), p.started_at, p.attempt, p.worker)
         counts = (p.body_bytes, p.items, p.links)
-        yield (*identity, p.duration_s, p.verdict, p.status, *counts, p.url, p.parent, p.error)
+        texts = (p.url, p.parent, p.error)
+        content = (p.digest, p.simhash, p.archived)
+        yield (*identity, p.duration_s, p.verdict, p.status, *counts, *texts, *content)
 
 
 def _page(row: Row) -> PageLog:
     (number, started_at, attempt, worker, duration_s, verdict, status, *rest) = row
-    (body_bytes, items, links, url, parent, error) = rest
+    (body_bytes, items, links, url, parent, error, digest, simhash, archived) = rest
     return PageLog(
         fingerprint=_fingerprint(number),
         url=url,
@@ -192,12 +248,15 @@ def _page(row: Row) -> PageLog:
         links=links,
         error=error,
         parent=parent,
+        digest=digest,
+        simhash=simhash,
+        archived=archived,
     )
 
 
 def _rejected_rows(crawl: int, items: Iterable[RejectedItem]) -> Iterable[Row]:
     for i in items:
-        identity = (crawl, _number(i.fingerprint), i.scraped_at, _digest(i))
+        identity = (crawl, _number(i.fingerprint), i.scraped_at, rejection_digest(i))
         yield (*identity, i.kind, i.reason, i.url, i.data)
 
 
@@ -211,11 +270,6 @@ def _rejected(row: Row) -> RejectedItem:
         fingerprint=_fingerprint(number),
         scraped_at=scraped_at,
     )
-
-
-def _digest(item: RejectedItem) -> bytes:
-    content = "\0".join((item.kind, item.reason, item.data))
-    return hashlib.blake2b(content.encode(), digest_size=8).digest()
 
 
 def _number(fingerprint: bytes) -> int:

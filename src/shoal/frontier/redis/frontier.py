@@ -30,7 +30,7 @@ from shoal.frontier.redis.crawl import RedisCrawl
 from shoal.frontier.redis.find import dead_record, find
 from shoal.frontier.redis.garbage import sweep
 from shoal.frontier.redis.inbox import collect
-from shoal.frontier.redis.link import RedisLink
+from shoal.frontier.redis.link import RedisLink, redis_address
 from shoal.frontier.redis.names import CRAWLS, inbox_key, rejected_key, shards_key, tags
 from shoal.frontier.redis.shard import Clock, Shard
 from shoal.frontier.redis.stats import host_of
@@ -61,7 +61,7 @@ class RedisFrontier(Frontier):
 
     def __init__(self, address: str, clock: Clock | None = None) -> None:
         """`clock` takes the place of the server's, for tests."""
-        self._link = RedisLink(address)
+        self._link = RedisLink(redis_address(address))
         self._clock = clock
         self._crawls: dict[str, RedisCrawl] = {}
 
@@ -278,7 +278,7 @@ class RedisFrontier(Frontier):
                 await shard.note_new_server()
 
     async def _warn_if_forgetful(self) -> None:
-        if any(not info.get("aof_enabled", 1) for info in await self._link.infos()):
+        if await self._link.is_forgetful():
             log.warning(
                 "%s keeps no append-only file: if it restarts, this crawl is lost or set back"
                 " (appendonly yes)",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,6 +29,8 @@ CONNECT_S = 5.0
 ANSWER_S = 15.0
 """A server that has not answered for so long is away."""
 
+DEFAULT_PORT = 6379
+SENTINEL_PORT = 26379
 MIN_VERSION = 7
 REPLICA_WAIT_MS = 1000
 
@@ -46,14 +48,13 @@ Argument = str | bytes | int | float
 class RedisLink:
     """Runs scripts and commands. `keys` say where: in a cluster each belongs to one server."""
 
-    def __init__(self, address: str) -> None:
-        scheme = address.partition(":")[0]
-        self.address = parse_address(address, 26379 if scheme == "redis+sentinel" else 6379)
-        _check(self.address)
-        self.shown = self.address.shown
-        self.is_cluster = scheme == "redis+cluster"
+    def __init__(self, address: Address) -> None:
+        """`address` has been through `check`."""
+        self.address = address
+        self.shown = address.shown
+        self.is_cluster = address.scheme == "redis+cluster"
         self._plain_pipeline = {} if self.is_cluster else {"transaction": False}
-        self._has_replicas = scheme == "redis+sentinel"
+        self._has_replicas = address.scheme == "redis+sentinel"
         self._sentinels: Any = None
         self._redis: Any = None
         self._is_checked = False
@@ -112,6 +113,10 @@ class RedisLink:
                 return [await redis.info()]
             except failure.NoPermissionError:
                 return []
+
+    async def is_forgetful(self) -> bool:
+        """Whether what a server holds is gone when it restarts. False where we cannot know."""
+        return any(not info.get("aof_enabled", 1) for info in await self.infos())
 
     async def masters(self) -> int:
         """How many servers share the keys."""
@@ -214,12 +219,21 @@ class RedisLink:
             if policy != "noeviction":
                 raise ConfigError(
                     f"{self.shown} may throw keys away when it is full (maxmemory-policy is"
-                    f" {policy}): a crawl would lose URLs. Set it to noeviction."
+                    f" {policy}): a crawl would lose data. Set it to noeviction."
                 )
 
 
-def _check(address: Address) -> None:
-    allowed = _OPTIONS[address.scheme]
+def redis_address(text: str) -> Address:
+    """Read the address of one server, of sentinels or of a cluster. Raises ConfigError."""
+    is_sentinel = text.startswith("redis+sentinel:")
+    address = parse_address(text, SENTINEL_PORT if is_sentinel else DEFAULT_PORT)
+    check(address)
+    return address
+
+
+def check(address: Address, more_options: Collection[str] = ()) -> None:
+    """Refuse what is no address of a Redis. `more_options` are allowed beside our own."""
+    allowed = _OPTIONS[address.scheme].union(more_options)
     unknown = sorted(set(address.options) - allowed)
     if unknown:
         there_are = ", ".join(sorted(allowed)) or "none"

@@ -8,23 +8,42 @@ INSERT INTO result_crawls (name) VALUES (:crawl) ON CONFLICT (name) DO NOTHING
 -- crawl_id: the number of a crawl
 SELECT id FROM result_crawls WHERE name = :crawl
 
--- save_item: insert an item, or update it unless what is stored is newer
+-- save_item: insert an item, or update it unless what is stored is newer, or not old enough
 -- Of two scrapes at the same moment the later arrival wins. Data comes as UTF-8 bytes.
-INSERT INTO items (crawl, kind, key, fingerprint, scraped_at, url, data)
-VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT))
+INSERT INTO items (
+    crawl, kind, key, fingerprint, scraped_at, first_at, changed_at, content, url, data
+)
+VALUES (
+    :crawl, :kind, :key, :fingerprint, :scraped_at, :scraped_at, :scraped_at, :content, :url,
+    CAST(:data AS TEXT)
+)
 ON CONFLICT (crawl, kind, key) DO UPDATE SET
     fingerprint = excluded.fingerprint,
     scraped_at = excluded.scraped_at,
+    changed_at = iif(content = excluded.content, changed_at, excluded.scraped_at),
+    content = excluded.content,
     url = excluded.url,
     data = excluded.data
-WHERE excluded.scraped_at >= items.scraped_at
+WHERE excluded.scraped_at >= scraped_at + :refresh_s OR excluded.scraped_at = scraped_at
+
+-- save_observation: add a reading to an item's history, after save_item
+-- It is the newest one: if it says something new. It comes late: if it says something else than the
+-- newest one, unless items are to be left alone for a time. With :always in both cases. The same
+-- moment read again, by a better spider, takes the place of the first reading.
+INSERT OR REPLACE INTO observations (item, scraped_at, fingerprint, url, data)
+SELECT id, :scraped_at, :fingerprint, :url, CAST(:data AS TEXT)
+FROM items
+WHERE crawl = :crawl AND kind = :kind AND key = :key AND (
+    scraped_at = :scraped_at AND (:always OR changed_at = :scraped_at)
+    OR scraped_at > :scraped_at AND :refresh_s = 0 AND (:always OR content <> :content)
+)
 
 -- save_page: log one try, once
 INSERT INTO pages (
     crawl, fingerprint, started_at, attempt, worker, duration_s, verdict, status,
-    body_bytes, items, links, url, parent, error
+    body_bytes, items, links, url, parent, error, digest, simhash, archived
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (crawl, fingerprint, started_at, attempt, worker) DO NOTHING
 
 -- save_rejected: keep a rejected item, once
@@ -32,15 +51,24 @@ INSERT INTO rejected (crawl, fingerprint, scraped_at, digest, kind, reason, url,
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (crawl, fingerprint, scraped_at, digest) DO NOTHING
 
--- items_after: one page of the stream of items, of all kinds or of :kind
+-- items_after: one page of the stream of items, of those that are wanted
 -- Returns the id to go on from, then the item; data, as bytes, comes last.
 SELECT id, kind, key, fingerprint, scraped_at, url, CAST(data AS BLOB)
 FROM items
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
     AND id > :after
     AND (:kind IS NULL OR kind = :kind)
+    AND (:since IS NULL OR iif(:changed, changed_at, scraped_at) >= :since)
+    AND (NOT :changed OR changed_at > first_at)
 ORDER BY id
 LIMIT :limit
+
+-- history: the readings of one item that were kept, oldest first
+SELECT o.id, i.kind, i.key, o.fingerprint, o.scraped_at, o.url, CAST(o.data AS BLOB)
+FROM items AS i JOIN observations AS o ON o.item = i.id
+WHERE i.crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+    AND i.kind = :kind AND i.key = :key
+ORDER BY o.scraped_at
 
 -- items_of: the items last read from one page
 SELECT id, kind, key, fingerprint, scraped_at, url, CAST(data AS BLOB)
@@ -58,7 +86,7 @@ ORDER BY kind
 -- pages_of: every try at one URL, oldest first
 SELECT
     fingerprint, started_at, attempt, worker, duration_s, verdict, status,
-    body_bytes, items, links, url, parent, error
+    body_bytes, items, links, url, parent, error, digest, simhash, archived
 FROM pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
 ORDER BY started_at, id
@@ -77,12 +105,55 @@ WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND id > :after
 ORDER BY id
 LIMIT :limit
 
--- frontier_of: where the crawl's queue was
-SELECT frontier FROM result_crawls WHERE name = :crawl
+-- signatures_after: one page of the stream of simhashes
+-- Returns the id to go on from, then fingerprint and simhash.
+SELECT id, fingerprint, simhash
+FROM pages
+WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+    AND id > :after AND simhash IS NOT NULL
+ORDER BY id
+LIMIT :limit
 
--- note_frontier: where the crawl's queue is
-INSERT INTO result_crawls (name, frontier) VALUES (:crawl, :address)
-ON CONFLICT (name) DO UPDATE SET frontier = excluded.frontier
+-- mark_near: note that a page is nearly the same as another one
+INSERT OR REPLACE INTO near_pages (crawl, fingerprint, like_fingerprint, distance)
+VALUES (?, ?, ?, ?)
+
+-- near_of: which page one is nearly the same as
+SELECT like_fingerprint, distance
+FROM near_pages
+WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
+
+-- note_of: how the crawl last ran
+SELECT frontier, targets, archive FROM result_crawls WHERE name = :crawl AND frontier <> ''
+
+-- note_run: how the crawl runs
+INSERT INTO result_crawls (name, frontier, targets, archive)
+VALUES (:crawl, :frontier, :targets, :archive)
+ON CONFLICT (name) DO UPDATE SET
+    frontier = excluded.frontier,
+    targets = excluded.targets,
+    archive = excluded.archive
+
+-- prune_observations: remove readings from before a moment
+DELETE FROM observations WHERE scraped_at < :before
+
+-- prune_pages: remove the page log from before a moment
+DELETE FROM pages WHERE started_at < :before
+
+-- old_observations: how many prune_observations would remove
+SELECT count(*) FROM observations WHERE scraped_at < :before
+
+-- old_pages: how many prune_pages would remove
+SELECT count(*) FROM pages WHERE started_at < :before
+
+-- forget_observations: delete the readings of a crawl's items, before the items
+DELETE FROM observations WHERE item IN (
+    SELECT id FROM items
+    WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+)
+
+-- forget_near: delete what is known of a crawl's near duplicates
+DELETE FROM near_pages WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 
 -- forget_items: delete a crawl's items
 DELETE FROM items WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)

@@ -1,5 +1,5 @@
 -- Results: the items, the page log and the rejected items of every crawl in this file.
--- Run in one transaction by each process that opens the file, so each statement may run again.
+-- Version 1. Files that were made before versions were noted have these tables already.
 --
 -- The frontier may live in the same file; these tables share nothing with its tables.
 -- Fingerprints are 8 bytes, kept as signed integers. Times are seconds since 1970, UTC.

@@ -1,0 +1,73 @@
+"""Where raw pages go: one port, and a store for each kind of address."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import unquote
+
+from shoal.addresses import masked
+from shoal.archive.composed import ObjectArchive
+from shoal.archive.folder import FolderObjects
+from shoal.archive.objects import Objects
+from shoal.archive.port import Archive
+from shoal.errors import ConfigError, MissingExtra
+
+_FOLDERS = {"blobs": "pages", "warc": "warc"}
+"""Where each of `config.ARCHIVE_FORMATS` is kept."""
+
+
+def open_archive(address: str, fmt: str) -> Archive:
+    """The archive at an address. It stores in one of `config.ARCHIVE_FORMATS` and reads all.
+
+    Nothing is touched before the first call. Raises ConfigError.
+    """
+    return ObjectArchive(_objects(address), _FOLDERS[fmt])
+
+
+@asynccontextmanager
+async def archive_at(address: str | None, fmt: str) -> AsyncIterator[Archive | None]:
+    """The archive at an address, closed in the end; None if there is no address."""
+    if address is None:
+        yield None
+        return
+    archive = open_archive(address, fmt)
+    try:
+        yield archive
+    finally:
+        await archive.close()
+
+
+def _objects(address: str) -> Objects:
+    scheme = address.partition(":")[0]
+    if scheme == "file":
+        return FolderObjects(_path_of(address))
+    if scheme == "s3":
+        return _s3_objects(address)
+    raise ConfigError(
+        f"no archive for {masked(address)!r} (supported: file:///dir, s3://bucket/prefix)"
+    )
+
+
+def _path_of(address: str) -> Path:
+    """`file:///dir` is absolute, as everywhere; `file:dir` is in the working folder."""
+    rest = address.removeprefix("file:")
+    has_host = rest.startswith("//") and not rest.startswith("///")
+    path = unquote(rest.removeprefix("//"))
+    if has_host or not path or "\0" in path:
+        raise ConfigError(
+            f"not a folder: {masked(address)!r} (write file:///dir, or file:dir for one in the"
+            " working folder)"
+        )
+    return Path(path)
+
+
+def _s3_objects(address: str) -> Objects:
+    try:
+        from shoal.archive.s3 import S3Objects
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "obstore":
+            raise
+        raise MissingExtra("s3:// archives", "s3") from None
+    return S3Objects(address)

@@ -1,0 +1,151 @@
+"""Objects as the files of a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from shoal.archive.objects import Objects
+from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
+
+T = TypeVar("T")
+
+THREADS = 8
+
+_SET_UP_WRONG = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
+_PASSING = {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETIMEDOUT}
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+class FolderObjects(Objects):
+    """A folder on this machine, or one that several machines share. It is made when needed."""
+
+    def __init__(self, root: Path) -> None:
+        self.shown = f"file:{root}"
+        self._root = root
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="archive")
+
+    async def check(self) -> None:
+        await self._run(self._check)
+
+    async def put(self, name: str, data: bytes) -> bool:
+        return await self._run(lambda: _put(self._path(name), data))
+
+    async def get(self, name: str) -> bytes:
+        return await self._run(lambda: self._get(name))
+
+    async def names(self, folder: str) -> list[str]:
+        return await self._run(lambda: _names(self._path(folder), folder))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, work)
+        except OSError as error:
+            raise self._mapped(error) from error
+
+    def _path(self, name: str) -> Path:
+        """Where an object is. A name may come from a database that others write to."""
+        parts = name.split("/")
+        if any(not part or part.startswith(".") or "\0" in part for part in parts):
+            raise StorageFailed(f"{self.shown}: no object can be called {name!r}")
+        return self._root.joinpath(*parts)
+
+    def _check(self) -> None:
+        _make_folder(self._root)
+        probe = _temporary_beside(self._root / "probe")
+        probe.touch(exist_ok=False)
+        probe.unlink()
+
+    def _get(self, name: str) -> bytes:
+        try:
+            return self._path(name).read_bytes()
+        except FileNotFoundError:
+            raise StorageFailed(f"{self.shown}: {name} is gone") from None
+
+    def _mapped(self, error: OSError) -> ShoalError:
+        reason = error.strerror or str(error)
+        if error.errno in _SET_UP_WRONG:
+            where = error.filename or self._root
+            return ConfigError(
+                f"{self.shown}: {where}: {reason}: the archive must be a folder that can be"
+                " read and written"
+            )
+        kind = StorageBusy if error.errno in _PASSING else StorageFailed
+        return kind(f"{self.shown}: {reason}")
+
+
+def _put(path: Path, data: bytes) -> bool:
+    _make_folder(path.parent)
+    is_new = not path.exists() and _write(path, data)
+    # Also if another worker made it: it may not have got so far yet.
+    _sync_folder(path.parent)
+    return is_new
+
+
+def _write(path: Path, data: bytes) -> bool:
+    temporary = _temporary_beside(path)
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return _appear(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _appear(temporary: Path, path: Path) -> bool:
+    """Give a complete file its name. False if another one has it."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        temporary.replace(path)
+    return True
+
+
+def _temporary_beside(path: Path) -> Path:
+    """A name that `_names` leaves out: a worker that dies may leave a part of a file there."""
+    return path.with_name(f".{secrets.token_hex(8)}.tmp")
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and those above it, durably."""
+    if path.is_dir():
+        return
+    _make_folder(path.parent)
+    try:
+        path.mkdir()
+    except FileExistsError:
+        if not path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _names(path: Path, folder: str) -> list[str]:
+    try:
+        found = sorted(file.name for file in path.iterdir())
+    except FileNotFoundError:
+        return []
+    return [f"{folder}/{name}" for name in found if not name.startswith(".")]

@@ -1,0 +1,34 @@
+"""What the objects of an archive are called.
+
+blobs/ab/cdef0123….gz                             a body, named by its digest
+<crawl>/pages/20260131T235959.123456Z-<random>…   a batch of descriptions of pages
+<crawl>/warc/20260131T235959.123456Z-<random>…    a batch of pages as a WARC file
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+RANDOM_BYTES = 8
+
+
+def crawl_folder(crawl: str) -> str:
+    """A crawl's name as one part of a path. No two crawls share one."""
+    quoted = quote(crawl, safe="", errors="surrogatepass")
+    if quoted.startswith("."):  # `.` and `..` lead elsewhere, and the others are hidden
+        quoted = f"%2E{quoted[1:]}"
+    return quoted or "%"  # which no name is quoted as
+
+
+def batch_name(crawl: str, folder: str, suffix: str) -> str:
+    """A new name for a batch. Names sort by time; those of several workers never collide."""
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    return f"{crawl_folder(crawl)}/{folder}/{moment}-{secrets.token_hex(RANDOM_BYTES)}{suffix}"
+
+
+def blob_name(digest: bytes) -> str:
+    """Where the body with this digest is."""
+    text = digest.hex()
+    return f"blobs/{text[:2]}/{text[2:]}.gz"

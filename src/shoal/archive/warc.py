@@ -1,0 +1,174 @@
+"""The format `warc`: each batch is one WARC 1.1 file, with a gzip member for each record.
+
+A page is two records: its `response`, and a `metadata` record with its description. Needs the extra
+`warc`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
+from io import BytesIO
+from typing import Any
+
+from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
+from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
+from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
+from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
+
+from shoal.archive.description import as_latin, describe, described, page_of
+from shoal.archive.formats import Format
+from shoal.archive.gzipping import compressed, members
+from shoal.archive.names import batch_name
+from shoal.archive.objects import Objects
+from shoal.archive.port import OnUnreadable, RawPage
+from shoal.errors import StorageFailed
+from shoal.urls import parse
+from shoal.version import __version__
+from shoal.waiting import patiently
+
+VERSION = "WARC/1.1"
+ORIGINAL = "X-Archive-Orig-"
+"""What stands before a header that says how the body travelled. It is no longer so."""
+
+_OF_TRANSFER = {"content-encoding", "content-length", "transfer-encoding"}
+_ENDS_LINE = str.maketrans("\r\n\0", "   ")
+
+
+class Warc(Format):
+    """Pages as other tools for web archives read them."""
+
+    folder = "warc"
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:
+        name = batch_name(crawl, self.folder, ".warc.gz")
+        data, offsets = await asyncio.to_thread(_written, name, pages)
+        await self._objects.put(name, data)
+        return [f"{name}#{offset}" for offset in offsets]
+
+    async def pages_in(self, name: str, on_unreadable: OnUnreadable) -> AsyncIterator[RawPage]:
+        try:
+            data = await patiently("archive", partial(self._objects.get, name))
+            for page in _pages(data, 0, name):
+                yield page
+        except StorageFailed as error:
+            on_unreadable(error)
+
+    async def page_at(self, name: str, where: int) -> RawPage:
+        for page in _pages(await self._objects.get(name), where, name):
+            return page
+        raise StorageFailed(f"{self._objects.shown} has no page at {name}#{where}")
+
+
+# Writing
+
+
+def _written(name: str, pages: Sequence[RawPage]) -> tuple[bytes, list[int]]:
+    """A WARC file, and where in it each page begins."""
+    out = BytesIO()
+    about = {"software": f"shoal/{__version__}", "format": "WARC File Format 1.1"}
+    out.write(_member(_writer().create_warcinfo_record(name.rpartition("/")[2], about)))
+    offsets = []
+    for page in pages:
+        offsets.append(out.tell())
+        response = _response(page)
+        out.write(_member(response))
+        out.write(_member(_metadata(page, response.rec_headers.get_header("WARC-Record-ID"))))
+    return out.getvalue(), offsets
+
+
+def _writer(out: BytesIO | None = None) -> Any:
+    return WARCWriter(out, gzip=False, warc_version=VERSION)
+
+
+def _member(record: Any) -> bytes:
+    """A record as a gzip member. The library itself would compress as slowly as possible."""
+    plain = BytesIO()
+    _writer(plain).write_record(record)
+    return compressed(plain.getvalue())
+
+
+class _HttpHead(StatusAndHeaders):  # type: ignore[misc]
+    """The library would write characters that are not ASCII as percent escapes."""
+
+    def compute_headers_buffer(self, header_filter: Any = None) -> None:
+        self.headers_buff = self.to_bytes(header_filter, "latin-1")
+
+
+def _response(page: RawPage) -> Any:
+    headers = _HttpHead(_status_line(page.status), _http_headers(page), "HTTP/1.1")
+    return _writer().create_warc_record(
+        *(_address(page), "response"),
+        payload=BytesIO(page.body),
+        length=len(page.body),
+        http_headers=headers,
+        warc_headers_dict={"WARC-Date": _date(page)},
+    )
+
+
+def _metadata(page: RawPage, response_id: str) -> Any:
+    description = describe(page)
+    return _writer().create_warc_record(
+        *(_address(page), "metadata"),
+        payload=BytesIO(description),
+        length=len(description),
+        warc_content_type="application/json",
+        warc_headers_dict={"WARC-Date": _date(page), "WARC-Concurrent-To": response_id},
+    )
+
+
+def _http_headers(page: RawPage) -> list[tuple[str, str]]:
+    """The headers that fit the body as it is now. The description has them as they came."""
+    headers = []
+    for name, value in page.headers:
+        prefix = ORIGINAL if name.lower() in _OF_TRANSFER else ""
+        headers.append((prefix + _on_one_line(name), _on_one_line(value)))
+    return [*headers, ("Content-Length", str(len(page.body)))]
+
+
+def _on_one_line(text: str) -> str:
+    return as_latin(text).translate(_ENDS_LINE)
+
+
+def _status_line(status: int) -> str:
+    known = status in HTTPStatus.__members__.values()
+    return f"{status} {HTTPStatus(status).phrase if known else 'Unknown'}"
+
+
+def _address(page: RawPage) -> str:
+    return parse(page.task.url).href
+
+
+def _date(page: RawPage) -> str:
+    return datetime.fromtimestamp(page.fetched_at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+# Reading
+
+
+def _pages(data: bytes, offset: int, name: str) -> Iterator[RawPage]:
+    """The pages from an offset on. Records that are none of ours are passed over."""
+    response_id, body = "", b""
+    for record in _records(data, offset, name):
+        header = record.rec_headers.get_header
+        if record.rec_type == "response":
+            response_id, body = header("WARC-Record-ID"), record.raw_stream.read()
+        elif record.rec_type == "metadata" and header("WARC-Concurrent-To") == response_id:
+            yield page_of(described(record.raw_stream.read(), name), body, name)
+
+
+def _records(data: bytes, offset: int, name: str) -> Iterator[Any]:
+    """The library would take a file that is cut off for one that ends there."""
+    if not data:
+        raise StorageFailed(f"{name} is damaged: it is empty")
+    for member in members(data, offset, name):
+        try:
+            yield from ArchiveIterator(BytesIO(member))
+        except ArchiveLoadFailed as error:
+            raise StorageFailed(f"{name} is damaged: {error}") from None

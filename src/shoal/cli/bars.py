@@ -1,0 +1,35 @@
+"""How far work on items or pages has come, for commands that read or write many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.text import Text
+
+from shoal.export import Progress as Watch
+
+
+@contextmanager
+def bars(noun: str, total: int | None = None) -> Iterator[Watch]:
+    """A bar for each stage of the work, on a terminal. Without a total it only counts."""
+    console = Console(stderr=True)
+    columns = (TextColumn(f"{noun} {{task.description}}"), BarColumn(), _Count())
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, disable=quiet, transient=True) as live:
+        stages: dict[str, TaskID] = {}
+
+        def watch(stage: str, count: int) -> None:
+            if stage not in stages:
+                stages[stage] = live.add_task(stage, total=total)
+            live.update(stages[stage], completed=count)
+
+        yield watch
+
+
+class _Count(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        of_all = "" if task.total is None else f" of {task.total:,.0f}"
+        return Text(f"{task.completed:,.0f}{of_all}")

@@ -1,0 +1,131 @@
+"""shoal results: upkeep of what is stored."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from shoal.cli import display
+from shoal.cli.bars import bars
+from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
+from shoal.eventloop import run
+from shoal.insight.duplicates import Duplicates, Example, mark_duplicates
+from shoal.policy import months_before
+from shoal.results import open_results, postgres_schema
+from shoal.results.port import Pruned
+
+FromVersion = Annotated[
+    int,
+    typer.Option("--from-version", min=0, help="What a database of this version lacks. 0: all."),
+]
+OlderThan = Annotated[
+    str, typer.Option("--older-than", metavar="AGE", help="In months or years: 6m, 1y.")
+]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Keep the tables of old months, apart from the others.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
+
+app = typer.Typer(
+    help="What is stored: its tables, its age, pages that are nearly the same.",
+    callback=show_help,
+    invoke_without_command=True,
+)
+
+
+@app.command()
+def schema(from_version: FromVersion = 0) -> None:
+    """Print the tables of the PostgreSQL store as SQL, for whoever may create them.
+
+    Workers make the tables themselves where they may. Where they may not, the owner of the database
+    runs this once. Running it where the tables are there already is an error, and changes nothing.
+
+    Example:
+
+      shoal results schema | psql postgresql://owner@db-host/shop
+    """
+    typer.echo(postgres_schema(from_version, datetime.now(UTC)))
+
+
+@app.command()
+@with_settings("results")
+def prune(
+    older_than: OlderThan,
+    options: dict[str, Any],
+    detach: Detach = False,
+    dry_run: DryRun = False,
+    json: JsonFlag = False,
+) -> None:
+    """Remove old readings of items and old page logs, of all crawls. Items stay as they are.
+
+    In PostgreSQL whole months go at once, as tables, which takes no time: a month goes when all of
+    it is old enough.
+
+    Examples:
+
+      shoal results prune --older-than 6m --dry-run
+
+      shoal results prune --older-than 1y --detach --results postgresql://db-host/shop
+    """
+    before = months_before(datetime.now(UTC), older_than)
+    address = existing_stores(options).results
+    pruned = run(_prune(address, before, detach=detach, dry_run=dry_run))
+    if json:
+        display.print_json({"before": before.isoformat(), **msgspec.structs.asdict(pruned)})
+        return
+    removed = "would be removed" if dry_run else "detached" if detach else "removed"
+    readings = display.counted(pruned.observations, "reading")
+    pages = display.counted(pruned.pages, "page log entry", "page log entries")
+    typer.echo(f"older than {before:%Y-%m-%d}: {readings} and {pages} {removed}")
+    for table in pruned.tables:
+        typer.echo(f"    {table}")
+
+
+async def _prune(address: str, before: datetime, *, detach: bool, dry_run: bool) -> Pruned:
+    results = open_results(address)
+    try:
+        await results.check()
+        return await results.prune(before.timestamp(), detach=detach, dry_run=dry_run)
+    finally:
+        await results.close()
+
+
+@app.command()
+@with_settings("results")
+def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False) -> None:
+    """Find pages that are nearly the same, and mark them. Nothing is removed.
+
+    For crawls that ran with --simhash. Afterwards `shoal explain` says of a page what it is like.
+
+    Example:
+
+      shoal results duplicates shop
+    """
+    found = run(_duplicates(existing_stores(options).results, crawl))
+    if json:
+        display.print_json(msgspec.structs.asdict(found))
+        return
+    pages, groups = display.counted(found.pages, "page"), display.counted(found.groups, "group")
+    are = "is" if found.near == 1 else "are"
+    typer.echo(f"of {pages}, {found.near:,} {are} nearly the same as another one, in {groups}")
+    for example in found.examples:
+        typer.echo(_line(example))
+    if found.near > len(found.examples):
+        typer.echo(f"and {found.near - len(found.examples):,} more: shoal explain {crawl} URL")
+
+
+async def _duplicates(address: str, crawl: str) -> Duplicates:
+    results = open_results(address)
+    try:
+        with bars("pages") as watch:
+            return await mark_duplicates(results, crawl, watch)
+    finally:
+        await results.close()
+
+
+def _line(example: Example) -> str:
+    bits = display.counted(example.distance, "bit")
+    return f"{example.url}\n    like {example.like} ({bits})"

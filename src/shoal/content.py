@@ -1,0 +1,17 @@
+"""The identity of content: when do two items, or two pages, say the same?"""
+
+from __future__ import annotations
+
+import hashlib
+
+PAGE_DIGEST_BYTES = 16
+
+
+def page_digest(body: bytes) -> bytes:
+    """The digest of a page's body. Archives name bodies by it."""
+    return hashlib.blake2b(body, digest_size=PAGE_DIGEST_BYTES).digest()
+
+
+def item_content(data: bytes) -> int:
+    """A number of 64 bits, signed, that stands for an item's fields."""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), signed=True)

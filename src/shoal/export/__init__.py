@@ -1,0 +1,100 @@
+"""Items out of the store and into a file: JSON lines, CSV or Parquet.
+
+One object or row per item: its fields, then `_kind`, `_key`, `_url` and `_scraped_at`. Values are
+written exactly as they were stored. That holds for CSV too: text that a spreadsheet would take for
+a formula (`=…`) is not changed. The file is data first; open one from untrusted pages with care.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO
+
+from shoal.errors import ConfigError
+from shoal.export import csvfile, parquet
+from shoal.export.files import replacing, standard_output
+from shoal.export.rows import OWN_FIELDS, PROGRESS_EVERY, Columns, Progress, iso, write_lines
+from shoal.results.port import EVERYTHING, Results, StoredItem, Wanted
+
+__all__ = ["OWN_FIELDS", "Format", "Progress", "export", "format_of"]
+
+
+class Format(StrEnum):
+    """What an export can be written as."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def format_of(target: Path | None, named: str | None = None) -> Format:
+    """The format that was named, else that of the file's suffix, else (to stdout) JSON lines."""
+    wanted = named or (target.suffix.removeprefix(".").lower() if target else Format.JSONL)
+    try:
+        return Format(wanted)
+    except ValueError:
+        wrong = f"no such format: {named!r}" if named else f"{target}: no format has this suffix"
+        raise ConfigError(f"{wrong} (formats: {', '.join(Format)})") from None
+
+
+async def export(
+    results: Results,
+    crawl: str,
+    target: Path | None,
+    fmt: Format,
+    wanted: Wanted = EVERYTHING,
+    progress: Progress = lambda stage, count: None,
+) -> int:
+    """Write the items of a crawl, or those that are wanted, and return how many there were.
+
+    A target of None is standard output. A file appears complete or not at all; until then an older
+    one stays. `progress` is told every thousand items how many were read; and then, where a format
+    must have read them all before it can begin, how many were written.
+
+    Raises ConfigError if the file cannot be made (MissingExtra if a package is needed for it), and
+    StorageFailed if it cannot be written in full. BrokenPipeError passes: who reads our standard
+    output has seen enough.
+    """
+    if fmt is Format.PARQUET:
+        parquet.require()
+    items = _reported(results.items(crawl, wanted), progress)
+    with replacing(target) if target else standard_output() as out:
+        if fmt is Format.JSONL:
+            return await write_lines(items, out)
+        return await _write_table(items, out, fmt, target.parent if target else None, progress)
+
+
+async def _write_table(
+    items: AsyncIterator[StoredItem],
+    out: BinaryIO,
+    fmt: Format,
+    spool_folder: Path | None,
+    progress: Progress,
+) -> int:
+    """Write a format that wants to know all columns first.
+
+    Reading the store twice would find other items, with other fields, if the crawl goes on
+    meanwhile; so it is read once, into a file without a name.
+    """
+    columns = Columns()
+    moment = parquet.microseconds if fmt is Format.PARQUET else iso
+    with tempfile.TemporaryFile(dir=spool_folder) as spool:
+        count = await write_lines(items, spool, columns, moment)
+        spool.seek(0)
+        writer = csvfile if fmt is Format.CSV else parquet
+        await writer.write(spool, out, columns, progress)
+    return count
+
+
+async def _reported(
+    items: AsyncIterator[StoredItem], progress: Progress
+) -> AsyncIterator[StoredItem]:
+    count = 0
+    async for item in items:
+        yield item
+        count += 1
+        if count % PROGRESS_EVERY == 0:
+            progress("read", count)

@@ -1,0 +1,108 @@
+"""An export as Parquet: columns of one type each, in row groups of bounded size.
+
+A column of whole numbers is int64, one of numbers double, one of truth values bool, one of texts
+string. Numbers that would be rounded make their column one of their digits, as text; values of
+several types, lists and objects one of JSON text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
+from typing import BinaryIO, NamedTuple
+
+import msgspec
+
+from shoal.errors import MissingExtra
+from shoal.export.rows import OWN_FIELDS, Columns, Kind, Progress, fields_of, text_of
+
+GROUP_ROWS = 50_000
+GROUP_CELLS = 500_000
+GROUP_BYTES = 16 * 1024 * 1024
+"""A row group is in memory as a whole: so many rows, or fewer where they are wide or large."""
+
+
+_TIME = OWN_FIELDS[-1]
+
+
+class Type(NamedTuple):
+    """How a column is kept: Arrow's name for its type, and how to read a value from JSON."""
+
+    arrow: str
+    read: Callable[[bytes], object]
+
+
+_INTEGER = Type("int64", int)
+_DOUBLE = Type("float64", float)
+_BOOL = Type("bool_", lambda value: value == b"true")
+_TEXT = Type("string", text_of)
+_JSON = Type("string", bytes.decode)
+
+
+def require() -> None:
+    """Raises MissingExtra if the packages for this are not installed."""
+    if find_spec("pyarrow") is None:
+        raise MissingExtra("Parquet", "parquet")
+
+
+def type_of(kinds: set[Kind]) -> Type:
+    """The type of a column that has values of these kinds."""
+    if kinds <= {Kind.TEXT}:
+        return _TEXT
+    if kinds == {Kind.BOOL}:
+        return _BOOL
+    if kinds <= {Kind.INT, Kind.LONG}:
+        return _INTEGER
+    # Digits are their own JSON text.
+    return _DOUBLE if kinds <= {Kind.INT, Kind.DOUBLE} else _JSON
+
+
+def microseconds(seconds: float) -> int:
+    """A moment as Parquet keeps it."""
+    return round(seconds * 1_000_000)
+
+
+async def write(
+    lines: Iterable[bytes], out: BinaryIO, columns: Columns, progress: Progress
+) -> None:
+    """Write items, which come as lines of JSON with their times in microseconds."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    types = {name: type_of(kinds) for name, kinds in columns.items()}
+    types |= dict.fromkeys(OWN_FIELDS, _TEXT) | {_TIME: _INTEGER}
+    schema = pa.schema([(name, getattr(pa, kind.arrow)()) for name, kind in types.items()])
+    schema = schema.set(len(types) - 1, pa.field(_TIME, pa.timestamp("us", tz="UTC")))
+    count = 0
+    with ParquetWriter(out, schema) as writer:
+        for group in _groups(lines, types):
+            arrays = [
+                pa.array(cells, field.type) for cells, field in zip(group, schema, strict=True)
+            ]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            count += len(arrays[0])
+            progress("written", count)
+            await asyncio.sleep(0)  # let others, and a Ctrl-C, have their turn
+
+
+def _groups(lines: Iterable[bytes], types: dict[str, Type]) -> Iterator[list[list[object]]]:
+    """The cells of each column, for as many rows as may be in memory at once."""
+    most_rows = max(min(GROUP_ROWS, GROUP_CELLS // len(types)), 1)
+    group: list[list[object]] = [[] for _ in types]
+    size = 0
+    for line in lines:
+        fields = fields_of(line)
+        for cells, (name, kind) in zip(group, types.items(), strict=True):
+            cells.append(_cell(fields.get(name), kind))
+        size += len(line)
+        if len(group[0]) >= most_rows or size >= GROUP_BYTES:
+            yield group
+            group, size = [[] for _ in types], 0
+    if group[0]:
+        yield group
+
+
+def _cell(value: msgspec.Raw | None, kind: Type) -> object:
+    json = b"null" if value is None else bytes(value)
+    return None if json == b"null" else kind.read(json)

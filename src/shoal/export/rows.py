@@ -1,0 +1,112 @@
+"""Items as lines of JSON, and what is learnt of their fields while these are written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from enum import Enum, auto
+from math import isfinite
+from typing import BinaryIO
+
+import msgspec
+
+from shoal.results.port import StoredItem
+
+PROGRESS_EVERY = 1_000
+OWN_FIELDS = ("_kind", "_key", "_url", "_scraped_at")
+
+Progress = Callable[[str, int], object]
+"""Told what is being done (`read`, `written`), and of how many items that was done so far."""
+
+Fields = dict[str, msgspec.Raw]
+
+# Values stay JSON text: nothing is rounded, however large a number is.
+fields_of: Callable[[bytes], Fields] = msgspec.json.Decoder(Fields).decode
+
+MOST_DIGITS = 20
+"""Of an integer of 64 bits, with its sign. Python refuses to read thousands of them."""
+
+_EXACT_IN_DOUBLE = 2**53
+_INT64 = range(-(2**63), 2**63)
+
+
+class Kind(Enum):
+    """What a JSON value is, for those who want columns of one type."""
+
+    INT = auto()
+    """A whole number that a double holds as exactly as an integer of 64 bits does."""
+    LONG = auto()
+    """A whole number that needs such an integer."""
+    DOUBLE = auto()
+    HUGE = auto()
+    """A number that fits neither."""
+    BOOL = auto()
+    TEXT = auto()
+    NESTED = auto()
+
+
+class Columns(dict[str, set[Kind]]):
+    """The fields that items have, in the order they were met, with the kinds of their values."""
+
+    def note(self, fields: Fields) -> None:
+        """Learn from one more item."""
+        for name, value in fields.items():
+            kinds = self.setdefault(name, set())
+            if (kind := kind_of(bytes(value))) is not None:
+                kinds.add(kind)
+
+    def names(self) -> list[str]:
+        """All columns of a table: our own are the last."""
+        return [*self, *OWN_FIELDS]
+
+
+def iso(seconds: float) -> str:
+    """A moment as people and programs read it."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+async def write_lines(
+    items: AsyncIterator[StoredItem],
+    out: BinaryIO,
+    columns: Columns | None = None,
+    moment: Callable[[float], str | int] = iso,
+) -> int:
+    """Write a line per item, and note the fields' names and kinds. Returns how many there were."""
+    count = 0
+    async for item in items:
+        fields = fields_of(item.data)
+        for name in OWN_FIELDS:
+            fields.pop(name, None)
+        if columns is not None:
+            columns.note(fields)
+        own = (item.kind, item.key, item.url, moment(item.scraped_at))
+        line = fields | dict(zip(OWN_FIELDS, own, strict=True))
+        out.write(msgspec.json.encode(line) + b"\n")
+        count += 1
+    return count
+
+
+def kind_of(value: bytes) -> Kind | None:
+    """What a JSON value is. None for null."""
+    first = value[:1]
+    if first == b'"':
+        return Kind.TEXT
+    if first in b"[{":
+        return Kind.NESTED
+    if first in b"tf":
+        return Kind.BOOL
+    return None if first == b"n" else _kind_of_number(value)
+
+
+def _kind_of_number(value: bytes) -> Kind:
+    if not value.removeprefix(b"-").isdigit():
+        return Kind.DOUBLE if isfinite(float(value)) else Kind.HUGE
+    if len(value) > MOST_DIGITS or (number := int(value)) not in _INT64:
+        return Kind.HUGE
+    return Kind.INT if abs(number) <= _EXACT_IN_DOUBLE else Kind.LONG
+
+
+def text_of(value: bytes) -> str:
+    """Text as it is, everything else as JSON."""
+    return msgspec.json.decode(value, type=str) if value.startswith(b'"') else value.decode()

@@ -1,0 +1,84 @@
+"""Errors of asyncpg as ours: what passes, what does not, what is set up wrong."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+from asyncpg import exceptions as failure
+
+from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
+
+_PASSING = (
+    failure.PostgresConnectionError,
+    failure.InsufficientResourcesError,  # Out of connections, of memory, of disk space.
+    failure.OperatorInterventionError,  # Starting, stopping, restarting after a crash.
+    failure.TransactionRollbackError,
+    failure.LockNotAvailableError,
+    failure.ReadOnlySQLTransactionError,  # A standby: somebody will become the primary.
+    failure.PostgresSystemError,
+)
+_SET_UP_WRONG = (
+    failure.InvalidAuthorizationSpecificationError,
+    failure.InvalidCatalogNameError,
+    failure.InsufficientPrivilegeError,
+    failure.UndefinedObjectError,
+    failure.InvalidSchemaNameError,
+    failure.CantChangeRuntimeParamError,
+    failure.FeatureNotSupportedError,
+)
+_REFUSING = (
+    failure.DataError,
+    failure.IntegrityConstraintViolationError,
+    failure.ProgramLimitExceededError,
+)
+
+
+class RowRefused(StorageFailed):
+    """The database does not take what is in a row. It would not take it later either."""
+
+
+@contextmanager
+def noticing_refusals() -> Iterator[None]:
+    """Raise RowRefused where the server, or the library before it, does not take a value."""
+    try:
+        yield
+    except (*_REFUSING, asyncpg.DataError, UnicodeEncodeError) as error:
+        # Without the details, which name places in the database: the next time it is another.
+        reason = error if isinstance(error, UnicodeEncodeError) else error.args[0]
+        raise RowRefused(" ".join(str(reason).split())) from error
+
+
+@contextmanager
+def translated(shown: str) -> Iterator[None]:
+    """Raise errors of the library as ours, with the server's address."""
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        raise _answered(shown, error) from error
+    except (asyncpg.InternalClientError, failure.TargetServerAttributeNotMatched) as error:
+        raise StorageBusy(f"{shown}: {error}") from error
+    except failure.ClientConfigurationError as error:
+        raise ConfigError(f"{shown}: {error}") from None
+    except asyncpg.InterfaceError as error:
+        raise StorageBusy(f"{shown}: {' '.join(str(error).split())}") from error
+    except ssl.SSLCertVerificationError as error:
+        raise ConfigError(f"{shown}: {error.verify_message}") from None
+    except ConnectionError as error:  # Also what asyncpg says of a server without TLS.
+        raise StorageBusy(f"{shown}: {error or 'the connection was closed'}") from error
+    except TimeoutError as error:
+        raise StorageBusy(f"{shown}: no answer") from error
+    except OSError as error:
+        raise StorageBusy(f"{shown}: {error.strerror or error}") from error
+
+
+def _answered(shown: str, error: asyncpg.PostgresError) -> ShoalError:
+    """The server has said what is wrong."""
+    text = " ".join(str(error).split())
+    if isinstance(error, _PASSING):
+        return StorageBusy(f"{shown}: {text}")
+    if isinstance(error, _SET_UP_WRONG):
+        return ConfigError(f"{shown}: {text}")
+    return StorageFailed(f"{shown}: {text}")

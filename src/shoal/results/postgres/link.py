@@ -1,0 +1,114 @@
+"""The connection to PostgreSQL: one for each store, made anew when it was lost.
+
+A worker saves one batch at a time, so one connection is all it can use; a fleet of fifty workers
+needs fifty. Nothing is retried here, but for steps that the server itself took back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias, TypeVar
+
+import asyncpg
+from asyncpg.exceptions import TransactionRollbackError
+
+from shoal.addresses import masked
+from shoal.errors import ConfigError, StorageBusy
+from shoal.results.postgres.failures import translated
+
+T = TypeVar("T")
+
+CONNECT_S = 10.0
+ANSWER_S = 60.0
+"""A server that has not answered for so long is away."""
+
+ROLLBACK_TRIES = 5
+
+_PREPARED = re.compile(r"(?<=[?&])prepared=(?P<value>[^&]*)&?")
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+
+class PostgresLink:
+    """Runs work on a connection that is ready: the schema was looked at when it was made."""
+
+    def __init__(self, address: str, prepare: Callable[[Connection], Awaitable[None]]) -> None:
+        self.shown = masked(address)
+        self._dsn, self._keeps_statements = _own_option(address)
+        self._prepare = prepare
+        self._connection: Connection | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Do a piece of work. What the server rolled back, to end a conflict, is done again."""
+        async with self._one_at_a_time, self._talking():
+            connection = await self._connected()
+            for _ in range(ROLLBACK_TRIES - 1):
+                try:
+                    return await work(connection)
+                except TransactionRollbackError:
+                    continue
+            return await work(connection)
+
+    async def close(self) -> None:
+        """Close the connection. Not an error if the server is gone."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            try:
+                await connection.close(timeout=CONNECT_S)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                connection.terminate()
+
+    @asynccontextmanager
+    async def _talking(self) -> AsyncIterator[None]:
+        """Errors become ours. After a failure that may be the connection's, it is given up: what
+        is left of its work would else meet the next one's."""
+        try:
+            with translated(self.shown):
+                async with asyncio.timeout(ANSWER_S):
+                    yield
+        except (StorageBusy, asyncio.CancelledError):
+            if self._connection is not None:
+                self._connection.terminate()
+                self._connection = None
+            raise
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = None
+            connection = await self._connect()
+            try:
+                await self._prepare(connection)
+            except BaseException:
+                connection.terminate()
+                raise
+            self._connection = connection
+        return self._connection
+
+    async def _connect(self) -> Connection:
+        settings: dict[str, Any] = {} if self._keeps_statements else {"statement_cache_size": 0}
+        try:
+            return await asyncpg.connect(
+                self._dsn,
+                timeout=CONNECT_S,
+                server_settings={"application_name": "shoal"},
+                **settings,
+            )
+        except ValueError:  # The library's message may hold the password.
+            raise ConfigError(
+                f"not a PostgreSQL address: {self.shown!r}"
+                " (write postgresql://user:password@host:5432/database)"
+            ) from None
+
+
+def _own_option(address: str) -> tuple[str, bool]:
+    """The address for the library, without the one option that is ours, and what that says."""
+    found = _PREPARED.search(address)
+    if found is None:
+        return address, True
+    if found["value"] not in ("yes", "no"):
+        raise ConfigError(f"{masked(address)}: prepared is yes or no")
+    return _PREPARED.sub("", address).rstrip("?&"), found["value"] == "yes"

@@ -1,0 +1,172 @@
+"""Records as PostgreSQL takes them, one array per column, and rows as records again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+
+from shoal.content import item_content
+from shoal.results.port import Batch, PageLog, RejectedItem, StoredItem
+from shoal.results.text import rejection_digest, rewritten
+from shoal.urls import FINGERPRINT_BYTES
+
+Columns = list[list[Any]]
+
+ITEM_COLUMNS, PAGE_COLUMNS, REJECTED_COLUMNS = 7, 16, 7
+
+# One escape after the other, so that the backslash of an escaped backslash begins none. A pair of
+# surrogates is a character; one alone is none, nor has PostgreSQL any for NUL.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(?P<odd>u0000|u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+
+
+_HOST = re.compile(r"[^/]*//(?:[^/?#]*@)?([^/?#]*)")
+
+
+def storable(batch: Batch) -> Batch:
+    """The batch with all text written out that PostgreSQL has no characters for."""
+    clean = rewritten(batch, storable_text)
+    for item in clean.items:
+        item.data = _ESCAPE.sub(_written_out, item.data)
+    return clean
+
+
+def storable_text(text: str) -> str:
+    """Text with NUL and lone surrogates written out as \\uXXXX."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\u0000")
+
+
+def host_of(url: str) -> str:
+    """The host of a URL, with its port if there is one. Empty for what is no URL."""
+    found = _HOST.match(url or "")
+    return found[1] if found else ""
+
+
+def _written_out(escape: re.Match[bytes]) -> bytes:
+    return b"\\" + escape[0] if escape["odd"] else escape[0]
+
+
+# Records to columns, in the order of queries.sql.
+
+
+def item_columns(items: Sequence[StoredItem]) -> Columns:
+    """Readings of items."""
+    rows = [
+        (
+            item.kind,
+            item.key,
+            moment(item.scraped_at),
+            item_content(item.data),
+            number(item.fingerprint),
+            item.url,
+            item.data.decode(),
+        )
+        for item in items
+    ]
+    return _columns(rows, ITEM_COLUMNS)
+
+
+def page_columns(pages: Sequence[PageLog]) -> Columns:
+    """Entries of the page log."""
+    rows = [
+        (
+            number(p.fingerprint),
+            moment(p.started_at),
+            p.attempt,
+            p.worker,
+            p.duration_s,
+            p.verdict,
+            p.status,
+            p.body_bytes,
+            p.items,
+            p.links,
+            p.url,
+            p.parent,
+            p.error,
+            p.digest,
+            p.simhash,
+            p.archived,
+        )
+        for p in pages
+    ]
+    return _columns(rows, PAGE_COLUMNS)
+
+
+def rejected_columns(items: Sequence[RejectedItem]) -> Columns:
+    """Items that were put aside."""
+    rows = [
+        (
+            number(item.fingerprint),
+            moment(item.scraped_at),
+            rejection_digest(item),
+            item.kind,
+            item.reason,
+            item.url,
+            item.data,
+        )
+        for item in items
+    ]
+    return _columns(rows, REJECTED_COLUMNS)
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Columns:
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
+
+
+# Rows to records
+
+
+def item_of(row: asyncpg.Record) -> StoredItem:
+    """An item, or a reading of one. The first column is where the stream goes on."""
+    _, kind, key, own_number, scraped_at, url, data = row
+    return StoredItem(
+        kind=kind,
+        key=key,
+        data=data.encode(),
+        url=url,
+        fingerprint=fingerprint_of(own_number),
+        scraped_at=scraped_at.timestamp(),
+    )
+
+
+def page_of(row: asyncpg.Record) -> PageLog:
+    """An entry of the page log: the columns have the names of the fields."""
+    values = dict(row)
+    values["fingerprint"] = fingerprint_of(row["fingerprint"])
+    values["started_at"] = row["started_at"].timestamp()
+    return PageLog(**values)
+
+
+def rejected_of(row: asyncpg.Record) -> RejectedItem:
+    """An item that was put aside. The first column is where the stream goes on."""
+    _, own_number, scraped_at, kind, reason, url, data = row
+    return RejectedItem(
+        kind=kind,
+        data=data,
+        reason=reason,
+        url=url,
+        fingerprint=fingerprint_of(own_number),
+        scraped_at=scraped_at.timestamp(),
+    )
+
+
+def moment(seconds: float) -> datetime:
+    """Seconds since 1970 as PostgreSQL knows them: to the microsecond."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def number(fingerprint: bytes) -> int:
+    """A fingerprint as a signed number."""
+    return int.from_bytes(fingerprint, signed=True)
+
+
+def fingerprint_of(own_number: int) -> bytes:
+    """The fingerprint that is kept as this number."""
+    return own_number.to_bytes(FINGERPRINT_BYTES, signed=True)

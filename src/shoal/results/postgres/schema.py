@@ -1,0 +1,128 @@
+"""The tables: made or brought up to date by whoever comes first, and one more each month."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from asyncpg.exceptions import InsufficientPrivilegeError
+
+from shoal.errors import ConfigError
+from shoal.results.postgres.link import Connection
+from shoal.sqlitedb import load_queries, load_schema, load_script
+
+PACKAGE = "shoal.results.postgres"
+VERSIONS = load_schema(PACKAGE, "schema_1.sql", "schema_2.sql")
+MONTHS_AHEAD = 2
+
+PARTITIONED = {"observations": "scraped_at", "pages": "started_at"}
+"""Tables with a table for each month, and the column that says which."""
+
+QUERIES = load_queries(PACKAGE, "queries.sql")
+_NOTE_VERSION = "INSERT INTO shoal_versions (version) VALUES ($1)"
+
+log = logging.getLogger("shoal")
+
+
+async def bring_up_to_date(connection: Connection, shown: str, now: datetime) -> None:
+    """Make what is missing. Raises ConfigError if we may not, or if the schema is newer than we."""
+    version = await _version(connection, shown)
+    if version == len(VERSIONS) and not await _missing_months(connection, now):
+        return
+    try:
+        await _change(connection, shown, now)
+    except InsufficientPrivilegeError as error:
+        if version < len(VERSIONS):
+            raise ConfigError(
+                f"{shown}: {error}: let the owner of the database make the tables, with what"
+                f" `shoal results schema --from-version {version}` prints"
+            ) from None
+        # The default tables take the rows all the same.
+        log.warning("%s: the tables of the next months are missing, and %s", shown, error)
+
+
+async def month_tables(connection: Connection, table: str) -> list[str]:
+    """The tables of which a partitioned table consists, but for the default one."""
+    rows = await connection.fetch(QUERIES["months"], table)
+    return [name for (name,) in rows if not name.endswith("_default")]
+
+
+def schema_text(from_version: int, now: datetime) -> str:
+    """What makes the schema, for those who want to run it themselves. Raises ConfigError."""
+    if from_version > len(VERSIONS):
+        raise ConfigError(f"this shoal knows {len(VERSIONS)} versions of the tables")
+    parts = [load_script(PACKAGE, "versions.sql")]
+    for number, script in enumerate(VERSIONS[from_version:], from_version + 1):
+        parts += [script, _NOTE_VERSION.replace("$1", f"{number}") + ";\n"]
+    if from_version == 0:
+        parts += [_month_script(table, month) for table in PARTITIONED for month in _months(now)]
+    return "\n".join(["BEGIN;", *parts, "COMMIT;"])
+
+
+async def _change(connection: Connection, shown: str, now: datetime) -> None:
+    async with connection.transaction():
+        await connection.execute(QUERIES["lock_schema"])
+        # This also makes the server see what somebody else has made while we waited.
+        await connection.execute(load_script(PACKAGE, "versions.sql"))
+        version = await _version(connection, shown)
+        for number, script in enumerate(VERSIONS[version:], version + 1):
+            await connection.execute(script)
+            await connection.execute(_NOTE_VERSION, number)
+        for table, month in await _missing_months(connection, now):
+            await connection.execute(_month_script(table, month))
+
+
+async def _version(connection: Connection, shown: str) -> int:
+    if not await connection.fetchval(QUERIES["has_versions"]):
+        return 0
+    version = int(await connection.fetchval(QUERIES["version"]))
+    if version > len(VERSIONS):
+        raise ConfigError(
+            f"{shown} was written by a newer shoal (version {version} of its tables, this one"
+            f" knows {len(VERSIONS)}): upgrade shoal, or use another database"
+        )
+    return version
+
+
+async def _missing_months(connection: Connection, now: datetime) -> list[tuple[str, datetime]]:
+    missing = []
+    for table in PARTITIONED:
+        there = set(await month_tables(connection, table))
+        missing += [(table, month) for month in _months(now) if _name(table, month) not in there]
+    return missing
+
+
+def _months(now: datetime) -> Iterator[datetime]:
+    month = datetime(now.year, now.month, 1, tzinfo=UTC)
+    for _ in range(MONTHS_AHEAD + 1):
+        yield month
+        month = next_month(month)
+
+
+def next_month(month: datetime) -> datetime:
+    """The first moment of the month after this one."""
+    years, index = divmod(month.month, 12)
+    return month.replace(year=month.year + years, month=index + 1)
+
+
+def month_of(table: str, name: str) -> datetime | None:
+    """The month whose table this is. None for one that somebody else made."""
+    try:
+        return datetime.strptime(name, f"{table}_%Y_%m").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _name(table: str, month: datetime) -> str:
+    return f"{table}_{month:%Y_%m}"
+
+
+def _month_script(table: str, month: datetime) -> str:
+    return load_script(PACKAGE, "month.sql").format(
+        name=_name(table, month),
+        table=table,
+        time=PARTITIONED[table],
+        begin=month.isoformat(),
+        end=next_month(month).isoformat(),
+    )

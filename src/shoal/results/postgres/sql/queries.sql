@@ -1,0 +1,205 @@
+-- Statements of the PostgreSQL results store. Each is one step, and so all or nothing by itself.
+-- $1 is the crawl's name. Rows come as one array per column: one round trip for a whole batch.
+
+-- save: store a batch; returns how many readings are now an item's current state
+-- Items ($2 to $10): ids are given out in the order of arrival, rows are written in the order of their
+-- keys, so that two writers of the same ones may wait for each other, but never in a circle. An item
+-- is updated unless what is stored is newer, or not old enough ($11). Of two scrapes at the same
+-- moment the later arrival wins. Whether a reading says something new is decided on the locked row
+-- (changed_at), so that two writers cannot both think so. $12 is the history: off, changed, always.
+-- Pages: $13 to $28. Rejected items: $29 to $35.
+WITH readings AS MATERIALIZED (
+    SELECT nextval('items_id') AS id, r.*
+    FROM unnest(
+        $2::text[], $3::text[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::text[],
+        $8::jsonb[], $9::text[], $10::boolean[]
+    ) AS r (kind, key, scraped_at, content, fingerprint, url, data, host, is_newest)
+),
+stored AS (
+    INSERT INTO items AS i (
+        crawl, kind, key, id, scraped_at, first_at, changed_at, content, fingerprint, url, host,
+        data
+    )
+    SELECT
+        $1, kind, key, id, scraped_at, scraped_at, scraped_at, content, fingerprint, url, host,
+        data
+    FROM readings
+    WHERE is_newest
+    ORDER BY kind COLLATE "C", key COLLATE "C"
+    ON CONFLICT (crawl, kind, key) DO UPDATE SET
+        scraped_at = excluded.scraped_at,
+        changed_at = CASE
+            WHEN i.content = excluded.content THEN i.changed_at ELSE excluded.scraped_at
+        END,
+        content = excluded.content,
+        fingerprint = excluded.fingerprint,
+        url = excluded.url,
+        host = excluded.host,
+        data = excluded.data
+    WHERE excluded.scraped_at = i.scraped_at OR excluded.scraped_at >= i.scraped_at + $11::interval
+    RETURNING kind, key, scraped_at, changed_at, content, fingerprint, url, data
+),
+kept AS (
+    INSERT INTO observations AS o (
+        crawl, kind, key, scraped_at, content, fingerprint, url, data
+    )
+    SELECT $1, kind, key, scraped_at, content, fingerprint, url, data
+    FROM stored
+    WHERE $12 = 'always' OR ($12 = 'changed' AND changed_at = scraped_at)
+    ON CONFLICT (crawl, kind, key, scraped_at) DO UPDATE SET
+        content = excluded.content,
+        fingerprint = excluded.fingerprint,
+        url = excluded.url,
+        data = excluded.data
+    WHERE o.content <> excluded.content
+),
+logged AS (
+    INSERT INTO pages (
+        crawl, fingerprint, started_at, attempt, worker, duration_s, verdict, status, body_bytes,
+        items, links, url, parent, error, digest, simhash, archived
+    )
+    SELECT $1, p.*
+    FROM unnest(
+        $13::bigint[], $14::timestamptz[], $15::integer[], $16::text[], $17::float8[], $18::text[],
+        $19::integer[], $20::bigint[], $21::integer[], $22::integer[], $23::text[], $24::text[],
+        $25::text[], $26::bytea[], $27::bigint[], $28::text[]
+    ) AS p
+    ON CONFLICT DO NOTHING
+),
+put_aside AS (
+    INSERT INTO rejected (crawl, fingerprint, scraped_at, digest, kind, reason, url, data)
+    SELECT $1, r.*
+    FROM unnest(
+        $29::bigint[], $30::timestamptz[], $31::bytea[], $32::text[], $33::text[], $34::text[],
+        $35::text[]
+    ) AS r
+    ON CONFLICT DO NOTHING
+)
+SELECT count(*) FROM stored
+
+-- save_late: put readings into the history that came after a newer one; $2 to $8 as for save
+-- They are kept if they say something else than the newest reading, or always ($9).
+INSERT INTO observations AS o (crawl, kind, key, scraped_at, content, fingerprint, url, data)
+SELECT $1, r.*
+FROM unnest(
+    $2::text[], $3::text[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::text[], $8::jsonb[]
+) AS r (kind, key, scraped_at, content, fingerprint, url, data)
+JOIN items AS i ON i.crawl = $1 AND i.kind = r.kind AND i.key = r.key
+WHERE i.scraped_at > r.scraped_at AND ($9::boolean OR i.content <> r.content)
+ON CONFLICT (crawl, kind, key, scraped_at) DO UPDATE SET
+    content = excluded.content,
+    fingerprint = excluded.fingerprint,
+    url = excluded.url,
+    data = excluded.data
+WHERE o.content <> excluded.content
+
+-- items_after: one page of the stream of items, of those that are wanted
+-- $2 the id to go on from, $3 kind, $4 since, $5 changed, $6 rows and $7 bytes at most.
+SELECT id, kind, key, fingerprint, scraped_at, url, data
+FROM (
+    SELECT *, sum(octet_length(data)) OVER (ORDER BY id) - octet_length(data) AS bytes_before
+    FROM (
+        SELECT id, kind, key, fingerprint, scraped_at, url, data::text AS data
+        FROM items
+        WHERE crawl = $1
+            AND id > $2
+            AND ($3::text IS NULL OR kind = $3)
+            AND ($4::timestamptz IS NULL
+                OR CASE WHEN $5::boolean THEN changed_at ELSE scraped_at END >= $4)
+            AND (NOT $5::boolean OR changed_at > first_at)
+        ORDER BY id
+        LIMIT $6
+    ) AS next
+) AS measured
+WHERE bytes_before < $7
+ORDER BY id
+
+-- items_of: the items last read from one page
+SELECT id, kind, key, fingerprint, scraped_at, url, data::text
+FROM items
+WHERE crawl = $1 AND fingerprint = $2
+ORDER BY id
+
+-- history: the readings of one item that were kept, oldest first
+SELECT 0, kind, key, fingerprint, scraped_at, url, data::text
+FROM observations
+WHERE crawl = $1 AND kind = $2 AND key = $3
+ORDER BY scraped_at
+
+-- count_items: how many items there are of each kind
+SELECT kind, count(*) FROM items WHERE crawl = $1 GROUP BY kind ORDER BY kind
+
+-- pages_of: every try at one URL, oldest first
+SELECT
+    fingerprint, started_at, attempt, worker, duration_s, verdict, status, body_bytes, items,
+    links, url, parent, error, digest, simhash, archived
+FROM pages
+WHERE crawl = $1 AND fingerprint = $2
+ORDER BY started_at, attempt, worker
+
+-- rejected_of: the rejected items of one URL
+SELECT id, fingerprint, scraped_at, kind, reason, url, data
+FROM rejected
+WHERE crawl = $1 AND fingerprint = $2
+ORDER BY id
+
+-- rejected_after: one page of the stream of rejected items
+SELECT id, fingerprint, scraped_at, kind, reason, url, data
+FROM rejected
+WHERE crawl = $1 AND id > $2
+ORDER BY id
+LIMIT $3
+
+-- signatures_after: one page of the stream of simhashes
+SELECT fingerprint, started_at, attempt, worker, simhash
+FROM pages
+WHERE crawl = $1
+    AND (fingerprint, started_at, attempt, worker) > ($2, $3, $4, $5)
+    AND simhash IS NOT NULL
+ORDER BY fingerprint, started_at, attempt, worker
+LIMIT $6
+
+-- mark_near: note which pages are nearly the same as others
+INSERT INTO near_pages (crawl, fingerprint, like_fingerprint, distance)
+SELECT $1, p.* FROM unnest($2::bigint[], $3::bigint[], $4::integer[]) AS p
+ON CONFLICT (crawl, fingerprint) DO UPDATE SET
+    like_fingerprint = excluded.like_fingerprint,
+    distance = excluded.distance
+
+-- near_of: which page one is nearly the same as
+SELECT like_fingerprint, distance FROM near_pages WHERE crawl = $1 AND fingerprint = $2
+
+-- note_of: how the crawl last ran
+SELECT frontier, targets, archive FROM crawls WHERE name = $1
+
+-- note_run: how the crawl runs
+INSERT INTO crawls (name, frontier, targets, archive) VALUES ($1, $2, $3, $4)
+ON CONFLICT (name) DO UPDATE SET
+    frontier = excluded.frontier,
+    targets = excluded.targets,
+    archive = excluded.archive
+
+-- forget: delete all that belongs to a crawl
+WITH
+gone_items AS (DELETE FROM items WHERE crawl = $1),
+gone_observations AS (DELETE FROM observations WHERE crawl = $1),
+gone_pages AS (DELETE FROM pages WHERE crawl = $1),
+gone_rejected AS (DELETE FROM rejected WHERE crawl = $1),
+gone_near AS (DELETE FROM near_pages WHERE crawl = $1)
+DELETE FROM crawls WHERE name = $1
+
+-- has_versions: whether any version of the schema was made here
+SELECT to_regclass('shoal_versions') IS NOT NULL
+
+-- version: the version of the schema
+SELECT coalesce(max(version), 0) FROM shoal_versions
+
+-- lock_schema: wait until nobody else changes the schema; held to the end of the transaction
+SELECT pg_advisory_xact_lock(hashtext('shoal schema ' || current_schema()))
+
+-- months: the tables of one partitioned table ($1)
+SELECT c.relname
+FROM pg_inherits AS i
+JOIN pg_class AS c ON c.oid = i.inhrelid
+WHERE i.inhparent = to_regclass($1)
+ORDER BY c.relname

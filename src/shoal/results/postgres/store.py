@@ -1,0 +1,151 @@
+"""The results store on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import asyncpg
+
+from shoal.errors import ConfigError, StorageBusy
+from shoal.results.port import (
+    EVERYTHING,
+    Batch,
+    NearPage,
+    PageLog,
+    Pruned,
+    RejectedItem,
+    Results,
+    RunNote,
+    StoredItem,
+    Wanted,
+)
+from shoal.results.postgres import pruning, saving
+from shoal.results.postgres.link import Connection, PostgresLink
+from shoal.results.postgres.rows import (
+    fingerprint_of,
+    item_of,
+    moment,
+    number,
+    page_of,
+    rejected_of,
+    storable_text,
+)
+from shoal.results.postgres.schema import QUERIES, bring_up_to_date
+
+# What a stream holds in memory: so many rows, or fewer where they are large.
+STREAM_ROWS = 1_000
+STREAM_BYTES = 4 * 1024 * 1024
+FIRST_ROWS = 16
+
+LOOK_AGAIN = timedelta(days=1)
+"""How often a process looks whether the tables of the next months are there."""
+
+
+class PostgresResults(Results):
+    """One database for the whole fleet. A batch is one statement, committed when `save` returns."""
+
+    def __init__(self, address: str) -> None:
+        self._link = PostgresLink(address, self._look_at_schema)
+        self._look_at = datetime.now(UTC)
+
+    async def check(self) -> None:
+        try:
+            await self._link.run(self._look_at_schema)
+        except StorageBusy as error:
+            raise ConfigError(
+                f"cannot be reached: {error} (is the address right, and is it running?)"
+            ) from None
+
+    async def save(self, crawl: str, batch: Batch) -> None:
+        if datetime.now(UTC) >= self._look_at:
+            await self._link.run(self._look_at_schema)
+        await self._link.run(partial(saving.save, storable_text(crawl), batch))
+
+    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
+        since = None if wanted.since is None else moment(wanted.since)
+        kind = None if wanted.kind is None else storable_text(wanted.kind)
+        after, limit = 0, FIRST_ROWS
+        # Between pages nothing is open: a slow reader holds no snapshot. Pages grow while they are
+        # small: the database measures all rows of a page before it knows where to cut it.
+        while rows := await self._rows(
+            *("items_after", crawl, after, kind, since, wanted.changed, limit, STREAM_BYTES)
+        ):
+            for row in rows:
+                yield item_of(row)
+            after, limit = rows[-1]["id"], min(2 * len(rows), STREAM_ROWS)
+
+    async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
+        names = storable_text(kind), storable_text(key)
+        return [item_of(row) for row in await self._rows("history", crawl, *names)]
+
+    async def count(self, crawl: str) -> dict[str, int]:
+        return {row["kind"]: row["count"] for row in await self._rows("count_items", crawl)}
+
+    async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
+        return [page_of(row) for row in await self._rows("pages_of", crawl, number(fingerprint))]
+
+    async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
+        return [item_of(row) for row in await self._rows("items_of", crawl, number(fingerprint))]
+
+    async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
+        rows = await self._rows("rejected_of", crawl, number(fingerprint))
+        return [rejected_of(row) for row in rows]
+
+    async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
+        after = 0
+        while rows := await self._rows("rejected_after", crawl, after, STREAM_ROWS):
+            for row in rows:
+                yield rejected_of(row)
+            after = rows[-1]["id"]
+
+    async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
+        after: list[Any] = [-(2**63), moment(0), -1, ""]
+        while rows := await self._rows("signatures_after", crawl, *after, STREAM_ROWS):
+            for row in rows:
+                yield fingerprint_of(row["fingerprint"]), row["simhash"]
+            after = list(rows[-1])[:-1]
+
+    async def mark_near(self, crawl: str, pages: Sequence[NearPage]) -> None:
+        columns = (
+            [number(page.fingerprint) for page in pages],
+            [number(page.like) for page in pages],
+            [page.distance for page in pages],
+        )
+        await self._rows("mark_near", crawl, *columns)
+
+    async def near_of(self, crawl: str, fingerprint: bytes) -> NearPage | None:
+        for like, distance in await self._rows("near_of", crawl, number(fingerprint)):
+            return NearPage(fingerprint, fingerprint_of(like), distance)
+        return None
+
+    async def note_of(self, crawl: str) -> RunNote | None:
+        for frontier, targets, archive in await self._rows("note_of", crawl):
+            return RunNote(frontier, targets, archive)
+        return None
+
+    async def note_run(self, crawl: str, note: RunNote) -> None:
+        targets = [storable_text(target) for target in note.targets]
+        await self._rows("note_run", crawl, note.frontier, targets, note.archive)
+
+    async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
+        how = partial(pruning.prune, moment(before), detach=detach, dry_run=dry_run)
+        return await self._link.run(how)
+
+    async def forget(self, crawl: str) -> None:
+        await self._rows("forget", crawl)
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def _rows(self, query: str, crawl: str, *values: Any) -> list[asyncpg.Record]:
+        ask: Callable[[Connection], Awaitable[list[asyncpg.Record]]]
+        ask = lambda link: link.fetch(QUERIES[query], storable_text(crawl), *values)  # noqa: E731
+        return await self._link.run(ask)
+
+    async def _look_at_schema(self, connection: Connection) -> None:
+        now = datetime.now(UTC)
+        await bring_up_to_date(connection, self._link.shown, now)
+        self._look_at = now + LOOK_AGAIN

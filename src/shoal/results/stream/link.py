@@ -1,0 +1,67 @@
+"""The stream on Redis: its address, its keys, its scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from msgspec.structs import replace
+
+from shoal.addresses import parse_address
+from shoal.errors import ConfigError, StorageFailed
+from shoal.frontier.redis.link import DEFAULT_PORT, Argument, RedisLink, check
+
+MOST_WAITING = 10_000
+DEFAULT_KEY = "shoal:results"
+
+_OPTIONS = ("key", "max")
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
+
+
+class StreamLink:
+    """A connection to the stream at `redis-stream://user:pw@host:port/db?key=…&max=…`."""
+
+    def __init__(self, address: str) -> None:
+        parsed = parse_address(address, DEFAULT_PORT)
+        server = replace(parsed, scheme=parsed.scheme.removesuffix("-stream"))
+        check(server, _OPTIONS)
+        self.shown = parsed.shown
+        self.key = parsed.options.get("key", DEFAULT_KEY)
+        most = parsed.options.get("max", f"{MOST_WAITING}")
+        if not _NUMBER.fullmatch(most):
+            raise ConfigError(f"{self.shown}: max is a number of batches from 1 to 999999999")
+        if not self.key:
+            raise ConfigError(f"{self.shown}: the key is empty")
+        self.most = int(most)
+        self.notes_key = f"{self.key}:notes"
+        self.garbage_key = f"{self.key}:garbage"
+        self._redis = RedisLink(server)
+
+    async def run(self, script: str, keys: Sequence[str], *args: Argument) -> Any:
+        """Run a script of ours. They are short, so they are sent along."""
+        return await self.command("EVAL", _text(script), len(keys), *keys, *args)
+
+    async def command(self, *args: Argument) -> Any:
+        """Run a plain command. Raises ConfigError if a key of ours is somebody else's."""
+        try:
+            return await self._redis.command(*args)
+        except StorageFailed as error:
+            if "WRONGTYPE" not in str(error):
+                raise
+            raise ConfigError(f"{self.shown}: {self.key!r} is no stream of results") from None
+
+    async def is_forgetful(self) -> bool:
+        """Whether what waits in the stream is gone when the server restarts."""
+        return await self._redis.is_forgetful()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._redis.close()
+
+
+@cache
+def _text(script: str) -> str:
+    return files("shoal.results.stream").joinpath("lua", f"{script}.lua").read_text("utf-8")

@@ -1,0 +1,79 @@
+#!lua flags=allow-oom
+-- Hand entries to a drainer: first those that a dead one has left, then new ones.
+--
+-- KEYS[1]  the stream
+-- ARGV[1]  the group of all drainers
+-- ARGV[2]  this drainer
+-- ARGV[3]  milliseconds without news after which an entry's drainer is dead
+-- ARGV[4]  how many entries at most
+-- ARGV[5]  how many bytes at most; the last entry may go beyond
+-- returns  how many entries are in the stream; and those handed out, each {id, {name, value, …}}
+--
+-- Atomic, because only here one can look at an entry's size and take it in the same step. It works
+-- when the server is out of memory too: taking is how that ends.
+
+local key, group, drainer = KEYS[1], ARGV[1], ARGV[2]
+local idle_ms, most, most_bytes = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local taken, bytes = {}, 0
+
+local function has_group()
+  if redis.call('EXISTS', key) == 0 then
+    return false
+  end
+  for _, found in ipairs(redis.call('XINFO', 'GROUPS', key)) do
+    if found[2] == group then
+      return true
+    end
+  end
+  return false
+end
+
+local function is_full()
+  return #taken >= most or bytes >= most_bytes
+end
+
+local function take(entries)
+  for _, entry in ipairs(entries) do
+    taken[#taken + 1] = entry
+    for _, text in ipairs(entry[2]) do
+      bytes = bytes + #text
+    end
+  end
+end
+
+local function take_left()
+  local from = '0-0'
+  repeat
+    local answer = redis.call('XAUTOCLAIM', key, group, drainer, idle_ms, from, 'COUNT', 1)
+    from = answer[1]
+    take(answer[2])
+  until from == '0-0' or is_full()
+end
+
+local function take_new()
+  while not is_full() do
+    local answer =
+      redis.call('XREADGROUP', 'GROUP', group, drainer, 'COUNT', 1, 'STREAMS', key, '>')
+    if not answer then
+      return
+    end
+    take(answer[1][2])
+  end
+end
+
+-- Entries are deleted when they are done. One that is neither new nor in anybody's hands has fallen
+-- out of them: somebody has deleted a drainer (XGROUP DELCONSUMER) or moved the group.
+local function has_lost_sight()
+  return #taken == 0 and redis.call('XLEN', key) > 0 and redis.call('XPENDING', key, group)[1] == 0
+end
+
+if not has_group() then
+  redis.call('XGROUP', 'CREATE', key, group, '0', 'MKSTREAM')
+end
+take_left()
+take_new()
+if has_lost_sight() then
+  redis.call('XGROUP', 'SETID', key, group, '0')
+  take_new()
+end
+return {redis.call('XLEN', key), taken}

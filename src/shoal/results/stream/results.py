@@ -1,0 +1,122 @@
+"""The workers' end of the stream: a results store that can only be written to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import NoReturn
+
+from shoal.errors import ConfigError, StorageBusy
+from shoal.results.port import (
+    EVERYTHING,
+    Batch,
+    NearPage,
+    PageLog,
+    Pruned,
+    RejectedItem,
+    Results,
+    RunNote,
+    StoredItem,
+    Wanted,
+)
+from shoal.results.stream import wire
+from shoal.results.stream.link import StreamLink
+
+PARTS_AT_ONCE = 16
+"""Parts of a large batch that are sent in one go. More would come near what Redis takes."""
+
+log = logging.getLogger("shoal")
+
+
+class RedisStreamResults(Results):
+    """Batches go into the stream, as many as may wait there; `shoal drain` takes them out.
+
+    What was saved is asked of the store that is filled from here.
+    """
+
+    readable = False
+
+    def __init__(self, address: str) -> None:
+        self._link = StreamLink(address)
+
+    async def save(self, crawl: str, batch: Batch) -> None:
+        """As the port says; StorageBusy when the stream is full. A batch of more than 64 MB goes
+        in piece by piece: if that ends half-way, saving it again brings it all."""
+        parts = wire.encode(batch)
+        for start in range(0, len(parts), PARTS_AT_ONCE):
+            some = parts[start : start + PARTS_AT_ONCE]
+            link = self._link
+            if not await link.run("save", [link.key], link.most, crawl, *some):
+                raise StorageBusy(
+                    f"{link.shown} is full: {link.most:,} batches wait for `shoal drain`"
+                )
+
+    async def note_of(self, crawl: str) -> RunNote | None:
+        stored = await self._link.command("HGET", self._link.notes_key, crawl)
+        return wire.decode_note(stored) if stored else None
+
+    async def note_run(self, crawl: str, note: RunNote) -> None:
+        """The note is for both: it stays here, and it goes to the store."""
+        if await self._link.is_forgetful():
+            log.warning(
+                "%s keeps no append-only file: if it restarts, the results in it are lost"
+                " (appendonly yes)",
+                self._link.shown,
+            )
+        encoded = wire.encode_note(note)
+        await self._link.command("XADD", self._link.key, "*", "crawl", crawl, "note", encoded)
+        await self._link.command("HSET", self._link.notes_key, crawl, encoded)
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    # What only a store can do
+
+    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
+        self._refuse()
+        yield  # Makes this a stream, as the port has it.
+
+    async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
+        self._refuse()
+
+    async def count(self, crawl: str) -> dict[str, int]:
+        self._refuse()
+
+    async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
+        self._refuse()
+
+    async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
+        self._refuse()
+
+    async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
+        self._refuse()
+
+    async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
+        self._refuse()
+        yield
+
+    async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
+        self._refuse()
+        yield
+
+    async def mark_near(self, crawl: str, pages: Sequence[NearPage]) -> None:
+        self._refuse()
+
+    async def near_of(self, crawl: str, fingerprint: bytes) -> NearPage | None:
+        self._refuse()
+
+    async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
+        self._refuse()
+
+    async def forget(self, crawl: str) -> None:
+        """Refused: some results are in the stream and some in the store, others on their way."""
+        raise ConfigError(
+            f"{self._link.shown}: results that are on their way cannot be forgotten; for this run"
+            " give --results of the store that `shoal drain` fills, or take another --name"
+        )
+
+    def _refuse(self) -> NoReturn:
+        raise ConfigError(
+            f"{self._link.shown}: results only pass through here;"
+            " give --results of the store that `shoal drain` fills"
+        )

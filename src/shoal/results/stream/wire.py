@@ -1,0 +1,109 @@
+"""What is in the stream: batches as MessagePack, and notes of runs. Nothing else is let through.
+
+An entry has the fields `crawl` and `batch`, or `crawl` and `note`.
+"""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from shoal.errors import ShoalError, StorageFailed
+from shoal.results.port import Batch, RunNote
+from shoal.results.text import valid
+
+ENTRY_BYTES = 4 * 1024 * 1024
+"""A larger batch goes into several entries, so that nobody has to hold much at once."""
+SHOWN_CHARACTERS = 2000
+"""How much of an entry that is not ours is kept."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Batch).decode
+
+RawEntry = tuple[bytes, list[bytes]]
+"""As Redis has it: the id, then names and values in turn."""
+
+encode_note = msgspec.msgpack.Encoder().encode
+decode_note = msgspec.msgpack.Decoder(RunNote).decode
+
+
+class NotOurs(ShoalError):
+    """An entry that no worker has written."""
+
+
+class Entry(msgspec.Struct):
+    """Something that a worker has put into the stream."""
+
+    id: bytes
+    crawl: str
+    content: Batch | RunNote
+
+
+class Garbage(msgspec.Struct):
+    """An entry that is not ours, as it is put aside."""
+
+    id: str
+    entry: str
+    reason: str
+    at: float
+
+
+def encode(batch: Batch) -> list[bytes]:
+    """The batch as entries have it: in one part, or in several if it is large.
+
+    Raises StorageFailed if it could not be read again: the worker must know, while it still can.
+    """
+    try:
+        encoded = _encode(batch)
+    except UnicodeEncodeError:
+        return encode(valid(batch))
+    if len(encoded) > ENTRY_BYTES and _size(batch) > 1:
+        first, second = _halves(batch)
+        return encode(first) + encode(second)
+    try:
+        _decode(encoded)
+    except msgspec.ValidationError as error:
+        raise StorageFailed(f"not a batch of results: {error}") from None
+    return [encoded]
+
+
+def read(raw: RawEntry) -> Entry:
+    """What a worker has written. Raises NotOurs."""
+    identity, flat = raw
+    fields = dict(zip(flat[::2], flat[1::2], strict=True))
+    try:
+        crawl = fields[b"crawl"].decode()
+        if b"note" in fields:
+            return Entry(identity, crawl, decode_note(fields[b"note"]))
+        return Entry(identity, crawl, _decode(fields[b"batch"]))
+    except KeyError as error:
+        raise NotOurs(f"it has no field '{error.args[0].decode()}'") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotOurs(str(error)) from None
+    except RecursionError:
+        raise NotOurs("nested too deep") from None
+
+
+def garbage(raw: RawEntry, reason: str) -> Garbage:
+    """How an entry that is not ours is remembered."""
+    identity, flat = raw
+    text = b" ".join(value[: 4 * SHOWN_CHARACTERS] for value in flat[:8])
+    shown = text.decode("utf-8", "replace")[:SHOWN_CHARACTERS]
+    return Garbage(identity.decode(), shown, reason, time.time())
+
+
+def _size(batch: Batch) -> int:
+    return len(batch.pages) + len(batch.items) + len(batch.rejected)
+
+
+def _halves(batch: Batch) -> tuple[Batch, Batch]:
+    """The first and the second half of the records; none is in both."""
+    cut = _size(batch) // 2
+    first, second = Batch(keep=batch.keep), Batch(keep=batch.keep)
+    for name in ("pages", "items", "rejected"):
+        records = getattr(batch, name)
+        setattr(first, name, records[:cut])
+        setattr(second, name, records[cut:])
+        cut = max(cut - len(records), 0)
+    return first, second

@@ -1,0 +1,109 @@
+"""Workers die and the archive goes away, in the middle of a crawl that keeps its raw pages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shoal.admission import Admission
+from shoal.archive import open_archive
+from shoal.config import Rules
+from shoal.results.sqlite import SqliteResults
+from support.links import GatedSite, paths_of, put_spider
+from support.processes import Folder, is_alive, seeded_random, wait_until
+from support.s3_servers import BUCKET, Rclone
+from support.sites import serving
+
+PAGES = 200
+KILLS = 3
+WORKERS = 2
+WAITING, BACK = "waiting for the archive: ", "the archive is back"
+
+
+@pytest.fixture
+def site() -> Iterator[GatedSite]:
+    with serving(GatedSite(PAGES)) as site:
+        yield site
+        site.allowed = 10**9
+
+
+@pytest.fixture
+def folder(tmp_path: Path, site: GatedSite) -> Folder:
+    folder = Folder(tmp_path)
+    put_spider(folder, [site], rate="none", lease_s=3600)
+    return folder
+
+
+def crawl_into(archive: str, fmt: str = "blobs") -> tuple[str, ...]:
+    options = ("--archive", archive, "--archive-format", fmt)
+    return ("crawl", "links.py", "--workers", str(WORKERS), *options)
+
+
+def assert_all_is_kept(folder: Folder, site: GatedSite, address: str) -> None:
+    """Every page is done; and whatever the page log says is done, the archive has."""
+    stats = folder.stats("links")
+    assert (stats.state, stats.done, stats.leased) == ("finished", PAGES + 1, 0)
+    assert len(folder.export("links")) == PAGES + 1
+    asyncio.run(_assert_log_is_right(folder, site, address))
+
+
+async def _assert_log_is_right(folder: Folder, site: GatedSite, address: str) -> None:
+    results = SqliteResults(folder.path / "shoal.db")
+    archive = open_archive(address, "blobs")
+    admission = Admission(Rules())
+    for path in paths_of(PAGES):
+        fingerprint = admission.fingerprint(site.url + path[1:])
+        done = [p for p in await results.pages_of("links", fingerprint) if p.verdict == "done"]
+        assert done, path
+        for entry in done:
+            page = await archive.read(entry.archived)
+            assert (page.fingerprint, page.digest) == (fingerprint, entry.digest)
+            assert path == "/" or page.body == f"<h1>{path}</h1>".encode()
+    await archive.close()
+    await results.close()
+
+
+@pytest.mark.parametrize("fmt", ["blobs", "warc"])
+def test_killed_workers_leave_no_page_behind(folder: Folder, site: GatedSite, fmt: str) -> None:
+    random = seeded_random("kills of workers that archive")
+    with folder.running(*crawl_into("file:raw", fmt)) as crawl:
+        for moment in sorted(random.sample(range(1, PAGES), KILLS)):
+            site.allowed = moment
+            wait_until(lambda: len(site.hits) > site.allowed, "requests under way")
+            wait_until(lambda: len(crawl.workers()) == WORKERS, "the workers")
+            victim = random.choice(crawl.workers())
+            os.kill(victim, signal.SIGKILL)
+            wait_until(lambda pid=victim: not is_alive(pid), "its end")  # type: ignore[misc]
+        site.allowed = 10**9
+        ended = crawl.wait()
+    assert ended.code == 0, ended
+    assert "Traceback" not in ended.err
+    assert_all_is_kept(folder, site, f"file:{folder.path}/raw")
+
+
+def test_a_bucket_goes_away_and_comes_back(
+    folder: Folder, site: GatedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"s3://{BUCKET}/links"
+    with Rclone(tmp_path / "rclone") as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        site.allowed = seeded_random("a bucket goes away").randrange(1, PAGES // 2)
+        with folder.running(*crawl_into(address)) as crawl:
+            wait_until(lambda: len(site.hits) > site.allowed, "requests under way")
+            server.kill()
+            site.allowed = 10**9
+            wait_until(lambda: WAITING in crawl.err, "somebody to notice")
+            done = folder.stats("links").done
+            server.start()
+            ended = crawl.wait()
+        assert ended.code == 0, ended
+        assert done < PAGES
+        assert 1 <= ended.err.count(BACK) == ended.err.count(WAITING) <= WORKERS
+        assert "Traceback" not in ended.err
+        assert_all_is_kept(folder, site, address)

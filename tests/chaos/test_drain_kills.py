@@ -1,0 +1,207 @@
+"""Drainers, workers and Redis are killed; all results are in the store, once, in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from contract.results_suite import CRAWL, some_item, some_page
+from shoal.demo.shop import Shop
+from shoal.results.port import Batch
+from shoal.results.stream import RedisStreamResults
+from support import shops
+from support.processes import Folder, Running, is_alive, seeded_random, wait_until
+from support.redis_chaos import DURABLE, assert_adds_up
+from support.redis_servers import RedisServer
+from support.shops import assert_broken_are_dead, assert_found_everything, shop_urls
+from support.sites import serving
+from support.streams import KEY, age, held, stream_url, waiting
+
+BATCHES = 40
+KILLS = 3
+STORE = "drained.db"
+DRAIN = ("drain", "--to", f"sqlite:///{STORE}")
+WAITING = "waiting for the result stream"
+BACK = "the result stream is back"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    with RedisServer(tmp_path / "redis", *DURABLE) as server:
+        yield server
+
+
+@pytest.fixture
+def raw(server: RedisServer) -> redis.Redis:
+    return server.client()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, server: RedisServer) -> Folder:
+    return Folder(tmp_path, {"SHOAL_RESULTS": stream_url(server)})
+
+
+@contextmanager
+def locked(folder: Folder) -> Iterator[None]:
+    """Nobody else can write to the store."""
+    with closing(sqlite3.connect(folder.path / STORE, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+@contextmanager
+def open_drainer(folder: Folder, server: RedisServer) -> Iterator[Running]:
+    """A drainer that has opened its store: it did so before it looked into the stream."""
+    with folder.running(*DRAIN) as drainer, server.client() as raw:
+        wait_until(lambda: raw.exists(KEY) and raw.xinfo_groups(KEY), "a drainer's first look")
+        yield drainer
+
+
+def fill(server: RedisServer, batches: range) -> None:
+    async def fill() -> None:
+        results = RedisStreamResults(stream_url(server))
+        for number in batches:
+            page = some_page(attempt=number)
+            await results.save(CRAWL, Batch([page], [some_item(f"k{number}")]))
+        await results.close()
+
+    asyncio.run(fill())
+
+
+def stored(folder: Folder) -> tuple[int, int, int]:
+    """Items, pages and kept readings in the store."""
+    with closing(sqlite3.connect(folder.path / STORE)) as connection:
+        tables = ("items", "pages", "observations")
+        counts = [connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables]
+    return counts[0], counts[1], counts[2]
+
+
+def kill(running: Running) -> None:
+    running.send(signal.SIGKILL)
+    running.wait()
+
+
+def drain_the_rest(folder: Folder, raw: redis.Redis) -> int:
+    """Another drainer takes over. Returns how many items it wrote."""
+    age(raw)
+    ended = folder.shoal(*DRAIN, "--until-empty", "--json")
+    assert ended.code == 0, ended
+    assert (waiting(raw), held(raw)) == (0, 0)
+    return int(ended.json()["items"])
+
+
+def test_killed_after_it_has_taken_and_before_it_has_saved(
+    folder: Folder, server: RedisServer, raw: redis.Redis
+) -> None:
+    with open_drainer(folder, server) as drainer, locked(folder):
+        fill(server, range(BATCHES))
+        wait_until(lambda: held(raw), "the drainer to take batches")
+        kill(drainer)
+    assert stored(folder) == (0, 0, 0)
+    assert drain_the_rest(folder, raw) == BATCHES
+    assert stored(folder) == (BATCHES, BATCHES, BATCHES)
+
+
+def test_killed_after_it_has_saved_and_before_it_has_acknowledged(
+    folder: Folder, server: RedisServer, raw: redis.Redis
+) -> None:
+    with open_drainer(folder, server) as drainer:
+        with locked(folder):
+            fill(server, range(BATCHES))
+            taken = wait_until(lambda: held(raw), "the drainer to take batches")
+            server.kill()
+        wait_until(lambda: stored(folder)[0] == taken, "the items")
+        kill(drainer)
+    server.start()
+    assert held(raw) == taken
+    assert drain_the_rest(folder, raw) == BATCHES
+    assert stored(folder) == (BATCHES, BATCHES, BATCHES)
+
+
+def test_another_drainer_takes_over_from_a_dead_one(
+    folder: Folder, server: RedisServer, raw: redis.Redis
+) -> None:
+    with open_drainer(folder, server) as dying, locked(folder):
+        fill(server, range(BATCHES))
+        wait_until(lambda: held(raw), "the drainer to take batches")
+        kill(dying)
+    with folder.running(*DRAIN) as living:
+        wait_until(lambda: waiting(raw) == held(raw), "the other to store what nobody has")
+        age(raw)
+        wait_until(lambda: waiting(raw) == 0, "the stream to be empty")
+        assert not living.has_ended()
+    assert stored(folder) == (BATCHES, BATCHES, BATCHES)
+
+
+def test_redis_is_killed_and_comes_back(
+    folder: Folder, server: RedisServer, raw: redis.Redis
+) -> None:
+    with open_drainer(folder, server) as drainer:
+        with locked(folder):
+            fill(server, range(BATCHES))
+            wait_until(lambda: held(raw), "the drainer to take batches")
+            server.kill()
+        wait_until(lambda: WAITING in drainer.err, "the drainer to notice")
+        server.start()
+        wait_until(lambda: waiting(raw) == 0, "the stream to be empty")
+        fill(server, range(BATCHES, 2 * BATCHES))
+        wait_until(lambda: waiting(raw) == 0, "the stream to be empty again")
+        drainer.send(signal.SIGTERM)
+        ended = drainer.wait()
+    assert ended.code == 0, ended
+    assert (ended.err.count(WAITING), ended.err.count(BACK)) == (1, 1), ended.err
+    assert "Traceback" not in ended.err
+    assert stored(folder) == (2 * BATCHES, 2 * BATCHES, 2 * BATCHES)
+
+
+def test_a_whole_crawl_through_the_stream(
+    tmp_path: Path, folder: Folder, server: RedisServer, raw: redis.Redis
+) -> None:
+    """Workers and drainers die in turn; there is so little room that workers must wait."""
+    random = seeded_random("kills of workers and drainers")
+    with serving(Shop(hosts=4, products=200)) as shop:
+        address = stream_url(server, max=5)
+        env = {"SHOAL_FRONTIER": server.url, **shop_urls(shop)}
+        crawling = Folder(tmp_path, {**env, "SHOAL_RESULTS": address})
+        with crawling.running(*shops.CRAWL, "--workers", "2") as crawl:
+            wait_until(lambda: "is full: 5 batches wait" in crawl.err, "the stream to be full")
+            for moment in sorted(random.sample(range(50, 500), KILLS)):
+                with open_drainer(folder, server) as dying:
+                    wait_for_progress(folder, shop, moment)
+                    kill(dying)
+                age(raw)
+                kill_one(random.choice(wait_until(crawl.workers, "a worker")))
+            with folder.running(*DRAIN) as drainer:
+                ended = crawl.wait()
+                wait_until(lambda: waiting(raw) == 0, "the stream to be empty")
+                drainer.send(signal.SIGTERM)
+                assert drainer.wait().code == 0
+        assert ended.code == 3, ended
+        assert "Traceback" not in ended.err
+        assert ended.err.count("a worker died (signal SIGKILL); starting another") == KILLS
+        assert f"the items: shoal drain --results {address} --to" in ended.out
+        reading = Folder(tmp_path, {**env, "SHOAL_RESULTS": f"sqlite:///{STORE}"})
+        assert_found_everything(reading, shop)
+        assert_broken_are_dead(reading, shop)
+        assert_adds_up(reading.stats("shop"))
+
+
+def wait_for_progress(folder: Folder, shop: Shop, requests: int) -> None:
+    """Until the shop has had so many requests, and something more is in the store."""
+    before = stored(folder)
+    wait_until(lambda: len(shop.log) >= requests, f"request {requests}")
+    wait_until(lambda: stored(folder) > before, "more in the store")
+
+
+def kill_one(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), "its end")

@@ -1,0 +1,161 @@
+"""What a fleet on Redis and PostgreSQL must show: killed workers, a database that goes away."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from shoal.demo.shop import Shop
+from support.links import GatedSite, put_spider
+from support.postgres_servers import PostgresServer
+from support.processes import Folder, Running, is_alive, seeded_random, wait_until
+from support.redis_chaos import DURABLE, assert_adds_up, assert_links_are_complete
+from support.redis_servers import RedisServer
+from support.shops import CRAWL, assert_broken_are_dead, assert_found_everything, shop_urls
+from support.sites import serving
+
+HOSTS, PRODUCTS = 6, 300
+KILLS, CRASHES = 3, 2
+DATABASE = -1
+PAGES = 120
+CONCURRENCY = 8
+OPEN = {"rate": "none", "concurrency": CONCURRENCY, "concurrency_per_host": PAGES}
+"""No limit but the workers' own."""
+
+WAITING = "waiting for the results store"
+BACK = "the results store is back"
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[PostgresServer]:
+    """As durable as it comes: what was committed must be there after a crash."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def site() -> Iterator[GatedSite]:
+    with serving(GatedSite(PAGES)) as site:
+        yield site
+        site.allowed = 10**9
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), "its end")
+
+
+def has_answered(shop: Shop, requests: int) -> bool:
+    return len(shop.log) >= requests
+
+
+def has_waited(crawl: Running, times: int) -> bool:
+    return crawl.err.count(WAITING) > times
+
+
+def crash_and_restart(database: PostgresServer, crawl: Running) -> None:
+    """SIGQUIT: everybody is thrown out, and it recovers from its log."""
+    waited = crawl.err.count(WAITING)
+    database.crash()
+    wait_until(partial(has_waited, crawl, waited), "somebody to notice")
+    database.start()
+
+
+def test_workers_are_killed_and_the_database_crashes(
+    tmp_path: Path, database: PostgresServer
+) -> None:
+    random = seeded_random("kills of workers and crashes of PostgreSQL")
+    moments = sorted(random.sample(range(1, HOSTS * PRODUCTS), KILLS + CRASHES))
+    victims = random.sample([*range(KILLS), *[DATABASE] * CRASHES], KILLS + CRASHES)
+    with (
+        RedisServer(tmp_path / "redis", *DURABLE) as queue,
+        serving(Shop(hosts=HOSTS, products=PRODUCTS)) as shop,
+    ):
+        env = {"SHOAL_FRONTIER": queue.url, "SHOAL_RESULTS": database.new_database("shop")}
+        folder = Folder(tmp_path, {**env, **shop_urls(shop)})
+        with folder.running(*CRAWL, "--workers", "3") as crawl:
+            for moment, victim in zip(moments, victims, strict=True):
+                wait_until(partial(has_answered, shop, moment), f"request {moment}")
+                if victim == DATABASE:
+                    crash_and_restart(database, crawl)
+                else:
+                    kill(random.choice(wait_until(crawl.workers, "a worker")))
+            ended = crawl.wait()
+        assert ended.code == 3, ended
+        assert ended.err.count("a worker died (signal SIGKILL); starting another") == KILLS
+        assert "Traceback" not in ended.err
+        assert_found_everything(folder, shop)
+        assert_broken_are_dead(folder, shop)
+        stats = folder.stats("shop")
+    assert_adds_up(stats)
+    assert (stats.state, stats.dead, stats.leased) == ("finished", len(shop.broken()), 0)
+    # Every page that is done was saved before: no done task without its page log.
+    logged = "SELECT count(DISTINCT fingerprint) FROM pages WHERE verdict = 'done'"
+    assert database.execute(logged, database="shop") == [(stats.done,)]
+
+
+def test_while_the_database_is_away_nothing_is_finished_and_little_is_fetched(
+    tmp_path: Path, database: PostgresServer, site: GatedSite
+) -> None:
+    folder = Folder(tmp_path, {"SHOAL_RESULTS": database.new_database("links")})
+    put_spider(folder, [site], **OPEN)
+    with folder.running("crawl", "links.py") as crawl:
+        site.allowed = 1
+        wait_until(lambda: len(site.hits) > 1, "the front page to be finished")
+        database.stop()
+        site.allowed = 10**9
+        wait_until(lambda: has_waited(crawl, 0), "somebody to notice")
+        held = 4 * CONCURRENCY  # Leases that a worker holds at most.
+        wait_until(lambda: folder.stats("links").leased == held, "the worker to be full")
+        assert len(site.hits) <= 1 + held
+        assert folder.stats("links").done == 1
+        database.start()
+        ended = crawl.wait()
+    assert ended.code == 0, ended
+    assert (ended.err.count(WAITING), ended.err.count(BACK)) == (1, 1)
+    assert_links_are_complete(folder, [site], PAGES)
+    assert len(site.hits) == PAGES + 1
+
+
+def test_a_database_without_free_connections_is_waited_for(tmp_path: Path, site: GatedSite) -> None:
+    """There is one too few for all workers, until the test lets go of its own."""
+    settings = {"max_connections": "4", "superuser_reserved_connections": "0"}
+    with PostgresServer(**settings) as database:
+        folder = Folder(tmp_path, {"SHOAL_RESULTS": database.new_database("links")})
+        put_spider(folder, [site], **OPEN)
+        with (
+            database.holding_a_connection() as let_go,
+            folder.running("crawl", "links.py", "--workers", "3") as crawl,
+        ):
+            site.allowed = 1
+            wait_until(lambda: len(site.hits) > 3 * CONCURRENCY, "all to be busy")
+            site.allowed = 10**9
+            wait_until(lambda: has_waited(crawl, 0), "somebody to be refused")
+            let_go()
+            ended = crawl.wait()
+        assert ended.code == 0, ended
+        assert ended.err.count(BACK) == ended.err.count(WAITING)
+        assert_links_are_complete(folder, [site], PAGES)
+
+
+def test_a_worker_that_is_told_to_stop_saves_what_it_has(
+    tmp_path: Path, database: PostgresServer, site: GatedSite
+) -> None:
+    folder = Folder(tmp_path, {"SHOAL_RESULTS": database.new_database("links")})
+    put_spider(folder, [site], **OPEN)
+    with folder.running("crawl", "links.py", "--workers", "2") as crawl:
+        site.allowed = PAGES // 2
+        wait_until(lambda: len(site.hits) > site.allowed, "half of the pages")
+        crawl.send(signal.SIGTERM)
+        site.allowed = 10**9
+        assert crawl.wait().code == 1
+    stats = folder.stats("links")
+    assert stats.leased == 0
+    assert len(folder.export("links")) == stats.done
+    assert folder.shoal("crawl", "links.py").code == 0
+    assert_links_are_complete(folder, [site], PAGES)

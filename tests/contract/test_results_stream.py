@@ -1,0 +1,51 @@
+"""The results contract over a stream and a drainer, and what only the stream does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from contract.results_suite import Connect, ResultsContract
+from shoal.results.port import Results
+from shoal.results.postgres import PostgresResults
+from shoal.results.sqlite import SqliteResults
+from support.postgres_servers import PostgresServer
+from support.redis_servers import RedisServer
+from support.streams import DrainedResults, stream_url
+
+
+class StreamContract(ResultsContract):
+    """The suite over a stream. A store behind it is a subclass with one fixture, `store`."""
+
+    @pytest.fixture
+    async def connect(
+        self, redis_server: RedisServer, store: Callable[[], Results]
+    ) -> AsyncIterator[Connect]:
+        redis_server.client().flushall()
+        opened: list[Results] = []
+
+        def connect() -> Results:
+            opened.append(DrainedResults(stream_url(redis_server), store()))
+            return opened[-1]
+
+        yield connect
+        for results in opened:
+            await results.close()
+
+
+class TestStreamIntoPostgres(StreamContract):
+    keeps_nul = False
+    keeps_bytes = False
+
+    @pytest.fixture
+    def store(self, postgres_server: PostgresServer) -> Callable[[], Results]:
+        address = postgres_server.new_database("contract")
+        return lambda: PostgresResults(address)
+
+
+class TestStreamIntoSqlite(StreamContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Callable[[], Results]:
+        return lambda: SqliteResults(tmp_path / "shoal.db")

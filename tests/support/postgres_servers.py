@@ -1,0 +1,267 @@
+"""PostgreSQL servers for tests: real ones, private, on free ports, gone in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+import asyncpg
+
+from support.processes import DEADLINE_S, wait_until
+from support.redis_servers import free_port, missing_server, program
+
+T = TypeVar("T")
+
+USER = "test"
+DATABASE = "postgres"
+QUICK = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+"""For tests that are not about durability."""
+
+
+class PostgresServer:
+    """A server with an empty database. As a context it runs, and is killed after.
+
+    It dies with the thread that started it, so that nothing outlives a killed test run.
+    """
+
+    def __init__(self, *, password: str = "", **settings: str) -> None:
+        """`settings` are those of postgresql.conf. With a password, everybody needs it."""
+        self.port = free_port()
+        # Not below pytest's folders: those are ours alone, and it runs as another user.
+        self._folder = Path(tempfile.mkdtemp(prefix="shoal-postgres-"))
+        self._password = password
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._make()
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def url(self) -> str:
+        """Where it is, as users write it."""
+        return self.url_of(DATABASE)
+
+    def url_of(self, database: str, user: str = USER) -> str:
+        """Where one of its databases is."""
+        login = f"{user}:{quote(self._password, safe='')}" if self._password else user
+        return f"postgresql://{login}@127.0.0.1:{self.port}/{database}"
+
+    @property
+    def pid(self) -> int:
+        """The process, which must have been started."""
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What it has said so far."""
+        return (self._folder / "server.log").read_text("utf-8", "replace")
+
+    def is_running(self) -> bool:
+        """Whether its process lives, paused or not."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it; back when it answers."""
+        assert not self.is_running(), "already started"
+        options = {"listen_addresses": "127.0.0.1", **self._settings}
+        command = ["--pdeathsig", "KILL", _binary("postgres"), "-D", str(self._data)]
+        command += ["-p", str(self.port), "-k", str(self._folder)]
+        for name, value in options.items():
+            command += ["-c", f"{name}={value}"]
+        with (self._folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [program("setpriv"), *_as_postgres(), *command],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        wait_until(lambda: not self.is_running() or self._answers(), "PostgreSQL to start")
+        assert self.is_running(), f"PostgreSQL did not start:\n{self.log}"
+
+    def stop(self) -> None:
+        """End it in order; who is connected is thrown out."""
+        self._end(signal.SIGINT)
+
+    def crash(self) -> None:
+        """End it at once, without a checkpoint: it recovers from its log when it starts."""
+        self._end(signal.SIGQUIT)
+
+    def kill(self) -> None:
+        """kill -9. Not an error if it does not run."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """End it in order if it runs, and start it again on the same port."""
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Stop all its processes in their tracks: connections stay open and nobody answers."""
+        os.killpg(os.getpgid(self.pid), signal.SIGSTOP)
+
+    def execute(self, *statements: str, database: str = DATABASE, user: str = USER) -> list[Any]:
+        """Run statements, each by itself, and return the rows of the last one."""
+        return _run(self._execute(statements, self.url_of(database, user)))
+
+    def script(self, text: str, database: str = DATABASE) -> None:
+        """Run many statements at once."""
+        _run(self._script(text, self.url_of(database)))
+
+    @contextmanager
+    def holding_a_connection(self) -> Iterator[Callable[[], object]]:
+        """Take a connection from the others, until the end or until what is given is called."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen([_binary("psql"), "-At", self.url], stdin=pipe, stdout=pipe) as held:
+            assert held.stdin is not None
+            assert held.stdout is not None
+            held.stdin.write(b"SELECT 'taken';\n")
+            held.stdin.flush()
+            assert held.stdout.readline() == b"taken\n"
+            try:
+                yield held.stdin.close
+            finally:
+                held.kill()
+
+    def new_database(self, name: str) -> str:
+        """Make an empty database; what had its name is gone. Returns its address."""
+        self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}"')
+        return self.url_of(name)
+
+    async def _execute(self, statements: tuple[str, ...], url: str) -> list[Any]:
+        connection = await asyncpg.connect(url, timeout=DEADLINE_S)
+        try:
+            rows: list[Any] = []
+            for statement in statements:
+                rows = [tuple(row) for row in await connection.fetch(statement)]
+            return rows
+        finally:
+            await connection.close()
+
+    async def _script(self, text: str, url: str) -> None:
+        connection = await asyncpg.connect(url, timeout=DEADLINE_S)
+        try:
+            await connection.execute(text)
+        finally:
+            await connection.close()
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _make(self) -> None:
+        if os.geteuid() == 0:
+            shutil.chown(self._folder, "postgres", "postgres")
+        how = ["-A", "scram-sha-256" if self._password else "trust"]
+        if self._password:
+            secret = self._folder / "password"
+            secret.write_text(self._password)
+            secret.chmod(0o644)
+            how += ["--pwfile", str(secret)]
+        subprocess.run(
+            [
+                *(program("setpriv"), *_as_postgres(), _binary("initdb"), "-D", str(self._data)),
+                *("-U", USER, *how, "--no-sync", "-E", "UTF8", "--locale=C"),
+            ],
+            cwd=self._folder,
+            check=True,
+            capture_output=True,
+            timeout=DEADLINE_S,
+        )
+
+    def _answers(self) -> bool:
+        try:
+            self.execute("SELECT 1")
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            return False
+        return True
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None or not self.is_running():
+            return
+        self._process.send_signal(number)
+        self._process.wait(DEADLINE_S)
+
+
+class PgBouncer:
+    """A pool before a server, by transactions. As a context it runs, and is killed after."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.port = free_port()
+        self._folder = Path(tempfile.mkdtemp(prefix="shoal-pgbouncer-"))
+        self._server = server
+
+    def __enter__(self) -> Self:
+        self._folder.chmod(0o755)
+        users = self._folder / "users.txt"
+        users.write_text(f'"{USER}" ""\n')
+        configuration = self._folder / "pgbouncer.ini"
+        configuration.write_text(
+            f"[databases]\n* = host=127.0.0.1 port={self._server.port}\n[pgbouncer]\n"
+            f"listen_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\n"
+            f"auth_type = trust\nauth_file = {users}\npool_mode = transaction\n"
+            "default_pool_size = 2\n"
+        )
+        binary = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+        command = ["--pdeathsig", "KILL", binary or missing_server("pgbouncer")]
+        with (self._folder / "pgbouncer.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [program("setpriv"), *_as_postgres(), *command, configuration],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        wait_until(self._answers, "pgbouncer to start")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait(DEADLINE_S)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def url_of(self, database: str) -> str:
+        """Where a database of the server is."""
+        return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def _binary(name: str) -> str:
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for folder in folders:
+        if (folder / name).exists():
+            return str(folder / name)
+    return shutil.which(name) or missing_server("postgresql")
+
+
+def _as_postgres() -> list[str]:
+    """It refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    return ["--reuid=postgres", "--regid=postgres", "--clear-groups"]
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, also where a loop is running already: in a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()

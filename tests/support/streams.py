@@ -1,0 +1,137 @@
+"""Results that go through a stream and are drained into a store, as one store for the tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+import redis
+
+from shoal.draining import Drained, Drainer
+from shoal.results.port import (
+    EVERYTHING,
+    Batch,
+    NearPage,
+    PageLog,
+    Pruned,
+    RejectedItem,
+    Results,
+    RunNote,
+    StoredItem,
+    Wanted,
+)
+from shoal.results.stream import RedisStreamResults, ResultQueue
+from shoal.results.stream.queue import GROUP
+from shoal.results.stream.wire import Garbage
+from support.redis_servers import RedisServer
+
+KEY = "shoal:results"
+
+
+def stream_url(server: RedisServer, **options: object) -> str:
+    """The address of the stream on a server."""
+    query = "&".join(f"{name}={value}" for name, value in options.items())
+    scheme, _, rest = server.url.partition(":")
+    return f"{scheme}-stream:{rest}{'?' if query else ''}{query}"
+
+
+def waiting(raw: redis.Redis) -> int:
+    """How many entries are in the stream."""
+    return int(raw.xlen(KEY))
+
+
+def held(raw: redis.Redis) -> int:
+    """How many of them drainers have in hand."""
+    return sum(group["pending"] for group in raw.xinfo_groups(KEY)) if raw.exists(KEY) else 0
+
+
+def age(raw: redis.Redis) -> None:
+    """Make all that drainers have in hand look as if they had been silent for long."""
+    pending: Any = raw.xpending_range(KEY, GROUP, "-", "+", 10_000)
+    for entry in pending:
+        names = (KEY, GROUP, entry["consumer"])
+        raw.xclaim(*names, 0, [entry["message_id"]], idle=3_600_000, justid=True)
+
+
+def put_aside(raw: redis.Redis) -> list[Garbage]:
+    """What was not ours, newest first."""
+    records = raw.lrange(f"{KEY}:garbage", 0, -1)
+    return [msgspec.json.decode(record, type=Garbage) for record in records]
+
+
+async def drain_all(address: str, store: Results) -> Drained:
+    """Drain until the stream is empty."""
+    queue = ResultQueue(address)
+    try:
+        drainer = Drainer(queue, store, until_empty=True)
+        await drainer.run()
+        return drainer.drained
+    finally:
+        await queue.close()
+
+
+class DrainedResults(Results):
+    """What is saved goes into the stream. Who asks for something has it drained first, and gets
+    the answer of the store; so does who has it forgotten, as the stream itself refuses that."""
+
+    def __init__(self, address: str, store: Results) -> None:
+        self._address = address
+        self._stream = RedisStreamResults(address)
+        self._store = store
+
+    async def save(self, crawl: str, batch: Batch) -> None:
+        await self._stream.save(crawl, batch)
+
+    async def note_run(self, crawl: str, note: RunNote) -> None:
+        await self._stream.note_run(crawl, note)
+
+    async def note_of(self, crawl: str) -> RunNote | None:
+        return await (await self._filled()).note_of(crawl)
+
+    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
+        async for item in (await self._filled()).items(crawl, wanted):
+            yield item
+
+    async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
+        return await (await self._filled()).history(crawl, kind, key)
+
+    async def count(self, crawl: str) -> dict[str, int]:
+        return await (await self._filled()).count(crawl)
+
+    async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
+        return await (await self._filled()).pages_of(crawl, fingerprint)
+
+    async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
+        return await (await self._filled()).items_of(crawl, fingerprint)
+
+    async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
+        return await (await self._filled()).rejected_of(crawl, fingerprint)
+
+    async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
+        async for item in (await self._filled()).rejected(crawl):
+            yield item
+
+    async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
+        async for signature in (await self._filled()).signatures(crawl):
+            yield signature
+
+    async def mark_near(self, crawl: str, pages: Sequence[NearPage]) -> None:
+        await (await self._filled()).mark_near(crawl, pages)
+
+    async def near_of(self, crawl: str, fingerprint: bytes) -> NearPage | None:
+        return await (await self._filled()).near_of(crawl, fingerprint)
+
+    async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
+        return await (await self._filled()).prune(before, detach=detach, dry_run=dry_run)
+
+    async def forget(self, crawl: str) -> None:
+        await (await self._filled()).forget(crawl)
+
+    async def close(self) -> None:
+        await self._stream.close()
+        await self._store.close()
+
+    async def _filled(self) -> Results:
+        await drain_all(self._address, self._store)
+        return self._store
