@@ -9,6 +9,8 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benchmarks.spider import Bench
@@ -28,10 +30,15 @@ class Discarding(SqliteResults):
         return
 
 
-def opened(address: str) -> Results:
+@asynccontextmanager
+async def opened(address: str) -> AsyncIterator[Results]:
     """The store at an address, or none."""
     name, _, path = address.partition(":")
-    return Discarding(Path(path)) if name == DISCARD else open_results(address)
+    results = Discarding(Path(path)) if name == DISCARD else open_results(address)
+    try:
+        yield results
+    finally:
+        await results.close()
 
 
 def main() -> None:
@@ -43,7 +50,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=32)
     args = parser.parse_args()
     crawl_module = sys.modules[crawl.__module__]
-    crawl_module.open_results = opened  # type: ignore[attr-defined]
+    crawl_module.results_at = opened  # type: ignore[attr-defined]
     settings = config.build(
         {
             "frontier": args.frontier,

@@ -21,10 +21,10 @@ from shoal.config import Settings
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.eventloop import run
 from shoal.fleet import Fleet, release_dead
-from shoal.frontier import open_frontier
+from shoal.frontier import frontier_at
 from shoal.frontier.port import CrawlState, Frontier, Stats
 from shoal.machine import worker_name
-from shoal.results import open_results
+from shoal.results import results_at
 from shoal.results.port import Results, RunNote
 from shoal.seeding import collect, plant
 from shoal.spider import Spider, settings_of
@@ -221,16 +221,8 @@ async def _watch(frontier: Frontier, name: str, watch: Watch) -> None:
 @asynccontextmanager
 async def open_stores(settings: Settings) -> AsyncIterator[tuple[Frontier, Results]]:
     """The frontier and the results of these settings, closed in the end."""
-    frontier = open_frontier(settings.frontier)
-    try:
-        results = open_results(settings.results)
-        try:
-            await results.check()
-            yield frontier, results
-        finally:
-            await results.close()
-    finally:
-        await frontier.close()
+    async with frontier_at(settings.frontier) as frontier, results_at(settings.results) as results:
+        yield frontier, results
 
 
 @contextmanager

@@ -181,7 +181,8 @@ class Visitor:
         if self._rules.canonical and (alias := alias_of(page)):
             others = self._admitted([alias])
             others = [other for other in others if other.fingerprint != page.fingerprint]
-            report.outcome.follow_ups = [*report.outcome.follow_ups, *others]
+            # In front: the page may well link to it, and of two the first counts.
+            report.outcome.follow_ups = [*others, *report.outcome.follow_ups]
         if self._rules.simhash and report.page is not None:
             report.page.simhash = simhash(page.visible_text)
 

@@ -54,10 +54,10 @@ def some_item(key: str = "k1", *, at: float = 1.0, **changes: Any) -> StoredItem
     """A stored item; each change overrides a field."""
     values: dict[str, Any] = {
         "kind": "Product",
-        # As every store gives it back: some sort the fields, short names first.
-        "data": json.dumps({"at": f"{at}", "sku": key}, ensure_ascii=False).encode(
-            errors="backslashreplace"
-        ),
+        # As every store gives it back: without white space, nothing escaped that need not be.
+        "data": json.dumps(
+            {"sku": key, "at": f"{at}"}, ensure_ascii=False, separators=(",", ":")
+        ).encode(errors="backslashreplace"),
         "url": f"https://shop.example/{key}",
         "fingerprint": some_fingerprint(1),
     }
@@ -415,6 +415,16 @@ class ResultsContract:
         else:
             assert exact(item.data) == exact(_written_out(data))
         assert await results.history(CRAWL, "Product", "k1") == [item]
+
+    async def test_fields_keep_their_order(self, results: Results) -> None:
+        """That of the first item of their kind. Those that it did not have come after."""
+        datas = [b'{"title":"b","sku":1,"a":2}', b'{"sku":1,"title":"b"}', b'{"title":"c","x":0}']
+        for number, data in enumerate(datas):
+            await results.save(CRAWL, Batch(items=[some_item(f"k{number}", data=data)]))
+        names = [list(json.loads(item.data)) for item in await all_items(results)]
+        assert names[0] == ["title", "sku", "a"]
+        assert names[1] in (["sku", "title"], ["title", "sku"])
+        assert names[2] == ["title", "x"]
 
     async def test_a_large_item_is_kept(self, results: Results) -> None:
         data = b'{"text":"' + b"x" * 5_000_000 + b'"}'

@@ -23,7 +23,7 @@ from shoal.crawl import stopped_by_signals
 from shoal.draining import Drained, Drainer
 from shoal.errors import ConfigError
 from shoal.eventloop import run
-from shoal.results import open_queue, open_results
+from shoal.results import open_queue, results_at
 
 SPEED_OVER_S = 5.0
 
@@ -72,16 +72,13 @@ def drain(
 async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Drained:
     queue = open_queue(stream)
     try:
-        store = open_results(to)
-        if not store.readable:
-            raise ConfigError(f"--to {masked(to)}: a stream is no store (see shoal drain --help)")
-        try:
+        async with results_at(to) as store:
+            if not store.readable:
+                raise ConfigError(f"--to {masked(to)}: a stream is no store (shoal drain --help)")
             drainer = Drainer(queue, store, until_empty=until_empty, watch=watch)
             with stopped_by_signals(drainer):
                 await drainer.run()
             return drainer.drained
-        finally:
-            await store.close()
     finally:
         await queue.close()
 

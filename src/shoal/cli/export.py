@@ -18,7 +18,7 @@ from shoal.export import Format, format_of
 from shoal.export import export as write
 from shoal.frontier import frontier_at
 from shoal.policy import parse_duration
-from shoal.results import open_results
+from shoal.results import results_at
 from shoal.results.port import Wanted
 
 Output = Annotated[
@@ -95,8 +95,7 @@ def parse_since(text: str, now: float) -> float:
 async def _export(
     options: dict[str, Any], crawl: str, output: Path | None, fmt: Format, wanted: Wanted
 ) -> int:
-    results = open_results(existing_stores({"results": options["results"]}).results)
-    try:
+    async with results_at(existing_stores({"results": options["results"]}).results) as results:
         counts = await results.count(crawl)
         if not counts and await results.note_of(crawl) is None:
             # A crawl may have no items, but it must be one.
@@ -104,8 +103,6 @@ async def _export(
                 await frontier.stats(crawl)
         with bars("items", _total(counts, wanted)) as watch:
             return await write(results, crawl, output, fmt, wanted, watch)
-    finally:
-        await results.close()
 
 
 def _total(counts: dict[str, int], wanted: Wanted) -> int | None:

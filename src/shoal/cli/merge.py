@@ -13,7 +13,7 @@ from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.merge import Merged, Rule
 from shoal.merge import merge as merge_items
-from shoal.results import open_results
+from shoal.results import results_at
 
 Crawls = Annotated[list[str], typer.Argument(metavar="CRAWL...", help="The crawls to merge.")]
 Into = Annotated[str, typer.Option("--into", metavar="NAME", help="What the result is called.")]
@@ -76,11 +76,8 @@ async def _merge(
     *,
     fresh: bool,
 ) -> Merged:
-    results = open_results(address)
-    try:
+    async with results_at(address) as results:
         with bars("items") as watch:
             return await merge_items(
                 results, crawls, into, by, kind=kind, rule=rule, fresh=fresh, progress=watch
             )
-    finally:
-        await results.close()

@@ -21,7 +21,7 @@ from shoal.errors import ConfigError, UnknownCrawl
 from shoal.eventloop import run
 from shoal.reparse import Progress, Reparsed
 from shoal.reparse import reparse as read_again
-from shoal.results import open_results
+from shoal.results import results_at
 from shoal.results.port import Keep, Results, RunNote
 from shoal.spider import Spider, settings_of
 
@@ -61,15 +61,12 @@ def reparse(
 async def _reparse(
     address: str, crawl: str, spider_target: str | None, options: dict[str, Any]
 ) -> Reparsed:
-    results = open_results(address)
-    try:
+    async with results_at(address) as results:
         note = await results.note_of(crawl)
         spider = target.load(_targets(crawl, spider_target, note))
         settings = settings_from(options, settings_of(spider))
         logs.configure(json_lines=settings.json_logs)
         return await _read_again(crawl, spider, results, settings, note)
-    finally:
-        await results.close()
 
 
 async def _read_again(

@@ -14,7 +14,7 @@ from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, w
 from shoal.eventloop import run
 from shoal.insight.duplicates import Duplicates, Example, mark_duplicates
 from shoal.policy import months_before
-from shoal.results import open_results, postgres_schema
+from shoal.results import postgres_schema, results_at
 from shoal.results.port import Pruned
 
 FromVersion = Annotated[
@@ -85,12 +85,8 @@ def prune(
 
 
 async def _prune(address: str, before: datetime, *, detach: bool, dry_run: bool) -> Pruned:
-    results = open_results(address)
-    try:
-        await results.check()
+    async with results_at(address) as results:
         return await results.prune(before.timestamp(), detach=detach, dry_run=dry_run)
-    finally:
-        await results.close()
 
 
 @app.command()
@@ -118,12 +114,9 @@ def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False
 
 
 async def _duplicates(address: str, crawl: str) -> Duplicates:
-    results = open_results(address)
-    try:
+    async with results_at(address) as results:
         with bars("pages") as watch:
             return await mark_duplicates(results, crawl, watch)
-    finally:
-        await results.close()
 
 
 def _line(example: Example) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -34,6 +36,17 @@ def open_results(address: str) -> Results:
         f"no results store for {masked(address)!r} (supported: sqlite:///path.db,"
         " postgresql://user@host/database, redis-stream://host, rediss-stream://host)"
     )
+
+
+@asynccontextmanager
+async def results_at(address: str) -> AsyncIterator[Results]:
+    """The store at an address, looked at before it is used and closed in the end."""
+    results = open_results(address)
+    try:
+        await results.check()
+        yield results
+    finally:
+        await results.close()
 
 
 def open_queue(address: str) -> ResultQueue:

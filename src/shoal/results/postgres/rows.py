@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from shoal.content import item_content
 from shoal.results.port import Batch, PageLog, RejectedItem, StoredItem
@@ -15,14 +16,18 @@ from shoal.results.text import rejection_digest, rewritten
 from shoal.urls import FINGERPRINT_BYTES
 
 Columns = list[list[Any]]
+FieldOrder = dict[str, list[str]]
+"""The names of fields in their order, by the kind of item."""
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 ITEM_COLUMNS, PAGE_COLUMNS, REJECTED_COLUMNS = 7, 16, 7
 
 # One escape after the other, so that the backslash of an escaped backslash begins none. A pair of
 # surrogates is a character; one alone is none, nor has PostgreSQL any for NUL.
 _ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(?P<odd>u0000|u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<odd>u0000|u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
 
@@ -34,8 +39,13 @@ def storable(batch: Batch) -> Batch:
     """The batch with all text written out that PostgreSQL has no characters for."""
     clean = rewritten(batch, storable_text)
     for item in clean.items:
-        item.data = _ESCAPE.sub(_written_out, item.data)
+        item.data = storable_json(item.data.decode()).encode()
     return clean
+
+
+def storable_json(text: str) -> str:
+    """JSON with the escapes of NUL and of lone surrogates written out."""
+    return _ESCAPE.sub(_written_out, text)
 
 
 def storable_text(text: str) -> str:
@@ -49,8 +59,8 @@ def host_of(url: str) -> str:
     return found[1] if found else ""
 
 
-def _written_out(escape: re.Match[bytes]) -> bytes:
-    return b"\\" + escape[0] if escape["odd"] else escape[0]
+def _written_out(escape: re.Match[str]) -> str:
+    return "\\" + escape[0] if escape["odd"] else escape[0]
 
 
 # Records to columns, in the order of queries.sql.
@@ -123,17 +133,32 @@ def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Columns:
 # Rows to records
 
 
-def item_of(row: asyncpg.Record) -> StoredItem:
+def fields_of(data: bytes) -> str:
+    """The names of an item's fields in their order, as a JSON list. None where it is no item."""
+    try:
+        return msgspec.json.encode(list(_decode_fields(data))).decode()
+    except msgspec.DecodeError:
+        return "[]"
+
+
+def item_of(row: asyncpg.Record, order: FieldOrder) -> StoredItem:
     """An item, or a reading of one. The first column is where the stream goes on."""
     _, kind, key, own_number, scraped_at, url, data = row
     return StoredItem(
         kind=kind,
         key=key,
-        data=data.encode(),
+        data=_in_order(data, order.get(kind, [])),
         url=url,
         fingerprint=fingerprint_of(own_number),
         scraped_at=scraped_at.timestamp(),
     )
+
+
+def _in_order(data: str, names: list[str]) -> bytes:
+    """An item's JSON with its fields in this order, and others behind them."""
+    values = _decode_fields(data)
+    known = {name: values.pop(name) for name in names if name in values}
+    return msgspec.json.encode(known | values)
 
 
 def page_of(row: asyncpg.Record) -> PageLog:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from shoal.errors import ConfigError, StorageBusy
 from shoal.results.port import (
@@ -25,12 +26,15 @@ from shoal.results.port import (
 from shoal.results.postgres import pruning, saving
 from shoal.results.postgres.link import Connection, PostgresLink
 from shoal.results.postgres.rows import (
+    FieldOrder,
+    fields_of,
     fingerprint_of,
     item_of,
     moment,
     number,
     page_of,
     rejected_of,
+    storable_json,
     storable_text,
 )
 from shoal.results.postgres.schema import QUERIES, bring_up_to_date
@@ -50,6 +54,7 @@ class PostgresResults(Results):
     def __init__(self, address: str) -> None:
         self._link = PostgresLink(address, self._look_at_schema)
         self._look_at = datetime.now(UTC)
+        self._noted_kinds: set[tuple[str, str]] = set()
 
     async def check(self) -> None:
         try:
@@ -62,11 +67,25 @@ class PostgresResults(Results):
     async def save(self, crawl: str, batch: Batch) -> None:
         if datetime.now(UTC) >= self._look_at:
             await self._link.run(self._look_at_schema)
+        await self._note_kinds(crawl, batch.items)
         await self._link.run(partial(saving.save, storable_text(crawl), batch))
+
+    async def _note_kinds(self, crawl: str, items: Sequence[StoredItem]) -> None:
+        new = {i.kind: i for i in reversed(items) if (crawl, i.kind) not in self._noted_kinds}
+        if new:
+            kinds = [storable_text(kind) for kind in new]
+            fields = [storable_json(fields_of(item.data)) for item in new.values()]
+            await self._rows("note_kinds", crawl, kinds, fields)
+            self._noted_kinds.update((crawl, kind) for kind in new)
+
+    async def _field_order(self, crawl: str) -> FieldOrder:
+        rows = await self._rows("kinds", crawl)
+        return {row["kind"]: msgspec.json.decode(row["fields"]) for row in rows}
 
     async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
         since = None if wanted.since is None else moment(wanted.since)
         kind = None if wanted.kind is None else storable_text(wanted.kind)
+        order = await self._field_order(crawl)
         after, limit = 0, FIRST_ROWS
         # Between pages nothing is open: a slow reader holds no snapshot. Pages grow while they are
         # small: the database measures all rows of a page before it knows where to cut it.
@@ -74,12 +93,13 @@ class PostgresResults(Results):
             *("items_after", crawl, after, kind, since, wanted.changed, limit, STREAM_BYTES)
         ):
             for row in rows:
-                yield item_of(row)
+                yield item_of(row, order)
             after, limit = rows[-1]["id"], min(2 * len(rows), STREAM_ROWS)
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         names = storable_text(kind), storable_text(key)
-        return [item_of(row) for row in await self._rows("history", crawl, *names)]
+        order = await self._field_order(crawl)
+        return [item_of(row, order) for row in await self._rows("history", crawl, *names)]
 
     async def count(self, crawl: str) -> dict[str, int]:
         return {row["kind"]: row["count"] for row in await self._rows("count_items", crawl)}
@@ -88,7 +108,9 @@ class PostgresResults(Results):
         return [page_of(row) for row in await self._rows("pages_of", crawl, number(fingerprint))]
 
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
-        return [item_of(row) for row in await self._rows("items_of", crawl, number(fingerprint))]
+        order = await self._field_order(crawl)
+        rows = await self._rows("items_of", crawl, number(fingerprint))
+        return [item_of(row, order) for row in rows]
 
     async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
         rows = await self._rows("rejected_of", crawl, number(fingerprint))

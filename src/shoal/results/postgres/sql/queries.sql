@@ -93,6 +93,14 @@ ON CONFLICT (crawl, kind, key, scraped_at) DO UPDATE SET
     data = excluded.data
 WHERE o.content <> excluded.content
 
+-- note_kinds: note the order of fields of kinds that are new
+INSERT INTO kinds (crawl, kind, fields)
+SELECT $1, k.* FROM unnest($2::text[], $3::jsonb[]) AS k
+ON CONFLICT DO NOTHING
+
+-- kinds: the order of fields of each kind
+SELECT kind, fields FROM kinds WHERE crawl = $1
+
 -- items_after: one page of the stream of items, of those that are wanted
 -- $2 the id to go on from, $3 kind, $4 since, $5 changed, $6 rows and $7 bytes at most.
 SELECT id, kind, key, fingerprint, scraped_at, url, data
@@ -180,6 +188,7 @@ ON CONFLICT (name) DO UPDATE SET
     archive = excluded.archive
 
 -- forget: delete all that belongs to a crawl
+-- The order of its fields stays: other processes know that they have noted it.
 WITH
 gone_items AS (DELETE FROM items WHERE crawl = $1),
 gone_observations AS (DELETE FROM observations WHERE crawl = $1),
