@@ -25,6 +25,9 @@ CONNECT_S = 10.0
 ANSWER_S = 60.0
 """A server that has not answered for so long is away."""
 
+LONG_S = 3600.0
+"""The same where work may be long: changes of the schema, and what counts or removes much."""
+
 ROLLBACK_TRIES = 5
 
 _PREPARED = re.compile(r"(?<=[?&])prepared=(?P<value>[^&]*)&?")
@@ -42,16 +45,23 @@ class PostgresLink:
         self._connection: Connection | None = None
         self._one_at_a_time = asyncio.Lock()
 
-    async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def run(
+        self, work: Callable[[Connection], Awaitable[T]], within_s: float = ANSWER_S
+    ) -> T:
         """Do a piece of work. What the server rolled back, to end a conflict, is done again."""
-        async with self._one_at_a_time, self._talking():
-            connection = await self._connected()
-            for _ in range(ROLLBACK_TRIES - 1):
-                try:
-                    return await work(connection)
-                except TransactionRollbackError:
-                    continue
-            return await work(connection)
+        async with self._one_at_a_time:
+            async with self._talking(LONG_S):
+                connection = await self._connected()
+            async with self._talking(within_s):
+                return await _done(work, connection)
+
+    async def _done(self, work: Callable[[Connection], Awaitable[T]], connection: Connection) -> T:
+        for _ in range(ROLLBACK_TRIES - 1):
+            try:
+                return await work(connection)
+            except TransactionRollbackError:
+                continue
+        return await work(connection)
 
     async def close(self) -> None:
         """Close the connection. Not an error if the server is gone."""
@@ -63,12 +73,12 @@ class PostgresLink:
                 connection.terminate()
 
     @asynccontextmanager
-    async def _talking(self) -> AsyncIterator[None]:
+    async def _talking(self, within_s: float) -> AsyncIterator[None]:
         """Errors become ours. After a failure that may be the connection's, it is given up: what
         is left of its work would else meet the next one's."""
         try:
             with translated(self.shown):
-                async with asyncio.timeout(ANSWER_S):
+                async with asyncio.timeout(within_s):
                     yield
         except (StorageBusy, asyncio.CancelledError):
             if self._connection is not None:
@@ -102,6 +112,15 @@ class PostgresLink:
                 f"not a PostgreSQL address: {self.shown!r}"
                 " (write postgresql://user:password@host:5432/database)"
             ) from None
+
+
+async def _done(work: Callable[[Connection], Awaitable[T]], connection: Connection) -> T:
+    for _ in range(ROLLBACK_TRIES - 1):
+        try:
+            return await work(connection)
+        except TransactionRollbackError:
+            continue
+    return await work(connection)
 
 
 def _own_option(address: str) -> tuple[str, bool]:

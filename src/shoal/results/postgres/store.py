@@ -24,7 +24,7 @@ from shoal.results.port import (
     Wanted,
 )
 from shoal.results.postgres import pruning, saving
-from shoal.results.postgres.link import Connection, PostgresLink
+from shoal.results.postgres.link import ANSWER_S, LONG_S, Connection, PostgresLink
 from shoal.results.postgres.rows import (
     FieldOrder,
     fields_of,
@@ -66,7 +66,7 @@ class PostgresResults(Results):
 
     async def save(self, crawl: str, batch: Batch) -> None:
         if datetime.now(UTC) >= self._look_at:
-            await self._link.run(self._look_at_schema)
+            await self._link.run(self._look_at_schema, LONG_S)
         await self._note_kinds(crawl, batch.items)
         await self._link.run(partial(saving.save, storable_text(crawl), batch))
 
@@ -102,7 +102,10 @@ class PostgresResults(Results):
         return [item_of(row, order) for row in await self._rows("history", crawl, *names)]
 
     async def count(self, crawl: str) -> dict[str, int]:
-        return {row["kind"]: row["count"] for row in await self._rows("count_items", crawl)}
+        return {
+            row["kind"]: row["count"]
+            for row in await self._rows("count_items", crawl, within_s=LONG_S)
+        }
 
     async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
         return [page_of(row) for row in await self._rows("pages_of", crawl, number(fingerprint))]
@@ -154,18 +157,20 @@ class PostgresResults(Results):
 
     async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
         how = partial(pruning.prune, moment(before), detach=detach, dry_run=dry_run)
-        return await self._link.run(how)
+        return await self._link.run(how, LONG_S)
 
     async def forget(self, crawl: str) -> None:
-        await self._rows("forget", crawl)
+        await self._rows("forget", crawl, within_s=LONG_S)
 
     async def close(self) -> None:
         await self._link.close()
 
-    async def _rows(self, query: str, crawl: str, *values: Any) -> list[asyncpg.Record]:
+    async def _rows(
+        self, query: str, crawl: str, *values: Any, within_s: float = ANSWER_S
+    ) -> list[asyncpg.Record]:
         ask: Callable[[Connection], Awaitable[list[asyncpg.Record]]]
         ask = lambda link: link.fetch(QUERIES[query], storable_text(crawl), *values)  # noqa: E731
-        return await self._link.run(ask)
+        return await self._link.run(ask, within_s)
 
     async def _look_at_schema(self, connection: Connection) -> None:
         now = datetime.now(UTC)
