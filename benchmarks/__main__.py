@@ -13,7 +13,7 @@ import sys
 
 from rich.table import Table
 
-from benchmarks import on_redis, procstat
+from benchmarks import on_postgres, on_redis, procstat
 from benchmarks.crawls import crawl_table, crawls, load_table
 from benchmarks.report import keep, wide_console
 
@@ -60,7 +60,8 @@ def main() -> None:
     depths = frontiers(args.rounds)
     console.print(frontier_table(depths))
     fleet = on_redis.measure(args.rounds, console, deep=args.deep)
-    kept = keep("bench", {"crawls": runs, "frontier": depths} | fleet)
+    database = on_postgres.measure(args.pages, args.rounds, console)
+    kept = keep("bench", {"crawls": runs, "frontier": depths} | fleet | database)
     console.print(f"raw figures: {kept}")
 
 

@@ -7,10 +7,8 @@ away. Raw figures go to benchmarks/out.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import sys
 import tempfile
 from typing import Any
 
@@ -33,18 +31,11 @@ YARDSTICKS = {
 
 def measure(pages: int, rounds: int, console: Console) -> dict[str, Any]:
     """Both parts. Prints the tables."""
-    rows = _run("postgres_rows", f"--rounds={rounds}")
+    rows = procstat.figures_of("postgres_rows", f"--rounds={rounds}")
     console.print(row_table(rows))
     runs = crawls(pages, rounds, console)
     console.print(crawl_table(runs))
     return {"postgres_rows": rows, "postgres_crawls": runs}
-
-
-def _run(module: str, *options: str) -> Any:
-    usage = procstat.run([sys.executable, "-m", f"benchmarks.{module}", *options])
-    if usage.exit_code:
-        raise SystemExit(f"benchmarks.{module} failed with exit code {usage.exit_code}")
-    return json.loads(usage.stdout)
 
 
 def row_table(rounds: list[dict[str, float]]) -> Table:
@@ -81,7 +72,9 @@ def crawls(pages: int, rounds: int, console: Console) -> dict[str, list[dict[str
         for number in range(1, rounds + 1):
             for name, results in contestants.items():
                 redis.empty()
-                run = _run("one_worker", redis.address, results, f"--name=bench-{number}")
+                run = procstat.figures_of(
+                    "one_worker", redis.address, results, f"--name=bench-{number}"
+                )
                 runs.setdefault(name, []).append(run)
                 console.print(
                     f"round {number}: {name}: {run['pages'] / run['seconds']:,.0f} pages/s"

@@ -6,9 +6,7 @@ Every part runs in a process of its own, on a Redis of its own. Raw figures go t
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import sys
 from typing import Any
 
 from rich.console import Console
@@ -24,20 +22,13 @@ AIMS = "aims: 160 queued, 60 seen exactly, 2.5 in a Bloom filter"
 
 def measure(rounds: int, console: Console, *, deep: bool) -> dict[str, Any]:
     """All but the crawls: speed beside the raw call, by depth, and memory. Prints the tables."""
-    frontier = _run("redis_frontier", f"--rounds={rounds}")
+    frontier = procstat.figures_of("redis_frontier", f"--rounds={rounds}")
     console.print(rate_table(frontier))
-    depth = _run("redis_depth", f"--rounds={rounds}", *(["--deep"] if deep else []))
+    depth = procstat.figures_of("redis_depth", f"--rounds={rounds}", *(["--deep"] if deep else []))
     console.print(depth_table(depth))
-    memory = _run("redis_memory")
+    memory = procstat.figures_of("redis_memory")
     console.print(memory_table(memory))
     return {"redis_frontier": frontier, "redis_depth": depth, "redis_memory": memory}
-
-
-def _run(module: str, *options: str) -> Any:
-    usage = procstat.run([sys.executable, "-m", f"benchmarks.{module}", *options])
-    if usage.exit_code:
-        raise SystemExit(f"benchmarks.{module} failed with exit code {usage.exit_code}")
-    return json.loads(usage.stdout)
 
 
 def rate_table(rounds: list[dict[str, Any]]) -> Table:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -40,3 +43,11 @@ def run(command: Sequence[str], *, cwd: Path | None = None) -> Usage:
         exit_code=child.returncode,
         stdout=stdout,
     )
+
+
+def figures_of(module: str, *options: str) -> Any:
+    """What a benchmark module prints as JSON, run in a process of its own."""
+    usage = run([sys.executable, "-m", f"benchmarks.{module}", *options])
+    if usage.exit_code:
+        raise SystemExit(f"benchmarks.{module} failed with exit code {usage.exit_code}")
+    return json.loads(usage.stdout)

@@ -55,14 +55,6 @@ class PostgresLink:
             async with self._talking(within_s):
                 return await _done(work, connection)
 
-    async def _done(self, work: Callable[[Connection], Awaitable[T]], connection: Connection) -> T:
-        for _ in range(ROLLBACK_TRIES - 1):
-            try:
-                return await work(connection)
-            except TransactionRollbackError:
-                continue
-        return await work(connection)
-
     async def close(self) -> None:
         """Close the connection. Not an error if the server is gone."""
         if self._connection is not None:
