@@ -76,6 +76,11 @@ class TooLarge(FetchError):
     retryable = False
 
 
+def unreachable(error: StorageBusy) -> ConfigError:
+    """What it means that a store is away before work has begun: the address may be wrong."""
+    return ConfigError(f"cannot be reached: {error} (is the address right, and is it running?)")
+
+
 def cause_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first error of ours in a task group's errors; the group itself if there is none.
 

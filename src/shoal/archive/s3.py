@@ -20,7 +20,7 @@ from obstore.store import S3Store
 from shoal.addresses import masked
 from shoal.archive.objects import Objects
 from shoal.archive.s3_failures import NotOffered, translated
-from shoal.errors import BadUrl, ConfigError
+from shoal.errors import BadUrl, ConfigError, StorageBusy, unreachable
 from shoal.urls import parse
 
 ANSWER_S = 30.0
@@ -58,7 +58,10 @@ class S3Objects(Objects):
         )
 
     async def check(self) -> None:
-        await self.put(MARKER, MARKER_TEXT)
+        try:
+            await self.put(MARKER, MARKER_TEXT)
+        except StorageBusy as error:
+            raise unreachable(error) from None
 
     async def put(self, name: str, data: bytes) -> bool:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from shoal.errors import ConfigError, StorageBusy
+from shoal.errors import StorageBusy, unreachable
 from shoal.results.port import (
     EVERYTHING,
     Batch,
@@ -60,9 +60,7 @@ class PostgresResults(Results):
         try:
             await self._link.run(self._look_at_schema)
         except StorageBusy as error:
-            raise ConfigError(
-                f"cannot be reached: {error} (is the address right, and is it running?)"
-            ) from None
+            raise unreachable(error) from None
 
     async def save(self, crawl: str, batch: Batch) -> None:
         if datetime.now(UTC) >= self._look_at:
