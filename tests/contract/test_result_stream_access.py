@@ -13,7 +13,7 @@ from shoal.errors import ConfigError, MissingExtra
 from shoal.results import open_queue, open_results
 from shoal.results.port import Batch, RunNote
 from shoal.results.sqlite import SqliteResults
-from shoal.results.stream import RedisStreamResults, ResultQueue
+from shoal.results.stream import RedisStreamResults, ResultQueue, queue
 from support.redis_servers import RedisServer, TlsFiles
 from support.streams import KEY, drain_all, stream_url
 
@@ -105,8 +105,11 @@ class TestLogin:
         await results.close()
         await queue.close()
 
-    async def test_rights_that_are_enough(self, redis_server: RedisServer, tmp_path: Path) -> None:
+    async def test_rights_that_are_enough(
+        self, redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """And all of them are needed: each of the commands was run."""
+        monkeypatch.setattr(queue, "HELD_S", 0.1)
         rights = [f"+{command}" for command in COMMANDS]
         redis_server.cli("ACL", "SETUSER", "me", "reset", "on", ">pw", f"~{KEY}*", *rights)
         with redis_server.client() as raw:
@@ -120,12 +123,12 @@ class TestLogin:
 
     async def lose_sight(self, server: RedisServer) -> None:
         """Let a drainer find what has fallen out of all hands."""
-        queue = ResultQueue(f"redis-stream://me:pw@127.0.0.1:{server.port}")
+        drainer = ResultQueue(f"redis-stream://me:pw@127.0.0.1:{server.port}")
         with server.client() as raw:
             raw.xadd(KEY, {"hello": "world"})
             raw.xgroup_setid(KEY, "drain", "$")
-        assert len((await queue.take()).garbage) == 1
-        await queue.close()
+        assert len((await drainer.take()).garbage) == 1
+        await drainer.close()
 
 
 async def test_certificates(tmp_path: Path) -> None:

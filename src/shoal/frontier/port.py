@@ -365,7 +365,7 @@ class Frontier(ABC):
 
     @abstractmethod
     async def holders(self, crawl: str) -> list[str]:
-        """The workers that hold leases."""
+        """The workers that hold leases, by name."""
 
     @abstractmethod
     async def release(self, crawl: str, worker: str) -> int:

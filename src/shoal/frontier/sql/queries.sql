@@ -120,7 +120,9 @@ SELECT id, host_id, state, losses FROM tasks
 WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?;
 
 -- holders: who holds leases
-SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND due IS NOT NULL AND state = 2;
+SELECT DISTINCT worker FROM tasks
+WHERE crawl_id = ? AND due IS NOT NULL AND state = 2
+ORDER BY worker;
 
 -- wake_task: a retry's wait is over
 UPDATE tasks SET state = 0, due = NULL, place = ? WHERE id = ?;
