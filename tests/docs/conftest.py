@@ -1,13 +1,17 @@
-"""The shop that the examples of the documentation crawl."""
+"""The shop that the examples of the documentation crawl, and the servers that they name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from shoal.demo.shop import Shop
+from support.docs import Reader
+from support.postgres_servers import QUICK, PostgresServer
 from support.redis_servers import RedisServer
+from support.s3_servers import Ministack
 from support.sites import serving
 
 PRODUCTS = 21
@@ -36,8 +40,30 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The PostgreSQL that the documentation calls db-host."""
+    with PostgresServer(**QUICK) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
+    """A service that has the bucket of the documentation."""
+    with Ministack(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
 @pytest.fixture
-def redis_port(redis: RedisServer) -> int:
-    """Where it is; it is empty."""
+def reader(
+    tmp_path: Path, shop: str, redis: RedisServer, postgres: PostgresServer, s3: Ministack
+) -> Reader:
+    """Somebody with empty servers, and databases that belong to the user `shoal`."""
     redis.client().flushall()
-    return redis.port
+    databases, roles = ("shop", "other"), ("crawler", "shoal")
+    postgres.execute(*(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)" for name in databases))
+    postgres.execute(*(f"DROP ROLE IF EXISTS {name}" for name in roles))
+    postgres.execute("CREATE ROLE shoal LOGIN")
+    postgres.execute(*(f"CREATE DATABASE {name} OWNER shoal" for name in databases))
+    servers = {"queue-host": redis.port, "db-host": postgres.port}
+    return Reader(tmp_path, shop, servers, s3.environment)

@@ -13,19 +13,23 @@ from shoal.config import Rules
 from shoal.frontier.port import CrawlState, Stats
 from support.docs import Reader
 from support.makefile import extras, targets
-from support.markdown import PAGES, README, SHELL, Block, Command, blocks, commands, name_of
+from support.markdown import PAGES, README, ROOT, SHELL, Block, Command, blocks, commands, name_of
 
 PLACEHOLDERS = {
     "URL": "https://shop.example/product/1",
     "URL...": "https://shop.example/product/2",
 }
-SHELL_WORDS = ("echo", "printf", "redis-cli")
+SHELL_WORDS = ("echo", "printf", "cat", "redis-cli", "psql")
+RUNS_PYTHON = set((ROOT / "docs/guides").glob("*.md")) - {ROOT / "docs/guides/spiders.md"}
+"""That one has tests of its own: most of its blocks are parts of spiders."""
+RUNS_SQL = ROOT / "docs/guides/results.md"
 
 _EXIT_CODE = re.compile(r"exit code (\d+)")
 _BOX = re.compile(r"[─-╿]")
 _DURATION = re.compile(r"\b\d+(?:\.\d+)?s\b|\b\d+m \d+s\b|\b\d+h \d+m\b|\b\d+d \d+h\b")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_EXTRA = re.compile(r"\[([a-z,]+)\]")
+_EXTRA = re.compile(r"\[([a-z0-9,]+)\]")
+_FILE_NAME = re.compile(r"# (\w+\.py)\n")
 
 PROGRESS = progress_line(
     Stats(crawl="shop", state=CrawlState.RUNNING, rules=Rules(), created_at=0.0, pages_per_s=1.0)
@@ -33,10 +37,7 @@ PROGRESS = progress_line(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_do_what_the_page_says(
-    page: Path, tmp_path: Path, shop: str, redis_port: int
-) -> None:
-    reader = Reader(tmp_path, shop, redis_port)
+def test_commands_do_what_the_page_says(page: Path, reader: Reader) -> None:
     printed = ""
     for block in blocks(page):
         if block.language in SHELL:
@@ -44,9 +45,20 @@ def test_commands_do_what_the_page_says(
         elif block.language == "text":
             missing = lines_not_in(block, f"{printed}\n{PROGRESS}")
             assert not missing, f"{page.name}:{block.line}: not printed: {missing}\nbut:\n{printed}"
-        elif block.language == "python" and page.name == "running.md":
-            ended = reader.run(sys.executable, "-W", "error", "-c", block.text)
-            assert ended.code == 0, ended.err
+        elif block.language == "python" and page in RUNS_PYTHON:
+            try_python(reader, block)
+        elif block.language == "sql" and page == RUNS_SQL:
+            ended = reader.run_sql(block.text)
+            assert ended.code == 0, f"{page.name}:{block.line}: {ended.err}"
+
+
+def try_python(reader: Reader, block: Block) -> None:
+    """Write a block that is named as a file, run any other."""
+    if name := _FILE_NAME.match(block.text):
+        reader.write(name[1], block.text)
+        return
+    ended = reader.run(sys.executable, "-W", "error", "-c", reader.localised(block.text))
+    assert ended.code == 0, ended.err
 
 
 def try_command(reader: Reader, command: Command) -> str:

@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
@@ -22,21 +23,34 @@ from support.markdown import README, Command, blocks
 from support.processes import DEADLINE_S, SHOAL, Ended, environment
 
 SITE = "https://shop.example"
+DATA = "/data/"
+"""Where the documentation keeps its archives: a folder of the reader's own."""
 SETTINGS = {"SHOAL_ALLOW_PRIVATE": "true", "SHOAL_RATE": "1000/s", "TERM": "xterm"}
 
-QUICK = ("seed", "status", "explain", "dead", "pause", "resume", "cancel", "export")
+QUICK = (
+    *("seed", "status", "explain", "dead", "pause", "resume", "cancel", "export"),
+    *("merge", "results"),
+)
 """Commands that start no processes. They are called in this one, which is ten times as quick."""
 
 
 class Reader:
     """Somebody who follows the documentation, with a local shop in place of the one it names, and
-    a local Redis."""
+    local servers."""
 
-    def __init__(self, folder: Path, shop: str, redis_port: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        shop: str,
+        servers: Mapping[str, int] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """`servers` are the ports of the hosts that the documentation names."""
         self.folder = folder
         self._shop = shop
-        self._redis_port = redis_port
-        self._env = environment(SETTINGS | {"PATH": f"{SHOAL.parent}:{os.environ['PATH']}"})
+        self._servers = servers or {}
+        path = {"PATH": f"{SHOAL.parent}:{os.environ['PATH']}"}
+        self._env = environment(SETTINGS | path | dict(env or {}))
         self.write("spider.py", next(b.text for b in blocks(README) if b.language == "python"))
 
     def write(self, name: str, text: str) -> None:
@@ -44,10 +58,11 @@ class Reader:
         (self.folder / name).write_text(self.localised(text), "utf-8")
 
     def localised(self, text: str) -> str:
-        """The text with the shop's real address."""
+        """The text with the real addresses of the shop and the servers."""
         local = text.replace(SITE, self._shop).replace("shop.example", "127.0.0.1")
-        local = local.replace("-h queue-host", f"-p {self._redis_port}")
-        local = local.replace("queue-host", f"127.0.0.1:{self._redis_port}")
+        for name, port in self._servers.items():
+            local = local.replace(f"-h {name}", f"-p {port}").replace(name, f"127.0.0.1:{port}")
+        local = local.replace(DATA, f"{self.folder}{DATA}")
         assert "https://" not in local, f"leads out of this machine: {text}"
         return local
 
@@ -62,6 +77,13 @@ class Reader:
         else:
             ended = self.run("bash", "-c", text)
         return Ended(ended.code, self._shown(ended.out), self._shown(ended.err))
+
+    def run_sql(self, text: str) -> Ended:
+        """Run statements on the database, as somebody who may do everything."""
+        script = self.folder / "statements.sql"
+        script.write_text(text, "utf-8")
+        address = self.localised("postgresql://test@db-host/shop")
+        return self.run("psql", address, "-v", "ON_ERROR_STOP=1", "-f", str(script))
 
     def run(self, *words: str) -> Ended:
         """Run any program."""
@@ -115,7 +137,8 @@ class Reader:
 
     def _shown(self, text: str) -> str:
         text = text.replace(self._shop, SITE).replace(f"{machine_name()}:", "laptop:")
-        text = text.replace(f"127.0.0.1:{self._redis_port}", "queue-host")
+        for name, port in self._servers.items():
+            text = text.replace(f"127.0.0.1:{port}", name)
         return text.replace(self._shop.removeprefix("http://"), "shop.example")
 
 

@@ -60,7 +60,7 @@ class PageLog(msgspec.Struct, kw_only=True):
 
 
 class NearPage(msgspec.Struct, frozen=True):
-    """A page that is nearly the same as another one, which was fetched earlier."""
+    """A page that is nearly the same as another one: the first of its group that was looked at."""
 
     fingerprint: bytes
     like: bytes

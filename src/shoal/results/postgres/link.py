@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
-from asyncpg.exceptions import TransactionRollbackError
+from asyncpg.exceptions import ClientConfigurationError, TransactionRollbackError
 
 from shoal.addresses import masked
 from shoal.errors import ConfigError, StorageBusy
@@ -99,6 +99,8 @@ class PostgresLink:
                 server_settings={"application_name": "shoal"},
                 **settings,
             )
+        except ClientConfigurationError:
+            raise
         except ValueError:  # The library's message may hold the password.
             raise ConfigError(
                 f"not a PostgreSQL address: {self.shown!r}"

@@ -12,19 +12,31 @@ from shoal.results.postgres.schema import PARTITIONED, month_of, month_tables, n
 async def prune(before: datetime, connection: Connection, *, detach: bool, dry_run: bool) -> Pruned:
     """Remove readings and page logs from before a moment, as far as whole months are."""
     pruned = Pruned()
+    old: dict[str, list[str]] = {}
+    for table, time in PARTITIONED.items():
+        old[table] = await _old_months(table, before, connection)
+        # Counted before anything is removed: that takes a lock for which all writers wait.
+        count = await _count_older(f"{table}_default", time, before, connection)
+        for month in old[table]:
+            count += await _count_older(month, time, before, connection)
+        setattr(pruned, table, count)
+        pruned.tables += old[table]
+    if not dry_run:
+        await _remove(old, before, connection, detach=detach)
+    return pruned
+
+
+async def _remove(
+    old: dict[str, list[str]], before: datetime, connection: Connection, *, detach: bool
+) -> None:
+    """All of it or nothing. Names of tables and columns are our own."""
     async with connection.transaction():
         for table, time in PARTITIONED.items():
-            count = 0
-            for month in await _old_months(table, before, connection):
-                count += await connection.fetchval(f"SELECT count(*) FROM {month}")  # noqa: S608
-                pruned.tables.append(month)
-                if not dry_run:
-                    await connection.execute(f"ALTER TABLE {table} DETACH PARTITION {month}")
-                if not dry_run and not detach:
+            await connection.execute(f"DELETE FROM {table}_default WHERE {time} < $1", before)  # noqa: S608
+            for month in old[table]:
+                await connection.execute(f"ALTER TABLE {table} DETACH PARTITION {month}")
+                if not detach:
                     await connection.execute(f"DROP TABLE {month}")
-            count += await _remove_loose(f"{table}_default", time, before, connection, dry_run)
-            setattr(pruned, table, count)
-    return pruned
 
 
 async def _old_months(table: str, before: datetime, connection: Connection) -> list[str]:
@@ -32,12 +44,6 @@ async def _old_months(table: str, before: datetime, connection: Connection) -> l
     return [name for name, month in months.items() if month and next_month(month) <= before]
 
 
-async def _remove_loose(
-    table: str, time: str, before: datetime, connection: Connection, dry_run: bool
-) -> int:
-    """The rows of no month. Names of tables and columns are our own."""
-    old = f"FROM {table} WHERE {time} < $1"
-    if dry_run:
-        return int(await connection.fetchval(f"SELECT count(*) {old}", before))
-    removed = f"WITH gone AS (DELETE {old} RETURNING 1) SELECT count(*) FROM gone"  # noqa: S608
-    return int(await connection.fetchval(removed, before))
+async def _count_older(table: str, time: str, before: datetime, connection: Connection) -> int:
+    query = f"SELECT count(*) FROM {table} WHERE {time} < $1"  # noqa: S608
+    return int(await connection.fetchval(query, before))
