@@ -10,8 +10,13 @@ import msgspec
 from shoal.errors import ConfigError
 
 _SCHEME = re.compile(r"[A-Za-z+-]*:?/*")
-# Wide enough for those who misspell `password`.
-_SECRET_OPTION = re.compile(r"([?&][\w-]*(?:pas|pw|auth|secret|token|key)[\w-]*=)[^&#]*", re.I)
+# Wide enough for those who misspell `password`. What is just called `key` is no secret.
+_SECRET_NAME = r"(?!key=)[\w-]*(?:pas|pw|auth|secret|token|key)[\w-]*"
+# The second is no URL, but what some give for one: `host=x password='a b'`. Where the secret ends
+# is then anybody's guess.
+_SECRET_OPTION = re.compile(
+    rf"([?&]{_SECRET_NAME}=)[^&#]*|((?:^|[\s;]){_SECRET_NAME}\s*=).*", re.I | re.S
+)
 # Greedy up to the last @: a password may hold what a well-formed address would escape.
 _PARTS = re.compile(
     r"(?P<scheme>[a-z+-]+)://(?:(?P<login>.*)@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.S
@@ -38,7 +43,7 @@ def masked(address: str) -> str:
     login, at, rest = address.rpartition("@")
     scheme = _SCHEME.match(login)
     begin = scheme.end() if scheme else 0
-    shown = _SECRET_OPTION.sub(r"\1***", rest)
+    shown = _SECRET_OPTION.sub(r"\1\2***", rest)
     if not at:
         return shown
     if _SECRET_OPTION.search(login):

@@ -21,8 +21,9 @@ from shoal.waiting import patiently, wait_for_event
 MAX_BATCH = 200
 MAX_AGE_S = 0.02
 SOON_S = 0.05
-MAX_RAW_BYTES = 16 * 1024 * 1024
-"""Bodies for the archive that make a batch full."""
+MAX_BATCH_ROWS = 5_000
+MAX_BATCH_BYTES = 16 * 1024 * 1024
+"""Of items, and of bodies for the archive: so much makes a batch full."""
 
 log = logging.getLogger("shoal")
 
@@ -53,8 +54,8 @@ class Committer:
         self._archive = archive
         self._keep = keep
         self._reports: deque[Report] = deque()
-        self.raw_bytes = 0
-        """The bodies that are still to be archived: what they take in memory."""
+        self.held_bytes = 0
+        """What items, and bodies for the archive, take in memory until they are committed."""
         self._oldest_at = 0.0
         self._busy_since: float | None = None
         self._hurried = False
@@ -67,7 +68,8 @@ class Committer:
             self._oldest_at = time.monotonic()
             self._wake.set()
         self._reports.append(report)
-        self.raw_bytes += _raw_size(report)
+        report.held_bytes = _size(report)
+        self.held_bytes += report.held_bytes
         if self._is_full():
             self._wake.set()
 
@@ -109,16 +111,19 @@ class Committer:
         return self._oldest_at + MAX_AGE_S - time.monotonic()
 
     def _is_full(self) -> bool:
-        return len(self._reports) >= self._batch_size or self.raw_bytes >= MAX_RAW_BYTES
+        return len(self._reports) >= self._batch_size or self.held_bytes >= MAX_BATCH_BYTES
 
     def _take(self) -> list[Report]:
         self._hurried = False
         self._oldest_at = time.monotonic()
         taken: list[Report] = []
-        raw_bytes = 0
-        while self._reports and len(taken) < MAX_BATCH and raw_bytes < MAX_RAW_BYTES:
+        rows = size = 0
+        while self._reports and rows < MAX_BATCH_ROWS and size < MAX_BATCH_BYTES:
             taken.append(self._reports.popleft())
-            raw_bytes += _raw_size(taken[-1])
+            rows += len(taken[-1].items)
+            size += taken[-1].held_bytes
+            if len(taken) == MAX_BATCH:
+                break
         return taken
 
     async def _commit(self, reports: list[Report]) -> None:
@@ -133,6 +138,7 @@ class Committer:
             await patiently("results store", lambda: self._results.save(self._crawl, batch))
         outcomes = [report.outcome for report in reports]
         stale = await patiently("frontier", lambda: self._finish(outcomes))
+        self.held_bytes -= sum(report.held_bytes for report in reports)
         self._on_finished(reports, {lease.token for lease in stale})
 
     async def _store_raw(self, reports: list[Report]) -> None:
@@ -148,7 +154,6 @@ class Committer:
         for (_, log_entry), place in zip(found, places, strict=True):
             log_entry.archived = place
         for report in reports:
-            self.raw_bytes -= _raw_size(report)
             report.raw = None
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
@@ -168,5 +173,6 @@ def keep_of(rules: Rules) -> Keep:
     return Keep(rules.history, parse_duration(rules.refresh_after) if rules.refresh_after else 0.0)
 
 
-def _raw_size(report: Report) -> int:
-    return len(report.raw.body) if report.raw is not None else 0
+def _size(report: Report) -> int:
+    body = len(report.raw.body) if report.raw is not None else 0
+    return body + sum(len(item.data) for item in report.items)

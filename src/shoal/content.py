@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
+
+import msgspec
 
 PAGE_DIGEST_BYTES = 16
+
+_fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def page_digest(body: bytes) -> bytes:
@@ -13,5 +19,7 @@ def page_digest(body: bytes) -> bytes:
 
 
 def item_content(data: bytes) -> int:
-    """A number of 64 bits, signed, that stands for an item's fields."""
+    """A number of 64 bits, signed, that stands for an item's fields, in whatever order."""
+    with suppress(msgspec.DecodeError):  # What is no object is what its bytes are.
+        data = _encode_sorted(_fields_of(data))
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), signed=True)

@@ -116,9 +116,16 @@ async def run_crawl(
             workers = Fleet(name, targets, settings, frontier, say=say)
         return Summary(
             stats=await _run(workers, frontier, name, own_spider, settings, watch),
-            items=await results.count(name) if results.readable else {},
+            items=await _counted(results, name),
             seconds=time.monotonic() - began,
         )
+
+
+async def _counted(results: Results, name: str) -> dict[str, int]:
+    """The items, for the summary. A store that is away at the very end is waited for."""
+    if not results.readable:
+        return {}
+    return await patiently("results store", lambda: results.count(name))
 
 
 async def _begin(

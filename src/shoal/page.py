@@ -92,10 +92,10 @@ class Page:
     @property
     def canonical(self) -> str | None:
         """The address that the page gives as its own (rel=canonical). None if it gives none."""
-        if b"canonical" not in self.body:
+        if b"canonical" not in self.body.lower():
             return None
         try:
-            href = self.css("link[rel=canonical]::attr(href)").get()
+            href = self.css('link[rel~="canonical" i]::attr(href)').get()
             return self.urljoin(href) if href else None
         except (BadUrl, markup.Unparsable):
             return None

@@ -45,6 +45,7 @@ PROBE_FIRST_S = 2.0
 PROBE_LIMIT_S = 60.0
 
 _RATE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*/\s*([smh])\s*$")
+MAX_DURATION_S = 100 * 366 * 86_400.0
 _AGE = re.compile("([0-9]{1,5})([my])")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([smhd])\s*$")
 _PERIOD_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -84,7 +85,10 @@ def parse_duration(text: str) -> float:
     match = _DURATION.match(text)
     if not match or float(match[1]) == 0:
         raise ConfigError(f"not a time span: {text!r} (write 90s, 15m, 12h or 7d)")
-    return float(match[1]) * _PERIOD_S[match[2]]
+    seconds = float(match[1]) * _PERIOD_S[match[2]]
+    if seconds > MAX_DURATION_S:
+        raise ConfigError(f"a time span of more than 100 years: {text!r}")
+    return seconds
 
 
 def months_before(now: datetime, age: str) -> datetime:

@@ -42,6 +42,8 @@ class Report(msgspec.Struct):
     rejected: list[RejectedItem] = []
     raw: RawPage | None = None
     """The page itself, if there is an archive that wants it."""
+    held_bytes: int = 0
+    """What it takes in memory until it is committed. The committer keeps it."""
 
 
 class Visitor:

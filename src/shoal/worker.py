@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from functools import partial
 
 from shoal.archive.port import Archive
 from shoal.committer import SOON_S, Committer, keep_of
 from shoal.config import Rules, Settings
-from shoal.errors import StorageError, UnknownCrawl, cause_of
+from shoal.errors import ShoalError, StorageError, UnknownCrawl, cause_of
 from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.port import CrawlState, Frontier, Grant, Lease, Outcome, Robots, Stats, Verdict
@@ -37,8 +38,8 @@ HELD_PER_SLOT = 4
 """Leases held at most, per request in flight. What is not in flight waits to be committed: when
 the stores are slow this fills up, and nothing more is leased."""
 
-MAX_RAW_BYTES = 64 * 1024 * 1024
-"""Nothing more is leased while bodies that wait for the archive take so much memory."""
+MAX_HELD_BYTES = 64 * 1024 * 1024
+"""Nothing more is leased while what waits for the stores takes so much memory."""
 
 log = logging.getLogger("shoal")
 
@@ -153,10 +154,21 @@ class Worker:
                 await commits
                 renewals.cancel()
         except BaseExceptionGroup as group_error:
-            raise cause_of(group_error) from None
+            cause = cause_of(group_error)
+            if isinstance(cause, ShoalError):
+                await self._give_all_back()
+            raise cause from None
         finally:
             for visit in self._visits.values():
                 visit.cancel()
+
+    async def _give_all_back(self) -> None:
+        """A store has failed us. That is no fault of the tasks: left in our hands they would count
+        as lost, and after some tries as poison."""
+        given_back = [give_back(lease, sent=True).outcome for lease in self._held.values()]
+        with suppress(ShoalError, TimeoutError):
+            async with asyncio.timeout(DRAIN_S):
+                await self._frontier.finish(self._crawl, given_back)
 
     # Leasing
 
@@ -176,10 +188,10 @@ class Worker:
 
     def _free(self) -> int:
         """How many leases to ask for: none beside a task that must be alone, nor while there is
-        much to archive."""
+        much to store."""
         if any(lease.alone for lease in self._held.values()):
             return 0
-        if self._committer.raw_bytes > MAX_RAW_BYTES:
+        if self._committer.held_bytes > MAX_HELD_BYTES:
             return 0
         return min(self._slots - len(self._visits), self._slots * HELD_PER_SLOT - len(self._held))
 

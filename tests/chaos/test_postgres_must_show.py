@@ -143,6 +143,49 @@ def test_a_database_without_free_connections_is_waited_for(tmp_path: Path, site:
         assert_links_are_complete(folder, [site], PAGES)
 
 
+def test_tasks_are_not_lost_to_a_database_that_refuses(
+    tmp_path: Path, database: PostgresServer, site: GatedSite
+) -> None:
+    """Each try gives its tasks back: they are no poison, however often it fails."""
+    site.allowed = 10**9
+    folder = Folder(tmp_path, {"SHOAL_RESULTS": database.new_database("links")})
+    put_spider(folder, [site], **OPEN, max_losses=1)
+    database.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'not today' USING ERRCODE = 'insufficient_privilege'; END $$",
+        database="links",
+    )
+    assert folder.shoal("results", "prune", "--older-than", "1y").code == 0  # Makes the tables.
+    refuse = "BEFORE INSERT ON pages FOR EACH ROW EXECUTE FUNCTION refuse()"
+    database.execute(f"CREATE TRIGGER refusing {refuse}", database="links")
+    for workers in ("1", "2", "1"):
+        ended = folder.shoal("crawl", "links.py", "--workers", workers)
+        assert ended.code != 0
+        assert "not today" in ended.err
+        assert "Traceback" not in ended.err
+    stats = folder.stats("links")
+    assert (stats.added, stats.waiting, stats.dead, stats.lost) == (1, 1, 0, 0)
+    database.execute("DROP TRIGGER refusing ON pages", database="links")
+    assert folder.shoal("crawl", "links.py").code == 0
+    assert_links_are_complete(folder, [site], PAGES)
+
+
+def test_a_database_that_is_away_at_the_very_end_is_waited_for(
+    tmp_path: Path, database: PostgresServer, site: GatedSite
+) -> None:
+    folder = Folder(tmp_path, {"SHOAL_RESULTS": database.new_database("links")})
+    put_spider(folder, [site], **OPEN)
+    site.allowed = 10**9
+    with folder.running("crawl", "links.py", "--workers", "1") as crawl:
+        wait_until(lambda: len(site.hits) == PAGES + 1, "the last page")
+        wait_until(lambda: folder.stats("links").state == "finished", "the end of the crawl")
+        database.stop()
+        database.start()
+        ended = crawl.wait()
+    assert ended.code == 0, ended
+    assert "121 item" in ended.out
+
+
 def test_a_worker_that_is_told_to_stop_saves_what_it_has(
     tmp_path: Path, database: PostgresServer, site: GatedSite
 ) -> None:

@@ -469,6 +469,21 @@ class ResultsContract:
         (reading,) = await results.history(CRAWL, "Product", "k1")
         assert exact(reading.data) == {"n": 2}
 
+    async def test_an_older_moment_can_be_corrected_too(self, results: Results) -> None:
+        """As when pages are read again by a better spider, which finds the same in both."""
+        for at, number in ((1.0, 0), (2.0, 9), (1.0, 9), (2.0, 9)):
+            await results.save(CRAWL, Batch(items=[some_item(at=at, data=b'{"n":%d}' % number)]))
+        kept = await results.history(CRAWL, "Product", "k1")
+        assert [(item.scraped_at, exact(item.data)) for item in kept] == [
+            (1.0, {"n": 9}),
+            (2.0, {"n": 9}),
+        ]
+
+    async def test_the_order_of_fields_is_no_change(self, results: Results) -> None:
+        for at, data in ((1.0, b'{"a":1,"b":[2, 3]}'), (2.0, b'{"b":[2, 3],"a":1}')):
+            await results.save(CRAWL, Batch(items=[some_item(at=at, data=data)]))
+        assert await readings(results) == [1.0]
+
     async def test_every_reading_is_kept_where_that_is_wanted(self, results: Results) -> None:
         for at in (1.0, 3.0, 2.0):
             batch = Batch(items=[some_item(at=at, data=b"{}")], keep=Keep("always"))
@@ -504,6 +519,12 @@ class ResultsContract:
             await results.save(CRAWL, Batch(items=items))
         assert await wanted_keys(results, Wanted(changed=True)) == ["k1", "k2"]
         assert await wanted_keys(results, Wanted(changed=True, since=2.5)) == ["k2"]
+
+    async def test_items_that_changed_within_a_batch(self, results: Results) -> None:
+        both = [some_item(at=at, data=b'{"n":%d}' % n) for at, n in ((1.0, 1), (2.0, 2))]
+        same = [some_item("same", at=at, data=b"{}") for at in (1.0, 2.0)]
+        await results.save(CRAWL, Batch(items=[*both, *same]))
+        assert await wanted_keys(results, Wanted(changed=True)) == ["k1"]
 
     async def test_old_readings_and_pages_can_be_removed(self, results: Results) -> None:
         """Of different months: some stores know no shorter time."""

@@ -187,6 +187,35 @@ async def test_what_is_printed_is_what_is_made(server: PostgresServer) -> None:
 # In between
 
 
+async def test_a_name_that_is_taken_is_one_line(server: PostgresServer, empty: str) -> None:
+    server.execute("CREATE TABLE items (a int)", database="access")
+    message = await refusal(empty)
+    assert 'relation "items" already exists' in message
+    assert "search_path" in message
+
+
+async def test_who_only_reads_needs_no_rights(server: PostgresServer, empty: str) -> None:
+    """Nor does it make tables: the next months are the writers' business."""
+    await saved(empty)
+    server.execute("DROP TABLE pages_default CASCADE", database="access")
+    months = "SELECT relname FROM pg_class WHERE relname LIKE 'pages_2%' AND relkind = 'r'"
+    for (name,) in server.execute(months, database="access"):
+        server.execute(f"DROP TABLE {name}", database="access")
+    server.execute("ALTER DATABASE access SET default_transaction_read_only = on")
+    async with opened(empty) as results:
+        await results.check()
+        assert await all_items(results) == BATCH.items
+
+
+async def test_behind_pgbouncer_without_saying_so(server: PostgresServer, empty: str) -> None:
+    with PgBouncer(server) as bouncer:
+        address = bouncer.url_of("access")
+        told = await asyncio.gather(*(saved(address) for _ in range(8)), return_exceptions=True)
+    refused = [error for error in told if isinstance(error, ConfigError)]
+    assert all("prepared=no" in str(error) for error in refused)
+    assert len(refused) == sum(error is not None for error in told)
+
+
 async def test_behind_pgbouncer(server: PostgresServer, empty: str) -> None:
     """Each transaction may meet another connection, which knows none of our statements."""
     with PgBouncer(server) as bouncer:

@@ -12,6 +12,7 @@ import pytest
 
 from contract.results_suite import (
     CRAWL,
+    NOT_A_TEXT,
     all_items,
     all_rejected,
     readings,
@@ -21,10 +22,11 @@ from contract.results_suite import (
     some_rejected,
     total,
 )
-from shoal.errors import ConfigError, StorageBusy
+from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.results.port import Batch, Keep
 from shoal.results.postgres import PostgresResults
-from shoal.results.postgres.schema import bring_up_to_date, next_month
+from shoal.results.postgres import store as postgres_store
+from shoal.results.postgres.schema import make_months, next_month
 from support.postgres_servers import QUICK, PostgresServer
 
 WRITERS, KEYS = 8, 500
@@ -148,6 +150,42 @@ async def _until_somebody_waits(server: PostgresServer) -> None:
         await asyncio.sleep(0.01)
 
 
+async def test_a_save_that_takes_too_long_is_ended_on_the_server_too(
+    server: PostgresServer, results: PostgresResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each try would leave one more behind that waits for the same lock."""
+    await results.save(CRAWL, Batch())
+    monkeypatch.setattr(postgres_store, "ANSWER_S", 0.5)
+    other = await asyncpg.connect(server.url_of("troubles"))
+    transaction = other.transaction()
+    await transaction.start()
+    await other.execute("LOCK TABLE items")
+    for _ in range(3):
+        with pytest.raises(StorageBusy, match="no answer"):
+            await results.save(CRAWL, Batch(items=[some_item()]))
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    assert server.execute(waiting) == [(0,)]
+    await transaction.rollback()
+    await other.close()
+    monkeypatch.undo()
+    await results.save(CRAWL, Batch(items=[some_item()]))
+    assert await total(results) == 1
+
+
+async def test_a_huge_batch_is_many_statements_and_still_one_step(
+    results: PostgresResults,
+) -> None:
+    items = [some_item(f"k{n}") for n in range(5_000)]
+    broken = some_page(url=NOT_A_TEXT)
+    with pytest.raises(StorageFailed):
+        await results.save(CRAWL, Batch([broken], items))
+    assert await total(results) == 0
+    refused = some_item(TOO_LONG)
+    await results.save(CRAWL, Batch([some_page()], [*items, refused]))
+    assert await all_items(results) == items
+    assert len(await all_rejected(results)) == 1
+
+
 # Away and back
 
 
@@ -232,6 +270,8 @@ def tables(server: PostgresServer) -> list[str]:
 
 async def test_months_are_made_ahead(server: PostgresServer, results: PostgresResults) -> None:
     await results.check()
+    assert tables(server) == []
+    await results.save(CRAWL, Batch())
     month = datetime.now(UTC).replace(day=1)
     names = []
     for _ in range(3):
@@ -249,7 +289,7 @@ async def test_a_month_takes_its_rows_from_the_default_table(
     batch = Batch([some_page(started_at=march.timestamp())], [some_item(at=march.timestamp())])
     await results.save(CRAWL, batch)
     connection = await asyncpg.connect(server.url_of("troubles"))
-    await bring_up_to_date(connection, "here", march)
+    await make_months(connection, "here", march)
     for table in ("observations", "pages"):
         assert await connection.fetchval(f"SELECT count(*) FROM {table}_2001_03") == 1
         assert await connection.fetchval(f"SELECT count(*) FROM {table}_default") == 0
@@ -259,6 +299,62 @@ async def test_a_month_takes_its_rows_from_the_default_table(
     assert await results.pages_of(CRAWL, some_fingerprint(1)) == batch.pages
 
 
+async def test_months_are_made_while_others_write(
+    server: PostgresServer, results: PostgresResults
+) -> None:
+    """Their rows go to the default table until then, and none is lost."""
+    march = datetime(2001, 3, 15, tzinfo=UTC).timestamp()
+    await results.save(CRAWL, Batch())
+    writers = [PostgresResults(server.url_of("troubles")) for _ in range(3)]
+    is_made = asyncio.Event()
+    saved = [0] * len(writers)
+
+    async def write(number: int) -> None:
+        while not is_made.is_set() or saved[number] < 10:
+            at = march + saved[number]
+            fingerprint = some_fingerprint(number)
+            pages = [some_page(started_at=at, fingerprint=fingerprint)]
+            items = [some_item(f"w{number}-{saved[number]}", at=at)]
+            await writers[number].save(CRAWL, Batch(pages, items))
+            saved[number] += 1
+
+    async def make() -> None:
+        connection = await asyncpg.connect(server.url_of("troubles"))
+        while not tables(server)[0].endswith("2001_03"):
+            await make_months(connection, "here", datetime.fromtimestamp(march, UTC))
+        await connection.close()
+        is_made.set()
+
+    await asyncio.gather(make(), *(write(number) for number in range(len(writers))))
+    for table in ("pages", "observations"):
+        rows = server.execute(f"SELECT count(*) FROM {table}_2001_03", database="troubles")
+        assert rows == [(sum(saved),)]
+    for writer in writers:
+        await writer.close()
+
+
+async def test_pruning_does_not_make_writers_wait_for_readers(
+    server: PostgresServer, results: PostgresResults
+) -> None:
+    march = datetime(2001, 3, 15, tzinfo=UTC)
+    await results.save(CRAWL, Batch())
+    reader = await asyncpg.connect(server.url_of("troubles"))
+    await make_months(reader, "here", march)
+    reading = reader.transaction()
+    await reading.start()
+    await reader.fetch("SELECT count(*) FROM pages")
+    pruner = PostgresResults(server.url_of("troubles"))
+    pruning = asyncio.create_task(pruner.prune(datetime(2002, 1, 1, tzinfo=UTC).timestamp()))
+    await _until_somebody_waits(server)
+    for number in range(3):  # Behind the one that waits, and then it has given up for a while.
+        await results.save(CRAWL, Batch([some_page(attempt=number)]))
+    assert not pruning.done()
+    await reading.rollback()
+    await reader.close()
+    assert len((await pruning).tables) == 6
+    await pruner.close()
+
+
 @pytest.mark.parametrize("detach", [False, True])
 async def test_whole_months_go(
     server: PostgresServer, results: PostgresResults, detach: bool
@@ -266,7 +362,7 @@ async def test_whole_months_go(
     march = datetime(2001, 3, 15, tzinfo=UTC)
     await results.check()
     connection = await asyncpg.connect(server.url_of("troubles"))
-    await bring_up_to_date(connection, "here", march)
+    await make_months(connection, "here", march)
     for at in (march, datetime(2001, 4, 2, tzinfo=UTC)):
         moment = at.timestamp()
         await results.save(CRAWL, Batch([some_page(started_at=moment)], [some_item(at=moment)]))
@@ -290,7 +386,7 @@ async def test_a_role_that_may_not_drop_is_told(
     march = datetime(2001, 3, 15, tzinfo=UTC)
     await results.check()
     connection = await asyncpg.connect(server.url_of("troubles"))
-    await bring_up_to_date(connection, "here", march)
+    await make_months(connection, "here", march)
     await connection.execute("CREATE ROLE reader LOGIN")
     await connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
     reader = PostgresResults(server.url_of("troubles", "reader"))

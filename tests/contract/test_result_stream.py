@@ -161,7 +161,7 @@ class TestLarge:
     async def test_an_item_that_is_larger_than_an_entry_goes_alone(
         self, connect: Open, queues: OpenQueue, raw: redis.Redis
     ) -> None:
-        large = some_item("large", data=b'"' + b"x" * 10_000 + b'"')
+        large = some_item("large", data=b'{"x":"' + b"x" * 10_000 + b'"}')
         await connect().save(CRAWL, Batch(items=[some_item("a"), large, some_item("b")]))
         assert waiting(raw) > 1
         assert keys_of((await queues().take()).entries) == ["a", "large", "b"]
@@ -203,7 +203,7 @@ class TestTaking:
     ) -> None:
         monkeypatch.setattr(queue_module, "TAKE_BYTES", 30_000)
         for n in range(10):
-            await connect().save(CRAWL, one(f"k{n}", data=b'"' + b"x" * 10_000 + b'"'))
+            await connect().save(CRAWL, one(f"k{n}", data=b'{"x":"' + b"x" * 10_000 + b'"}'))
         queue = queues()
         assert [len((await queue.take()).entries) for _ in range(5)] == [3, 3, 3, 1, 0]
 
@@ -360,6 +360,21 @@ class TestGarbage:
         assert "8 entries of the stream are no results" in caplog.text
         assert "\x1b" not in caplog.text
         assert (waiting(raw), held(raw)) == (0, 0)
+
+    async def test_what_no_store_takes_holds_up_nothing(
+        self, connect: Open, redis_server: RedisServer, raw: redis.Redis, store: Results
+    ) -> None:
+        unstorable = [
+            Batch([some_page(simhash=2**63)]),
+            Batch([some_page(started_at=1e300)]),
+            one(fingerprint=b"short"),
+            one(data=b"no JSON"),
+        ]
+        for number, batch in enumerate(unstorable):
+            raw.xadd(KEY, {"crawl": CRAWL, "batch": msgspec.msgpack.encode(batch)})
+            await connect().save(CRAWL, one(f"k{number}"))
+        drained = await drain_all(stream_url(redis_server), store)
+        assert (drained.items, drained.garbage, waiting(raw)) == (4, 4, 0)
 
     async def test_only_the_newest_is_kept(
         self, queues: OpenQueue, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch

@@ -94,13 +94,17 @@ def test_a_signal_ends_it(folder: Folder, server: RedisServer, number: int) -> N
     assert "8 pages and 80 items are in" in ended.out
 
 
-def test_a_signal_ends_it_while_redis_is_away(folder: Folder) -> None:
-    nowhere = f"redis-stream://127.0.0.1:{free_port()}"
-    with folder.running("drain", "--results", nowhere, *TO) as drainer:
-        wait_until(lambda: "waiting for the result stream" in drainer.err, "it to notice")
-        assert catches(drainer.pid, signal.SIGTERM)
-        drainer.send(signal.SIGTERM)
-        ended = drainer.wait()
+def test_a_signal_ends_it_while_redis_is_away(folder: Folder, tmp_path: Path) -> None:
+    with RedisServer(tmp_path / "redis") as own:
+        asyncio.run(save(stream_url(own), 1))
+        with folder.running("drain", "--results", stream_url(own), *TO) as drainer:
+            with own.client() as raw:
+                wait_until(lambda: waiting(raw) == 0, "the stream to be empty")
+            own.kill()
+            wait_until(lambda: "waiting for the result stream" in drainer.err, "it to notice")
+            assert catches(drainer.pid, signal.SIGTERM)
+            drainer.send(signal.SIGTERM)
+            ended = drainer.wait()
     assert ended.code == 0, ended
     assert "stopped while waiting" in ended.err
 
@@ -117,6 +121,14 @@ class TestWrongUse:
     def test_no_stream(self, folder: Folder) -> None:
         address = "sqlite:///shoal.db"
         assert_one_line(folder.shoal("drain", "--results", address, *TO), "write redis-stream://")
+
+    def test_a_server_that_is_not_there(self, folder: Folder) -> None:
+        nowhere = f"redis-stream://127.0.0.1:{free_port()}"
+        crawl = ("crawl", "http://127.0.0.1:9/", "--allow-private")
+        for command in (("drain", *TO), crawl):
+            ended = folder.shoal(*command, "--results", nowhere)
+            assert_one_line(ended, "is the address right, and is it running?")
+            assert "127.0.0.1" in ended.err
 
     def test_into_a_stream(self, folder: Folder, server: RedisServer) -> None:
         ended = folder.shoal("drain", "--to", stream_url(server))

@@ -128,10 +128,35 @@ class TestSecrets:
             ("redis://u:p@h/s?sentinel_password=x", "redis://u:***@h/s?sentinel_password=***"),
             ("redis+sentinel://h:1/s?sentinel_password=x@y", "redis+sentinel://***"),
             ("redis://u:a&Secret=b@h", "redis://***"),
+            ("redis-stream://h?api_key=x&max=5", "?api_key=***&max=5"),
+            ("redis-stream://h?secret-key=x", "?secret-key=***"),
+            ("redis-stream://h?keys=x", "?keys=***"),
         ],
     )
     def test_nor_as_an_option(self, text: str, shown: str) -> None:
         assert masked(text).endswith(shown)
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            (f"host=x password={SECRET} dbname=y", "host=x password=***"),
+            (f"password={SECRET} host=x", "password=***"),
+            (f"host=x\tPASSWORD = '{SECRET} {SECRET}'", "host=x\tPASSWORD =***"),
+            (f"Server=x;Pwd={SECRET}", "Server=x;Pwd=***"),
+            (f"host=x sslpassword={SECRET}", "host=x sslpassword=***"),
+        ],
+    )
+    def test_nor_of_what_is_no_url(self, text: str, shown: str) -> None:
+        assert masked(text) == shown
+
+    @pytest.mark.parametrize("place", ["a@{}", "{}@b", "{}@b@c", "p={} password={}@{}"])
+    def test_nor_of_what_is_no_url_with_an_at(self, place: str) -> None:
+        assert SECRET not in masked(f"host=x password={place.format(*[SECRET] * 3)} dbname=y")
+
+    @pytest.mark.parametrize("text", ["redis-stream://h?key=name", "redis-stream://h?max=5&Key=a"])
+    def test_a_key_by_itself_is_none(self, text: str) -> None:
+        assert masked(text) == text
+        assert masked(f"{text}&token=x") == f"{text}&token=***"
 
     @pytest.mark.parametrize(
         "address",

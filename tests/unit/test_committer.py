@@ -16,7 +16,7 @@ from shoal.config import Rules
 from shoal.content import page_digest
 from shoal.errors import StorageBusy, StorageFailed
 from shoal.frontier.port import Lease, Outcome, Verdict
-from shoal.results.port import Batch, Keep, PageLog, Results
+from shoal.results.port import Batch, Keep, PageLog, Results, StoredItem
 from shoal.task import Task
 from shoal.visit import Report
 
@@ -213,20 +213,38 @@ async def test_what_was_not_archived_is_not_saved(bench: Bench) -> None:
 
 
 async def test_raw_pages_that_take_much_memory_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "MAX_RAW_BYTES", 100)
+    monkeypatch.setattr(committing, "MAX_BATCH_BYTES", 100)
     monkeypatch.setattr(committing, "MAX_AGE_S", 3600.0)
     bench = Bench(batch_size=100)
     running = asyncio.create_task(bench.committer.run())
     for url in ("a", "b", "c"):
         bench.committer.put(raw_report(url, b"x" * 60))
-    assert bench.committer.raw_bytes == 180
+    assert bench.committer.held_bytes == 180
     while bench.finished != ["a", "b"]:
         await asyncio.sleep(0)
-    assert bench.committer.raw_bytes == 60
+    assert bench.committer.held_bytes == 60
     bench.committer.close()
     await running
     assert bench.stores.done[3:] == [("archive", ["c"]), ("save", ["c"]), ("finish", ["c"])]
-    assert bench.committer.raw_bytes == 0
+    assert bench.committer.held_bytes == 0
+
+
+async def test_pages_with_many_items_go_in_batches_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(committing, "MAX_BATCH_ROWS", 4)
+    bench = Bench(batch_size=100)
+    for url in ("a", "b", "c"):
+        report = raw_report(url, b"")
+        item = StoredItem(
+            kind="k", key=url, data=b"{}", url=url, fingerprint=b"\0" * 8, scraped_at=1.0
+        )
+        report.items = [item] * 3
+        bench.committer.put(report)
+    bench.committer.close()
+    await bench.committer.run()
+    saves = [urls for step, urls in bench.stores.done if step == "save"]
+    assert saves == [["a", "b"], ["c"]]
 
 
 def test_rules_say_what_is_kept() -> None:

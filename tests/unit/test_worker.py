@@ -172,7 +172,7 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
         async def close(self) -> None: ...
 
     monkeypatch.setattr(http, "HttpFetcher", Fetcher)
-    monkeypatch.setattr(working, "MAX_RAW_BYTES", at_most * size)
+    monkeypatch.setattr(working, "MAX_HELD_BYTES", at_most * size)
     stores = PlentifulStores()
     frontier, results = cast(Frontier, stores), cast(Results, stores)
     archive = cast(Archive, stores)

@@ -72,6 +72,7 @@ def drain(
 async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Drained:
     queue = open_queue(stream)
     try:
+        await queue.check()
         async with results_at(to) as store:
             if not store.readable:
                 raise ConfigError(f"--to {masked(to)}: a stream is no store (shoal drain --help)")

@@ -29,6 +29,10 @@ _SET_UP_WRONG = (
     failure.CantChangeRuntimeParamError,
     failure.FeatureNotSupportedError,
 )
+_FORGOTTEN = (
+    failure.DuplicatePreparedStatementError,
+    failure.InvalidSQLStatementNameError,
+)
 _REFUSING = (
     failure.DataError,
     failure.IntegrityConstraintViolationError,
@@ -45,9 +49,9 @@ def noticing_refusals() -> Iterator[None]:
     """Raise RowRefused where the server, or the library before it, does not take a value."""
     try:
         yield
-    except (*_REFUSING, asyncpg.DataError, UnicodeEncodeError) as error:
+    except (*_REFUSING, asyncpg.DataError, UnicodeError) as error:
         # Without the details, which name places in the database: the next time it is another.
-        reason = error if isinstance(error, UnicodeEncodeError) else error.args[0]
+        reason = error if isinstance(error, UnicodeError) else error.args[0]
         raise RowRefused(" ".join(str(reason).split())) from error
 
 
@@ -76,7 +80,11 @@ def translated(shown: str) -> Iterator[None]:
 
 def _answered(shown: str, error: asyncpg.PostgresError) -> ShoalError:
     """The server has said what is wrong."""
-    text = " ".join(str(error).split())
+    text = " ".join(str(error.args[0]).split())
+    if isinstance(error, _FORGOTTEN):
+        return ConfigError(
+            f"{shown}: {text}: is there a PgBouncer in between? Add ?prepared=no to the address"
+        )
     if isinstance(error, _PASSING):
         return StorageBusy(f"{shown}: {text}")
     if isinstance(error, _SET_UP_WRONG):

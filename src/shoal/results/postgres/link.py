@@ -16,8 +16,8 @@ import asyncpg
 from asyncpg.exceptions import ClientConfigurationError, TransactionRollbackError
 
 from shoal.addresses import masked
-from shoal.errors import ConfigError, StorageBusy
-from shoal.results.postgres.failures import translated
+from shoal.errors import ConfigError, ShoalError
+from shoal.results.postgres.failures import RowRefused, translated
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ CONNECT_S = 10.0
 ANSWER_S = 60.0
 """A server that has not answered for so long is away."""
 
-LONG_S = 3600.0
+LONG_S = 600.0
 """The same where work may be long: changes of the schema, and what counts or removes much."""
 
 ROLLBACK_TRIES = 5
@@ -38,10 +38,16 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 class PostgresLink:
     """Runs work on a connection that is ready: the schema was looked at when it was made."""
 
-    def __init__(self, address: str, prepare: Callable[[Connection], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        address: str,
+        is_ready: Callable[[Connection], Awaitable[bool]],
+        make_ready: Callable[[Connection], Awaitable[None]],
+    ) -> None:
         self.shown = masked(address)
         self._dsn, self._keeps_statements = _own_option(address)
-        self._prepare = prepare
+        self._is_ready = is_ready
+        self._make_ready = make_ready
         self._connection: Connection | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -50,13 +56,15 @@ class PostgresLink:
     ) -> T:
         """Do a piece of work. What the server rolled back, to end a conflict, is done again."""
         async with self._one_at_a_time:
-            async with self._talking(LONG_S):
+            connection = self._connection
+            if connection is None or connection.is_closed():
                 connection = await self._connected()
             async with self._talking(within_s):
                 return await _done(work, connection)
 
     async def close(self) -> None:
-        """Close the connection. Not an error if the server is gone."""
+        """Close the connection, and end what it still does: else the server would go on with it,
+        and hold its locks. Not an error if the server is gone."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             try:
@@ -72,23 +80,19 @@ class PostgresLink:
             with translated(self.shown):
                 async with asyncio.timeout(within_s):
                     yield
-        except (StorageBusy, asyncio.CancelledError):
-            if self._connection is not None:
-                self._connection.terminate()
-                self._connection = None
+        except (ShoalError, asyncio.CancelledError) as error:
+            if not isinstance(error, RowRefused):
+                await self.close()
             raise
 
     async def _connected(self) -> Connection:
-        if self._connection is None or self._connection.is_closed():
-            self._connection = None
-            connection = await self._connect()
-            try:
-                await self._prepare(connection)
-            except BaseException:
-                connection.terminate()
-                raise
-            self._connection = connection
-        return self._connection
+        async with self._talking(ANSWER_S):
+            connection = self._connection = await self._connect()
+            is_ready = await self._is_ready(connection)
+        if not is_ready:
+            async with self._talking(LONG_S):
+                await self._make_ready(connection)
+        return connection
 
     async def _connect(self) -> Connection:
         settings: dict[str, Any] = {} if self._keeps_statements else {"statement_cache_size": 0}

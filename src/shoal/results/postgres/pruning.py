@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 
+from asyncpg.exceptions import DeadlockDetectedError, LockNotAvailableError
+
+from shoal.errors import StorageBusy
 from shoal.results.port import Pruned
 from shoal.results.postgres.link import Connection
-from shoal.results.postgres.schema import PARTITIONED, month_of, month_tables, next_month
+from shoal.results.postgres.schema import (
+    LOCK_S,
+    PARTITIONED,
+    month_of,
+    month_tables,
+    next_month,
+)
+
+LOCK_TRIES = 100
 
 
 async def prune(before: datetime, connection: Connection, *, detach: bool, dry_run: bool) -> Pruned:
@@ -29,14 +41,28 @@ async def prune(before: datetime, connection: Connection, *, detach: bool, dry_r
 async def _remove(
     old: dict[str, list[str]], before: datetime, connection: Connection, *, detach: bool
 ) -> None:
-    """All of it or nothing. Names of tables and columns are our own."""
-    async with connection.transaction():
-        for table, time in PARTITIONED.items():
-            await connection.execute(f"DELETE FROM {table}_default WHERE {time} < $1", before)  # noqa: S608
-            for month in old[table]:
+    """Month by month. Names of tables and columns are our own."""
+    for table, time in PARTITIONED.items():
+        await connection.execute(f"DELETE FROM {table}_default WHERE {time} < $1", before)  # noqa: S608
+        for month in old[table]:
+            await _remove_month(table, month, connection, detach=detach)
+
+
+async def _remove_month(table: str, month: str, connection: Connection, *, detach: bool) -> None:
+    """Everybody who writes would wait behind us for one who reads. So we wait for a moment only,
+    let them go on, and try again."""
+    for _ in range(LOCK_TRIES):
+        try:
+            async with connection.transaction():
+                await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_S}s'")
                 await connection.execute(f"ALTER TABLE {table} DETACH PARTITION {month}")
                 if not detach:
                     await connection.execute(f"DROP TABLE {month}")
+        except (LockNotAvailableError, DeadlockDetectedError):
+            await asyncio.sleep(LOCK_S)
+        else:
+            return
+    raise StorageBusy(f"{month}: somebody has been using {table} all the time; try again later")
 
 
 async def _old_months(table: str, before: datetime, connection: Connection) -> list[str]:

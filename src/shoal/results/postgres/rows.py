@@ -39,7 +39,7 @@ def storable(batch: Batch) -> Batch:
     """The batch with all text written out that PostgreSQL has no characters for."""
     clean = rewritten(batch, storable_text)
     for item in clean.items:
-        item.data = storable_json(item.data.decode()).encode()
+        item.data = storable_json(item.data.decode(errors="replace")).encode()
     return clean
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from shoal.items import SHOWN_CHARACTERS
 from shoal.results.port import Batch, Keep, RejectedItem, StoredItem
@@ -12,28 +13,57 @@ from shoal.results.postgres.link import Connection
 from shoal.results.postgres.rows import (
     host_of,
     item_columns,
+    moment,
     page_columns,
     rejected_columns,
     storable,
 )
 from shoal.results.postgres.schema import QUERIES
 
+MAX_ROWS = 2_000
+"""Items in one statement. What a page gives may be many times as much."""
+
+log = logging.getLogger("shoal")
+
 
 async def save(crawl: str, batch: Batch, connection: Connection) -> None:
     """Store a batch, all of it or nothing."""
     try:
-        await _write(crawl, batch, connection)
+        if len(batch.items) <= MAX_ROWS:
+            await _write(crawl, batch, connection)
+        else:
+            await _save_by_parts(crawl, batch, connection)
     except RowRefused:
         # Rare enough not to look for it beforehand.
         await _save_apart(crawl, storable(batch), connection)
 
 
+def statements_of(batch: Batch) -> int:
+    """How many statements saving takes, if nothing is refused."""
+    return max(1, -(-len(batch.items) // MAX_ROWS))
+
+
+async def _save_by_parts(crawl: str, batch: Batch, connection: Connection) -> None:
+    async with connection.transaction():
+        for part in _parts(batch.items):
+            await _write(crawl, Batch(items=part, keep=batch.keep), connection)
+        await _write(crawl, Batch(batch.pages, [], batch.rejected, batch.keep), connection)
+
+
+def _parts(items: list[StoredItem]) -> list[list[StoredItem]]:
+    return [items[start : start + MAX_ROWS] for start in range(0, len(items), MAX_ROWS)]
+
+
 async def _save_apart(crawl: str, batch: Batch, connection: Connection) -> None:
     """Save what the database takes; put the items aside that it does not."""
     async with connection.transaction():
-        refused = await _save_items(crawl, batch.items, batch.keep, connection)
+        refused: list[RejectedItem] = []
+        for part in _parts(batch.items):
+            refused += await _save_items(crawl, part, batch.keep, connection)
         rest = Batch(batch.pages, [], [*batch.rejected, *refused], batch.keep)
         await _write(crawl, rest, connection)
+    for item in refused:
+        log.warning("%s of %s was put aside: %s", item.kind, item.url, item.reason)
 
 
 async def _save_items(
@@ -56,7 +86,7 @@ async def _save_items(
 def _refused(item: StoredItem, error: RowRefused) -> RejectedItem:
     return RejectedItem(
         kind=item.kind,
-        data=item.data.decode()[:SHOWN_CHARACTERS],
+        data=item.data.decode(errors="replace")[:SHOWN_CHARACTERS],
         reason=f"the database refuses it: {error}",
         url=item.url,
         fingerprint=item.fingerprint,
@@ -68,13 +98,12 @@ async def _write(crawl: str, batch: Batch, connection: Connection) -> None:
     with noticing_refusals():
         readings = _once_each(batch.items)
         columns = item_columns(readings)
-        newest = _newest(readings)
         stored = await connection.fetchval(
             QUERIES["save"],
             crawl,
             *columns,
             [host_of(reading.url) for reading in readings],
-            [reading is newest[reading.kind, reading.key] for reading in readings],
+            *_newest_columns(readings),
             timedelta(seconds=batch.keep.refresh_s),
             batch.keep.history,
             *page_columns(batch.pages),
@@ -95,10 +124,19 @@ def _once_each(items: Iterable[StoredItem]) -> list[StoredItem]:
     return list({(i.kind, i.key, i.scraped_at): i for i in items}.values())
 
 
-def _newest(readings: Iterable[StoredItem]) -> dict[tuple[str, str], StoredItem]:
+def _newest_columns(readings: Sequence[StoredItem]) -> tuple[list[bool], list[datetime]]:
+    """Of each reading, whether it is the newest of its item, and when the first one was that says
+    something else. A statement writes a row once: so only the newest becomes the item's state."""
     newest: dict[tuple[str, str], StoredItem] = {}
     for reading in readings:
         known = newest.get((reading.kind, reading.key))
         if known is None or reading.scraped_at >= known.scraped_at:
             newest[reading.kind, reading.key] = reading
-    return newest
+    first_at = {name: reading.scraped_at for name, reading in newest.items()}
+    for reading in readings if len(newest) < len(readings) else ():
+        name = reading.kind, reading.key
+        if reading.data != newest[name].data:
+            first_at[name] = min(first_at[name], reading.scraped_at)
+    names = [(reading.kind, reading.key) for reading in readings]
+    is_newest = [newest[name] is reading for name, reading in zip(names, readings, strict=True)]
+    return is_newest, [moment(first_at[name]) for name in names]

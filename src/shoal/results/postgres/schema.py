@@ -6,7 +6,12 @@ import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from asyncpg.exceptions import InsufficientPrivilegeError
+from asyncpg.exceptions import (
+    DeadlockDetectedError,
+    DuplicateTableError,
+    InsufficientPrivilegeError,
+    LockNotAvailableError,
+)
 
 from shoal.errors import ConfigError
 from shoal.results.postgres.link import Connection
@@ -15,6 +20,9 @@ from shoal.sqlitedb import load_queries, load_schema, load_script
 PACKAGE = "shoal.results.postgres"
 VERSIONS = load_schema(PACKAGE, "schema_1.sql", "schema_2.sql")
 MONTHS_AHEAD = 2
+MONTH_TRIES = 5
+LOCK_S = 2
+"""How long we wait for a lock for which others would have to wait behind us."""
 
 PARTITIONED = {"observations": "scraped_at", "pages": "started_at"}
 """Tables with a table for each month, and the column that says which."""
@@ -25,21 +33,40 @@ _NOTE_VERSION = "INSERT INTO shoal_versions (version) VALUES ($1)"
 log = logging.getLogger("shoal")
 
 
-async def bring_up_to_date(connection: Connection, shown: str, now: datetime) -> None:
-    """Make what is missing. Raises ConfigError if we may not, or if the schema is newer than we."""
+async def is_up_to_date(connection: Connection, shown: str) -> bool:
+    """Whether the tables are those that we know. Raises ConfigError if they are newer."""
+    return await _version(connection, shown) == len(VERSIONS)
+
+
+async def bring_up_to_date(connection: Connection, shown: str) -> None:
+    """Make the tables that are missing. Raises ConfigError if we may not."""
     version = await _version(connection, shown)
-    if version == len(VERSIONS) and not await _missing_months(connection, now):
-        return
     try:
-        await _change(connection, shown, now)
+        await _change(connection, shown)
     except InsufficientPrivilegeError as error:
-        if version < len(VERSIONS):
-            raise ConfigError(
-                f"{shown}: {error}: let the owner of the database make the tables, with what"
-                f" `shoal results schema --from-version {version}` prints"
-            ) from None
-        # The default tables take the rows all the same.
-        log.warning("%s: the tables of the next months are missing, and %s", shown, error)
+        raise ConfigError(
+            f"{shown}: {error}: let the owner of the database make the tables, with what"
+            f" `shoal results schema --from-version {version}` prints"
+        ) from None
+    except DuplicateTableError as error:
+        raise ConfigError(
+            f"{shown}: {error}: somebody else uses this name. Take another database, or another"
+            " schema of this one (?search_path=NAME)"
+        ) from None
+
+
+async def make_months(connection: Connection, shown: str, now: datetime) -> None:
+    """Make the tables of this month and the next ones. Where that cannot be, the default tables
+    take the rows all the same."""
+    for _ in range(MONTH_TRIES):
+        try:
+            return await _make_months(connection, now)
+        except (LockNotAvailableError, DeadlockDetectedError):
+            continue
+        except InsufficientPrivilegeError as error:
+            log.warning("%s: the tables of the next months are missing, and %s", shown, error)
+            return None
+    return None  # There is always somebody at the default tables. Tomorrow is another day.
 
 
 async def month_tables(connection: Connection, table: str) -> list[str]:
@@ -60,7 +87,7 @@ def schema_text(from_version: int, now: datetime) -> str:
     return "\n".join(["BEGIN;", *parts, "COMMIT;"])
 
 
-async def _change(connection: Connection, shown: str, now: datetime) -> None:
+async def _change(connection: Connection, shown: str) -> None:
     async with connection.transaction():
         await connection.execute(QUERIES["lock_schema"])
         # This also makes the server see what somebody else has made while we waited.
@@ -69,6 +96,15 @@ async def _change(connection: Connection, shown: str, now: datetime) -> None:
         for number, script in enumerate(VERSIONS[version:], version + 1):
             await connection.execute(script)
             await connection.execute(_NOTE_VERSION, number)
+
+
+async def _make_months(connection: Connection, now: datetime) -> None:
+    if not await _missing_months(connection, now):
+        return
+    async with connection.transaction():
+        await connection.execute(QUERIES["lock_schema"])
+        await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_S}s'")
+        await connection.execute(QUERIES["lock_defaults"])
         for table, month in await _missing_months(connection, now):
             await connection.execute(_month_script(table, month))
 

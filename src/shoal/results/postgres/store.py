@@ -23,7 +23,7 @@ from shoal.results.port import (
     StoredItem,
     Wanted,
 )
-from shoal.results.postgres import pruning, saving
+from shoal.results.postgres import pruning, saving, schema
 from shoal.results.postgres.link import ANSWER_S, LONG_S, Connection, PostgresLink
 from shoal.results.postgres.rows import (
     FieldOrder,
@@ -37,12 +37,15 @@ from shoal.results.postgres.rows import (
     storable_json,
     storable_text,
 )
-from shoal.results.postgres.schema import QUERIES, bring_up_to_date
+from shoal.results.postgres.schema import QUERIES
 
 # What a stream holds in memory: so many rows, or fewer where they are large.
 STREAM_ROWS = 1_000
 STREAM_BYTES = 4 * 1024 * 1024
 FIRST_ROWS = 16
+
+PRUNE_S = 6 * LONG_S
+"""How long pruning may take: for each month it waits until nobody reads."""
 
 LOOK_AGAIN = timedelta(days=1)
 """How often a process looks whether the tables of the next months are there."""
@@ -52,21 +55,22 @@ class PostgresResults(Results):
     """One database for the whole fleet. A batch is one statement, committed when `save` returns."""
 
     def __init__(self, address: str) -> None:
-        self._link = PostgresLink(address, self._look_at_schema)
+        self._link = PostgresLink(address, self._is_up_to_date, self._bring_up_to_date)
         self._look_at = datetime.now(UTC)
         self._noted_kinds: set[tuple[str, str]] = set()
 
     async def check(self) -> None:
         try:
-            await self._link.run(self._look_at_schema)
+            await self._link.run(self._is_up_to_date)
         except StorageBusy as error:
             raise unreachable(error) from None
 
     async def save(self, crawl: str, batch: Batch) -> None:
         if datetime.now(UTC) >= self._look_at:
-            await self._link.run(self._look_at_schema, LONG_S)
+            await self._link.run(self._look_at_months, LONG_S)
         await self._note_kinds(crawl, batch.items)
-        await self._link.run(partial(saving.save, storable_text(crawl), batch))
+        within_s = ANSWER_S * saving.statements_of(batch)
+        await self._link.run(partial(saving.save, storable_text(crawl), batch), within_s)
 
     async def _note_kinds(self, crawl: str, items: Sequence[StoredItem]) -> None:
         new = {i.kind: i for i in reversed(items) if (crawl, i.kind) not in self._noted_kinds}
@@ -154,8 +158,10 @@ class PostgresResults(Results):
         await self._rows("note_run", crawl, note.frontier, targets, note.archive)
 
     async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
+        if not dry_run:
+            await self._link.run(self._look_at_months, LONG_S)
         how = partial(pruning.prune, moment(before), detach=detach, dry_run=dry_run)
-        return await self._link.run(how, LONG_S)
+        return await self._link.run(how, PRUNE_S)
 
     async def forget(self, crawl: str) -> None:
         await self._rows("forget", crawl, within_s=LONG_S)
@@ -170,7 +176,13 @@ class PostgresResults(Results):
         ask = lambda link: link.fetch(QUERIES[query], storable_text(crawl), *values)  # noqa: E731
         return await self._link.run(ask, within_s)
 
-    async def _look_at_schema(self, connection: Connection) -> None:
+    async def _is_up_to_date(self, connection: Connection) -> bool:
+        return await schema.is_up_to_date(connection, self._link.shown)
+
+    async def _bring_up_to_date(self, connection: Connection) -> None:
+        await schema.bring_up_to_date(connection, self._link.shown)
+
+    async def _look_at_months(self, connection: Connection) -> None:
         now = datetime.now(UTC)
-        await bring_up_to_date(connection, self._link.shown, now)
+        await schema.make_months(connection, self._link.shown, now)
         self._look_at = now + LOOK_AGAIN

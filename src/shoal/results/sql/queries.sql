@@ -36,6 +36,10 @@ FROM items
 WHERE crawl = :crawl AND kind = :kind AND key = :key AND (
     scraped_at = :scraped_at AND (:always OR changed_at = :scraped_at)
     OR scraped_at > :scraped_at AND :refresh_s = 0 AND (:always OR content <> :content)
+    OR scraped_at > :scraped_at AND EXISTS (
+        SELECT 1 FROM observations AS o
+        WHERE o.item = items.id AND o.scraped_at = :scraped_at
+    )
 )
 
 -- save_page: log one try, once

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from shoal.addresses import parse_address
-from shoal.errors import ConfigError, StorageFailed
+from shoal.errors import ConfigError, StorageBusy, StorageFailed, unreachable
 from shoal.frontier.redis.link import DEFAULT_PORT, Argument, RedisLink, check
 
 MOST_WAITING = 10_000
@@ -39,6 +39,13 @@ class StreamLink:
         self.notes_key = f"{self.key}:notes"
         self.garbage_key = f"{self.key}:garbage"
         self._redis = RedisLink(server)
+
+    async def check(self) -> None:
+        """Look whether the stream can be used, before work begins. Raises ConfigError."""
+        try:
+            await self.command("XLEN", self.key)
+        except StorageBusy as error:
+            raise unreachable(error) from None
 
     async def run(self, script: str, keys: Sequence[str], *args: Argument) -> Any:
         """Run a script of ours. They are short, so they are sent along."""

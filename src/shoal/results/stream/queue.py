@@ -39,6 +39,10 @@ class ResultQueue:
         self._link = StreamLink(address)
         self._drainer = f"{worker_name(os.getpid())}:{secrets.token_hex(4)}"
 
+    async def check(self) -> None:
+        """Look whether the stream can be used, before work begins. Raises ConfigError."""
+        await self._link.check()
+
     async def take(self) -> Taken:
         """The next entries, ours until we are silent for too long: first what dead drainers held.
         They are few enough, and small enough, to be held in memory."""

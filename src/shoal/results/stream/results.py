@@ -39,6 +39,9 @@ class RedisStreamResults(Results):
     def __init__(self, address: str) -> None:
         self._link = StreamLink(address)
 
+    async def check(self) -> None:
+        await self._link.check()
+
     async def save(self, crawl: str, batch: Batch) -> None:
         """As the port says; StorageBusy when the stream is full. A batch of more than 64 MB goes
         in piece by piece: if that ends half-way, saving it again brings it all."""

@@ -11,6 +11,7 @@ import msgspec
 
 from shoal.errors import ShoalError, StorageFailed
 from shoal.results.port import Batch, RunNote
+from shoal.results.stream.ranges import check_data, check_values
 from shoal.results.text import valid
 
 ENTRY_BYTES = 4 * 1024 * 1024
@@ -19,7 +20,9 @@ SHOWN_CHARACTERS = 2000
 """How much of an entry that is not ours is kept."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Batch).decode
+_decode_batch = msgspec.msgpack.Decoder(Batch).decode
+_NOT_OURS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What is raised while something is read that no worker has written."""
 
 RawEntry = tuple[bytes, list[bytes]]
 """As Redis has it: the id, then names and values in turn."""
@@ -63,7 +66,7 @@ def encode(batch: Batch) -> list[bytes]:
         return encode(first) + encode(second)
     try:
         _decode(encoded)
-    except msgspec.ValidationError as error:
+    except _NOT_OURS as error:
         raise StorageFailed(f"not a batch of results: {error}") from None
     return [encoded]
 
@@ -79,10 +82,8 @@ def read(raw: RawEntry) -> Entry:
         return Entry(identity, crawl, _decode(fields[b"batch"]))
     except KeyError as error:
         raise NotOurs(f"it has no field '{error.args[0].decode()}'") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_OURS as error:
         raise NotOurs(str(error)) from None
-    except RecursionError:
-        raise NotOurs("nested too deep") from None
 
 
 def garbage(raw: RawEntry, reason: str) -> Garbage:
@@ -91,6 +92,14 @@ def garbage(raw: RawEntry, reason: str) -> Garbage:
     text = b" ".join(value[: 4 * SHOWN_CHARACTERS] for value in flat[:8])
     shown = text.decode("utf-8", "replace")[:SHOWN_CHARACTERS]
     return Garbage(identity.decode(), shown, reason, time.time())
+
+
+def _decode(encoded: bytes) -> Batch:
+    """A batch that every store takes. Raises one of `_NOT_OURS`."""
+    batch = _decode_batch(encoded)
+    check_values(encoded)
+    check_data(batch.items)
+    return batch
 
 
 def _size(batch: Batch) -> int:

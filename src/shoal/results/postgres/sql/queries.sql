@@ -2,18 +2,18 @@
 -- $1 is the crawl's name. Rows come as one array per column: one round trip for a whole batch.
 
 -- save: store a batch; returns how many readings are now an item's current state
--- Items ($2 to $10): ids are given out in the order of arrival, rows are written in the order of their
+-- Items ($2 to $11): ids are given out in the order of arrival, rows are written in the order of their
 -- keys, so that two writers of the same ones may wait for each other, but never in a circle. An item
--- is updated unless what is stored is newer, or not old enough ($11). Of two scrapes at the same
+-- is updated unless what is stored is newer, or not old enough ($12). Of two scrapes at the same
 -- moment the later arrival wins. Whether a reading says something new is decided on the locked row
--- (changed_at), so that two writers cannot both think so. $12 is the history: off, changed, always.
--- Pages: $13 to $28. Rejected items: $29 to $35.
+-- (changed_at), so that two writers cannot both think so. $13 is the history: off, changed, always.
+-- Pages: $14 to $29. Rejected items: $30 to $36.
 WITH readings AS MATERIALIZED (
     SELECT nextval('items_id') AS id, r.*
     FROM unnest(
         $2::text[], $3::text[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::text[],
-        $8::jsonb[], $9::text[], $10::boolean[]
-    ) AS r (kind, key, scraped_at, content, fingerprint, url, data, host, is_newest)
+        $8::jsonb[], $9::text[], $10::boolean[], $11::timestamptz[]
+    ) AS r (kind, key, scraped_at, content, fingerprint, url, data, host, is_newest, first_at)
 ),
 stored AS (
     INSERT INTO items AS i (
@@ -21,7 +21,7 @@ stored AS (
         data
     )
     SELECT
-        $1, kind, key, id, scraped_at, scraped_at, scraped_at, content, fingerprint, url, host,
+        $1, kind, key, id, scraped_at, first_at, scraped_at, content, fingerprint, url, host,
         data
     FROM readings
     WHERE is_newest
@@ -36,7 +36,7 @@ stored AS (
         url = excluded.url,
         host = excluded.host,
         data = excluded.data
-    WHERE excluded.scraped_at = i.scraped_at OR excluded.scraped_at >= i.scraped_at + $11::interval
+    WHERE excluded.scraped_at = i.scraped_at OR excluded.scraped_at >= i.scraped_at + $12::interval
     RETURNING kind, key, scraped_at, changed_at, content, fingerprint, url, data
 ),
 kept AS (
@@ -45,7 +45,7 @@ kept AS (
     )
     SELECT $1, kind, key, scraped_at, content, fingerprint, url, data
     FROM stored
-    WHERE $12 = 'always' OR ($12 = 'changed' AND changed_at = scraped_at)
+    WHERE $13 = 'always' OR ($13 = 'changed' AND changed_at = scraped_at)
     ON CONFLICT (crawl, kind, key, scraped_at) DO UPDATE SET
         content = excluded.content,
         fingerprint = excluded.fingerprint,
@@ -60,9 +60,9 @@ logged AS (
     )
     SELECT $1, p.*
     FROM unnest(
-        $13::bigint[], $14::timestamptz[], $15::integer[], $16::text[], $17::float8[], $18::text[],
-        $19::integer[], $20::bigint[], $21::integer[], $22::integer[], $23::text[], $24::text[],
-        $25::text[], $26::bytea[], $27::bigint[], $28::text[]
+        $14::bigint[], $15::timestamptz[], $16::integer[], $17::text[], $18::float8[], $19::text[],
+        $20::integer[], $21::bigint[], $22::integer[], $23::integer[], $24::text[], $25::text[],
+        $26::text[], $27::bytea[], $28::bigint[], $29::text[]
     ) AS p
     ON CONFLICT DO NOTHING
 ),
@@ -70,22 +70,33 @@ put_aside AS (
     INSERT INTO rejected (crawl, fingerprint, scraped_at, digest, kind, reason, url, data)
     SELECT $1, r.*
     FROM unnest(
-        $29::bigint[], $30::timestamptz[], $31::bytea[], $32::text[], $33::text[], $34::text[],
-        $35::text[]
+        $30::bigint[], $31::timestamptz[], $32::bytea[], $33::text[], $34::text[], $35::text[],
+        $36::text[]
     ) AS r
     ON CONFLICT DO NOTHING
 )
 SELECT count(*) FROM stored
 
 -- save_late: put readings into the history that came after a newer one; $2 to $8 as for save
--- They are kept if they say something else than the newest reading, or always ($9).
+-- They are kept if they say something else than the newest reading, or always ($9), or to correct
+-- what was read at the same moment.
 INSERT INTO observations AS o (crawl, kind, key, scraped_at, content, fingerprint, url, data)
 SELECT $1, r.*
 FROM unnest(
     $2::text[], $3::text[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::text[], $8::jsonb[]
 ) AS r (kind, key, scraped_at, content, fingerprint, url, data)
 JOIN items AS i ON i.crawl = $1 AND i.kind = r.kind AND i.key = r.key
-WHERE i.scraped_at > r.scraped_at AND ($9::boolean OR i.content <> r.content)
+WHERE i.scraped_at > r.scraped_at AND (
+    $9::boolean
+    OR i.content <> r.content
+    OR EXISTS (
+        SELECT FROM observations AS known
+        WHERE known.crawl = $1
+            AND known.kind = r.kind
+            AND known.key = r.key
+            AND known.scraped_at = r.scraped_at
+    )
+)
 ON CONFLICT (crawl, kind, key, scraped_at) DO UPDATE SET
     content = excluded.content,
     fingerprint = excluded.fingerprint,
@@ -205,6 +216,10 @@ SELECT coalesce(max(version), 0) FROM shoal_versions
 
 -- lock_schema: wait until nobody else changes the schema; held to the end of the transaction
 SELECT pg_advisory_xact_lock(hashtext('shoal schema ' || current_schema()))
+
+-- lock_defaults: keep everybody from the default tables, so that no row gets in while its month is
+-- made. In vain after a while: then it is tried again, and nobody has waited for long.
+LOCK TABLE pages_default, observations_default IN ACCESS EXCLUSIVE MODE
 
 -- months: the tables of one partitioned table ($1)
 SELECT c.relname

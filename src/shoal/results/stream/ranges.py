@@ -1,0 +1,95 @@
+"""What records may say so that every store takes them. Anybody can write to the stream, and an entry
+that no store takes would stop each drainer in turn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, NoReturn
+
+import msgspec
+from msgspec import Meta
+
+from shoal.config import HISTORY
+from shoal.results.port import StoredItem
+from shoal.urls import FINGERPRINT_BYTES
+
+LAST_MOMENT = 253_402_300_799
+"""The last second of the year 9999."""
+CENTURY_S = 100 * 366 * 86_400
+
+Fingerprint = Annotated[bytes, Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
+# Neither has room for what is not a number.
+Seconds = Annotated[float, Meta(ge=0, le=LAST_MOMENT)]
+Patience = Annotated[float, Meta(ge=0, le=CENTURY_S)]
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+LongCount = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Status = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Simhash = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+History = Annotated[str, Meta(pattern=rf"^({'|'.join(HISTORY)})\Z")]
+
+
+# The records of the port, as far as their values have bounds.
+
+
+class _Item(msgspec.Struct):
+    fingerprint: Fingerprint
+    scraped_at: Seconds
+
+
+class _Page(msgspec.Struct):
+    fingerprint: Fingerprint
+    attempt: Count
+    started_at: Seconds
+    duration_s: Seconds
+    status: Status | None = None
+    body_bytes: LongCount = 0
+    items: Count = 0
+    links: Count = 0
+    simhash: Simhash | None = None
+
+
+class _Keep(msgspec.Struct, frozen=True):
+    history: History = HISTORY[0]
+    refresh_s: Patience = 0.0
+
+
+class _Batch(msgspec.Struct):
+    pages: list[_Page] = []
+    items: list[_Item] = []
+    rejected: list[_Item] = []
+    keep: _Keep = _Keep()
+
+
+check_values = msgspec.msgpack.Decoder(_Batch).decode
+"""Looks at a batch as it travels. Raises msgspec.ValidationError."""
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def check_data(items: Iterable[StoredItem]) -> None:
+    """Raises msgspec.ValidationError, UnicodeDecodeError or RecursionError if the data of an item
+    is not a JSON object on one line."""
+    for item in items:
+        text = item.data.decode()
+        if "\n" in text or "\r" in text:
+            raise msgspec.ValidationError("the data of an item has line breaks")
+        try:
+            _decode_fields(text)
+        except msgspec.DecodeError as error:
+            if not _is_object(text):
+                raise msgspec.ValidationError(f"the data of an item: {error}") from None
+
+
+def _is_object(text: str) -> bool:
+    """Slower, but knows the escapes of lone surrogates, which items may have."""
+    try:
+        found = json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_json)
+    except ValueError:
+        return False
+    return isinstance(found, dict)
+
+
+def _no_json(constant: str) -> NoReturn:
+    raise ValueError(constant)
