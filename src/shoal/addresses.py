@@ -10,13 +10,14 @@ import msgspec
 from shoal.errors import ConfigError
 
 _SCHEME = re.compile(r"[A-Za-z+-]*:?/*")
-# Wide enough for those who misspell `password`. What is just called `key` is no secret.
-_SECRET_NAME = r"(?!key=)[\w-]*(?:pas|pw|auth|secret|token|key)[\w-]*"
+# Wide enough for those who misspell `password`.
+_NAMES = r"[\w-]*(?:pas|pw|auth|secret|token|key)[\w-]*"
 # The second is no URL, but what some give for one: `host=x password='a b'`. Where the secret ends
 # is then anybody's guess.
-_SECRET_OPTION = re.compile(
-    rf"([?&]{_SECRET_NAME}=)[^&#]*|((?:^|[\s;]){_SECRET_NAME}\s*=).*", re.I | re.S
-)
+_SECRET_OPTION = re.compile(rf"([?&]{_NAMES}=)[^&#]*|((?:^|[\s;]){_NAMES}\s*=).*", re.I | re.S)
+# The key of a stream is its name.
+_STREAM = re.compile("rediss?-stream:")
+_SECRET_OF_STREAM = re.compile(rf"([?&](?!key=){_NAMES}=)[^&#]*()", re.I)
 # Greedy up to the last @: a password may hold what a well-formed address would escape.
 _PARTS = re.compile(
     r"(?P<scheme>[a-z+-]+)://(?:(?P<login>.*)@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.S
@@ -43,7 +44,8 @@ def masked(address: str) -> str:
     login, at, rest = address.rpartition("@")
     scheme = _SCHEME.match(login)
     begin = scheme.end() if scheme else 0
-    shown = _SECRET_OPTION.sub(r"\1\2***", rest)
+    secret = _SECRET_OF_STREAM if _STREAM.match(address) else _SECRET_OPTION
+    shown = secret.sub(r"\1\2***", rest)
     if not at:
         return shown
     if _SECRET_OPTION.search(login):

@@ -205,7 +205,7 @@ class Visitor:
             worker=self._worker,
             attempt=task.retry_count + 1,
             started_at=started_at,
-            duration_s=time.time() - started_at,
+            duration_s=max(time.time() - started_at, 0.0),
             verdict=outcome.verdict,
             status=response.status if response else None,
             body_bytes=len(response.body) if response else 0,

@@ -251,6 +251,52 @@ class ArchiveContract:
         assert len(trouble) == 3
         assert all("-bad.gz" in str(error) for error in trouble)
 
+    async def test_a_damaged_record_costs_no_other_page(self, connect: Connect) -> None:
+        archive, objects = connect("warc")
+        pages = [some_page(n, random.Random(n).randbytes(3_000)) for n in range(5)]
+        await archive.store(CRAWL, pages)
+        (name,) = await objects.names(f"{CRAWL}/warc")
+        data = await objects.get(name)
+        bodies, notes = offsets_of(data, "response"), offsets_of(data, "metadata")
+        flipped = bytearray(data)
+        for place in (bodies[1] + 1, notes[3] - 5):  # Its first bytes, and its checksum.
+            flipped[place] ^= 0xFF
+        cut = notes[2] - (notes[2] - bodies[2]) // 2
+        without_a_byte = data[:cut] + data[cut + 1 :]
+        mixed_up = data[: bodies[1]] + data[bodies[2] :]  # Nothing is damaged; there is one less.
+        no_warc = data[: bodies[2]] + gzip.compress(b"something else") + data[notes[2] :]
+        crawls = {
+            "flipped": (bytes(flipped), [0, 2, 4], 2),
+            "byte": (without_a_byte, [0, 1, 3, 4], 1),
+            "less": (mixed_up, [0, 2, 3, 4], 0),
+            "other": (no_warc, [0, 1, 3, 4], 1),
+            "late": (data + b"nothing of ours", [0, 1, 2, 3, 4], 1),
+        }
+        for crawl, (damaged, left, reports) in crawls.items():
+            await objects.put(f"{crawl}/warc/1.warc.gz", damaged)
+            trouble: list[StorageFailed] = []
+            found = [page async for page in archive.pages(crawl, trouble.append)]
+            assert found == [pages[number] for number in left], crawl
+            assert len(trouble) == reports, crawl
+            assert all(f"{crawl}/warc/1.warc.gz#" in str(error) for error in trouble)
+        with pytest.raises(StorageFailed, match="is damaged"):
+            await archive.read(f"flipped/warc/1.warc.gz#{bodies[1]}")
+        assert await archive.read(f"flipped/warc/1.warc.gz#{bodies[2]}") == pages[2]
+
+    async def test_a_wrong_body_in_a_warc_costs_no_other_page(self, connect: Connect) -> None:
+        archive, objects = connect("warc")
+        await archive.store(CRAWL, [some_page(1, b"one"), some_page(2, b"two")])
+        (name,) = await objects.names(f"{CRAWL}/warc")
+        data = await objects.get(name)
+        response, metadata = offsets_of(data, "response")[0], offsets_of(data, "metadata")[0]
+        changed = gzip.compress(gzip.decompress(data[response:metadata]).replace(b"one", b"1ne"))
+        await objects.put("mixed/warc/1.warc.gz", changed + data[metadata:])
+        trouble: list[StorageFailed] = []
+        assert [page async for page in archive.pages("mixed", trouble.append)] == [
+            some_page(2, b"two")
+        ]
+        assert ["its body is another one" in str(error) for error in trouble] == [True]
+
     async def test_a_body_that_is_gone_or_another_one_is_told(self, connect: Connect) -> None:
         archive, objects = connect("pages")
         await archive.store(CRAWL, [some_page(1, b"good")])

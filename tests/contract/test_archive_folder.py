@@ -98,6 +98,32 @@ async def test_a_disk_that_refuses(
         await objects.put("a", b"data")
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(errno.ENOENT, errno.ENOSPC, errno.EROFS, errno.ENOTDIR, errno.EACCES, errno.EDQUOT),
+        *(errno.EIO, errno.EINVAL, errno.ENAMETOOLONG, errno.ESTALE),
+    ],
+)
+@pytest.mark.parametrize("call", ["mkdir", "write_bytes"])
+async def test_a_folder_that_is_of_no_use_is_told_at_the_start(
+    objects: FolderObjects, monkeypatch: pytest.MonkeyPatch, call: str, code: int
+) -> None:
+    def refuse(self: Path, *_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, call, refuse)
+    with pytest.raises(ConfigError, match=os.strerror(code)):
+        await objects.check()
+
+
+async def test_a_folder_where_none_can_be() -> None:
+    objects = FolderObjects(Path("/proc/x"))
+    with pytest.raises(ConfigError, match="file:/proc/x: No such file or directory"):
+        await objects.check()
+    await objects.close()
+
+
 async def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(b"")
     for place in ("raw", "raw/below"):

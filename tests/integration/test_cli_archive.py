@@ -119,6 +119,7 @@ def test_without_an_archive_only_the_digest_is_kept(folder: Folder, site: Site) 
         ("raw", "no archive for 'raw'"),
         ("file://raw", "write file:///dir"),
         ("file:small.py", "small.py: Not a directory: the archive must be a folder"),
+        ("file:///proc/x", "file:/proc/x: No such file or directory: nothing can be stored"),
         ("s3://", "write s3://bucket/prefix"),
     ],
 )

@@ -131,6 +131,8 @@ class TestSecrets:
             ("redis-stream://h?api_key=x&max=5", "?api_key=***&max=5"),
             ("redis-stream://h?secret-key=x", "?secret-key=***"),
             ("redis-stream://h?keys=x", "?keys=***"),
+            ("redis://h?key=x", "?key=***"),
+            ("s3://bucket?key=x", "?key=***"),
         ],
     )
     def test_nor_as_an_option(self, text: str, shown: str) -> None:
@@ -154,7 +156,7 @@ class TestSecrets:
         assert SECRET not in masked(f"host=x password={place.format(*[SECRET] * 3)} dbname=y")
 
     @pytest.mark.parametrize("text", ["redis-stream://h?key=name", "redis-stream://h?max=5&Key=a"])
-    def test_a_key_by_itself_is_none(self, text: str) -> None:
+    def test_the_name_of_a_stream_is_none(self, text: str) -> None:
         assert masked(text) == text
         assert masked(f"{text}&token=x") == f"{text}&token=***"
 

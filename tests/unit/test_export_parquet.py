@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,12 @@ async def exported(results: Results, target: Path, *data: str) -> pa.Table:
         (["9223372036854775807", "-9223372036854775808"], pa.int64(), [2**63 - 1, -(2**63)]),
         (["1.5", "2", "null"], pa.float64(), [1.5, 2.0, None]),
         (["1e-7"], pa.float64(), [1e-7]),
+        # Doubles as PostgreSQL writes them
+        (["1.5", f"{10**16}", f"{10**22}"], pa.float64(), [1.5, 1e16, 1e22]),
+        (["1.5", f"{10**23}", f"-{10**300}"], pa.float64(), [1.5, 1e23, -1e300]),
+        (["1.5", f"{2**1023}", f"{2**63}"], pa.float64(), [1.5, 2.0**1023, 2.0**63]),
+        ([f"{10**16}", "1"], pa.int64(), [10**16, 1]),
+        (["1234567890123456800", "1"], pa.int64(), [1234567890123456800, 1]),
         (["true", "false", "null"], pa.bool_(), [True, False, None]),
         (['"a"', '"ž\\n"', '""', "null"], pa.string(), ["a", "ž\n", "", None]),
         (["null", "null"], pa.string(), [None, None]),
@@ -61,6 +68,9 @@ async def exported(results: Results, target: Path, *data: str) -> pa.Table:
         (["1", "9223372036854775808"], pa.string(), ["1", "9223372036854775808"]),
         (["1.5", "9007199254740993"], pa.string(), ["1.5", "9007199254740993"]),
         (["1.5", "1e400"], pa.string(), ["1.5", "1e400"]),
+        (["1.5", f"{10**22 + 1}"], pa.string(), ["1.5", f"{10**22 + 1}"]),
+        (["1.5", f"{10**309}"], pa.string(), ["1.5", f"{10**309}"]),
+        ([f"{10**22}", "1"], pa.string(), [f"{10**22}", "1"]),
         (["9" * 5_000], pa.string(), ["9" * 5_000]),
         # Everything else
         (["[1,2]", '{"a":1}'], pa.string(), ["[1,2]", '{"a":1}']),
@@ -99,8 +109,16 @@ async def test_no_items_make_an_empty_table(results: Results, target: Path) -> N
 @given(st.integers())
 def test_integers_go_where_they_fit(number: int) -> None:
     kind = kind_of(str(number).encode())
-    assert (kind is Kind.HUGE) == (not -(2**63) <= number < 2**63)
-    assert kind is not Kind.INT or int(float(number)) == number
+    assert (kind in (Kind.INT, Kind.LONG)) == (-(2**63) <= number < 2**63)
+    assert kind is not Kind.LONG or int(float(number)) != number
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_doubles_that_are_written_out_are_doubles(number: float) -> None:
+    digits = f"{Decimal(repr(number)):f}".removesuffix(".0")
+    kind = kind_of(digits.encode())
+    assert kind in (Kind.INT, Kind.BIG, Kind.DOUBLE)
+    assert float(digits) == number
 
 
 # Size

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from shoal.archive.objects import Objects
-from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
+from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed, unreachable
 
 T = TypeVar("T")
 
@@ -32,7 +32,12 @@ class FolderObjects(Objects):
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="archive")
 
     async def check(self) -> None:
-        await self._run(self._check)
+        try:
+            await self._run(self._check)
+        except StorageBusy as error:
+            raise unreachable(error) from None
+        except StorageFailed as error:
+            raise ConfigError(f"{error}: nothing can be stored there") from None
 
     async def put(self, name: str, data: bytes) -> bool:
         return await self._run(lambda: _put(self._path(name), data))
@@ -63,8 +68,10 @@ class FolderObjects(Objects):
     def _check(self) -> None:
         _make_folder(self._root)
         probe = _temporary_beside(self._root / "probe")
-        probe.touch(exist_ok=False)
-        probe.unlink()
+        try:
+            probe.write_bytes(b"probe")  # A full disk may still have room for an empty file.
+        finally:
+            probe.unlink(missing_ok=True)
 
     def _get(self, name: str) -> bytes:
         try:

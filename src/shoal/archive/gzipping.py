@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 
 from shoal.errors import StorageFailed
 
 LEVEL = 6
 CHUNK = 64 * 1024
+PROBE = 4 * 1024
+"""As much of a member as its first few characters take."""
+_MAGIC = b"\x1f\x8b\x08"
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -25,23 +27,39 @@ def decompressed(data: bytes, name: str) -> bytes:
         raise StorageFailed(f"{name} is damaged: {error}") from None
 
 
-def members(data: bytes, start: int, name: str) -> Iterator[bytes]:
-    """What each gzip member holds, from a position on. Raises StorageFailed where one is damaged.
+def member_at(data: bytes, start: int, place: str) -> tuple[bytes, int]:
+    """What the gzip member at a position holds, and where it ends. Raises StorageFailed.
 
     In small steps: what is left over after a member is copied each time.
     """
     position = start
-    while position < len(data):
-        engine = zlib.decompressobj(_GZIP)
-        parts = []
-        while not engine.eof:
-            chunk = data[position : position + CHUNK]
-            if not chunk:
-                raise StorageFailed(f"{name} is damaged: it is cut off")
-            try:
-                parts.append(engine.decompress(chunk))
-            except zlib.error as error:
-                raise StorageFailed(f"{name} is damaged: {error}") from None
-            position += len(chunk)
-        position -= len(engine.unused_data)
-        yield b"".join(parts)
+    engine = zlib.decompressobj(_GZIP)
+    parts = []
+    while not engine.eof:
+        chunk = data[position : position + CHUNK]
+        if not chunk:
+            raise StorageFailed(f"{place} is damaged: it is cut off")
+        try:
+            parts.append(engine.decompress(chunk))
+        except zlib.error as error:
+            raise StorageFailed(f"{place} is damaged: {error}") from None
+        position += len(chunk)
+    return b"".join(parts), position - len(engine.unused_data)
+
+
+def find_member(data: bytes, start: int, beginning: bytes) -> int:
+    """Where the next gzip member is that holds something with this beginning; the end if none is.
+
+    For what comes after a damaged one: where that ends can no longer be known.
+    """
+    position = data.find(_MAGIC, start)
+    while position >= 0 and not _begins(data[position : position + PROBE], beginning):
+        position = data.find(_MAGIC, position + 1)
+    return position if position >= 0 else len(data)
+
+
+def _begins(member: bytes, beginning: bytes) -> bool:
+    try:
+        return zlib.decompressobj(_GZIP).decompress(member, len(beginning)) == beginning
+    except zlib.error:
+        return False

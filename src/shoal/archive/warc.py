@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from io import BytesIO
-from typing import Any
+from typing import Any, NoReturn
 
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
@@ -21,7 +21,7 @@ from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
 from shoal.archive.description import as_latin, describe, described, page_of
 from shoal.archive.formats import Format
-from shoal.archive.gzipping import compressed, members
+from shoal.archive.gzipping import compressed, find_member, member_at
 from shoal.archive.names import batch_name
 from shoal.archive.objects import Objects
 from shoal.archive.port import OnUnreadable, RawPage
@@ -31,6 +31,8 @@ from shoal.version import __version__
 from shoal.waiting import patiently
 
 VERSION = "WARC/1.1"
+MAGIC = b"WARC/1."
+"""How every record begins."""
 ORIGINAL = "X-Archive-Orig-"
 """What stands before a header that says how the body travelled. It is no longer so."""
 
@@ -55,13 +57,14 @@ class Warc(Format):
     async def pages_in(self, name: str, on_unreadable: OnUnreadable) -> AsyncIterator[RawPage]:
         try:
             data = await patiently("archive", partial(self._objects.get, name))
-            for page in _pages(data, 0, name):
-                yield page
         except StorageFailed as error:
             on_unreadable(error)
+            return
+        for page in _pages(data, 0, name, on_unreadable):
+            yield page
 
     async def page_at(self, name: str, where: int) -> RawPage:
-        for page in _pages(await self._objects.get(name), where, name):
+        for page in _pages(await self._objects.get(name), where, name, _raise):
             return page
         raise StorageFailed(f"{self._objects.shown} has no page at {name}#{where}")
 
@@ -152,23 +155,39 @@ def _date(page: RawPage) -> str:
 # Reading
 
 
-def _pages(data: bytes, offset: int, name: str) -> Iterator[RawPage]:
+def _pages(data: bytes, offset: int, name: str, on_unreadable: OnUnreadable) -> Iterator[RawPage]:
     """The pages from an offset on. Records that are none of ours are passed over."""
     response_id, body = "", b""
-    for record in _records(data, offset, name):
+    for record in _records(data, offset, name, on_unreadable):
         header = record.rec_headers.get_header
         if record.rec_type == "response":
             response_id, body = header("WARC-Record-ID"), record.raw_stream.read()
         elif record.rec_type == "metadata" and header("WARC-Concurrent-To") == response_id:
-            yield page_of(described(record.raw_stream.read(), name), body, name)
+            try:
+                page = page_of(described(record.raw_stream.read(), name), body, name)
+            except StorageFailed as error:
+                on_unreadable(error)
+            else:
+                yield page
 
 
-def _records(data: bytes, offset: int, name: str) -> Iterator[Any]:
-    """The library would take a file that is cut off for one that ends there."""
+def _records(data: bytes, offset: int, name: str, on_unreadable: OnUnreadable) -> Iterator[Any]:
+    """The library would take a file that is cut off for one that ends there, and would not read on
+    after a damaged record."""
     if not data:
-        raise StorageFailed(f"{name} is damaged: it is empty")
-    for member in members(data, offset, name):
+        on_unreadable(StorageFailed(f"{name} is damaged: it is empty"))
+    position = offset
+    while position < len(data):
+        place = f"{name}#{position}"
         try:
+            member, position = member_at(data, position, place)
             yield from ArchiveIterator(BytesIO(member))
         except ArchiveLoadFailed as error:
-            raise StorageFailed(f"{name} is damaged: {error}") from None
+            on_unreadable(StorageFailed(f"{place} is damaged: {error}"))
+        except StorageFailed as error:
+            on_unreadable(error)
+            position = find_member(data, position + 1, MAGIC)
+
+
+def _raise(error: StorageFailed) -> NoReturn:
+    raise error

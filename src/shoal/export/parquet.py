@@ -54,8 +54,9 @@ def type_of(kinds: set[Kind]) -> Type:
         return _BOOL
     if kinds <= {Kind.INT, Kind.LONG}:
         return _INTEGER
-    # Digits are their own JSON text.
-    return _DOUBLE if kinds <= {Kind.INT, Kind.DOUBLE} else _JSON
+    if Kind.DOUBLE in kinds and kinds <= {Kind.INT, Kind.BIG, Kind.DOUBLE}:
+        return _DOUBLE
+    return _JSON  # Digits are their own JSON text.
 
 
 def microseconds(seconds: float) -> int:

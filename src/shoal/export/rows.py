@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 from enum import Enum, auto
 from math import isfinite
 from typing import BinaryIO
@@ -23,8 +24,8 @@ Fields = dict[str, msgspec.Raw]
 # Values stay JSON text: nothing is rounded, however large a number is.
 fields_of: Callable[[bytes], Fields] = msgspec.json.Decoder(Fields).decode
 
-MOST_DIGITS = 20
-"""Of an integer of 64 bits, with its sign. Python refuses to read thousands of them."""
+MOST_DIGITS = 310
+"""Of a whole number that fits a double, with its sign. Python refuses to read thousands of them."""
 
 _EXACT_IN_DOUBLE = 2**53
 _INT64 = range(-(2**63), 2**63)
@@ -34,9 +35,11 @@ class Kind(Enum):
     """What a JSON value is, for those who want columns of one type."""
 
     INT = auto()
-    """A whole number that a double holds as exactly as an integer of 64 bits does."""
+    """A whole number that fits both an integer of 64 bits and a double."""
     LONG = auto()
     """A whole number that needs such an integer."""
+    BIG = auto()
+    """A whole number that needs a double. Stores may write large doubles out as digits."""
     DOUBLE = auto()
     HUGE = auto()
     """A number that fits neither."""
@@ -102,9 +105,23 @@ def kind_of(value: bytes) -> Kind | None:
 def _kind_of_number(value: bytes) -> Kind:
     if not value.removeprefix(b"-").isdigit():
         return Kind.DOUBLE if isfinite(float(value)) else Kind.HUGE
-    if len(value) > MOST_DIGITS or (number := int(value)) not in _INT64:
+    if len(value) > MOST_DIGITS:
         return Kind.HUGE
-    return Kind.INT if abs(number) <= _EXACT_IN_DOUBLE else Kind.LONG
+    number = int(value)
+    if number in _INT64:
+        return Kind.INT if _fits_double(number) else Kind.LONG
+    return Kind.BIG if _fits_double(number) else Kind.HUGE
+
+
+def _fits_double(number: int) -> bool:
+    """Whether it is what a double holds, or what a double is written as: 1e23 holds another one."""
+    if abs(number) <= _EXACT_IN_DOUBLE:
+        return True
+    try:
+        double = float(number)
+    except OverflowError:
+        return False
+    return number in (int(double), Decimal(repr(double)))
 
 
 def text_of(value: bytes) -> str:

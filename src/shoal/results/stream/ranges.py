@@ -1,5 +1,6 @@
-"""What records may say so that every store takes them. Anybody can write to the stream, and an entry
-that no store takes would stop each drainer in turn.
+"""What records may say so that every store takes them.
+
+Anybody can write to the stream, and an entry that no store takes would stop each drainer in turn.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ import msgspec
 from msgspec import Meta
 
 from shoal.config import HISTORY
+from shoal.policy import MAX_DURATION_S
 from shoal.results.port import StoredItem
 from shoal.urls import FINGERPRINT_BYTES
 
 LAST_MOMENT = 253_402_300_799
 """The last second of the year 9999."""
-CENTURY_S = 100 * 366 * 86_400
 
 Fingerprint = Annotated[bytes, Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
 # Neither has room for what is not a number.
 Seconds = Annotated[float, Meta(ge=0, le=LAST_MOMENT)]
-Patience = Annotated[float, Meta(ge=0, le=CENTURY_S)]
+Patience = Annotated[float, Meta(ge=0, le=MAX_DURATION_S)]
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 LongCount = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Status = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
