@@ -78,12 +78,12 @@ class Committer:
         self._hurried = True
         self._wake.set()
 
-    @property
-    def finishes_soon(self) -> bool:
-        """Whether within moments something is finished. A store that takes long to save is not."""
+    def finish_expected_s(self, patience_s: float) -> float:
+        """How long it is worth to wait for the next finish: not at all if there is nothing to be
+        finished, and no longer than this while a store is slow to save."""
         if self._busy_since is None:
-            return bool(self._reports)
-        return time.monotonic() - self._busy_since < SOON_S
+            return SOON_S if self._reports else 0.0
+        return self._busy_since + patience_s - time.monotonic()
 
     def close(self) -> None:
         """Commit what is left; then `run` returns."""

@@ -34,6 +34,9 @@ ASK_EVERY_S = 0.01
 DRAIN_S = 5.0
 """How long requests in flight may take once a worker was told to stop."""
 
+IDLE_S = 0.003
+"""How long half of the slots may stand idle while a batch is being saved."""
+
 HELD_PER_SLOT = 4
 """Leases held at most, per request in flight. What is not in flight waits to be committed: when
 the stores are slow this fills up, and nothing more is leased."""
@@ -178,13 +181,19 @@ class Worker:
             self._changed.clear()
             free = self._free()
             wait_s = self._ask_at - time.monotonic()
-            if self._frontier.is_far and (self._asking or self._committer.finishes_soon):
-                # What is finished brings new leases with it: see `_finish`.
-                wait_s = max(wait_s, SOON_S)
+            if self._frontier.is_far:
+                wait_s = max(wait_s, self._leases_expected_s(free))
             if free > 0 and wait_s <= 0:
                 await patiently("frontier", partial(self._lease, free))
             else:
                 await wait_for_event(self._changed, wait_s if free > 0 else None)
+
+    def _leases_expected_s(self, free: int) -> float:
+        """How long to wait for what is finished to bring new leases with it: see `_finish`. With
+        half of its slots idle, a worker does not wait for a store that takes long to save."""
+        if self._asking:
+            return SOON_S
+        return self._committer.finish_expected_s(IDLE_S if free * 2 > self._slots else SOON_S)
 
     def _free(self) -> int:
         """How many leases to ask for: none beside a task that must be alone, nor while there is

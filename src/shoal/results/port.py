@@ -123,7 +123,7 @@ class Results(ABC):
 
     readable: ClassVar[bool] = True
     """Whether it can be asked for what was saved. Where results only pass through it cannot: all
-    but `save`, `note_of`, `note_run` and `close` then raise ConfigError."""
+    but `save`, `check`, `note_of`, `note_run` and `close` then raise ConfigError."""
 
     @abstractmethod
     async def save(self, crawl: str, batch: Batch) -> None:
