@@ -17,7 +17,6 @@ from shoal.errors import ConfigError
 from shoal.results.port import (
     EVERYTHING,
     Batch,
-    Keep,
     NearPage,
     PageLog,
     Pruned,
@@ -166,10 +165,12 @@ def _write(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
     with transaction(connection):
         number = _crawl_number(crawl, connection)
         connection.executemany(_QUERIES["save_page"], _page_rows(number, batch.pages))
-        items = [_item_values(number, item, batch.keep) for item in batch.items]
+        items = [_item_row(number, item, batch.keep.refresh_s) for item in batch.items]
         connection.executemany(_QUERIES["save_item"], items)
         if batch.keep.history != "off":
-            connection.executemany(_QUERIES["save_observation"], items)
+            always = batch.keep.history == "always"
+            readings = ((*item, always) for item in items)
+            connection.executemany(_QUERIES["save_observation"], readings)
         connection.executemany(_QUERIES["save_rejected"], _rejected_rows(number, batch.rejected))
 
 
@@ -195,19 +196,10 @@ def _forget(crawl: str, connection: sqlite3.Connection) -> None:
 # Records to rows and back, in the order of the columns in queries.sql.
 
 
-def _item_values(crawl: int, item: StoredItem, keep: Keep) -> dict[str, Any]:
-    return {
-        "crawl": crawl,
-        "kind": item.kind,
-        "key": item.key,
-        "fingerprint": _number(item.fingerprint),
-        "scraped_at": item.scraped_at,
-        "content": item_content(item.data),
-        "url": item.url,
-        "data": item.data,
-        "refresh_s": keep.refresh_s,
-        "always": keep.history == "always",
-    }
+def _item_row(crawl: int, item: StoredItem, refresh_s: float) -> Row:
+    identity = (crawl, item.kind, item.key, _number(item.fingerprint), item.scraped_at)
+    content = (item_content(item.data), item.url, item.data)
+    return (*identity, *content, refresh_s)
 
 
 def _item(row: Row) -> StoredItem:

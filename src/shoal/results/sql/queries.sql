@@ -8,15 +8,12 @@ INSERT INTO result_crawls (name) VALUES (:crawl) ON CONFLICT (name) DO NOTHING
 -- crawl_id: the number of a crawl
 SELECT id FROM result_crawls WHERE name = :crawl
 
--- save_item: insert an item, or update it unless what is stored is newer, or not old enough
+-- save_item: insert an item, or update it unless what is stored is newer, or not old enough (?9)
 -- Of two scrapes at the same moment the later arrival wins. Data comes as UTF-8 bytes.
 INSERT INTO items (
     crawl, kind, key, fingerprint, scraped_at, first_at, changed_at, content, url, data
 )
-VALUES (
-    :crawl, :kind, :key, :fingerprint, :scraped_at, :scraped_at, :scraped_at, :content, :url,
-    CAST(:data AS TEXT)
-)
+VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5, ?6, ?7, CAST(?8 AS TEXT))
 ON CONFLICT (crawl, kind, key) DO UPDATE SET
     fingerprint = excluded.fingerprint,
     scraped_at = excluded.scraped_at,
@@ -24,21 +21,21 @@ ON CONFLICT (crawl, kind, key) DO UPDATE SET
     content = excluded.content,
     url = excluded.url,
     data = excluded.data
-WHERE excluded.scraped_at >= scraped_at + :refresh_s OR excluded.scraped_at = scraped_at
+WHERE excluded.scraped_at >= scraped_at + ?9 OR excluded.scraped_at = scraped_at
 
--- save_observation: add a reading to an item's history, after save_item
+-- save_observation: add a reading to an item's history, after save_item, with the same values
 -- It is the newest one: if it says something new. It comes late: if it says something else than the
--- newest one, unless items are to be left alone for a time. With :always in both cases. The same
+-- newest one, unless items are to be left alone for a time. With ?10 (always) in both cases. The same
 -- moment read again, by a better spider, takes the place of the first reading.
 INSERT OR REPLACE INTO observations (item, scraped_at, fingerprint, url, data)
-SELECT id, :scraped_at, :fingerprint, :url, CAST(:data AS TEXT)
+SELECT id, ?5, ?4, ?7, CAST(?8 AS TEXT)
 FROM items
-WHERE crawl = :crawl AND kind = :kind AND key = :key AND (
-    scraped_at = :scraped_at AND (:always OR changed_at = :scraped_at)
-    OR scraped_at > :scraped_at AND :refresh_s = 0 AND (:always OR content <> :content)
-    OR scraped_at > :scraped_at AND EXISTS (
+WHERE crawl = ?1 AND kind = ?2 AND key = ?3 AND (
+    scraped_at = ?5 AND (?10 OR changed_at = ?5)
+    OR scraped_at > ?5 AND ?9 = 0 AND (?10 OR content <> ?6)
+    OR scraped_at > ?5 AND EXISTS (
         SELECT 1 FROM observations AS o
-        WHERE o.item = items.id AND o.scraped_at = :scraped_at
+        WHERE o.item = items.id AND o.scraped_at = ?5
     )
 )
 
@@ -68,7 +65,7 @@ ORDER BY id
 LIMIT :limit
 
 -- history: the readings of one item that were kept, oldest first
-SELECT o.id, i.kind, i.key, o.fingerprint, o.scraped_at, o.url, CAST(o.data AS BLOB)
+SELECT i.id, i.kind, i.key, o.fingerprint, o.scraped_at, o.url, CAST(o.data AS BLOB)
 FROM items AS i JOIN observations AS o ON o.item = i.id
 WHERE i.crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
     AND i.kind = :kind AND i.key = :key

@@ -36,17 +36,13 @@ CREATE INDEX items_by_crawl ON items (crawl);
 
 -- What items said, and when. The newest reading is here and in `items`.
 CREATE TABLE observations (
-    id INTEGER PRIMARY KEY,
     item INTEGER NOT NULL,
     scraped_at REAL NOT NULL,
     fingerprint INTEGER NOT NULL,
     url TEXT NOT NULL,
     data TEXT NOT NULL,
-    UNIQUE (item, scraped_at)
-);
-
--- For prune.
-CREATE INDEX observations_by_time ON observations (scraped_at);
+    PRIMARY KEY (item, scraped_at)
+) WITHOUT ROWID;
 
 ALTER TABLE pages ADD COLUMN digest BLOB NOT NULL DEFAULT x'';
 
