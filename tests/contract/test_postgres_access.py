@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -106,6 +108,17 @@ async def test_a_schema_of_ones_own(server: PostgresServer, empty: str) -> None:
     server.execute("CREATE SCHEMA crawling", database="access")
     await saved(f"{empty}?search_path=crawling")
     assert server.execute("SELECT count(*) FROM crawling.items", database="access") == [(1,)]
+
+
+def test_the_extra_is_named() -> None:
+    """In a process of its own: modules that are loaded anew here would be others'."""
+    code = (
+        "import sys; sys.modules['asyncpg'] = None\n"
+        "from shoal.results import open_results; open_results('postgresql://host/db')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "MissingExtra: postgresql:// results needs an extra" in done.stderr
+    assert "shoal[postgres]" in done.stderr
 
 
 # Rights
