@@ -67,7 +67,7 @@ def _postgres() -> ModuleType:
     try:
         from shoal.results import postgres
     except ModuleNotFoundError as error:
-        if error.name != "asyncpg":
+        if (error.name or "").partition(".")[0] != "asyncpg":
             raise
         raise MissingExtra("postgresql:// results", "postgres") from None
     return postgres
