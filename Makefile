@@ -28,9 +28,9 @@ test: setup  ## everything: check, then contract, integration, chaos and docs te
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	@# Two at a time, but for those that measure time or memory of whole crawls.
-	$(PYTEST) -n 2 --dist loadfile tests/unit tests/contract tests/docs
-	$(PYTEST) tests/integration tests/chaos
+	@# Two at a time, but for those that look at the time or the memory of whole crawls.
+	$(PYTEST) -n 2 --dist loadfile --ignore=tests/chaos --ignore-glob='*/test_crawl_*' tests
+	$(PYTEST) tests/chaos tests/integration/test_crawl_*.py
 
 bench: setup  ## Shoal beside a bare aiohttp loop, and the frontier by itself
 	@scripts/servers
