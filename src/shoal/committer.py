@@ -118,12 +118,12 @@ class Committer:
         self._oldest_at = time.monotonic()
         taken: list[Report] = []
         rows = size = 0
-        while self._reports and rows < MAX_BATCH_ROWS and size < MAX_BATCH_BYTES:
+        while self._reports and len(taken) < MAX_BATCH:
+            if rows >= MAX_BATCH_ROWS or size >= MAX_BATCH_BYTES:
+                break
             taken.append(self._reports.popleft())
             rows += len(taken[-1].items)
             size += taken[-1].held_bytes
-            if len(taken) == MAX_BATCH:
-                break
         return taken
 
     async def _commit(self, reports: list[Report]) -> None:

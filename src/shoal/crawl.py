@@ -101,10 +101,8 @@ async def run_crawl(
     own_spider = create(spider)
     async with (
         open_stores(settings) as (frontier, results),
-        archive_at(settings.archive, settings.archive_format) as archive,
+        archive_at(settings.archive, settings.archive_format, check=True) as archive,
     ):
-        if archive is not None:
-            await archive.check()
         await _begin(frontier, results, name, settings, targets or [], fresh=fresh)
         workers: Workers
         if targets is None:

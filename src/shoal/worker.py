@@ -162,12 +162,12 @@ class Worker:
                 await self._give_all_back()
             raise cause from None
         finally:
-            for visit in self._visits.values():
-                visit.cancel()
+            self._cancel_visits()
 
     async def _give_all_back(self) -> None:
         """A store has failed us. That is no fault of the tasks: left in our hands they would count
-        as lost, and after some tries as poison."""
+        as lost, and after some tries as poison. None may send a request any more."""
+        self._cancel_visits()
         given_back = [give_back(lease, sent=True).outcome for lease in self._held.values()]
         with suppress(ShoalError, TimeoutError):
             async with asyncio.timeout(DRAIN_S):
@@ -297,10 +297,13 @@ class Worker:
         """Let what is in flight finish; what takes too long is given back."""
         if self._visits:
             await asyncio.wait(self._visits.values(), timeout=DRAIN_S)
-        for visit in self._visits.values():
-            visit.cancel()
+        self._cancel_visits()
         if self._visits:
             await asyncio.wait(self._visits.values())
+
+    def _cancel_visits(self) -> None:
+        for visit in self._visits.values():
+            visit.cancel()
 
 
 def _ask_again_at(grant: Grant, asked: int) -> float:

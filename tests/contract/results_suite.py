@@ -523,7 +523,9 @@ class ResultsContract:
     async def test_items_that_changed_within_a_batch(self, results: Results) -> None:
         both = [some_item(at=at, data=b'{"n":%d}' % n) for at, n in ((1.0, 1), (2.0, 2))]
         same = [some_item("same", at=at, data=b"{}") for at in (1.0, 2.0)]
-        await results.save(CRAWL, Batch(items=[*both, *same]))
+        orders = ((1.0, b'{"a":1,"b":2}'), (2.0, b'{"b":2,"a":1}'))
+        turned = [some_item("turned", at=at, data=data) for at, data in orders]
+        await results.save(CRAWL, Batch(items=[*both, *same, *turned]))
         assert await wanted_keys(results, Wanted(changed=True)) == ["k1"]
 
     async def test_old_readings_and_pages_can_be_removed(self, results: Results) -> None:

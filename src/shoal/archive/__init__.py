@@ -27,13 +27,18 @@ def open_archive(address: str, fmt: str) -> Archive:
 
 
 @asynccontextmanager
-async def archive_at(address: str | None, fmt: str) -> AsyncIterator[Archive | None]:
-    """The archive at an address, closed in the end; None if there is no address."""
+async def archive_at(
+    address: str | None, fmt: str, *, check: bool = False
+) -> AsyncIterator[Archive | None]:
+    """The archive at an address, closed in the end; None if there is no address. `check` is for
+    those who begin the work: then an archive that cannot be used is a ConfigError."""
     if address is None:
         yield None
         return
     archive = open_archive(address, fmt)
     try:
+        if check:
+            await archive.check()
         yield archive
     finally:
         await archive.close()

@@ -50,10 +50,8 @@ async def _work(
     crawl = settings.name or spider.name
     async with (
         open_stores(settings) as (frontier, results),
-        archive_at(settings.archive, settings.archive_format) as archive,
+        archive_at(settings.archive, settings.archive_format, check=True) as archive,
     ):
-        if archive is not None:
-            await archive.check()
         await release_dead(frontier, crawl)
         workers: Fleet | Worker
         if settings.workers > 1:

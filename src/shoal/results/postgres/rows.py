@@ -22,6 +22,8 @@ FieldOrder = dict[str, list[str]]
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 ITEM_COLUMNS, PAGE_COLUMNS, REJECTED_COLUMNS = 7, 16, 7
+CONTENT = 3
+"""The column of items that says whether two of them are the same."""
 
 # One escape after the other, so that the backslash of an escaped backslash begins none. A pair of
 # surrogates is a character; one alone is none, nor has PostgreSQL any for NUL.

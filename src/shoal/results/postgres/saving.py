@@ -11,6 +11,7 @@ from shoal.results.port import Batch, Keep, RejectedItem, StoredItem
 from shoal.results.postgres.failures import RowRefused, noticing_refusals
 from shoal.results.postgres.link import Connection
 from shoal.results.postgres.rows import (
+    CONTENT,
     host_of,
     item_columns,
     moment,
@@ -103,7 +104,7 @@ async def _write(crawl: str, batch: Batch, connection: Connection) -> None:
             crawl,
             *columns,
             [host_of(reading.url) for reading in readings],
-            *_newest_columns(readings),
+            *_newest_columns(readings, columns[CONTENT]),
             timedelta(seconds=batch.keep.refresh_s),
             batch.keep.history,
             *page_columns(batch.pages),
@@ -124,19 +125,20 @@ def _once_each(items: Iterable[StoredItem]) -> list[StoredItem]:
     return list({(i.kind, i.key, i.scraped_at): i for i in items}.values())
 
 
-def _newest_columns(readings: Sequence[StoredItem]) -> tuple[list[bool], list[datetime]]:
+def _newest_columns(
+    readings: Sequence[StoredItem], contents: Sequence[int]
+) -> tuple[list[bool], list[datetime]]:
     """Of each reading, whether it is the newest of its item, and when the first one was that says
     something else. A statement writes a row once: so only the newest becomes the item's state."""
-    newest: dict[tuple[str, str], StoredItem] = {}
-    for reading in readings:
-        known = newest.get((reading.kind, reading.key))
-        if known is None or reading.scraped_at >= known.scraped_at:
-            newest[reading.kind, reading.key] = reading
-    first_at = {name: reading.scraped_at for name, reading in newest.items()}
-    for reading in readings if len(newest) < len(readings) else ():
-        name = reading.kind, reading.key
-        if reading.data != newest[name].data:
-            first_at[name] = min(first_at[name], reading.scraped_at)
     names = [(reading.kind, reading.key) for reading in readings]
-    is_newest = [newest[name] is reading for name, reading in zip(names, readings, strict=True)]
+    newest: dict[tuple[str, str], int] = {}
+    for place, (name, reading) in enumerate(zip(names, readings, strict=True)):
+        if name not in newest or reading.scraped_at >= readings[newest[name]].scraped_at:
+            newest[name] = place
+    first_at = {name: readings[place].scraped_at for name, place in newest.items()}
+    if len(newest) < len(readings):
+        for name, reading, content in zip(names, readings, contents, strict=True):
+            if content != contents[newest[name]]:
+                first_at[name] = min(first_at[name], reading.scraped_at)
+    is_newest = [newest[name] == place for place, name in enumerate(names)]
     return is_newest, [moment(first_at[name]) for name in names]
