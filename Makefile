@@ -37,4 +37,4 @@ bench: setup  ## Shoal beside a bare aiohttp loop, and the frontier by itself
 	$(PY) -m benchmarks
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/out dist
+	rm -rf .venv .scrapy-oldest .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/out dist

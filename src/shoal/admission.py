@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 
 from shoal.config import Rules
 from shoal.errors import BadUrl
@@ -24,6 +25,7 @@ class Admission:
         self._normaliser = Normaliser(rules.drop_params)
         self._allowed = tuple(allowed_host(host) for host in rules.allowed_hosts)
         self._max_depth = rules.max_depth
+        self._of_scrapy = _scrapy_fingerprints(rules.fingerprints)
 
     def admit(self, task: Task) -> Entry:
         """The task with its site and its fingerprint. Raises BadUrl or NotAdmitted."""
@@ -52,6 +54,17 @@ class Admission:
         if task.dont_filter:
             task.task_id = task.task_id or uuid.uuid4().hex
             key = digest(f"task {task.task_id}")
+        elif self._of_scrapy is not None:
+            key = self._of_scrapy(task)
         else:
             key = digest(normal, task.method, task.body)
         return Entry(key[:FINGERPRINT_BYTES], task)
+
+
+def _scrapy_fingerprints(whose: str) -> Callable[[Task], bytes] | None:
+    """How a crawl of Scrapy's tells its requests apart. None if it is no such crawl."""
+    if whose == "shoal":
+        return None
+    from shoal.scrapy.fingerprints import fingerprints_of
+
+    return fingerprints_of(whose)

@@ -25,6 +25,8 @@ from shoal.errors import ShoalError
 from shoal.eventloop import run
 from shoal.frontier import open_frontier
 from shoal.results import open_results
+from shoal.target import is_scrapy
+from shoal.visiting import spider_worker
 from shoal.watchdog import watch_over
 from shoal.worker import Worker
 
@@ -42,7 +44,9 @@ class Order(msgspec.Struct):
     crawl: str
     targets: list[str]
     settings: Settings
-    until_finished: bool
+    until_finished: bool = True
+    plants: bool = True
+    """Whether it queues the spider's first requests, if that is not done for it."""
 
 
 def main() -> int:
@@ -53,7 +57,12 @@ def main() -> int:
     last_words = _take_stdout()
     _collect_less_garbage()
     try:
-        run(_work(order))
+        if is_scrapy(order.targets):
+            from shoal.scrapy.process import work
+
+            work(order)
+        else:
+            run(_work(order))
     except ShoalError as error:
         with suppress(OSError), last_words:  # The parent may be gone.
             last_words.write(str(error))
@@ -80,7 +89,7 @@ async def _work(order: Order) -> None:
     results = open_results(settings.results)
     try:
         async with archive_at(settings.archive, settings.archive_format) as archive:
-            worker = Worker(
+            worker = spider_worker(
                 order.worker,
                 order.crawl,
                 target.create(target.load(order.targets)),

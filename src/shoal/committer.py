@@ -38,7 +38,7 @@ class Committer:
     def __init__(
         self,
         crawl: str,
-        results: Results,
+        results: Results | None,
         finish: Callable[[list[Outcome]], Awaitable[list[Lease]]],
         *,
         batch_size: int,
@@ -134,8 +134,8 @@ class Committer:
             [item for report in reports for item in report.rejected],
             self._keep,
         )
-        if batch.pages:
-            await patiently("results store", lambda: self._results.save(self._crawl, batch))
+        if batch.pages and (results := self._results) is not None:
+            await patiently("results store", lambda: results.save(self._crawl, batch))
         outcomes = [report.outcome for report in reports]
         stale = await patiently("frontier", lambda: self._finish(outcomes))
         self.held_bytes -= sum(report.held_bytes for report in reports)

@@ -33,6 +33,9 @@ SEEN = ("exact", "bloom", "auto")
 HISTORY = ("changed", "always", "off")
 """Which readings of an item can be kept beside its current state."""
 
+FINGERPRINTS = ("shoal", "scrapy", "project")
+"""Who says which URLs are the same: Shoal, Scrapy, or the fingerprinter of a Scrapy project."""
+
 ARCHIVE_FORMATS = ("blobs", "warc")
 
 PositiveInt = Annotated[int, Meta(ge=1)]
@@ -64,6 +67,10 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         tuple[str, ...],
         Meta(description="Query parameters that do not count when URLs are compared"),
     ] = TRACKING_PARAMETERS
+    fingerprints: Annotated[
+        str,
+        Meta(description="Who says which requests are the same: shoal, scrapy, or project"),
+    ] = "shoal"
     lease_s: Annotated[
         float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
     ] = 30.0
@@ -100,6 +107,9 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         parse_rate(self.rate)
+        if self.fingerprints not in FINGERPRINTS:
+            allowed = ", ".join(FINGERPRINTS)
+            raise ConfigError(f"fingerprints: {self.fingerprints!r} is none of {allowed}")
         if self.history not in HISTORY:
             raise ConfigError(f"history: {self.history!r} is none of {', '.join(HISTORY)}")
         if self.refresh_after is not None:

@@ -29,8 +29,8 @@ from shoal.results.port import Results, RunNote
 from shoal.seeding import collect, plant
 from shoal.spider import Spider, settings_of
 from shoal.target import create, spec_of
+from shoal.visiting import spider_worker
 from shoal.waiting import patiently, wait_for_event
-from shoal.worker import Worker
 
 WATCH_EVERY_S = 0.25
 SHOW_CURSOR = "\x1b[?25h"
@@ -107,7 +107,7 @@ async def run_crawl(
         workers: Workers
         if targets is None:
             own_name = worker_name(os.getpid())
-            workers = Worker(
+            workers = spider_worker(
                 own_name, name, own_spider, frontier, results, settings, archive=archive
             )
         else:
@@ -163,11 +163,14 @@ async def _run(
     try:
         with stopped_by_signals(workers) as stopping:
             async with asyncio.TaskGroup() as group:
-                seeding = group.create_task(plant(frontier, name, spider, settings.rules()))
-                watching = group.create_task(_watch(frontier, name, watch))
+                beside: list[asyncio.Task[Any]] = []
+                beside.append(group.create_task(_watch(frontier, name, watch)))
+                if not spider.plants_itself:
+                    seeding = plant(frontier, name, spider, settings.rules())
+                    beside.append(group.create_task(seeding))
                 stats = await _work(workers, frontier, name, stopping)
-                seeding.cancel()
-                watching.cancel()
+                for task in beside:
+                    task.cancel()
     except BaseExceptionGroup as group_error:
         raise cause_of(group_error) from None
     return stats

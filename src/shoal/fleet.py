@@ -50,9 +50,10 @@ class Fleet:
         frontier: Frontier,
         *,
         until_finished: bool = True,
+        plants: bool = True,
         say: Callable[[str], object] = sys.stderr.write,
     ) -> None:
-        self._order = Order("", crawl, targets, settings, until_finished)
+        self._order = Order("", crawl, targets, settings, until_finished, plants)
         self._frontier = frontier
         self._say = say
         self._processes: set[asyncio.subprocess.Process] = set()

@@ -83,11 +83,14 @@ def is_item_class(cls: type) -> bool:
 
 
 def store_form(
-    item: Any, *, url: str, fingerprint: bytes, scraped_at: float
+    item: Any, *, url: str, fingerprint: bytes, scraped_at: float, key: Sequence[str] = ()
 ) -> StoredItem | RejectedItem:
-    """The item as it is stored or, if it is not valid, as it is rejected. Never raises."""
+    """The item as it is stored or, if it is not valid, as it is rejected. Never raises.
+
+    `key` names the fields of its key where its class does not.
+    """
     try:
-        kind, key, data = _checked(item)
+        kind, key_text, data = _checked(item, key)
     except Exception as error:  # an item's own code runs here, and may raise anything
         return RejectedItem(
             kind=_kind(type(item)),
@@ -98,11 +101,11 @@ def store_form(
             scraped_at=scraped_at,
         )
     return StoredItem(
-        kind=kind, key=key, data=data, url=url, fingerprint=fingerprint, scraped_at=scraped_at
+        kind=kind, key=key_text, data=data, url=url, fingerprint=fingerprint, scraped_at=scraped_at
     )
 
 
-def _checked(item: Any) -> tuple[str, str, bytes]:
+def _checked(item: Any, named_key: Sequence[str]) -> tuple[str, str, bytes]:
     """The kind, the key and the JSON of a valid item."""
     form = _form(type(item))
     content = form.builtins(item)
@@ -111,8 +114,8 @@ def _checked(item: Any) -> tuple[str, str, bytes]:
     if b"null" in data:
         _reject_non_finite(msgspec.to_builtins(content), "")
     form.check(data)
-    if form.key:
-        return form.kind, _key_text([getattr(item, name) for name in form.key], form.key), data
+    if names := form.key or named_key:
+        return form.kind, _key_text([_field(item, name) for name in names], names), data
     digest = hashlib.blake2b(_encode_sorted(content), digest_size=KEY_DIGEST_BYTES)
     return form.kind, digest.hexdigest(), data
 
@@ -176,6 +179,10 @@ def _reject_non_finite(value: Any, path: str) -> None:
     elif isinstance(value, list | tuple):
         for position, inner in enumerate(value):
             _reject_non_finite(inner, f"{path}[{position}]")
+
+
+def _field(item: Any, name: str) -> Any:
+    return item.get(name) if isinstance(item, dict) else getattr(item, name, None)
 
 
 def _key_text(values: list[Any], names: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ class Judge:
         failures = lease.task.retry_count + 1
         limit = lease.task.max_retries
         limit = self._max_retries if limit is None else limit
-        outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=_one_line(reason), sent=sent)
+        outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason), sent=sent)
         if retryable and may_retry(failures, limit):
             outcome.verdict = Verdict.RETRY
             # Spreads retries of a fleet; nothing secret hangs on it.
@@ -102,7 +102,7 @@ class Judge:
         been = {self._admission.fingerprint(url) for url in target.task.redirects}
         if self._admission.fingerprint(target.task.url) in been:
             path = " -> ".join([*target.task.redirects, target.task.url])
-            reason = _one_line(f"redirects in a loop: {path}")
+            reason = one_line(f"redirects in a loop: {path}")
             return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
         if len(target.task.redirects) > MAX_REDIRECTS:
             reason = f"more than {MAX_REDIRECTS} redirects, from {target.task.redirects[0]}"
@@ -116,7 +116,7 @@ def raised(lease: Lease, error: BaseException) -> Outcome:
     return Outcome(
         lease=lease,
         verdict=Verdict.DEAD,
-        reason=_one_line(f"{type(error).__name__}: {error}"),
+        reason=one_line(f"{type(error).__name__}: {error}"),
         detail=_tail(error),
     )
 
@@ -148,7 +148,8 @@ def _redirect(task: Task, status: int, url: str) -> Task:
     )
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A reason, as it can be stored and shown."""
     return _storable(" ".join(text.split())[:MAX_REASON])
 
 

@@ -1,39 +1,62 @@
-"""What a worker remembers of the links it has handed to the frontier."""
+"""What a worker remembers of the links it has handed to the frontier.
+
+Most links of a site lead to pages that are known already: asking the frontier about them again is
+needless. Only what the frontier has confirmed may be remembered: a link of a try that came to
+nothing must be offered again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Generic, TypeVar
 
 from shoal.frontier.port import Entry
 from shoal.task import Task
 
+LIMIT = 100_000
 
-class KnownUrls:
-    """Spellings of URLs that are surely in the frontier: asking about them again is needless.
+Key = TypeVar("Key")
 
-    Most links of a site lead to pages that are known already. Only what the frontier has confirmed
-    may be remembered here: a link of a try that came to nothing must be offered again.
-    """
 
-    def __init__(self, limit: int = 100_000) -> None:
+class Recent(Generic[Key]):
+    """A set that forgets its older half when it gets too large."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit // 2
-        self._recent: set[str] = set()
-        self._older: set[str] = set()
+        self._recent: set[Key] = set()
+        self._older: set[Key] = set()
 
-    def __contains__(self, task: Task) -> bool:
-        url = task.url
-        return (url in self._recent or url in self._older) and _is_plain(task)
+    def __contains__(self, key: Key) -> bool:
+        return key in self._recent or key in self._older
 
-    def add(self, entries: Iterable[Entry]) -> None:
-        """The frontier has these now."""
-        self._recent.update(entry.task.url for entry in entries if _is_plain(entry.task))
+    def update(self, keys: Iterable[Key]) -> None:
+        """Remember these."""
+        self._recent.update(keys)
         if len(self._recent) >= self._limit:
             self._older, self._recent = self._recent, set()
 
     def clear(self) -> None:
-        """The crawl was started over: nothing is known."""
+        """Forget all."""
         self._recent.clear()
         self._older.clear()
+
+
+class KnownUrls:
+    """Spellings of URLs that are surely in the frontier."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._urls = Recent[str](limit)
+
+    def __contains__(self, task: Task) -> bool:
+        return task.url in self._urls and _is_plain(task)
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """The frontier has these now."""
+        self._urls.update(entry.task.url for entry in entries if _is_plain(entry.task))
+
+    def clear(self) -> None:
+        """The crawl was started over: nothing is known."""
+        self._urls.clear()
 
 
 def _is_plain(task: Task) -> bool:

@@ -36,6 +36,8 @@ class Spider:
     name: ClassVar[str] = "spider"
     """The crawl's name. By default the class's, in lower case."""
     start_urls: Sequence[str] = ()
+    plants_itself: ClassVar[bool] = False
+    """Whether its workers queue its first tasks. Only spiders of Scrapy do."""
 
     rate: str
     """Requests per host, for the whole fleet: `2/s`, `30/m`, `none`."""

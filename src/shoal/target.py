@@ -1,4 +1,5 @@
-"""What the command line calls TARGET: a spider's file, its module, or plain URLs."""
+"""What the command line calls TARGET: a spider's file, its module, plain URLs, or a spider of the
+Scrapy project in this folder."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from shoal import plain
 from shoal.errors import ConfigError
 from shoal.spider import Spider
 
-WAYS = "write file.py, file.py:Class, package.module:Class or https://..."
+WAYS = "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or https://..."
+SCRAPY = "scrapy:"
+"""What a spider of the Scrapy project in this folder begins with."""
 _PRIVATE = "_shoal_target_"
 """Modules made of files are named so: no module's own name, and not `__main__`."""
 
@@ -24,6 +27,10 @@ def load(targets: Sequence[str]) -> type[Spider]:
     """The spider that the targets name. Every mistake is a ConfigError of one line."""
     if not targets:
         raise ConfigError(f"no target: {WAYS}")
+    if is_scrapy(targets):
+        from shoal.scrapy import project
+
+        return project.spider_for(targets)
     if any("://" in target for target in targets):
         return plain.spider_for(targets)
     if len(targets) > 1:
@@ -35,6 +42,11 @@ def load(targets: Sequence[str]) -> type[Spider]:
     if is_file or (place and Path(place).exists()):
         return _pick(_import_file(place), name, place)
     raise ConfigError(f"not a target: {targets[0]!r} ({WAYS})")
+
+
+def is_scrapy(targets: Sequence[str]) -> bool:
+    """Whether the target is a spider of a Scrapy project."""
+    return targets[0].startswith(SCRAPY)
 
 
 def create(spider: type[Spider]) -> Spider:

@@ -8,21 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Protocol
 
 from shoal.archive.port import Archive
 from shoal.committer import SOON_S, Committer, keep_of
-from shoal.config import Rules, Settings
+from shoal.config import Rules
 from shoal.errors import ShoalError, StorageError, UnknownCrawl, cause_of
-from shoal.fetch.port import Fetcher
-from shoal.fetch.robots import RobotsGate
-from shoal.frontier.port import CrawlState, Frontier, Grant, Lease, Outcome, Robots, Stats, Verdict
+from shoal.frontier.port import CrawlState, Entry, Frontier, Grant, Lease, Outcome, Stats, Verdict
 from shoal.heartbeat import Heartbeat
-from shoal.known import KnownUrls
 from shoal.results.port import Results
-from shoal.spider import Spider
-from shoal.visit import Report, Visitor, give_back
+from shoal.visit import Report, give_back
 from shoal.waiting import patiently, wait_for_event
 
 POLL_S = 0.25
@@ -47,6 +45,24 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 log = logging.getLogger("shoal")
 
 
+class Visits(Protocol):
+    """How pages are visited: with a spider of ours, or inside Scrapy's engine."""
+
+    def begin(self, rules: Rules) -> None:
+        """The crawl is running, under these rules. Comes again if it is started again."""
+
+    async def visit(self, lease: Lease, decided: float) -> Report:
+        """One try. `decided` is the monotonic moment of the grant: permission to send is short."""
+
+    def confirm(self, follow_ups: Sequence[Entry]) -> None:
+        """The frontier has these now: they need not be offered again."""
+
+    def start_over(self) -> None:
+        """The crawl was started over: what was confirmed holds no more."""
+
+    async def close(self) -> None: ...
+
+
 class Worker:
     """One worker's work. `run` returns when it is over; `drain` makes it end soon."""
 
@@ -54,79 +70,81 @@ class Worker:
         self,
         name: str,
         crawl: str,
-        spider: Spider,
+        visits: Visits,
         frontier: Frontier,
-        results: Results,
-        settings: Settings,
+        results: Results | None,
         *,
+        slots: int,
         archive: Archive | None = None,
         until_finished: bool = True,
+        drain_s: float | None = DRAIN_S,
+        on_idle: Callable[[], None] = lambda: None,
     ) -> None:
         self._name = name
         self._crawl = crawl
-        self._spider = spider
+        self._visitor = visits
         self._frontier = frontier
-        self._results = results
-        self._settings = settings
+        self._results = results  # None where nothing is kept.
         self._archive = archive
         self._until_finished = until_finished
-        self._slots = settings.concurrency
+        self._drain_s = drain_s
+        self._on_idle = on_idle
+        self._slots = slots
         self._held: dict[str, Lease] = {}
         self._visits: dict[str, asyncio.Task[None]] = {}
         self._heartbeat = Heartbeat(frontier, crawl, name, lambda: len(self._visits))
-        self._known_urls = KnownUrls()
         self._epoch = 0
         self._ask_at = 0.0
         self._asking = False
         self._is_over = False
-        self._visitor: Visitor
+        self._stirred = 0
         self._committer: Committer
         self._changed = asyncio.Event()
         self._draining = asyncio.Event()
+        self.is_idle = False
+        """The crawl was over when we last looked."""
 
     def drain(self) -> None:
         """Lease no more; finish or give back what is in hand."""
         self._draining.set()
         self._changed.set()
 
+    def stir(self) -> None:
+        """There may be work again: look now."""
+        self.is_idle = False
+        self._stirred += 1
+        self._changed.set()
+
     async def run(self) -> None:
         """Work until the crawl is over, or for as long as there are crawls to work on."""
-        # Imported late: aiohttp takes a third of the time in which `shoal status` answers.
-        from shoal.fetch.http import HttpFetcher
-
-        fetcher = HttpFetcher(self._settings)
         try:
             async with asyncio.TaskGroup() as group:
                 beats = group.create_task(self._heartbeat.run())
                 while (rules := await self._joined()) is not None:
-                    await self._work(self._new_visitor(fetcher, rules), rules)
+                    self.is_idle = False
+                    self._visitor.begin(rules)
+                    await self._work(rules)
                 beats.cancel()
         except BaseExceptionGroup as group_error:
             raise cause_of(group_error) from None
         finally:
-            await fetcher.close()
-
-    def _new_visitor(self, fetcher: Fetcher, rules: Rules) -> Visitor:
-        return Visitor(
-            self._spider,
-            fetcher,
-            rules,
-            RobotsGate(self._settings.user_agent),
-            self._known_robots,
-            self._known_urls,
-            self._name,
-            keeps_raw=self._archive is not None,
-        )
+            await self._visitor.close()
 
     async def _joined(self) -> Rules | None:
         """Wait for the crawl to run. None: there is nothing to do any more."""
         while not self._draining.is_set():
+            self._changed.clear()
+            stirred = self._stirred
             stats = await patiently("frontier", self._look)
             if stats is not None and stats.state in (CrawlState.RUNNING, CrawlState.PAUSED):
                 return stats.rules
-            if stats is not None and stats.state.over and self._until_finished:
-                return None
-            await wait_for_event(self._draining, POLL_S)
+            if stats is not None and stats.state.over:
+                if self._until_finished:
+                    return None
+                # What we saw is older than work that was brought meanwhile.
+                self.is_idle = stirred == self._stirred
+                self._on_idle()
+            await wait_for_event(self._changed, POLL_S)
         return None
 
     async def _look(self) -> Stats | None:
@@ -135,9 +153,8 @@ class Worker:
         except UnknownCrawl:
             return None
 
-    async def _work(self, visitor: Visitor, rules: Rules) -> None:
+    async def _work(self, rules: Rules) -> None:
         self._is_over = False
-        self._visitor = visitor
         self._committer = Committer(
             self._crawl,
             self._results,
@@ -238,7 +255,7 @@ class Worker:
         self._ask_at = _ask_again_at(grant, asked)
         if grant.leases and grant.epoch != self._epoch:
             self._epoch = grant.epoch
-            self._known_urls.clear()
+            self._visitor.start_over()
         for lease in grant.leases:
             self._held[lease.token] = lease
             if self._draining.is_set():
@@ -268,12 +285,9 @@ class Worker:
             outcome = report.outcome
             del self._held[outcome.lease.token]
             if outcome.lease.token not in stale:
-                self._known_urls.add(outcome.follow_ups)
+                self._visitor.confirm(outcome.follow_ups)
                 self._heartbeat.pages += outcome.verdict is Verdict.DONE
         self._changed.set()
-
-    async def _known_robots(self, site: str) -> Robots | None:
-        return await patiently("frontier", lambda: self._frontier.robots(self._crawl, site))
 
     # Holding and ending
 
@@ -296,7 +310,7 @@ class Worker:
     async def _settle(self) -> None:
         """Let what is in flight finish; what takes too long is given back."""
         if self._visits:
-            await asyncio.wait(self._visits.values(), timeout=DRAIN_S)
+            await asyncio.wait(self._visits.values(), timeout=self._drain_s)
         self._cancel_visits()
         if self._visits:
             await asyncio.wait(self._visits.values())

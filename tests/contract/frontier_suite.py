@@ -30,6 +30,7 @@ from contract.frontier.pacing import TestAuto, TestBreaker, TestLatency
 from contract.frontier.politeness import TestPushback, TestRate, TestRobots, TestSlots
 from contract.frontier.racing import TestRace
 from contract.frontier.registering import TestInbox, TestWorkers
+from contract.frontier.remembering import TestRemember
 from contract.frontier.steering import TestCancel, TestEnd, TestForget, TestPause, TestUnknown
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "TestRate",
     "TestReclaim",
     "TestRelease",
+    "TestRemember",
     "TestRenew",
     "TestRevive",
     "TestRobots",

@@ -19,7 +19,7 @@ PLACEHOLDERS = {
     "URL": "https://shop.example/product/1",
     "URL...": "https://shop.example/product/2",
 }
-SHELL_WORDS = ("echo", "printf", "cat", "redis-cli", "psql")
+SHELL_WORDS = ("echo", "printf", "cat", "redis-cli", "psql", "scrapy")
 RUNS_PYTHON = set((ROOT / "docs/guides").glob("*.md")) - {ROOT / "docs/guides/spiders.md"}
 """That one has tests of its own: most of its blocks are parts of spiders."""
 RUNS_SQL = ROOT / "docs/guides/results.md"
@@ -29,7 +29,7 @@ _BOX = re.compile(r"[─-╿]")
 _DURATION = re.compile(r"\b\d+(?:\.\d+)?s\b|\b\d+m \d+s\b|\b\d+h \d+m\b|\b\d+d \d+h\b")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _EXTRA = re.compile(r"\[([a-z0-9,]+)\]")
-_FILE_NAME = re.compile(r"# (\w+\.py)\n")
+_FILE_NAME = re.compile(r"# (\w+\.(?:py|cfg))\n")
 
 PROGRESS = progress_line(
     Stats(crawl="shop", state=CrawlState.RUNNING, rules=Rules(), created_at=0.0, pages_per_s=1.0)
@@ -45,7 +45,7 @@ def test_commands_do_what_the_page_says(page: Path, reader: Reader) -> None:
         elif block.language == "text":
             missing = lines_not_in(block, f"{printed}\n{PROGRESS}")
             assert not missing, f"{page.name}:{block.line}: not printed: {missing}\nbut:\n{printed}"
-        elif block.language == "python" and page in RUNS_PYTHON:
+        elif block.language == "ini" or (block.language == "python" and page in RUNS_PYTHON):
             try_python(reader, block)
         elif block.language == "sql" and page == RUNS_SQL:
             ended = reader.run_sql(block.text)
@@ -112,7 +112,7 @@ def comparable(line: str) -> str:
 
 
 def test_the_readme_has_the_spider_that_its_commands_run() -> None:
-    (spider,) = (block for block in blocks(README) if block.language == "python")
+    spider = next(block for block in blocks(README) if block.language == "python")
 
     compile(spider.text, "README.md", "exec")
 

@@ -39,12 +39,12 @@ class StartsWithBadUrl(Spider):
 COMMANDS = [
     *("crawl", "worker", "seed", "status", "explain", "pause", "resume", "cancel", "export"),
     *("demo", "dead", "dead list", "dead show", "dead retry", "dead purge"),
-    *("reparse", "merge", "drain"),
+    *("reparse", "merge", "drain", "scrapy", "scrapy migrate"),
     *("results", "results schema", "results prune", "results duplicates"),
 ]
 WITH_EXAMPLES = {
     *("crawl", "worker", "seed", "status", "explain", "export", "dead list", "reparse", "merge"),
-    *("drain", "results schema", "results prune", "results duplicates"),
+    *("drain", "scrapy migrate", "results schema", "results prune", "results duplicates"),
 }
 
 

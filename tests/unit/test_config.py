@@ -18,6 +18,7 @@ OTHER_VALUES = {
     "seen": "bloom",
     "seen_error": "0.25",
     "seen_for": "7d",
+    "fingerprints": "scrapy",
     "history": "always",
     "refresh_after": "1h",
     "archive_format": "warc",

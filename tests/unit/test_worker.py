@@ -27,6 +27,7 @@ from shoal.frontier.port import (
 from shoal.results.port import Batch, Results
 from shoal.spider import Spider
 from shoal.task import Task
+from shoal.visiting import spider_worker
 from shoal.worker import Worker
 from support.frontiers import ALLOW_ALL
 
@@ -99,7 +100,7 @@ async def stores() -> Stores:
 
 def worker_on(stores: Stores) -> Worker:
     frontier, results = cast(Frontier, stores), cast(Results, stores)
-    return Worker("worker", "crawl", Spider(), frontier, results, Settings())
+    return spider_worker("worker", "crawl", Spider(), frontier, results, Settings())
 
 
 async def test_what_is_granted_after_the_word_to_stop_is_given_back(stores: Stores) -> None:
@@ -176,7 +177,7 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
     stores = PlentifulStores()
     frontier, results = cast(Frontier, stores), cast(Results, stores)
     archive = cast(Archive, stores)
-    worker = Worker("w", "crawl", Spider(), frontier, results, Settings(), archive=archive)
+    worker = spider_worker("w", "crawl", Spider(), frontier, results, Settings(), archive=archive)
     running = asyncio.create_task(worker.run())
     while not stores.held or worker._visits or worker._free() > 0:
         await asyncio.sleep(0)

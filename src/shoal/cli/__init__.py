@@ -18,6 +18,7 @@ from shoal.cli import (
     merge,
     reparse,
     results,
+    scrapy,
     seed,
     status,
     worker,
@@ -49,6 +50,7 @@ app.command("merge")(merge.merge)
 app.add_typer(results.app, name="results")
 app.command("reparse")(reparse.reparse)
 app.command("drain")(drain.drain)
+app.add_typer(scrapy.app, name="scrapy")
 app.command("demo")(demo.demo)
 
 

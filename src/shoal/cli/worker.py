@@ -16,6 +16,7 @@ from shoal.eventloop import run
 from shoal.fleet import Fleet, release_dead
 from shoal.machine import worker_name
 from shoal.spider import Spider, settings_of
+from shoal.visiting import spider_worker
 from shoal.worker import Worker
 
 UntilFinished = Annotated[
@@ -54,12 +55,16 @@ async def _work(
     ):
         await release_dead(frontier, crawl)
         workers: Fleet | Worker
-        if settings.workers > 1:
-            workers = Fleet(crawl, targets, settings, frontier, until_finished=until_finished)
+        if settings.workers > 1 or target.is_scrapy(targets):
+            workers = Fleet(
+                *(crawl, targets, settings, frontier),
+                until_finished=until_finished,
+                plants=False,
+            )
         else:
             name = worker_name(os.getpid())
             own_spider = target.create(spider)
-            workers = Worker(
+            workers = spider_worker(
                 *(name, crawl, own_spider, frontier, results, settings),
                 archive=archive,
                 until_finished=until_finished,

@@ -315,6 +315,11 @@ class Frontier(ABC):
         """Queue tasks that were never seen. A crawl nobody started is made, as NEW, and keeps them;
         a finished one is running again."""
 
+    @abstractmethod
+    async def remember(self, crawl: str, fingerprints: Sequence[bytes]) -> None:
+        """Know these as done elsewhere: `add` takes them for duplicates. They are no tasks of the
+        crawl and are counted nowhere. A crawl nobody started is made, as by `add`."""
+
     # For workers
 
     @abstractmethod

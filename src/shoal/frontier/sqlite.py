@@ -55,6 +55,7 @@ from shoal.frontier.sqlite_step import (
 )
 from shoal.sqlitedb import Database, load_schema, transaction
 
+_FORGOTTEN = ("robots", "workers", "tasks", "remembered", "hosts", "crawl")
 _encode_json = msgspec.json.encode
 
 
@@ -62,7 +63,7 @@ class SqliteFrontier(Frontier):
     """Everything the port promises, on one file. Each method is one transaction."""
 
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
-        schema = load_schema("shoal.frontier", "schema.sql")
+        schema = load_schema("shoal.frontier", "schema.sql", "schema_2.sql")
         # A power cut may undo the last steps, in order: work is then done again, never lost.
         self._db = Database(path, "frontier", schema)
         self._clock = clock
@@ -101,14 +102,27 @@ class SqliteFrontier(Frontier):
 
     def _add(self, connection: sqlite3.Connection, crawl: str, entries: Sequence[Entry]) -> Added:
         with transaction(connection):
-            current = Step(connection, self._row_or_new(connection, crawl, Rules()), self._clock)
-            if current.state is CrawlState.CANCELLED:
-                raise ConfigError(CANCELLED.format(crawl))
+            current = Step(connection, self._row_to_fill(connection, crawl), self._clock)
             added = queue(current, entries)
             if current.state is CrawlState.FINISHED and added.added:
                 current.set_state(CrawlState.RUNNING)
             current.close()
         return added
+
+    async def remember(self, crawl: str, fingerprints: Sequence[bytes]) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                crawl_id = self._row_to_fill(connection, crawl)["id"]
+                keys = as_json(map(as_int, fingerprints))
+                connection.execute(SQL["remember"], (crawl_id, keys, crawl_id))
+
+        await self._db.run(write)
+
+    def _row_to_fill(self, connection: sqlite3.Connection, crawl: str) -> dict[str, Any]:
+        row = self._row_or_new(connection, crawl, Rules())
+        if row["state"] == CrawlState.CANCELLED:
+            raise ConfigError(CANCELLED.format(crawl))
+        return row
 
     # Working
 
@@ -200,8 +214,8 @@ class SqliteFrontier(Frontier):
         def delete(connection: sqlite3.Connection) -> None:
             with transaction(connection):
                 row = connection.execute(SQL["crawl"], (crawl,)).fetchone()
-                for table in ("robots", "workers", "tasks", "hosts", "crawl") if row else ():
-                    connection.execute(SQL[f"forget_{table}"], row[:1])
+                for part in _FORGOTTEN if row else ():
+                    connection.execute(SQL[f"forget_{part}"], row[:1])
 
         await self._db.run(delete)
 

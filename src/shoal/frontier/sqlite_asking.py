@@ -7,7 +7,16 @@ import sqlite3
 import msgspec
 
 from shoal import task as wire
-from shoal.frontier.port import WORKER_SILENT_S, Entry, Host, HostOrder, Pulse, Record, Robots
+from shoal.frontier.port import (
+    WORKER_SILENT_S,
+    Entry,
+    Host,
+    HostOrder,
+    Pulse,
+    Record,
+    Robots,
+    TaskState,
+)
 from shoal.frontier.sqlite_step import SQL, STATES, as_int, crawl_row
 
 _read_robots = msgspec.json.Decoder(Robots).decode
@@ -31,7 +40,11 @@ def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Recor
     """One task. Its fingerprint says which."""
     key = crawl_row(connection, crawl)["id"], as_int(entry.fingerprint)
     row = connection.execute(SQL["find_task"], key).fetchone()
-    return _record(row) if row else None
+    if row:
+        return _record(row)
+    if not connection.execute(SQL["is_remembered"], key).fetchone()[0]:
+        return None
+    return Record(fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE)
 
 
 def dead_of(

@@ -33,7 +33,8 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
     found: dict[int, Task] = {}
     for entry in entries:
         found.setdefault(as_int(entry.fingerprint), entry.task)
-    for (fingerprint,) in current.execute("seen", current.id, as_json(found)).fetchall():
+    asked = {"crawl_id": current.id, "fingerprints": as_json(found)}
+    for (fingerprint,) in current.connection.execute(SQL["seen"], asked).fetchall():
         del found[fingerprint]
     rows = []
     for fingerprint, task in found.items():

@@ -68,6 +68,12 @@ class RedisCrawl:
             await self._finish_if_idle(True)  # New seeds do not lift `max_pages`.
         return total
 
+    async def remember(self, fingerprints: Sequence[bytes]) -> None:
+        """Know these as done. Which host they are of they do not tell: so every shard has them."""
+        for shard in self.shards:
+            if await shard.remember(fingerprints) is CrawlState.CANCELLED:
+                raise ConfigError(CANCELLED.format(self.name))
+
     async def lease(self, worker: str, limit: int) -> Grant:
         """Ask the shards for work, each time another one first."""
         if len(self.shards) == 1:

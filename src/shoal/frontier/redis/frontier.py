@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -34,6 +35,8 @@ from shoal.frontier.redis.link import RedisLink, redis_address
 from shoal.frontier.redis.names import CRAWLS, inbox_key, rejected_key, shards_key, tags
 from shoal.frontier.redis.shard import Clock, Shard
 from shoal.frontier.redis.stats import host_of
+
+T = TypeVar("T")
 
 SETTLED_AT_ONCE = 500
 _ORDERS = {
@@ -77,13 +80,19 @@ class RedisFrontier(Frontier):
         return await self.stats(crawl)
 
     async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
+        return await self._bring(crawl, lambda on_redis: on_redis.add(entries))
+
+    async def remember(self, crawl: str, fingerprints: Sequence[bytes]) -> None:
+        await self._bring(crawl, lambda on_redis: on_redis.remember(fingerprints))
+
+    async def _bring(self, crawl: str, bring: Callable[[RedisCrawl], Awaitable[T]]) -> T:
         try:
-            added = await (await self._crawl(crawl)).add(entries)
+            brought = await bring(await self._crawl(crawl))
         except UnknownCrawl:
             await self._make(crawl, Rules())
-            added = await (await self._crawl(crawl)).add(entries)
+            brought = await bring(await self._crawl(crawl))
         await self._link.replicated()
-        return added
+        return brought
 
     # Working
 

@@ -147,6 +147,10 @@ class Shard:
         state, added, duplicates = await self.run("add", pack_values(sizes), *entries)
         return CrawlState(state.decode()), Added(added, duplicates)
 
+    async def remember(self, fingerprints: Sequence[bytes]) -> CrawlState:
+        """Know these as done. Returns the state."""
+        return CrawlState((await self.run("remember", *fingerprints)).decode())
+
     async def lease(self, worker: str, limit: int, *, suspects: bool) -> Offer:
         """Ask for work."""
         with self._asking(worker, limit, suspects=suspects) as ask:

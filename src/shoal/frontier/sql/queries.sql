@@ -1,5 +1,5 @@
 -- The frontier's statements, each under its name. All writes run inside BEGIN IMMEDIATE, so what a
--- step reads cannot change before it writes. Indexes used are those of schema.sql.
+-- step reads cannot change before it writes. Indexes used are those of the schema.
 
 -- crawl: the row of one crawl, by name
 SELECT * FROM crawls WHERE name = ?;
@@ -77,7 +77,18 @@ FROM hosts WHERE crawl_id = ? AND failed > 0 ORDER BY failed DESC, host LIMIT ?;
 
 -- seen: which of these fingerprints (a JSON array) are known
 SELECT fingerprint FROM tasks
-WHERE crawl_id = ? AND fingerprint IN (SELECT value FROM json_each(?));
+WHERE crawl_id = :crawl_id AND fingerprint IN (SELECT value FROM json_each(:fingerprints))
+UNION ALL
+SELECT fingerprint FROM remembered
+WHERE crawl_id = :crawl_id AND fingerprint IN (SELECT value FROM json_each(:fingerprints));
+
+-- remember: those of these fingerprints (a JSON array) that are not known
+INSERT OR IGNORE INTO remembered
+SELECT ?, value FROM json_each(?)
+WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE crawl_id = ? AND fingerprint = value);
+
+-- is_remembered: whether it was done elsewhere
+SELECT EXISTS (SELECT 1 FROM remembered WHERE crawl_id = ? AND fingerprint = ?);
 
 -- add_task: a task nobody has seen
 INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, place, task) VALUES (?, ?, ?, ?, ?, ?);
@@ -187,6 +198,9 @@ DELETE FROM robots WHERE host_id IN (SELECT id FROM hosts WHERE crawl_id = ?);
 
 -- forget_tasks: with its crawl
 DELETE FROM tasks WHERE crawl_id = ?;
+
+-- forget_remembered: with its crawl
+DELETE FROM remembered WHERE crawl_id = ?;
 
 -- forget_hosts: with its crawl
 DELETE FROM hosts WHERE crawl_id = ?;

@@ -1,0 +1,91 @@
+"""One process of a Scrapy crawl, on the scheduler that it is told to use.
+
+`python -m benchmarks.scrapy_crawl SCHEDULER BASE_URL REDIS_URL` prints one line of JSON: pages, and
+when the crawl began and read its last page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from scrapy.crawler import CrawlerProcess
+
+from benchmarks.scrapy_spiders import Bench, Queueing
+
+CONCURRENCY = 32
+
+_COMMON = {
+    "CONCURRENT_REQUESTS": CONCURRENCY,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": CONCURRENCY,
+    "DOWNLOAD_DELAY": 0,
+    "LOG_LEVEL": "INFO",
+    "ROBOTSTXT_OBEY": False,
+    "TELNETCONSOLE_ENABLED": False,
+}
+_SCRAPY_REDIS = {
+    "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
+    "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
+    "SCHEDULER_PERSIST": True,
+}
+SCHEDULERS: dict[str, dict[str, Any]] = {
+    "memory": {},
+    "shoal": {"ADDONS": {"shoal.scrapy.Addon": 0}},
+    "scrapy-redis": _SCRAPY_REDIS | {"SCHEDULER_QUEUE_CLASS": "scrapy_redis.queue.PriorityQueue"},
+    "scrapy-redis-fifo": _SCRAPY_REDIS | {"SCHEDULER_QUEUE_CLASS": "scrapy_redis.queue.FifoQueue"},
+}
+"""What each needs. The queue of scrapy-redis that knows no priorities is its fastest."""
+ITEMS: dict[str, dict[str, Any]] = {
+    "shoal": {"ITEM_PIPELINES": {"shoal.scrapy.ResultsPipeline": 900}},
+    "scrapy-redis": {"ITEM_PIPELINES": {"scrapy_redis.pipelines.RedisPipeline": 400}},
+}
+"""How items go to the store of the scheduler's maker. Otherwise they go to a file."""
+
+
+def settings_for(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of one contestant."""
+    settings = _COMMON | SCHEDULERS[args.scheduler] | {"REDIS_URL": args.redis}
+    settings["LOG_FILE"] = f"{args.folder}/{args.part}.log"
+    if args.store_items:
+        settings |= ITEMS[args.scheduler.removesuffix("-fifo")]
+        settings["SHOAL_RESULTS"] = f"sqlite:///{args.folder}/results.db"
+    else:
+        settings["FEEDS"] = {f"{args.folder}/%(time)s-{args.part}.jsonl": {"format": "jsonlines"}}
+    if args.scheduler == "shoal":  # It is for all processes together.
+        settings["CONCURRENT_REQUESTS_PER_DOMAIN"] = CONCURRENCY * args.processes
+    if args.only_queue:
+        settings["CLOSESPIDER_PAGECOUNT"] = 1
+    return settings
+
+
+def main() -> None:
+    """Crawl and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scrapy_crawl")
+    parser.add_argument("scheduler", choices=SCHEDULERS)
+    parser.add_argument("base")
+    parser.add_argument("redis")
+    parser.add_argument("folder", help="where files may be written")
+    parser.add_argument("--processes", type=int, default=1, help="that take part in all")
+    parser.add_argument("--part", type=int, default=0, help="which of them this is")
+    parser.add_argument("--store-items", action="store_true")
+    parser.add_argument("--only-queue", action="store_true", help="close after the first page")
+    args = parser.parse_args()
+    process = CrawlerProcess(settings_for(args))
+    crawler = process.create_crawler(Queueing if args.only_queue else Bench)
+    process.crawl(crawler, base=args.base)
+    process.start()
+    spider, stats = crawler.spider, crawler.stats
+    assert isinstance(spider, Bench)
+    assert stats is not None
+    figures = {
+        "pages": spider.pages,
+        "started": stats.get_value("start_time").timestamp(),
+        "ended": spider.last_at,
+    }
+    json.dump(figures, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

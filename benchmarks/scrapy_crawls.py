@@ -1,0 +1,117 @@
+"""Whole Scrapy crawls of the shop: in memory, on Shoal, and on scrapy-redis."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import procstat
+from benchmarks.crawls import Run, Runs
+from benchmarks.redis_server import RedisServer
+
+
+class Contestant(msgspec.Struct, frozen=True):
+    """One way to run the spider."""
+
+    scheduler: str
+    processes: int = 1
+    store_items: bool = False
+
+
+MEMORY = "Scrapy, in memory"
+PEER = "scrapy-redis"
+CONTESTANTS = {
+    MEMORY: Contestant("memory"),
+    "shoal.scrapy": Contestant("shoal"),
+    PEER: Contestant("scrapy-redis"),
+    "scrapy-redis, FifoQueue": Contestant("scrapy-redis-fifo"),
+    "shoal.scrapy, items to SQLite": Contestant("shoal", store_items=True),
+    "scrapy-redis, items to Redis": Contestant("scrapy-redis", store_items=True),
+    "shoal.scrapy, 2 processes": Contestant("shoal", processes=2),
+    "scrapy-redis, 2 processes": Contestant("scrapy-redis", processes=2),
+}
+"""The queue without priorities should be the fastest that scrapy-redis has."""
+
+
+def crawl(contestant: Contestant, base: str, server: RedisServer) -> Run:
+    """A whole crawl, from when the first spider opens until the last page is read."""
+    server.empty()
+    before = server.load()
+    with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
+        commands = [
+            _command(contestant, base, server, folder, part) for part in range(contestant.processes)
+        ]
+        with ThreadPoolExecutor(len(commands)) as threads:
+            usages = list(threads.map(procstat.run, commands))
+    run = _run_of(usages)
+    if contestant.scheduler != "memory":
+        run.load = server.load() - before
+    return run
+
+
+def _command(
+    contestant: Contestant, base: str, server: RedisServer, folder: str, part: int
+) -> list[str]:
+    command = [sys.executable, "-m", "benchmarks.scrapy_crawl", contestant.scheduler]
+    command += [base, server.address, folder, "--part", str(part)]
+    command += ["--processes", str(contestant.processes)]
+    return [*command, "--store-items"] if contestant.store_items else command
+
+
+def _run_of(usages: Sequence[procstat.Usage]) -> Run:
+    """All processes as one run."""
+    if any(usage.exit_code for usage in usages):
+        raise SystemExit("a crawl failed")
+    figures = [json.loads(usage.stdout) for usage in usages]
+    return Run(
+        pages=sum(own["pages"] for own in figures),
+        seconds=max(own["ended"] for own in figures) - min(own["started"] for own in figures),
+        cpu_s=sum(usage.cpu_s for usage in usages),
+        rss_mb=max(usage.peak_rss_mb for usage in usages),
+        workers=len(usages),
+    )
+
+
+def crawls(pages: int, rounds: int, base: str, server: RedisServer, console: Console) -> Runs:
+    """All contestants, in turn, several times. Who loses pages is told, and counts all the same."""
+    runs: Runs = {}
+    for number in range(1, rounds + 1):
+        for name, contestant in CONTESTANTS.items():
+            run = crawl(contestant, base, server)
+            runs.setdefault(name, []).append(run)
+            short = f" ({run.pages} of {pages + 1} pages!)" if run.pages <= pages else ""
+            console.print(f"round {number}: {name}: {run.pages_per_s:,.0f} pages/s{short}")
+    return runs
+
+
+def crawl_table(runs: Runs) -> Table:
+    """Medians, and each run's ratio to those of its round that are to be beaten."""
+    table = Table(
+        *("", "pages/s", "CPU s per 1,000 pages", "RSS MB", "of in memory", f"of {PEER}"),
+        title="Scrapy, whole crawls (aims: 1.0 of in memory, 1.6 of scrapy-redis)",
+        caption="CPU and RSS without nginx and Redis, with the start of Python; RSS of the largest"
+        " process; items go to a file unless said",
+    )
+    for name, own in runs.items():
+        table.add_row(
+            name,
+            f"{statistics.median(run.pages_per_s for run in own):,.0f}",
+            f"{statistics.median(run.cpu_us_per_page for run in own) / 1e3:.2f}",
+            f"{max(run.rss_mb for run in own):.0f}",
+            _ratio(own, runs[MEMORY]),
+            _ratio(own, runs[PEER]),
+        )
+    return table
+
+
+def _ratio(own: Sequence[Run], yardstick: Sequence[Run]) -> str:
+    ratios = [a.pages_per_s / b.pages_per_s for a, b in zip(own, yardstick, strict=True)]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

@@ -1,0 +1,21 @@
+"""Scrapy on Shoal: one line in its settings makes a project a fleet.
+
+    ADDONS = {"shoal.scrapy.Addon": 0}
+
+Projects on scrapy-redis replace `scrapy_redis` by `shoal.scrapy` in their settings and imports.
+See docs/guides/scrapy.md and docs/guides/scrapy-redis.md.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from shoal.errors import MissingExtra
+
+if find_spec("scrapy") is None:
+    raise MissingExtra("a Scrapy project", "scrapy")
+
+from shoal.scrapy.addon import Addon
+from shoal.scrapy.results import ResultsPipeline
+
+__all__ = ["Addon", "ResultsPipeline"]

@@ -1,0 +1,166 @@
+"""Where Shoal looks into Scrapy's engine. No other module touches what Scrapy keeps private.
+
+Scrapy tells nobody when it is done with a request: when the callback has ended and every item has
+been through the pipelines. The engine knows, in four methods that have been the same from Scrapy
+2.13 to 2.19 (tests run on the oldest and the newest). They are wrapped on the running objects:
+
+    engine._handle_downloader_output   a request's answer; what it returns fires at the very end
+    scraper.call_spider_async          the callback or errback is called
+    scraper.handle_spider_output_async what it yields
+    slot.close                         the spider begins to close
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.extensions.throttle import AutoThrottle
+from scrapy.http import Response
+from scrapy.signals import response_downloaded, spider_opened
+from twisted.internet.defer import Deferred, succeed
+from twisted.python.failure import Failure
+
+from shoal.errors import ConfigError
+
+if TYPE_CHECKING:
+    from shoal.scrapy.scheduler import Scheduler
+
+
+class Watcher(Protocol):
+    """Who wants to know what becomes of requests."""
+
+    def answered(self, request: Request, answer: Response | Request | Failure) -> bool:
+        """The downloader and its middlewares have ended. False: nothing more is to happen."""
+
+    def reading(self, request: Request) -> None:
+        """The callback is called with the response."""
+
+    def claim(self, request: Request, output: Any) -> bool:
+        """The callback or errback of the request has yielded this. False: it is not to be used."""
+
+    def ended(self, request: Request) -> None:
+        """Scrapy has done all that it will do for this request."""
+
+
+def watch(crawler: Crawler, watcher: Watcher, on_closing: Callable[[], None]) -> None:
+    """Tell the watcher what becomes of requests, from now on, and when no more are asked for."""
+    engine: Any = crawler.engine
+    slot = engine._slot
+    handle = engine._handle_downloader_output
+    call_spider = engine.scraper.call_spider_async
+    handle_output = engine.scraper.handle_spider_output_async
+    close_slot = slot.close
+
+    def handle_downloader_output(
+        answer: Response | Request | Failure, request: Request
+    ) -> Deferred[None]:
+        if watcher.answered(request, answer):
+            handled: Deferred[None] = handle(answer, request)
+        else:
+            handled = succeed(None)
+        return handled.addBoth(_passing(lambda: watcher.ended(request)))
+
+    async def call_spider_async(answer: Response | Failure, request: Request) -> Any:
+        if isinstance(answer, Response):
+            watcher.reading(request)
+        return await call_spider(answer, request)
+
+    async def handle_spider_output_async(
+        outputs: Any, request: Request, response: Response | Failure
+    ) -> None:
+        await handle_output(_claimed(watcher, request, outputs), request, response)
+
+    def close() -> Any:
+        on_closing()
+        return close_slot()
+
+    engine._handle_downloader_output = handle_downloader_output
+    engine.scraper.call_spider_async = call_spider_async
+    engine.scraper.handle_spider_output_async = handle_spider_output_async
+    slot.close = close
+
+
+def _passing(call: Any) -> Any:
+    """A callback that does something on the way and changes nothing."""
+
+    def callback(result: Any) -> Any:
+        call()
+        return result
+
+    return callback
+
+
+def _claimed(watcher: Watcher, request: Request, outputs: Any) -> Any:
+    if isinstance(outputs, AsyncIterator):
+        return _claimed_later(watcher, request, outputs)
+    return _claimed_now(watcher, request, outputs)
+
+
+def _claimed_now(watcher: Watcher, request: Request, outputs: Iterable[Any]) -> Iterable[Any]:
+    for output in outputs:
+        if watcher.claim(request, output):
+            yield output
+
+
+async def _claimed_later(
+    watcher: Watcher, request: Request, outputs: AsyncIterator[Any]
+) -> AsyncIterator[Any]:
+    async for output in outputs:
+        if watcher.claim(request, output):
+            yield output
+
+
+def scheduler_of(crawler: Crawler) -> Scheduler:
+    """The crawler's scheduler. Raises ConfigError if that is not ours."""
+    from shoal.scrapy.scheduler import Scheduler
+
+    slot = cast(Any, crawler.engine)._slot
+    if slot is None or not isinstance(slot.scheduler, Scheduler):
+        raise ConfigError('this needs SCHEDULER = "shoal.scrapy.scheduler.Scheduler"')
+    return slot.scheduler
+
+
+def is_starting(crawler: Crawler) -> bool:
+    """Whether the spider's start() has more to give."""
+    return cast(Any, crawler.engine)._start is not None
+
+
+def skip_start(crawler: Crawler) -> None:
+    """Leave the spider's start() to others."""
+    cast(Any, crawler.engine)._start = None
+
+
+def ask_for_more(crawler: Crawler) -> None:
+    """Make the engine ask for requests, and look whether the spider is idle."""
+    slot = cast(Any, crawler.engine)._slot
+    if slot is not None and slot.closing is None:
+        slot.nextcall.schedule()
+
+
+def close_spider(crawler: Crawler, reason: str) -> Any:
+    """Close the spider; something to await."""
+    engine = cast(Any, crawler.engine)
+    if hasattr(engine, "close_spider_async"):  # since Scrapy 2.14
+        return engine.close_spider_async(reason=reason)
+    from scrapy.utils.defer import maybe_deferred_to_future
+
+    return maybe_deferred_to_future(engine.close_spider(crawler.spider, reason))
+
+
+def hand_over_politeness(crawler: Crawler) -> None:
+    """What is leased may be sent at once: the frontier has seen to the pauses, for the whole fleet.
+    Scrapy's own, of this process alone, would only make permissions lapse."""
+    downloader: Any = cast(Any, crawler.engine).downloader
+    downloader.domain_concurrency = downloader.total_concurrency
+    downloader.ip_concurrency = 0
+    settings = crawler.settings
+    settings.frozen = False
+    settings.set("DOWNLOAD_DELAY", 0, priority="cmdline")
+    settings.freeze()
+    throttle: Any = crawler.get_extension(AutoThrottle)
+    if throttle is not None:
+        crawler.signals.disconnect(throttle._spider_opened, signal=spider_opened)
+        crawler.signals.disconnect(throttle._response_downloaded, signal=response_downloaded)

@@ -1,0 +1,117 @@
+"""Moves messages of a feed into the frontier, as long as this process wants work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from scrapy import Request
+
+from shoal.errors import ShoalError, StorageError
+from shoal.scrapy.feed import Feed, Message
+from shoal.scrapy.messages import BadMessage
+
+LOOK_EVERY_S = 0.2
+"""How often a process that has enough to do looks whether that is still so."""
+ASK_EVERY_S = 0.5
+"""How often a process that wants work looks into a feed that was empty."""
+CLOSING_S = 5.0
+"""A Redis that is away is not waited for any longer in the end: nothing is lost, see `Feed`."""
+
+log = logging.getLogger("shoal")
+
+
+class Taker(Protocol):
+    """The scheduler, as far as it matters here."""
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether this process has room for more than it gets."""
+
+    async def add(self, requests: Sequence[Request], origin: str) -> Any:
+        """Queue requests durably. The same ones of the same origin are queued once."""
+
+
+class Feeder:
+    """One spider's hand in a feed."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        scheduler: Taker,
+        make_requests: Callable[[bytes], Iterable[Request]],
+        *,
+        batch: int,
+    ) -> None:
+        """`make_requests` may raise anything for a message that is no good."""
+        self._feed = feed
+        self._scheduler = scheduler
+        self._make_requests = make_requests
+        self._batch = batch
+        self._in_hand: list[Message] = []
+        self._moved: list[Message] = []
+        self.last_message_at = time.monotonic()
+        """When there was last anything in the feed."""
+
+    async def run(self) -> None:
+        """Until cancelled. Raises ShoalError if the feed or the frontier cannot be used."""
+        while True:
+            if not self._scheduler.is_hungry:
+                await asyncio.sleep(LOOK_EVERY_S)
+            elif not await self._move_some():
+                await asyncio.sleep(ASK_EVERY_S)
+
+    async def close(self) -> None:
+        """Give back what was not moved, so that others need not wait for it."""
+        try:
+            async with asyncio.timeout(CLOSING_S):
+                await self._feed.done(self._moved)
+                await self._feed.give_back(self._in_hand)
+        except (StorageError, TimeoutError) as error:
+            log.warning("messages stay taken for a while: %s", error or "Redis does not answer")
+        await self._feed.close()
+
+    async def _move_some(self) -> bool:
+        """Whether there was anything to move."""
+        self._in_hand = await self._feed.take(self._batch)
+        if self._in_hand or await self._feed.waiting():
+            self.last_message_at = time.monotonic()
+        while self._in_hand:
+            message = self._in_hand[0]
+            reason = await self._moving_fails(message)
+            if reason is not None:
+                await self._reject(message, reason)
+            else:
+                self._moved.append(message)
+            del self._in_hand[0]
+        moved = len(self._moved)
+        await self._feed.done(self._moved)
+        self._moved = []
+        return moved > 0
+
+    async def _moving_fails(self, message: Message) -> str | None:
+        """Bring the requests of a message into the frontier, or say why that cannot be."""
+        try:
+            requests = list(self._make_requests(message.data))
+        except BadMessage as error:
+            return str(error)
+        except Exception as error:
+            log.error("make_request_from_data() fails on a message", exc_info=True)
+            return f"{type(error).__name__}: {error}"
+        if not requests:
+            log.debug("no request was made of a message of %r", message.key)
+            return None
+        try:
+            await self._scheduler.add(requests, origin=message.id)
+        except StorageError:
+            raise
+        except ShoalError as error:  # A request that cannot be put into words.
+            return str(error)
+        return None
+
+    async def _reject(self, message: Message, reason: str) -> None:
+        log.warning("a message was put aside in %s:rejected: %s", message.key, reason)
+        await self._feed.reject([(message, reason)])

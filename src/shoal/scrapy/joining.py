@@ -1,0 +1,74 @@
+"""Opening the stores of a crawl and joining it; leaving it again."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy.settings import BaseSettings
+
+from shoal.config import Settings
+from shoal.errors import ConfigError, UnknownCrawl
+from shoal.fleet import release_dead
+from shoal.frontier import open_frontier
+from shoal.frontier.port import CrawlState, Frontier, Stats
+from shoal.results import open_results
+from shoal.results.port import Results
+from shoal.scrapy.settings import keeps_results, membership_of
+
+log = logging.getLogger("shoal")
+
+
+class Stores:
+    """The frontier, and the results where there are any."""
+
+    def __init__(self, frontier: Frontier, results: Results | None) -> None:
+        self.frontier = frontier
+        self.results = results
+
+    async def close(self) -> None:
+        """Close both."""
+        await self.frontier.close()
+        if self.results is not None:
+            await self.results.close()
+
+
+def open_stores(settings: Settings, project: BaseSettings) -> Stores:
+    """The stores that the settings name. Nothing is asked of them yet."""
+    frontier = open_frontier(settings.frontier)
+    return Stores(frontier, open_results(settings.results) if keeps_results(project) else None)
+
+
+async def join(stores: Stores, crawl: str, settings: Settings, project: BaseSettings) -> None:
+    """Begin the crawl, or take part in it. What is unfinished goes on; what is finished starts
+    over, as a spider of Scrapy does, unless SCHEDULER_PERSIST says that it is to be kept."""
+    frontier = stores.frontier
+    if stores.results is not None:
+        await stores.results.check()
+    if membership_of(project) is None:
+        if await _starts_over(frontier, crawl, project):
+            await frontier.forget(crawl)
+        try:
+            await frontier.start(crawl, settings.rules())
+        except ConfigError as error:
+            raise ConfigError(
+                f"{error}".replace("--fresh", "SCHEDULER_FLUSH_ON_START = True")
+            ) from None
+    await release_dead(frontier, crawl)
+
+
+async def _starts_over(frontier: Frontier, crawl: str, project: BaseSettings) -> bool:
+    stats = await _stats(frontier, crawl)
+    if stats is None:
+        return False
+    if project.getbool("SCHEDULER_FLUSH_ON_START"):
+        if not await frontier.workers(crawl):
+            return True
+        log.warning("crawl '%s' is not flushed: others are working on it", crawl)
+    return stats.state is CrawlState.FINISHED and not project.getbool("SCHEDULER_PERSIST")
+
+
+async def _stats(frontier: Frontier, crawl: str) -> Stats | None:
+    try:
+        return await frontier.stats(crawl)
+    except UnknownCrawl:
+        return None

@@ -1,0 +1,82 @@
+"""The connection over which feeds, items and stats go: that of the Redis frontier, with scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from scrapy.crawler import Crawler
+
+from shoal.errors import ConfigError, MissingExtra, StorageFailed
+from shoal.frontier import REDIS_SCHEMES
+from shoal.scrapy.connection import DEFAULT_ADDRESS, address_of, scheme_of
+from shoal.scrapy.settings import settings_of
+
+if TYPE_CHECKING:  # It needs an extra.
+    from shoal.frontier.redis.link import Argument, RedisLink
+
+_TAG = re.compile(r"[^{]*\{[^}]+\}")
+
+
+class ScriptLink:
+    """Runs commands, and the scripts of this package. Raises StorageError."""
+
+    def __init__(self, address: str) -> None:
+        self._redis = _link(address)
+        self.shown = self._redis.shown
+
+    async def command(self, *args: Argument) -> Any:
+        """Run a plain command; its second word is the key."""
+        try:
+            return await self._redis.command(*args)
+        except StorageFailed as error:
+            if "WRONGTYPE" not in str(error):
+                raise
+            raise ConfigError(f"{error} (is the key somebody else's?)") from None
+
+    async def run(self, script: str, keys: Sequence[str], *args: Argument) -> Any:
+        """Run a script. They are short, so they are sent along."""
+        return await self.command("EVAL", _text(script), len(keys), *keys, *args)
+
+    def beside(self, key: str, suffix: str) -> str:
+        """The name of a key of ours for a key of the user's.
+
+        In a cluster a script can only use keys of one slot, and the slot is that of the tag (the
+        part in braces) if there is one: so the whole key becomes the tag of ours.
+        """
+        if not self._redis.is_cluster or _TAG.match(key):
+            return f"{key}:{suffix}"
+        if "}" in key:
+            raise ConfigError(f"in a cluster, {key!r} needs a hash tag: {{name}}:rest")
+        return f"{{{key}}}:{suffix}"
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._redis.close()
+
+
+def address_for(crawler: Crawler) -> str:
+    """Where feeds, items and stats are: where the settings of scrapy-redis say; else where the
+    frontier is; and if that is no Redis, on this machine."""
+    if address := address_of(crawler.settings):
+        return address
+    frontier = settings_of(crawler.settings, crawler.spidercls).frontier
+    return frontier if scheme_of(frontier) in REDIS_SCHEMES else DEFAULT_ADDRESS
+
+
+def _link(address: str) -> RedisLink:
+    try:
+        from shoal.frontier.redis.link import RedisLink, redis_address
+    except ModuleNotFoundError as error:
+        if error.name != "redis":
+            raise
+        raise MissingExtra("a feed, items or stats on Redis", "redis") from None
+    return RedisLink(redis_address(address))
+
+
+@cache
+def _text(script: str) -> str:
+    return files("shoal.scrapy").joinpath("lua", f"{script}.lua").read_text("utf-8")

@@ -1,0 +1,178 @@
+"""Where the parts of a request are in a task.
+
+They are spread over the fields of the task, so that `shoal explain` and seeds written by others
+speak of the same things: URL, method, headers, body, priority, depth, and the callback's name as
+`job_type`. `meta` is the task's own. What only Scrapy knows is in one reserved key of it, `scrapy`,
+and only where it differs from the default.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from scrapy import Request
+
+from shoal import urls
+from shoal.errors import BadUrl
+from shoal.scrapy.cookies import Cookies
+from shoal.scrapy.tagged import Unrestorable, from_plain, to_plain
+from shoal.task import DEFAULT_HANDLER, MAX_COUNT, MAX_PRIORITY, Task
+
+EXTRAS = "scrapy"
+"""The key of a task's meta that is ours."""
+
+_interned = sys.intern
+"""Defaults are left out on the wire only where they are the same object."""
+
+UTF_8 = _interned("utf-8")
+
+
+class Extras(msgspec.Struct, omit_defaults=True, rename={"cls": "class"}):
+    """What a task has no field for. Values of any kind are tagged."""
+
+    cls: str = ""
+    callback: str = ""
+    """Where `job_type` alone would mean no callback."""
+    errback: str = ""
+    cb_kwargs: Any = None
+    cookies: Any = None
+    flags: Any = None
+    encoding: str = UTF_8
+    headers: Any = None
+    """All of them, where one has several values or is no text."""
+    body: Any = None
+    """Bytes that are no text."""
+    priority: int | None = None
+    """What is out of a task's range."""
+    attributes: dict[str, Any] = {}
+    """Of subclasses of Request."""
+    meta: dict[str, Any] | None = None
+    """All of it, where its keys are not text or one of them is ours."""
+    session: Cookies = []
+    """What the request's cookie jar held."""
+
+
+_NO_EXTRAS = Extras()
+
+
+def site_of(url: str) -> str:
+    """The host that is scheduled; for addresses that have none, such as `data:`, the scheme."""
+    try:
+        site = urls.parse(url).host
+    except BadUrl:
+        site = ""
+    return site or url.partition(":")[0].lower() + ":"
+
+
+def task_of(
+    values: Mapping[str, Any], session: Cookies, *, parse_is_explicit: bool = False
+) -> Task:
+    """The task for what Request.to_dict gives. Raises Unserialisable.
+
+    `parse_is_explicit` says that the callback `parse` is not the same as none.
+    """
+    callback, priority = values["callback"], values["priority"]
+    meta = to_plain(values["meta"], "meta")
+    body, headers = _text_body(values["body"]), _text_headers(values["headers"])
+    extras = Extras(
+        cls=values.get("_class", ""),
+        callback=callback if callback == DEFAULT_HANDLER and parse_is_explicit else "",
+        errback=values["errback"] or "",
+        encoding=_interned(values["encoding"]),
+        session=session,
+    )
+    for name in ("cb_kwargs", "cookies", "flags"):
+        if values[name]:
+            setattr(extras, name, to_plain(values[name], name))
+    if headers is None:
+        extras.headers = to_plain(dict(values["headers"]), "headers")
+    if body is None and values["body"]:
+        extras.body = to_plain(values["body"], "body")
+    if abs(priority) > MAX_PRIORITY:
+        extras.priority = priority
+    if "_class" in values:
+        extras.attributes = _own_attributes(values)
+    depth = _depth_of(values["meta"])
+    if EXTRAS in meta or "$dict" in meta:
+        extras.meta, meta = meta, {}
+    elif depth:
+        del meta["depth"]
+    if extras != _NO_EXTRAS:
+        meta[EXTRAS] = msgspec.to_builtins(extras)
+    return Task(
+        url=values["url"],
+        job_type=callback or DEFAULT_HANDLER,
+        method=_interned(values["method"]),
+        headers=headers or {},
+        body=body,
+        site=site_of(values["url"]),
+        depth=depth,
+        priority=max(-MAX_PRIORITY, min(priority, MAX_PRIORITY)),
+        meta=meta,
+        dont_filter=bool(values["dont_filter"]),
+    )
+
+
+def _text_body(body: bytes) -> str | None:
+    try:
+        return body.decode() or None
+    except UnicodeDecodeError:
+        return None
+
+
+def _text_headers(headers: Mapping[bytes, list[bytes]]) -> dict[str, str] | None:
+    """None if a header has not exactly one value, or is no text."""
+    try:
+        return {name.decode(): value.decode() for name, (value,) in dict(headers).items()}
+    except ValueError:
+        return None
+
+
+def _depth_of(meta: Mapping[str, Any]) -> int:
+    depth = meta.get("depth")
+    return depth if type(depth) is int and 0 < depth <= MAX_COUNT else 0
+
+
+def _own_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
+    known = {*Request.attributes, "_class"}
+    own = {name: value for name, value in values.items() if name not in known}
+    return {name: to_plain(value, name) for name, value in own.items()}
+
+
+def extras_of(task: Task) -> Extras:
+    """What `task_of` put beside the fields of the task. Raises Unrestorable."""
+    if EXTRAS not in task.meta:
+        return _NO_EXTRAS
+    try:
+        return msgspec.convert(task.meta[EXTRAS], Extras)
+    except msgspec.ValidationError as error:
+        raise Unrestorable(
+            f"meta['{EXTRAS}'] of {task.url} is not of our making: {error}"
+        ) from None
+
+
+def meta_of(task: Task, extras: Extras) -> dict[str, Any]:
+    """The spider's own meta, but for the depth. Raises Unrestorable."""
+    if extras.meta is None:
+        return {key: from_plain(value) for key, value in task.meta.items() if key != EXTRAS}
+    meta = extras.meta
+    # Not one value but many: it is a tag only where its keys are no text.
+    meta = from_plain(meta) if "$dict" in meta else {k: from_plain(meta[k]) for k in meta}
+    if not isinstance(meta, dict):
+        raise Unrestorable(f"meta of {task.url} is not of our making")
+    return meta
+
+
+def headers_of(task: Task, extras: Extras) -> Any:
+    """The headers, as Request takes them."""
+    if extras.headers is not None:
+        return from_plain(extras.headers)
+    return {name.encode(): value.encode() for name, value in task.headers.items()}
+
+
+def body_of(task: Task, extras: Extras) -> Any:
+    """The body, in bytes."""
+    return from_plain(extras.body) if extras.body is not None else (task.body or "").encode()

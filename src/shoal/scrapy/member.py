@@ -1,0 +1,156 @@
+"""One process's part in a crawl: its stores, its worker, and what Scrapy tells of requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+
+from shoal.config import Settings
+from shoal.errors import ShoalError
+from shoal.frontier.port import Added, Control
+from shoal.machine import worker_name
+from shoal.scrapy import engine
+from shoal.scrapy.cookies import Jars
+from shoal.scrapy.entries import Entries
+from shoal.scrapy.intake import Intake
+from shoal.scrapy.joining import Stores
+from shoal.scrapy.listening import Listener
+from shoal.scrapy.requests import Requests
+from shoal.scrapy.results import ItemStore
+from shoal.scrapy.settings import Membership, membership_of, slots_of
+from shoal.scrapy.visits import ScrapyVisits
+from shoal.waiting import patiently
+from shoal.worker import Worker
+
+FAILED = "shoal_failed"
+"""Why a spider closes whose stores will not work any more."""
+
+log = logging.getLogger("shoal")
+
+_failures: WeakKeyDictionary[Crawler, BaseException] = WeakKeyDictionary()
+
+
+def failure_of(crawler: Crawler) -> BaseException | None:
+    """Why a crawler's spider was closed by us, if it was. The spider and its scheduler are gone
+    by the time somebody asks."""
+    return _failures.get(crawler)
+
+
+class Member:
+    """Runs a worker inside Scrapy, from `start` to `leave`."""
+
+    def __init__(
+        self, crawler: Crawler, spider: Spider, crawl: str, settings: Settings, stores: Stores
+    ) -> None:
+        self._crawler = crawler
+        self._crawl = crawl
+        self._stores = stores
+        self._slots = slots_of(settings)
+        self._background: set[asyncio.Task[None]] = set()
+        self._working: asyncio.Task[None]
+        membership = membership_of(crawler.settings) or Membership(settings)
+        self._stays = not membership.until_finished
+        self._is_sealed = not membership.plants
+        if not membership.plants:
+            engine.skip_start(crawler)
+        requests = Requests(spider, crawler.request_fingerprinter, Jars.of(crawler))
+        name = worker_name(os.getpid())
+        self._worker = Worker(
+            *(name, crawl, self._visits_of(name, requests), stores.frontier, stores.results),
+            slots=self._slots,
+            until_finished=False,
+            drain_s=None,  # Scrapy waits for what is in flight, and so do we.
+            on_idle=self._wake_engine,
+        )
+        self.entries = Entries(crawler, requests, self.visits.known)
+        # Scrapy keeps only a weak reference to it.
+        self._listener = Listener(
+            *(crawl, self.visits, stores.results),
+            ItemStore(crawler.settings.getdict("SHOAL_ITEM_KEYS")),
+        )
+
+    def _visits_of(self, worker: str, requests: Requests) -> ScrapyVisits:
+        self.intake = Intake(self._stores.frontier, self._crawl, lambda: self._worker.stir())
+        self.visits = ScrapyVisits(worker, requests, self.intake, self._wake_engine)
+        return self.visits
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the whole crawl is over, as far as we know, and nothing of ours is left."""
+        if self._stays:
+            return False
+        return self._worker.is_idle and self.intake.is_empty and not self.visits.count
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether there is room here, and the queue gives too little."""
+        return self.visits.count < self._slots
+
+    def start(self) -> None:
+        """Begin to lease tasks and to bring requests in."""
+        engine.watch(self._crawler, self.visits, self._closing)
+        self._listener.connect(self._crawler)
+        self._in_background(self.intake.run())
+        self._working = self._in_background(self._worker.run())
+
+    async def leave(self) -> None:
+        """Finish or give back what is in hand, and close the stores."""
+        self._closing()
+        with suppress(ShoalError):  # It was said when it happened.
+            await self._working
+            await self.intake.flush()
+        for task in self._background:
+            task.cancel()
+        await self._stores.close()
+
+    async def add(self, requests: Sequence[Request], origin: str) -> Added:
+        """Queue requests from outside; return when the frontier has them."""
+        frontier, entries = self._stores.frontier, self.entries.entries_from(requests, origin)
+        if not entries:
+            return Added()
+        added = await patiently("frontier", lambda: frontier.add(self._crawl, entries))
+        self._worker.stir()
+        return added
+
+    def seal(self) -> None:
+        """All of start() is queued: from now on the crawl can be finished."""
+        if not self._is_sealed:
+            self._is_sealed = True
+            self._in_background(self._seal())
+
+    async def _seal(self) -> None:
+        frontier = self._stores.frontier
+        await self.intake.flush()
+        await patiently("frontier", lambda: frontier.control(self._crawl, Control.SEAL))
+
+    def _closing(self) -> None:
+        self.visits.give_back_ready()
+        self._worker.drain()
+
+    def _wake_engine(self) -> None:
+        engine.ask_for_more(self._crawler)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        log.error("%s", error, exc_info=None if isinstance(error, ShoalError) else error)
+        _failures[self._crawler] = error
+        if not self.visits.is_closing:
+            closing = asyncio.ensure_future(engine.close_spider(self._crawler, FAILED))
+            self._background.add(closing)
+            closing.add_done_callback(self._background.discard)

@@ -1,0 +1,185 @@
+"""Moving what scrapy-redis left in Redis into a frontier: its queue, and what it has seen.
+
+First the queue, then the dupefilter: a request that is known as seen could not be queued any more.
+Everything is removed from its place only when the frontier has it, so a migration that was stopped
+at any point is finished by starting it again. No code of the project is needed, and none is run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import msgspec
+from scrapy.utils.request import RequestFingerprinter
+
+from shoal.errors import ConfigError, StorageBusy, UnknownCrawl, unreachable
+from shoal.frontier.port import CANCELLED, Added, CrawlState, Entry, Frontier
+from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
+from shoal.scrapy.loaded import class_name
+from shoal.scrapy.oldqueue import OldKeys, OldQueue
+from shoal.scrapy.pickled import NotARequest, Stored, entry_of, request_of, values_of
+from shoal.scrapy.requests import Fingerprinter, short_fingerprint
+from shoal.waiting import patiently
+
+BATCH = 500
+SAMPLE = 50
+REASONS_KEPT = 20
+
+UNKNOWN = "unknown"
+"""The dupefilter is of the project's own making."""
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[str, int], object]]]
+"""Makes a bar for a number of things; it is told a stage and how many are done."""
+
+_KINDS: tuple[Fingerprinter, ...] = (
+    ScrapyRedisFingerprinter(),
+    OldScrapyRedisFingerprinter(),
+    RequestFingerprinter(),
+)
+
+
+class Migrated(msgspec.Struct):
+    """What a migration did."""
+
+    requests: int = 0
+    """Queued in the frontier."""
+    duplicates: int = 0
+    """Those that the frontier had already."""
+    fingerprints: int = 0
+    """Of requests that were seen."""
+    unreadable: int = 0
+    """Entries that were left where they are."""
+    reasons: dict[str, int] = {}
+    """Why, and how many."""
+    fingerprinter: str = ""
+    """What the project must have for REQUEST_FINGERPRINTER_CLASS; empty if nothing was seen."""
+
+
+class Migration:
+    """Moves the keys of one spider into one crawl."""
+
+    def __init__(
+        self, keys: OldKeys, frontier: Frontier, crawl: str, *, keep: bool, progress: Progress
+    ) -> None:
+        """`keep` leaves everything where it is, too."""
+        self._keys = keys
+        self._frontier = frontier
+        self._crawl = crawl
+        self._keep = keep
+        self._progress = progress
+        self._fingerprinter: Fingerprinter = RequestFingerprinter()
+        self.done = Migrated()
+
+    async def run(self) -> Migrated:
+        """Raises ConfigError where something is not as it should be; then nothing was moved."""
+        queue = await self._keys.queue()
+        await self._check_frontier()
+        await self._find_kind(queue)
+        await self._move_requests(queue)
+        await self._move_fingerprints()
+        if not self._keep and await queue.length() > self.done.unreadable:
+            # A worker of scrapy-redis still runs. What it has queued since then it has also put
+            # into the dupefilter, so it may be known as seen by now.
+            self.done.unreadable, self.done.reasons = 0, {}
+            await self._move_requests(queue, unique=True)
+        return self.done
+
+    async def _check_frontier(self) -> None:
+        try:
+            state = (await self._frontier.stats(self._crawl)).state
+        except UnknownCrawl:
+            return
+        except StorageBusy as error:
+            raise unreachable(error) from None
+        if state is CrawlState.CANCELLED:
+            raise ConfigError(CANCELLED.format(self._crawl))
+
+    async def _find_kind(self, queue: OldQueue) -> None:
+        """Find out how the fingerprints in the dupefilter were made: by requests that it has."""
+        if not await self._keys.fingerprints():
+            return
+        hits: Counter[Fingerprinter] = Counter()
+        requests = [request_of(values) for values in await self._sample(queue)]
+        for kind in _KINDS if requests else ():
+            found = await self._keys.known([kind.fingerprint(request) for request in requests])
+            hits[kind] = sum(found)
+        best = max(_KINDS, key=lambda kind: hits[kind])
+        if requests and not hits[best]:
+            self.done.fingerprinter = UNKNOWN
+            return
+        self._fingerprinter = best
+        self.done.fingerprinter = class_name(type(best))
+
+    async def _sample(self, queue: OldQueue) -> list[dict[str, object]]:
+        sample = []
+        for stored in await queue.read(0, BATCH):
+            try:
+                values = values_of(stored)
+                request_of(values)
+            except NotARequest:
+                continue
+            if not values["dont_filter"]:
+                sample.append(values)
+        return sample[:SAMPLE]
+
+    async def _move_requests(self, queue: OldQueue, *, unique: bool = False) -> None:
+        skip = 0
+        with self._progress("requests", await queue.length()) as watch:
+            while batch := await queue.read(skip, BATCH):
+                readable, entries = self._read(batch, unique=unique)
+                await self._add(entries)
+                if readable and not self._keep:
+                    await queue.remove(readable)
+                skip += len(batch) - (0 if self._keep else len(readable))
+                watch("moved", self.done.requests + self.done.duplicates)
+
+    def _read(self, batch: list[Stored], *, unique: bool) -> tuple[list[Stored], list[Entry]]:
+        readable, entries = [], []
+        for stored in batch:
+            try:
+                entries.append(entry_of(stored, self._fingerprinter, unique=unique))
+            except NotARequest as error:
+                self._report(str(error))
+            else:
+                readable.append(stored)
+        return readable, entries
+
+    def _report(self, reason: str) -> None:
+        # Strangers wrote it, and it goes to a terminal.
+        reason = "".join(char if char.isprintable() else "?" for char in reason[:300])
+        reasons = self.done.reasons
+        self.done.unreadable += 1
+        if reason in reasons or len(reasons) < REASONS_KEPT:
+            reasons[reason] = reasons.get(reason, 0) + 1
+
+    async def _add(self, entries: list[Entry]) -> None:
+        if not entries:
+            return
+        frontier, crawl = self._frontier, self._crawl
+        added: Added = await patiently("frontier", lambda: frontier.add(crawl, entries))
+        self.done.requests += added.added
+        self.done.duplicates += added.duplicates
+
+    async def _move_fingerprints(self) -> None:
+        with self._progress("fingerprints", await self._keys.fingerprints()) as watch:
+            async for members in self._keys.scan():
+                known = [short_fingerprint(raw) for raw in map(_as_bytes, members) if raw]
+                await self._remember(known)
+                if not self._keep:
+                    await self._keys.remove_fingerprints(members)
+                self.done.fingerprints += len(known)
+                watch("moved", self.done.fingerprints)
+
+    async def _remember(self, fingerprints: list[bytes]) -> None:
+        frontier, crawl = self._frontier, self._crawl
+        await patiently("frontier", lambda: frontier.remember(crawl, fingerprints))
+
+
+def _as_bytes(member: bytes) -> bytes:
+    """A fingerprint as it was before it was written in hex."""
+    try:
+        return bytes.fromhex(member.decode())
+    except ValueError:
+        return member

@@ -1,0 +1,175 @@
+"""Scrapy's requests as tasks, and back. Where their parts are in a task: see mapping.py."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import scrapy
+from scrapy import Request
+from scrapy.http import Headers
+
+from shoal.scrapy.cookies import Jars
+from shoal.scrapy.loaded import class_name, find_class
+from shoal.scrapy.mapping import Extras, body_of, extras_of, headers_of, meta_of, task_of
+from shoal.scrapy.tagged import Unrestorable, Unserialisable, from_plain
+from shoal.task import DEFAULT_HANDLER, Task
+from shoal.urls import FINGERPRINT_BYTES
+
+_NO_METHOD = object()
+
+
+class UnknownCallback(Unrestorable):
+    """The spider has no method of that name."""
+
+    def __init__(self, spider: str, name: str) -> None:
+        super().__init__(f"spider '{spider}' has no method '{name}'")
+
+
+class Fingerprinter(Protocol):
+    """What `crawler.request_fingerprinter` is."""
+
+    def fingerprint(self, request: Request) -> bytes: ...
+
+
+def short_fingerprint(fingerprint: bytes) -> bytes:
+    """Scrapy's fingerprint of a request, in the length of ours.
+
+    It is hashed once more: those of a project's own making may be short, or differ only at the end.
+    """
+    return hashlib.blake2b(fingerprint, digest_size=FINGERPRINT_BYTES).digest()
+
+
+class Requests:
+    """Turns the requests of one spider into tasks, and back."""
+
+    def __init__(
+        self, spider: scrapy.Spider, fingerprinter: Fingerprinter, jars: Jars | None
+    ) -> None:
+        self._spider = spider
+        self._fingerprinter = fingerprinter
+        self._jars = jars
+        self._names: dict[Any, str] = {}
+        # Where it is overridden, as by CrawlSpider, no callback and `parse` are two things.
+        self._has_own_default = type(spider)._parse is not scrapy.Spider._parse
+
+    def fingerprint(self, request: Request) -> bytes:
+        """The request's identity, by the project's own fingerprinter."""
+        return short_fingerprint(self._fingerprinter.fingerprint(request))
+
+    def encode(self, request: Request) -> Task:
+        """The request as a task. Raises Unserialisable."""
+        try:
+            values = self._values(request)
+            session = self._jars.cookies_for(request) if self._jars else []
+            return task_of(values, session, parse_is_explicit=self._has_own_default)
+        except Unserialisable as odd:
+            of_spider = f"{request} of spider '{self._spider.name}'"
+            raise Unserialisable(f"cannot queue {of_spider}:", str(odd)) from None
+
+    def _values(self, request: Request) -> dict[str, Any]:
+        """As Request.to_dict, which takes far longer to find the names of callbacks."""
+        values = {name: getattr(request, name) for name in request.attributes}
+        values["callback"] = self._name_of(request.callback, "callback")
+        values["errback"] = self._name_of(request.errback, "errback")
+        if type(request) is not Request:
+            name = class_name(type(request))
+            if find_class(name) is not type(request):
+                raise Unserialisable(f"its class {name}", "is in no module by that name")
+            values["_class"] = name
+        return values
+
+    def _name_of(self, method: Any, what: str) -> str | None:
+        if method is None:
+            return None
+        function = getattr(method, "__func__", method)
+        name = self._names.get(function)
+        if name is None or getattr(method, "__self__", None) is not self._spider:
+            name = self._find_name(method, function)
+            if name is None:
+                shown = getattr(method, "__qualname__", None) or type(method).__name__
+                raise Unserialisable(what, f"is {shown}, which is no method of the spider")
+            self._names[function] = name
+        return name
+
+    def _find_name(self, method: Any, function: Any) -> str | None:
+        own = getattr(method, "__name__", "")
+        if getattr(self._spider, own, _NO_METHOD) == method:
+            return str(own)
+        for cls in type(self._spider).__mro__:  # Private ones have another name in the class.
+            for name, member in vars(cls).items():
+                if member is function and getattr(self._spider, name) == method:
+                    return name
+        return None
+
+    def decode(self, task: Task) -> Request:
+        """The request that a task was made of, or that somebody else's task describes.
+
+        Raises Unrestorable; UnknownCallback is one.
+        """
+        extras = extras_of(task)
+        meta = meta_of(task, extras)
+        if task.depth:
+            meta.setdefault("depth", task.depth)
+        if task.retry_count:
+            meta["retry_times"] = _count(meta.get("retry_times")) + task.retry_count
+        request = self._made(task, extras, meta)
+        if self._jars and extras.session:
+            self._jars.restore(request, extras.session)
+        return request
+
+    def _made(self, task: Task, extras: Extras, meta: dict[str, Any]) -> Request:
+        callback = extras.callback or task.job_type
+        is_default = callback == DEFAULT_HANDLER and not extras.callback
+        headers = headers_of(task, extras)
+        arguments = {name: from_plain(value) for name, value in extras.attributes.items()}
+        arguments |= {
+            "callback": None if is_default else self._method(callback),
+            "errback": self._method(extras.errback) if extras.errback else None,
+            "method": task.method,
+            "headers": headers,
+            "body": body_of(task, extras),
+            "cookies": from_plain(extras.cookies),
+            "meta": meta,
+            "encoding": extras.encoding,
+            "priority": task.priority if extras.priority is None else extras.priority,
+            "dont_filter": task.dont_filter,
+            "flags": from_plain(extras.flags),
+            "cb_kwargs": from_plain(extras.cb_kwargs),
+        }
+        cls = _class_of(extras.cls)
+        try:
+            request = cls(task.url, **arguments)
+            if cls is not Request:  # Subclasses may add to what they are given.
+                request.headers = Headers(headers, encoding=extras.encoding)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise Unrestorable(f"not a request: {task.url}: {error}") from None
+        return _with_url(request, task.url)
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        method = None if name.startswith("__") else getattr(self._spider, name, None)
+        if not callable(method):
+            raise UnknownCallback(self._spider.name, name)
+        return method  # type: ignore[no-any-return]
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _class_of(name: str) -> type[Request]:
+    if not name:
+        return Request
+    cls = find_class(name)
+    if cls is None or not issubclass(cls, Request):
+        raise Unrestorable(f"no request class {name!r} is loaded here")
+    return cls
+
+
+def _with_url(request: Request, url: str) -> Request:
+    """Give it back the very URL it had: what Scrapy escapes once, it may escape twice. Only seeds
+    of others can have what is in no URL."""
+    if request.url != url and url.isascii() and url.isprintable() and " " not in url:
+        request._url = url
+    return request

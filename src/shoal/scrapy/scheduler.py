@@ -1,0 +1,143 @@
+"""Scrapy's scheduler on a Shoal frontier.
+
+A worker of Shoal's leases tasks ahead of the engine's needs, within what may be sent now, and ends
+them when Scrapy is done with them: never when they are handed out. Nothing here makes the reactor
+wait for the frontier.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+from scrapy import Request, Spider
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.core.scheduler import Scheduler as OwnScheduler
+from scrapy.crawler import Crawler
+from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import Deferred
+
+from shoal.addresses import masked
+from shoal.errors import ConfigError, ShoalError
+from shoal.frontier.port import Added
+from shoal.scrapy import engine
+from shoal.scrapy.joining import join, open_stores
+from shoal.scrapy.member import Member
+from shoal.scrapy.settings import only_looks, settings_of
+from shoal.scrapy.verdicts import Life
+
+log = logging.getLogger("shoal")
+
+
+class Scheduler(BaseScheduler):
+    """One process's part of a crawl that any number of processes share."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._stats = crawler.stats
+        self._member: Member | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
+        """Called by Scrapy. Its commands that only look at a page must not take part in a crawl."""
+        return OwnScheduler.from_crawler(crawler) if only_looks(sys.orig_argv) else cls(crawler)
+
+    def open(self, spider: Spider) -> Deferred[None]:
+        """Join the crawl."""
+        return deferred_from_coro(self._open(spider))
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        """Finish or give back what is in hand. Nothing is deleted: others may need it."""
+        return deferred_from_coro(self._member.leave()) if self._member else None
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Take a request. False: it is known here already, or it cannot be queued."""
+        member = self.member
+        life = member.visits.parent_of(request)
+        try:
+            entry = member.entries.entry_for(request, life)
+        except ShoalError as error:
+            self._refuse(error, life)
+            return False
+        if entry is None:
+            self._stats.inc_value("dupefilter/filtered")
+            return False
+        self._stats.inc_value("scheduler/enqueued/shoal")
+        if life is not None:
+            life.follow_ups.append(entry)
+        else:
+            member.intake.put(entry)
+        return True
+
+    def next_request(self) -> Request | None:
+        """A request that may be sent now."""
+        request = self.member.visits.next_request()
+        if request is not None:
+            self._stats.inc_value("scheduler/dequeued/shoal")
+        return request
+
+    def has_pending_requests(self) -> bool:
+        """Whether anything may still come, from this process or from any other."""
+        self.member.seal()  # Scrapy asks only when start() has ended.
+        return not self.member.is_quiet
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether this process has room, and the queue gives it too little."""
+        return self.member.is_hungry
+
+    async def add(self, requests: Sequence[Request], origin: str) -> Added:
+        """Queue requests; return when the frontier has them. Those with `dont_filter` that come
+        from the same origin, in the same order, are queued once however often they are added."""
+        return await self.member.add(requests, origin)
+
+    @property
+    def member(self) -> Member:
+        """This process's part in the crawl, once it is open."""
+        if self._member is None:
+            raise ConfigError("the scheduler is not open")
+        return self._member
+
+    async def _open(self, spider: Spider) -> None:
+        try:
+            await self._join(spider)
+        except ShoalError as error:
+            log.error("%s", error)
+            raise
+
+    async def _join(self, spider: Spider) -> None:
+        _check_reactor()
+        crawler = self._crawler
+        settings = settings_of(crawler.settings, crawler.spidercls)
+        crawl = settings.name or spider.name
+        stores = open_stores(settings, crawler.settings)
+        try:
+            await join(stores, crawl, settings, crawler.settings)
+        except BaseException:
+            await stores.close()
+            raise
+        engine.hand_over_politeness(crawler)
+        self._member = Member(crawler, spider, crawl, settings, stores)
+        self._member.start()
+        log.info(
+            "crawl '%s' on %s: rate %s and %d requests at once, per host, for the whole fleet",
+            *(crawl, masked(settings.frontier), settings.rate, settings.concurrency_per_host),
+        )
+
+    def _refuse(self, error: ShoalError, life: Life | None) -> None:
+        """A request that cannot be queued is an error of the page that led to it: there it is
+        listed, and can be tried again."""
+        log.error("%s", error)
+        self._stats.inc_value("scheduler/unserializable")
+        if life is not None:
+            life.error = error
+
+
+def _check_reactor() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        reactor = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+        raise ConfigError(f'Shoal needs TWISTED_REACTOR = "{reactor}"') from None

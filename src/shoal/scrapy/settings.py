@@ -1,0 +1,129 @@
+"""What a Scrapy project's settings mean to Shoal.
+
+Every setting of Shoal can be given as SHOAL_<NAME>; SHOAL_CRAWL is its name for the crawl. What is
+not given follows from the settings that Scrapy and scrapy-redis know.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from scrapy import Spider
+from scrapy.settings import BaseSettings
+
+from shoal import config
+from shoal.config import Settings
+from shoal.errors import ConfigError
+from shoal.policy import parse_rate
+from shoal.scrapy.connection import address_of
+
+DEFAULT_FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"
+
+MEMBERSHIP = "SHOAL_MEMBERSHIP"
+"""The setting that holds the Membership, where there is one."""
+
+COMMANDS_THAT_LOOK = frozenset({"shell", "fetch", "view", "parse", "check", "bench"})
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """Tells a process that it was started by `shoal crawl` or `shoal worker`: the crawl is theirs
+    to begin, and they have worked out its settings."""
+
+    settings: Settings
+    plants: bool = True
+    """Whether the spider's first requests are to be queued."""
+    until_finished: bool = True
+    """Whether the spider closes when the crawl is over."""
+
+
+def membership_of(settings: BaseSettings) -> Membership | None:
+    """The membership, if `shoal` has started this process."""
+    given = settings.get(MEMBERSHIP)
+    return given if isinstance(given, Membership) else None
+
+
+def settings_of(settings: BaseSettings, spider: type[Spider]) -> Settings:
+    """Shoal's settings for a spider of a project."""
+    if (membership := membership_of(settings)) is not None:
+        return membership.settings
+    return config.load(spider=values_of(settings, spider), environ=os.environ)
+
+
+def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
+    """What the project says, by the names of Shoal's settings."""
+    values: dict[str, Any] = {
+        "name": settings.get("SHOAL_CRAWL") or spider.name,
+        "rate": _rate(settings, spider),
+        "concurrency": settings.getint("CONCURRENT_REQUESTS"),
+        "concurrency_per_host": settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"),
+        "max_retries": settings.getint("RETRY_TIMES"),
+        "robots": False,  # Scrapy's own middleware sees to that.
+        "fingerprints": _fingerprints(settings),
+    }
+    if address := address_of(settings):
+        values["frontier"] = address
+    for name in Settings.__struct_fields__:
+        if (value := settings.get(f"SHOAL_{name.upper()}")) is not None:
+            values[name] = value
+    if settings.get("SHOAL_ARCHIVE"):
+        raise ConfigError("SHOAL_ARCHIVE: pages of Scrapy are not archived")
+    return values
+
+
+def only_looks(command_line: Sequence[str]) -> bool:
+    """Whether this is one of Scrapy's commands that look at a page and crawl nothing. Their
+    callbacks are functions of their own, which cannot be queued."""
+    return any(
+        Path(program).name == "scrapy" and word in COMMANDS_THAT_LOOK
+        for program, word in pairwise(command_line[:4])
+    )
+
+
+def slots_of(settings: Settings) -> int:
+    """How many tasks to hold. Those of hosts that have a rate must be sent at once; without one,
+    some may wait until the engine has read others."""
+    return settings.concurrency * (2 if settings.rate == "none" else 1)
+
+
+def keeps_results(settings: BaseSettings) -> bool:
+    """Whether items and the page log go to Shoal's results."""
+    if settings.get("SHOAL_RESULTS") or membership_of(settings):
+        return True
+    pipelines = settings.getdict("ITEM_PIPELINES")
+    return any(_is_results_pipeline(pipeline) for pipeline in pipelines)
+
+
+def _is_results_pipeline(pipeline: Any) -> bool:
+    path = pipeline if isinstance(pipeline, str) else pipeline.__name__
+    return path.rpartition(".")[2] == "ResultsPipeline"
+
+
+def _rate(settings: BaseSettings, spider: type[Spider]) -> str:
+    """One rate for the whole fleet. A fixed delay is the stronger promise of the two."""
+    delay = getattr(spider, "download_delay", None)  # The way of old spiders.
+    delay = settings.getfloat("DOWNLOAD_DELAY") if delay is None else float(delay)
+    if delay > 0:
+        return rate_for(delay)
+    return "auto" if settings.getbool("AUTOTHROTTLE_ENABLED") else "none"
+
+
+def rate_for(delay_s: float) -> str:
+    """A pause between two requests, as a rate."""
+    for unit, period_s in (("s", 1.0), ("m", 60.0), ("h", 3600.0)):
+        count = round(period_s / delay_s, 6)
+        if count == int(count) and count >= 1:
+            return f"{int(count)}/{unit}"
+    text = f"{3600.0 / delay_s:.6f}".rstrip("0")
+    rate = f"{text}0/h" if text.endswith(".") else f"{text}/h"
+    parse_rate(rate)  # A delay of months is a mistake, and raises.
+    return rate
+
+
+def _fingerprints(settings: BaseSettings) -> str:
+    own = settings.get("REQUEST_FINGERPRINTER_CLASS")
+    return "scrapy" if own in (None, DEFAULT_FINGERPRINTER) else "project"

@@ -1,0 +1,99 @@
+"""A worker that visits pages with a spider of ours: what it needs beside the worker itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoal.archive.port import Archive
+from shoal.config import Rules, Settings
+from shoal.fetch.port import Fetcher
+from shoal.fetch.robots import RobotsGate
+from shoal.frontier.port import Entry, Frontier, Lease, Robots
+from shoal.known import KnownUrls
+from shoal.results.port import Results
+from shoal.spider import Spider
+from shoal.visit import Report, Visitor
+from shoal.waiting import patiently
+from shoal.worker import Worker
+
+
+def spider_worker(
+    name: str,
+    crawl: str,
+    spider: Spider,
+    frontier: Frontier,
+    results: Results,
+    settings: Settings,
+    *,
+    archive: Archive | None = None,
+    until_finished: bool = True,
+) -> Worker:
+    """A worker for one of our own spiders."""
+    visits = SpiderVisits(name, crawl, spider, frontier, settings, keeps_raw=archive is not None)
+    return Worker(
+        *(name, crawl, visits, frontier, results),
+        slots=settings.concurrency,
+        archive=archive,
+        until_finished=until_finished,
+    )
+
+
+class SpiderVisits:
+    """Visits by our own HTTP client, read by a spider's handlers."""
+
+    def __init__(
+        self,
+        worker: str,
+        crawl: str,
+        spider: Spider,
+        frontier: Frontier,
+        settings: Settings,
+        *,
+        keeps_raw: bool,
+    ) -> None:
+        self._worker = worker
+        self._crawl = crawl
+        self._spider = spider
+        self._frontier = frontier
+        self._settings = settings
+        self._keeps_raw = keeps_raw
+        self._known_urls = KnownUrls()
+        self._fetcher: Fetcher | None = None
+        self._visitor: Visitor
+
+    def begin(self, rules: Rules) -> None:
+        """Visit under these rules from now on."""
+        # Imported late: aiohttp takes a third of the time in which `shoal status` answers.
+        from shoal.fetch.http import HttpFetcher
+
+        self._fetcher = self._fetcher or HttpFetcher(self._settings)
+        self._visitor = Visitor(
+            self._spider,
+            self._fetcher,
+            rules,
+            RobotsGate(self._settings.user_agent),
+            self._known_robots,
+            self._known_urls,
+            self._worker,
+            keeps_raw=self._keeps_raw,
+        )
+
+    async def visit(self, lease: Lease, decided: float) -> Report:
+        """One try."""
+        return await self._visitor.visit(lease, decided)
+
+    def confirm(self, follow_ups: Sequence[Entry]) -> None:
+        """These links need not be offered to the frontier again."""
+        self._known_urls.add(follow_ups)
+
+    def start_over(self) -> None:
+        """Every link is new again."""
+        self._known_urls.clear()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._fetcher is not None:
+            await self._fetcher.close()
+
+    async def _known_robots(self, site: str) -> Robots | None:
+        return await patiently("frontier", lambda: self._frontier.robots(self._crawl, site))

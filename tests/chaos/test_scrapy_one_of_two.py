@@ -1,0 +1,61 @@
+"""One of two machines dies, or stands still for too long: the other does its work."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from support.processes import seeded_random, wait_until
+from support.redis_chaos import assert_adds_up
+from support.scrapy_projects import assert_in_order, counted
+from support.scrapy_scenes import scene
+
+LISTS = [f"/list/{number}" for number in range(10, 40)]
+ITEMS = {f"S{number}" for number in range(100, 400)}
+LEASE_S = 3.0
+HELD = "/item/1"
+
+
+def test_the_survivor_finishes_the_crawl(tmp_path: Path) -> None:
+    random = seeded_random("one of two Scrapy processes")
+    with scene(tmp_path, LISTS, settings={"SHOAL_LEASE_S": LEASE_S}) as (site, _, project):
+        other = project.copy(tmp_path / "other")
+        site.held.update(LISTS[5:])
+        with project.crawling("things") as one, other.crawling("things") as two:
+            wait_until(lambda: site.hits, "the first page")
+            wait_until(lambda: len(project.queue.workers("things")) == 2, "both machines")
+            site.held.clear()
+            moment = random.randrange(20, 200)
+            wait_until(lambda: len(site.hits) >= moment, f"request {moment}")
+            victim, survivor = random.sample([one, two], 2)
+            victim.kill_all()
+            ended = survivor.wait()
+        stats = project.queue.stats("things")
+    assert_in_order(ended)
+    found = counted(project.items() + other.items(), "sku")
+    assert found.keys() == ITEMS
+    assert found.total() - len(ITEMS) <= stats.lost
+    assert_adds_up(stats)
+    assert (stats.state, stats.done) == ("finished", 1 + len(LISTS) + len(ITEMS))
+
+
+def test_who_stood_still_for_too_long_changes_nothing(tmp_path: Path) -> None:
+    """It is stopped while it waits for a page. The other reads the page; then it goes on, reads it
+    too, and finds that its lease is no longer its own."""
+    with scene(tmp_path, [HELD], settings={"SHOAL_LEASE_S": 1.0}) as (site, _, project):
+        other = project.copy(tmp_path / "other")
+        site.held.add(HELD)
+        with project.crawling("things") as slow:
+            wait_until(lambda: HELD in site.paths, "the request")
+            slow.send(signal.SIGSTOP)
+            with other.crawling("things") as fast:
+                wait_until(lambda: site.fetches()[HELD] == 2, "the other's request")
+                site.held.clear()
+                assert_in_order(fast.wait())
+            done = project.queue.stats("things")
+            slow.send(signal.SIGCONT)
+            assert_in_order(slow.wait())
+        stats = project.queue.stats("things")
+    assert other.items()
+    assert (stats.state, stats.done, stats.lost) == ("finished", 2, 1)
+    assert (stats.done, stats.items, stats.added) == (done.done, done.items, done.added)

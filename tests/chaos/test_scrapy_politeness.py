@@ -1,0 +1,54 @@
+"""Limits of a Scrapy project hold for all its processes together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.processes import wait_until
+from support.redis_chaos import assert_rate_holds
+from support.scrapy_projects import VERSIONS, assert_in_order, counted
+from support.scrapy_scenes import scene, wait_for_beats
+
+pytestmark = pytest.mark.parametrize("version", VERSIONS)
+
+PAGES, PER_SECOND = 30, 5
+LINKS = [f"/item/{number}" for number in range(PAGES)]
+ITEMS = {f"S{number}": 1 for number in range(PAGES)}
+
+
+def test_a_download_delay_is_that_of_the_fleet(tmp_path: Path, version: str) -> None:
+    settings = {"DOWNLOAD_DELAY": 1 / PER_SECOND}
+    with scene(tmp_path, LINKS, settings=settings, version=version) as (site, _, project):
+        site.held.add(LINKS[-1])
+        other = project.copy(tmp_path / "other")
+        with project.crawling("things") as one, other.crawling("things") as two:
+            wait_until(lambda: site.hits, "the first page")
+            wait_until(lambda: len(project.queue.workers("things")) == 2, "both machines")
+            site.held.clear()
+            ends = [one.wait(), two.wait()]
+        stats = project.queue.stats("things")
+    for ended in ends:
+        assert_in_order(ended)
+    assert_rate_holds(site.hits, PER_SECOND)
+    assert counted(project.items() + other.items(), "sku") == ITEMS
+    assert project.items(), "one machine did all the work"
+    assert other.items(), "one machine did all the work"
+    assert stats.lost == 0
+
+
+def test_concurrency_per_domain_is_that_of_the_fleet(tmp_path: Path, version: str) -> None:
+    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 3}
+    with scene(tmp_path, LINKS, settings=settings, version=version) as (site, _, project):
+        site.held.update(LINKS)
+        other = project.copy(tmp_path / "other")
+        with project.crawling("things") as one, other.crawling("things") as two:
+            wait_until(lambda: len(site.hits) >= 1 + 3, "three requests at once")
+            wait_for_beats(project.queue, "things", 2)
+            assert len(site.hits) == 1 + 3
+            site.held.clear()
+            ends = [one.wait(), two.wait()]
+    for ended in ends:
+        assert_in_order(ended)
+    assert counted(project.items() + other.items(), "sku") == ITEMS

@@ -1,0 +1,39 @@
+"""Redis goes away in the middle of a Scrapy crawl and comes back: nothing is lost."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from support.processes import wait_until
+from support.redis_chaos import BACK, WAITING, assert_adds_up
+from support.scrapy_projects import closing_reason, counted, wait_for_log
+from support.scrapy_scenes import scene
+
+LISTS = [f"/list/{number}" for number in range(10, 40)]
+ITEMS = {f"S{number}": 1 for number in range(100, 400)}
+DELAY_S = 0.01
+"""So that the crawl is still under way when Redis comes back, however fast the machine."""
+
+
+@pytest.mark.parametrize("away_s", [0.0, 20.0])
+def test_redis_is_killed_and_started_again(tmp_path: Path, away_s: float) -> None:
+    with scene(tmp_path, LISTS, settings={"DOWNLOAD_DELAY": DELAY_S}) as (site, server, project):
+        with project.crawling("things") as crawl:
+            wait_until(lambda: len(site.hits) >= 50, "a good part of the crawl")
+            server.kill()
+            wait_for_log(crawl, WAITING)
+            time.sleep(away_s)
+            assert not crawl.has_ended(), crawl.err
+            server.start()
+            ended = crawl.wait()
+        stats = project.queue.stats("things")
+    assert ended.code == 0, ended.err
+    assert closing_reason(ended.err) == "finished"
+    assert BACK in ended.err
+    assert "Traceback" not in ended.err
+    assert counted(project.items(), "sku") == ITEMS
+    assert_adds_up(stats)
+    assert (stats.state, stats.done, stats.lost) == ("finished", 1 + len(LISTS) + len(ITEMS), 0)

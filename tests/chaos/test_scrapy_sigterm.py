@@ -1,0 +1,72 @@
+"""SIGTERM: a Scrapy process finishes what it has in hand, gives the rest back, and ends."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.processes import seeded_random, wait_until
+from support.redis_chaos import assert_adds_up
+from support.scrapy_projects import VERSIONS, closing_reason, counted, wait_for_log
+from support.scrapy_scenes import scene
+
+pytestmark = pytest.mark.parametrize("version", VERSIONS)
+
+LISTS = [f"/list/{number}" for number in range(10, 40)]
+ITEMS = {f"S{number}": 1 for number in range(100, 400)}
+HELD = "/item/1"
+
+
+def test_a_second_run_does_what_the_first_gave_back(tmp_path: Path, version: str) -> None:
+    moment = seeded_random("SIGTERM of Scrapy").randrange(2, 200)
+    with scene(tmp_path, LISTS, version=version) as (site, _, project):
+        with project.crawling("things") as crawl:
+            wait_until(lambda: len(site.hits) >= moment, f"request {moment}")
+            crawl.send(signal.SIGTERM)
+            stopped = crawl.wait()
+        assert stopped.code == 0, stopped.err
+        assert closing_reason(stopped.err) == "shutdown"
+        half = project.queue.stats("things")
+        assert_adds_up(half)
+        assert (half.leased, half.lost, half.state) == (0, 0, "running")
+        assert half.waiting > 0
+        ended = project.crawl("things")
+        stats = project.queue.stats("things")
+    assert closing_reason(ended.err) == "finished"
+    assert counted(project.items(), "sku") == ITEMS
+    assert (stats.state, stats.lost, stats.dead) == ("finished", 0, 0)
+    assert set(site.fetches().values()) == {1}
+
+
+def test_what_is_in_flight_is_finished(tmp_path: Path, version: str) -> None:
+    with scene(tmp_path, [HELD], version=version) as (site, _, project):
+        site.held.add(HELD)
+        with project.crawling("things") as crawl:
+            wait_until(lambda: HELD in site.paths, "the request")
+            crawl.send(signal.SIGTERM)
+            wait_for_log(crawl, "Closing spider (shutdown)")
+            site.held.clear()
+            stopped = crawl.wait()
+        stats = project.queue.stats("things")
+    assert closing_reason(stopped.err) == "shutdown"
+    assert counted(project.items(), "sku") == {"S1": 1}
+    assert (stats.done, stats.lost, stats.remaining) == (2, 0, 0)
+
+
+def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(tmp_path: Path, version: str) -> None:
+    with scene(tmp_path, [HELD], version=version) as (site, _, project):
+        site.held.add(HELD)
+        with project.crawling("things") as crawl:
+            wait_until(lambda: HELD in site.paths, "the request")
+            crawl.send(signal.SIGTERM)
+            wait_for_log(crawl, "Closing spider (shutdown)")
+            crawl.send(signal.SIGTERM)
+            crawl.wait()
+        site.held.clear()
+        ended = project.crawl("things")
+        stats = project.queue.stats("things")
+    assert closing_reason(ended.err) == "finished"
+    assert counted(project.items(), "sku") == {"S1": 1}
+    assert (stats.state, stats.done, stats.remaining) == ("finished", 2, 0)

@@ -1,0 +1,57 @@
+"""`shoal crawl scrapy:SPIDER` in a Scrapy project: a crawl like any other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.scrapy_projects import ADDON, Project, counted
+from support.scrapy_scenes import scene
+from support.scrapy_site import TroubleSite
+from support.scrapy_spiders import THINGS
+from support.sites import serving
+
+LINKS = ["/list/1", "/item/2", "/broken/3", "/gone/4"]
+ITEMS = {f"S{number}": 1 for number in [*range(10, 20), 2]}
+COMMAND = ("crawl", "scrapy:things", "--workers", "2")
+
+
+def test_it_runs_status_explain_and_export(tmp_path: Path) -> None:
+    with serving(TroubleSite(LINKS)) as site:
+        project = Project(tmp_path / "machine", THINGS, ADDON, sites=[site.url])
+        shoal = project.commands.shoal
+        ended = shoal(*COMMAND, "--json")
+        assert ended.code == 3, ended
+        status = shoal("status", "things", "--json").json()
+        explained = shoal("explain", "things", f"{site.url}item/2")
+        dead = shoal("dead", "list", "things", "--json").json()
+        exported = project.commands.export("things")
+    assert (status["state"], status["dead"], status["dropped"]) == ("finished", 1, 1)
+    assert status["done"] == 13
+    assert [task["url"] for task in dead] == [f"{site.url}broken/3"]
+    assert counted(exported, "sku") == ITEMS
+    assert {item["_url"] for item in exported if item["sku"] == "S2"} == {f"{site.url}item/2"}
+    assert explained.code == 0, explained
+    assert "done" in explained.out
+    assert set(site.fetches().values()) == {1}
+
+
+def test_it_runs_on_redis_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    with scene(tmp_path, LINKS) as at:
+        shoal = at.project.queue.shoal
+        env = {"SITES": at.site.url}
+        assert shoal(*COMMAND, env=env).code == 3
+        at.site.is_mended = True
+        at.retry_the_dead()
+        ended = shoal(*COMMAND, env=env)
+        assert ended.code == 0, ended
+        assert counted(at.project.queue.export("things"), "sku") == ITEMS | {"S3": 1}
+        assert at.project.queue.stats("things").dead == 0
+
+
+def test_a_spider_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
+    project = Project(tmp_path / "machine", THINGS, ADDON, sites=["http://127.0.0.1:1/"])
+    ended = project.commands.shoal("crawl", "scrapy:nothing")
+    assert ended.code == 2, ended
+    assert "nothing" in ended.err
+    assert "things" in ended.err
+    assert "Traceback" not in ended.err

@@ -1,0 +1,80 @@
+"""Retries are the frontier's: delayed, counted by Scrapy's settings, dead in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, counted
+from support.scrapy_scenes import scene
+from support.scrapy_site import RETRY_AFTER_S
+
+pytestmark = pytest.mark.parametrize("version", VERSIONS)
+
+IMPATIENT = """
+import os
+
+import scrapy
+
+
+class Impatient(scrapy.Spider):
+    name = "things"
+    start_urls = os.environ["SITES"].split(",")
+
+    def parse(self, response):
+        for link in response.css("a"):
+            yield response.follow(link, self.thing, meta={"max_retry_times": 0})
+
+    def thing(self, response):
+        yield {"sku": response.css(".sku::text").get()}
+"""
+
+
+def test_a_busy_page_is_tried_again_when_it_said(tmp_path: Path, version: str) -> None:
+    with scene(tmp_path, ["/busy/1"], version=version) as (site, _, project):
+        assert_in_order(project.crawl("things"))
+        stats = project.queue.stats("things")
+    first, second = (hit.at for hit in site.hits if hit.path == "/busy/1")
+    assert second - first >= RETRY_AFTER_S
+    assert counted(project.items(), "sku") == {"S1": 1}
+    assert (stats.state, stats.retries, stats.done) == ("finished", 1, 2)
+
+
+def test_retry_times_are_the_tries_after_the_first(tmp_path: Path, version: str) -> None:
+    with scene(tmp_path, ["/down/1"], settings={"RETRY_TIMES": 1}, version=version) as at:
+        ended = at.project.crawl("things")
+        (dead,) = at.dead()
+        stats = at.project.queue.stats("things")
+    assert closing_reason(ended.err) == "finished"
+    assert at.site.fetches() == {"/": 1, "/down/1": 2}
+    assert dead["url"] == f"{at.site.url}down/1"
+    assert "503" in dead["reason"]
+    assert (stats.state, stats.retries, stats.dead) == ("finished", 1, 1)
+
+
+def test_max_retry_times_of_a_request_wins(tmp_path: Path, version: str) -> None:
+    with scene(tmp_path, ["/down/1"], IMPATIENT, version=version) as at:
+        at.project.crawl("things")
+        (dead,) = at.dead()
+        stats = at.project.queue.stats("things")
+    assert at.site.fetches() == {"/": 1, "/down/1": 1}
+    assert "503" in dead["reason"]
+    assert (stats.state, stats.retries, stats.dead) == ("finished", 0, 1)
+
+
+def test_without_retries_a_busy_page_is_dead_at_once(tmp_path: Path, version: str) -> None:
+    with scene(tmp_path, ["/down/1"], settings={"RETRY_ENABLED": False}, version=version) as at:
+        at.project.crawl("things")
+        stats = at.project.queue.stats("things")
+    assert at.site.fetches() == {"/": 1, "/down/1": 1}
+    assert (stats.state, stats.done, stats.retries, stats.dead) == ("finished", 1, 0, 1)
+
+
+def test_a_page_that_is_not_there_is_dropped(tmp_path: Path, version: str) -> None:
+    with scene(tmp_path, ["/gone/1", "/item/2"], version=version) as (site, _, project):
+        assert_in_order(project.crawl("things"))
+        stats = project.queue.stats("things")
+    assert site.fetches() == {"/": 1, "/gone/1": 1, "/item/2": 1}
+    assert counted(project.items(), "sku") == {"S2": 1}
+    assert (stats.state, stats.done, stats.dropped, stats.dead) == ("finished", 2, 1, 0)

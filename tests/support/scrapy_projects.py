@@ -1,0 +1,174 @@
+"""Scrapy projects as their users have them, and `scrapy crawl` on them in real processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from support.processes import Ended, Folder, Running, wait_until
+
+OLDEST = Path(__file__).parents[2] / ".scrapy-oldest"
+"""The oldest Scrapy that is supported, where `make setup` puts it: without its dependencies, which
+are those of the newest."""
+VERSIONS = {"oldest": OLDEST, "newest": None}
+
+ADDON = {"ADDONS": {"shoal.scrapy.Addon": 0}}
+"""What makes a project distributed."""
+
+SITES_VARIABLE = "SITES"
+"""Names the variable in which spiders find where to start, separated by commas."""
+
+ITEMS_FILE = "items.jsonl"
+APPENDING = f"""
+import json
+
+
+class Appending:
+    \"\"\"Appends each item to a file, in one write: a kill leaves no half of a line.\"\"\"
+
+    def open_spider(self, spider):
+        self.file = open({ITEMS_FILE!r}, "ab", buffering=0)
+
+    def close_spider(self, spider):
+        self.file.close()
+
+    def process_item(self, item, spider):
+        self.file.write(json.dumps(dict(item)).encode() + b"\\n")
+        return item
+"""
+PIPELINES = {"ITEM_PIPELINES": {"project.pipelines.Appending": 300}}
+
+_CONFIGURATION = "[settings]\ndefault = project.settings\n"
+_SETTINGS = {
+    "BOT_NAME": "project",
+    "SPIDER_MODULES": ["project.spiders"],
+    "NEWSPIDER_MODULE": "project.spiders",
+    "ROBOTSTXT_OBEY": False,
+    "DOWNLOAD_DELAY": 0,
+    "TELNETCONSOLE_ENABLED": False,
+    "LOG_LEVEL": "INFO",
+}
+_COMPLAINT = re.compile(r"\] (ERROR|CRITICAL): ")
+_CLOSED = re.compile(r"Spider closed \((\w+)\)")
+
+
+class Project:
+    """A Scrapy project in a folder of its own, which is a machine's: its files are there.
+
+    What it crawls and where its queue is, is the same for all copies of it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        spiders: str,
+        settings: Mapping[str, object],
+        *,
+        sites: Sequence[str] = (),
+        pipelines: str = APPENDING,
+        middlewares: str = "",
+        scrapy: Path | None = None,
+    ) -> None:
+        """`settings` are beside the usual ones, and win. `scrapy` is another Scrapy's folder."""
+        self.path = path
+        self.settings = {**_SETTINGS, **PIPELINES, **settings}
+        self._env = {SITES_VARIABLE: ",".join(sites), "PYTHONWARNINGS": "default"}
+        if scrapy is not None:
+            assert (scrapy / "scrapy").is_dir(), f"{scrapy.name} is missing: run make setup"
+            self._env["PYTHONPATH"] = str(scrapy)
+        self._write_all(spiders, pipelines, middlewares)
+
+    def copy(self, path: Path) -> Project:
+        """The same project on another machine, without what this one's runs have left behind."""
+        other = object.__new__(Project)
+        other.__dict__.update(self.__dict__, path=path)
+        ignored = shutil.ignore_patterns("*.out", "*.err", "*.jsonl", "__pycache__")
+        shutil.copytree(self.path, path, ignore=ignored)
+        return other
+
+    def set(self, **settings: object) -> None:
+        """Change settings for the runs to come."""
+        self.settings |= settings
+        lines = (f"{name} = {value!r}\n" for name, value in self.settings.items())
+        (self.path / "project/settings.py").write_text("".join(lines), "utf-8")
+
+    def crawling(self, spider: str, *options: str) -> AbstractContextManager[Running]:
+        """Start `scrapy crawl`. Its log is what it says on stderr."""
+        command = ("-m", "scrapy", "crawl", spider, *options)
+        return self.commands.running(*command, program=sys.executable)
+
+    def crawl(self, spider: str, *options: str) -> Ended:
+        """`scrapy crawl` to its end, which must be its own."""
+        with self.crawling(spider, *options) as running:
+            ended = running.wait()
+        assert ended.code == 0, ended.err
+        return ended
+
+    @property
+    def commands(self) -> Folder:
+        """Its folder, with the environment of `scrapy`: nothing there tells where the queue is."""
+        return Folder(self.path, self._env)
+
+    @property
+    def queue(self) -> Folder:
+        """Its folder for those who ask of the crawl, also by the commands of Shoal."""
+        address = self.settings.get("SHOAL_FRONTIER") or self.settings.get("REDIS_URL")
+        return Folder(self.path, {"SHOAL_FRONTIER": str(address)} if address else None)
+
+    def items(self) -> list[dict[str, Any]]:
+        """What the pipeline has appended so far, on this machine."""
+        try:
+            lines = (self.path / ITEMS_FILE).read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines]
+
+    def _write_all(self, spiders: str, pipelines: str, middlewares: str) -> None:
+        package = self.path / "project"
+        (package / "spiders").mkdir(parents=True)
+        (self.path / "scrapy.cfg").write_text(_CONFIGURATION)
+        for empty in (package / "__init__.py", package / "spiders/__init__.py"):
+            empty.touch()
+        (package / "spiders/all.py").write_text(spiders, "utf-8")
+        (package / "pipelines.py").write_text(pipelines, "utf-8")
+        (package / "middlewares.py").write_text(middlewares, "utf-8")
+        self.set()
+
+
+def closing_reason(log: str) -> str | None:
+    """Why a spider closed, as its log has it; None if it has not, or not in order."""
+    found = _CLOSED.search(log)
+    return found[1] if found else None
+
+
+def wait_for_log(running: Running, text: str) -> None:
+    """Wait until a process has logged something. It must not end before."""
+    wait_until(lambda: text in running.err or running.has_ended(), f"{text!r} in the log")
+    assert text in running.err, running.err
+
+
+def counted(items: Sequence[Mapping[str, Any]], field: str) -> Counter[Any]:
+    """How often each value of a field is there."""
+    return Counter(item[field] for item in items)
+
+
+def assert_in_order(ended: Ended, reason: str = "finished") -> None:
+    """It ended by itself, for this reason, and complained of nothing on the way."""
+    assert ended.code == 0, ended.err
+    assert closing_reason(ended.err) == reason, ended.err
+    assert "Traceback" not in ended.err, ended.err
+    assert not _COMPLAINT.search(ended.err), ended.err
+    assert_no_warning_of_ours(ended.err)
+
+
+def assert_no_warning_of_ours(log: str) -> None:
+    """Python warned of nothing that Shoal does, be it deprecated by Scrapy or by Python."""
+    ours = [line for line in log.splitlines() if re.search(r"/shoal/\S+\.py:\d+: \w*Warning", line)]
+    assert not ours, ours

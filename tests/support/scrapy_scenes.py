@@ -1,0 +1,70 @@
+"""What most tests of Scrapy projects begin with: a site, a queue on Redis, and a project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from support.processes import Folder, wait_until
+from support.redis_chaos import DURABLE
+from support.redis_servers import RedisServer
+from support.scrapy_projects import ADDON, VERSIONS, Project
+from support.scrapy_site import TroubleSite
+from support.scrapy_spiders import THINGS
+from support.sites import serving
+
+
+class Scene(NamedTuple):
+    """All that a test needs. The project's spider starts at the site's front page."""
+
+    site: TroubleSite
+    server: RedisServer
+    project: Project
+
+    def dead(self, crawl: str = "things") -> list[dict[str, Any]]:
+        """The dead tasks, as a user asks for them."""
+        address = ("--frontier", self.server.url)
+        ended = self.project.commands.shoal("dead", "list", crawl, *address, "--json")
+        assert ended.code == 0, ended
+        found: list[dict[str, Any]] = ended.json()
+        return found
+
+    def retry_the_dead(self, crawl: str = "things") -> None:
+        """Give the dead tasks another chance, as a user does."""
+        ended = self.project.commands.shoal("dead", "retry", crawl, "--frontier", self.server.url)
+        assert ended.code == 0, ended
+
+
+@contextmanager
+def scene(
+    path: Path,
+    links: Sequence[str],
+    spiders: str = THINGS,
+    settings: Mapping[str, object] | None = None,
+    *,
+    version: str = "newest",
+    **more: Any,
+) -> Iterator[Scene]:
+    """Open a site whose front page has these links, start a Redis, write a project that uses it."""
+    with (
+        RedisServer(path / "redis", *DURABLE) as server,
+        serving(TroubleSite(links)) as site,
+    ):
+        own = {**ADDON, "REDIS_URL": server.url, **(settings or {})}
+        more |= {"sites": [site.url], "scrapy": VERSIONS[version]}
+        yield Scene(site, server, Project(path / "machine", spiders, own, **more))
+
+
+def wait_for_beats(queue: Folder, crawl: str, workers: int, beats: int = 3) -> None:
+    """Wait until every worker of a crawl has given so many more signs of life."""
+    for _ in range(beats):
+        before = {pulse.worker: pulse.at for pulse in queue.workers(crawl)}
+        wait_until(partial(_beat_after, queue, crawl, before, workers), "signs of life")
+
+
+def _beat_after(queue: Folder, crawl: str, seen: Mapping[str, float], workers: int) -> bool:
+    later = [pulse for pulse in queue.workers(crawl) if pulse.at > seen.get(pulse.worker, 0.0)]
+    return len(later) == workers

@@ -1,0 +1,89 @@
+"""Requests on their way to the frontier: none is lost, and the order stays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from shoal.errors import StorageFailed
+from shoal.frontier.port import Added, Entry, Frontier
+from shoal.scrapy.intake import BATCH, Intake
+from shoal.task import Task
+
+
+class Queue:
+    """A frontier, as far as an intake knows it."""
+
+    def __init__(self) -> None:
+        self.added: list[str] = []
+        self.batches: list[int] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.asked = asyncio.Event()
+        self.error: Exception | None = None
+
+    async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
+        self.asked.set()
+        await self.open.wait()
+        if self.error is not None:
+            raise self.error
+        self.added += [entry.task.url for entry in entries]
+        self.batches.append(len(entries))
+        return Added(len(entries))
+
+
+def entry(number: int) -> Entry:
+    return Entry(number.to_bytes(8, "big"), Task(url=f"https://shop.example/{number}"))
+
+
+def intake_of(queue: Queue) -> Intake:
+    return Intake(cast(Frontier, queue), "crawl", lambda: None)
+
+
+async def test_it_arrives_in_order_and_in_batches() -> None:
+    queue = Queue()
+    intake = intake_of(queue)
+    for number in range(BATCH + 5):
+        intake.put(entry(number))
+    assert not intake.is_empty
+    await intake.flush()
+    assert intake.is_empty
+    assert queue.added == [entry(number).task.url for number in range(BATCH + 5)]
+    assert queue.batches == [BATCH, 5]
+
+
+async def test_it_is_not_empty_while_the_frontier_has_not_answered() -> None:
+    queue = Queue()
+    queue.open.clear()
+    intake = intake_of(queue)
+    intake.put(entry(1))
+    flushing = asyncio.create_task(intake.flush())
+    await queue.asked.wait()
+    assert not intake.is_empty
+    queue.open.set()
+    await flushing
+    assert intake.is_empty
+
+
+async def test_two_who_flush_add_nothing_twice() -> None:
+    queue = Queue()
+    intake = intake_of(queue)
+    intake.put(entry(1))
+    await asyncio.gather(intake.flush(), intake.flush())
+    assert queue.batches == [1]
+
+
+async def test_what_could_not_be_added_is_kept() -> None:
+    queue = Queue()
+    intake = intake_of(queue)
+    intake.put(entry(1))
+    queue.error = StorageFailed("full")
+    with pytest.raises(StorageFailed):
+        await intake.flush()
+    assert not intake.is_empty
+    queue.error = None
+    await intake.flush()
+    assert queue.added == [entry(1).task.url]

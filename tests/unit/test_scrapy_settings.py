@@ -1,0 +1,144 @@
+"""What the settings of a Scrapy project mean to Shoal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scrapy import Spider
+from scrapy.settings import Settings as ProjectSettings
+
+from shoal.config import DEFAULT_STORE, Settings
+from shoal.errors import ConfigError
+from shoal.policy import parse_rate
+from shoal.scrapy.settings import (
+    MEMBERSHIP,
+    Membership,
+    keeps_results,
+    only_looks,
+    rate_for,
+    settings_of,
+)
+
+
+class Shop(Spider):
+    name = "shop"
+
+
+class SlowShop(Spider):
+    name = "slow"
+    download_delay = 2
+
+
+def settings(values: dict[str, Any], spider: type[Spider] = Shop) -> Settings:
+    return settings_of(ProjectSettings(values), spider)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shoal.toml, no SHOAL_ variables."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_scrapys_defaults() -> None:
+    found = settings({})
+    assert (found.name, found.frontier) == ("shop", DEFAULT_STORE)
+    assert (found.rate, found.concurrency, found.concurrency_per_host) == ("none", 16, 8)
+    assert not found.robots
+    assert found.fingerprints == "scrapy"
+
+
+@pytest.mark.parametrize(
+    ("values", "rate"),
+    [
+        ({"DOWNLOAD_DELAY": 0.5}, "2/s"),
+        ({"DOWNLOAD_DELAY": 3}, "20/m"),
+        ({"AUTOTHROTTLE_ENABLED": True}, "auto"),
+        ({"AUTOTHROTTLE_ENABLED": True, "DOWNLOAD_DELAY": 1}, "1/s"),
+        ({"DOWNLOAD_DELAY": 1, "SHOAL_RATE": "7/m"}, "7/m"),
+    ],
+)
+def test_politeness(values: dict[str, Any], rate: str) -> None:
+    assert settings(values).rate == rate
+
+
+def test_a_delay_that_an_old_spider_names_itself() -> None:
+    assert settings({}, SlowShop).rate == "30/m"
+
+
+@pytest.mark.parametrize("delay_s", [0.001, 0.1, 0.25, 0.3, 0.7, 1, 1.5, 2.5, 7, 61, 4000, 90_000])
+def test_a_delay_becomes_a_rate_of_the_same_pause(delay_s: float) -> None:
+    rate = parse_rate(rate_for(delay_s))
+    assert rate.period_s / rate.count == pytest.approx(delay_s, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("values", "frontier"),
+    [
+        ({"REDIS_URL": "redis://queue-host:6380/2"}, "redis://queue-host:6380/2"),
+        (
+            {"REDIS_URL": "redis://queue-host", "SHOAL_FRONTIER": "sqlite:///other.db"},
+            "sqlite:///other.db",
+        ),
+    ],
+)
+def test_where_the_queue_is(values: dict[str, Any], frontier: str) -> None:
+    assert settings(values).frontier == frontier
+
+
+def test_every_setting_of_shoal_has_a_name_in_scrapy() -> None:
+    found = settings({"SHOAL_CRAWL": "winter", "SHOAL_LEASE_S": "12", "SHOAL_SEEN": "bloom"})
+    assert (found.name, found.lease_s, found.seen) == ("winter", 12.0, "bloom")
+
+
+def test_a_wrong_value_is_said_in_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"^not a rate: 'fast'"):
+        settings({"SHOAL_RATE": "fast"})
+
+
+def test_the_environment_is_stronger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOAL_RATE", "9/m")
+    assert settings({"SHOAL_RATE": "1/s"}).rate == "9/m"
+
+
+def test_pages_of_scrapy_are_not_archived() -> None:
+    with pytest.raises(ConfigError, match="SHOAL_ARCHIVE"):
+        settings({"SHOAL_ARCHIVE": "file:///pages"})
+
+
+def test_a_project_with_fingerprints_of_its_own() -> None:
+    assert settings({"REQUEST_FINGERPRINTER_CLASS": "shop.Own"}).fingerprints == "project"
+
+
+def test_a_member_of_a_fleet_is_told_its_settings() -> None:
+    given = Settings(name="told", rate="3/s")
+    project = ProjectSettings({"DOWNLOAD_DELAY": 5, MEMBERSHIP: Membership(given)})
+    assert settings_of(project, Shop) is given
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ({}, False),
+        ({"ITEM_PIPELINES": {"shop.pipelines.Lines": 300}}, False),
+        ({"ITEM_PIPELINES": {"shoal.scrapy.ResultsPipeline": 300}}, True),
+        ({"SHOAL_RESULTS": "sqlite:///shoal.db"}, True),
+        ({MEMBERSHIP: Membership(Settings())}, True),
+    ],
+)
+def test_whether_results_are_kept(values: dict[str, Any], kept: bool) -> None:
+    assert keeps_results(ProjectSettings(values)) is kept
+
+
+@pytest.mark.parametrize(
+    ("argv", "looks"),
+    [
+        (["python", "/usr/bin/scrapy", "shell", "https://shop.example"], True),
+        (["python", "-m", "scrapy", "parse", "https://shop.example"], True),
+        (["python", "/usr/bin/scrapy", "crawl", "shell"], False),
+        (["python", "/usr/bin/scrapy"], False),
+        (["python", "crawl.py", "fetch"], False),
+    ],
+)
+def test_commands_that_only_look_at_a_page(argv: list[str], looks: bool) -> None:
+    assert only_looks(argv) is looks
