@@ -17,8 +17,10 @@ from scrapy.exceptions import DontCloseSpider
 from shoal.errors import ConfigError, ShoalError, StorageFailed
 from shoal.scrapy.feed import Feed, Message
 from shoal.scrapy.feeder import Feeder
+from shoal.scrapy.link import ScriptLink
 from shoal.scrapy.messages import request_of
 from shoal.scrapy.spiders import RedisCrawlSpider, RedisMixin, RedisSpider
+from support.markdown import ROOT, blocks
 from support.processes import DEADLINE_S
 from support.redis_groups import RedisCluster
 from support.redis_servers import RedisServer
@@ -180,8 +182,9 @@ class TestBringingHome:
     ) -> None:
         raw.rpush(KEY, "hello", b"\xff")
         text, binary = await feed.take(2)
-        await feed.reject([(text, "no URL"), (binary, "no text")])
-        await feed.reject([(text, "no URL")])
+        await feed.reject(text, "no URL")
+        await feed.reject(binary, "no text")
+        await feed.reject(text, "no URL")
 
         kept = [json.loads(record) for record in raw.lrange(REJECTED, 0, -1)]
         assert kept == [
@@ -276,7 +279,7 @@ async def test_a_feed_on_a_cluster(cluster: RedisCluster, key: str) -> None:
     try:
         client.rpush(key, url(1), "hello")
         good, bad = await feed.take(2)
-        await feed.reject([(bad, "no URL")])
+        await feed.reject(bad, "no URL")
         await feed.give_back([good])
         assert await feed.take(2) == [good]
         await feed.done([good])
@@ -284,6 +287,41 @@ async def test_a_feed_on_a_cluster(cluster: RedisCluster, key: str) -> None:
     finally:
         await feed.close()
         client.close()
+
+
+async def test_rights_that_are_enough(server: RedisServer, raw: redis.Redis) -> None:
+    """Those that the guide names."""
+    page = ROOT / "docs/guides/scrapy-redis.md"
+    (rights,) = (block.text.split() for block in blocks(page) if block.language == "conf")
+    server.cli("ACL", "SETUSER", "me", "reset", "on", ">pw", "~shop:*", *rights)
+    address = f"redis://me:pw@127.0.0.1:{server.port}"
+    raw.rpush(KEY, url(1), "hello")
+    await live(address)
+    raw.sadd(KEY, url(1), "hello")
+    await live(address)
+    raw.zadd(KEY, {url(1): 1, "hello": 2})
+    await live(address)
+
+    link = ScriptLink(address)
+    await link.command("RPUSH", "shop:items", "{}")
+    for sender, number in (("a", 1), ("b", 1), ("b", 2)):
+        changes = ("add", "x", "0.5", "1", "add", "y", "2", "0", "max", "z", "3", "")
+        keys = ["shop:stats", "shop:stats:senders"]
+        await link.run("stats_send", keys, sender, number, 0, 1, *changes)
+    await link.close()
+    # The second sender finds that the first is gone, and starts over.
+    assert raw.hgetall("shop:stats") == {b"x": b"2", b"y": b"4", b"z": b"3"}
+
+
+async def live(address: str) -> None:
+    """Do to a feed of two messages all that can be done."""
+    feed = Feed(address, [KEY])
+    first, second = await feed.take(2)
+    await feed.give_back([first])
+    await feed.reject(second, "no URL")
+    await feed.done(await feed.take(1))
+    assert await feed.waiting() == 0
+    await feed.close()
 
 
 class Kitchen:

@@ -150,6 +150,13 @@ def test_a_request_without_cookies_says_nothing_of_them(here: Machine) -> None:
     assert not here.middleware.jars, "looking makes no jar"
 
 
+def test_a_key_that_is_none_is_scrapys_to_refuse(here: Machine, there: Machine) -> None:
+    here.answer(Request(LOGIN), "session=abc; Path=/")
+    task = wire.decode(here.queue(Request(ACCOUNT, meta={"cookiejar": [1]})))
+    task.meta["scrapy"] = {"session": [["a", "b", "shop.example", "/", False, None]]}
+    assert there.requests.decode(task).meta == {"cookiejar": [1]}
+
+
 def test_a_cookie_without_a_value(here: Machine, there: Machine) -> None:
     here.answer(Request(LOGIN), "flag; Path=/")
     sent = here.sends(Request(ACCOUNT))

@@ -79,6 +79,14 @@ class Fixed:
         return self._fingerprint
 
 
+class Unhashable:
+    """Something that can be called and cannot be a key."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, response: Any) -> None: ...
+
+
 SHOP = Shop()
 
 
@@ -271,8 +279,8 @@ class TestCallbacks:
 
     @pytest.mark.parametrize(
         "callback",
-        [lambda response: None, functools.partial(SHOP.product, x=1), print, Shop],
-        ids=["lambda", "partial", "function", "class"],
+        [lambda response: None, functools.partial(SHOP.product, x=1), print, Shop, Unhashable()],
+        ids=["lambda", "partial", "function", "class", "object"],
     )
     def test_what_is_no_method_is_refused(self, callback: Any) -> None:
         for arguments in ({"callback": callback}, {"errback": callback}):

@@ -126,7 +126,7 @@ def test_a_wrong_target(write: Write, target: str, expected: str) -> None:
     "target", ["", ":", "shop.example", "json", "a b:C", "x:", ":Shop", ".a:A", "\0"]
 )
 def test_what_is_no_target_says_what_is(target: str) -> None:
-    assert "write file.py, file.py:Class, package.module:Class or https://" in mistake(target)
+    assert "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or" in mistake(target)
 
 
 def test_no_target() -> None:

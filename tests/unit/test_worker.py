@@ -28,7 +28,7 @@ from shoal.results.port import Batch, Results
 from shoal.spider import Spider
 from shoal.task import Task
 from shoal.visiting import spider_worker
-from shoal.worker import Worker
+from shoal.worker import Visits, Worker
 from support.frontiers import ALLOW_ALL
 
 
@@ -188,3 +188,33 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
     worker.drain()
     await running
     assert stores.stored == len(stores.ended)
+
+
+async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: Stores) -> None:
+    idle, states = asyncio.Event(), []
+
+    def on_idle() -> None:
+        states.append(worker.is_idle)
+        idle.set()
+
+    frontier, visits = cast(Frontier, stores), cast(Visits, NoVisits())
+    worker = Worker(
+        *("w", "crawl", visits, frontier, None), slots=1, until_finished=False, on_idle=on_idle
+    )
+    stores.state = CrawlState.FINISHED
+    running = asyncio.create_task(worker.run())
+    await idle.wait()
+    assert states[-1]
+    idle.clear()
+    worker.stir()
+    assert not worker.is_idle  # Until it has looked again.
+    await idle.wait()
+    assert states[-1]
+    worker.drain()
+    await running
+
+
+class NoVisits:
+    """Nothing is ever granted."""
+
+    async def close(self) -> None: ...

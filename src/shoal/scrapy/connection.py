@@ -43,7 +43,7 @@ def get_redis_from_settings(settings: BaseSettings) -> Any:
     """A blocking client of redis-py for a project's own code. Nothing is opened before its use.
 
     Where no setting says where Redis is, it is that of SHOAL_FRONTIER, else the one of this
-    machine. Shoal itself does not use this client: a call would stop all downloads until it is back.
+    machine. Shoal itself does not use this client: each call stops all downloads until it is over.
     """
     params = {**defaults.REDIS_PARAMS, **_given(settings)}
     frontier = settings.get("SHOAL_FRONTIER") or ""

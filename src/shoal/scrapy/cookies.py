@@ -41,7 +41,7 @@ class Jars:
         Also those for other paths of it: they are for the pages that this one leads to.
         """
         jar = None if _goes_without(request) else self._jars.get(request.meta.get("cookiejar"))
-        by_domain = jar._cookies if jar is not None else None
+        by_domain = jar._cookies if jar is not None else {}
         if not by_domain:
             return []
         now = int(time.time())
@@ -64,6 +64,11 @@ class Jars:
 
 
 def _goes_without(request: Request) -> bool:
+    """Whether it takes part in no session. With a key that is none, Scrapy says so when it sends."""
+    try:
+        hash(request.meta.get("cookiejar"))
+    except TypeError:
+        return True
     return bool(request.meta.get("dont_merge_cookies"))
 
 

@@ -71,12 +71,11 @@ class Feed:
             held = self._link.beside(key, "taken")
             await _waiting(partial(self._link.command, "ZREM", held, *members))
 
-    async def reject(self, messages: Iterable[tuple[Message, str]]) -> None:
-        """Put messages aside, each with the reason why no request can be made of it."""
-        for message, reason in messages:
-            keys = [self._link.beside(message.key, name) for name in ("taken", "rejected")]
-            args = (REJECTED_KEPT, _member(message), _record(message, reason))
-            await _waiting(partial(self._link.run, "feed_reject", keys, *args))
+    async def reject(self, message: Message, reason: str) -> None:
+        """Put a message aside, with the reason why no request can be made of it."""
+        keys = [self._link.beside(message.key, name) for name in ("taken", "rejected")]
+        args = (REJECTED_KEPT, _member(message), _record(message, reason))
+        await _waiting(partial(self._link.run, "feed_reject", keys, *args))
 
     async def give_back(self, messages: Iterable[Message]) -> None:
         """Let others have them at once. Does not wait for Redis: in time, they get them anyway."""

@@ -70,30 +70,34 @@ class Feeder:
             async with asyncio.timeout(CLOSING_S):
                 await self._feed.done(self._moved)
                 await self._feed.give_back(self._in_hand)
-        except (StorageError, TimeoutError) as error:
+        except (ShoalError, TimeoutError) as error:
             log.warning("messages stay taken for a while: %s", error or "Redis does not answer")
         await self._feed.close()
 
     async def _move_some(self) -> bool:
         """Whether there was anything to move."""
         self._in_hand = await self._feed.take(self._batch)
-        if self._in_hand or await self._feed.waiting():
+        is_empty = not self._in_hand
+        if not is_empty or await self._feed.waiting():
             self.last_message_at = time.monotonic()
         while self._in_hand:
-            message = self._in_hand[0]
-            reason = await self._moving_fails(message)
-            if reason is not None:
-                await self._reject(message, reason)
-            else:
-                self._moved.append(message)
+            await self._move(self._in_hand[0])
             del self._in_hand[0]
-        moved = len(self._moved)
         await self._feed.done(self._moved)
         self._moved = []
-        return moved > 0
+        return not is_empty
 
-    async def _moving_fails(self, message: Message) -> str | None:
-        """Bring the requests of a message into the frontier, or say why that cannot be."""
+    async def _move(self, message: Message) -> None:
+        """Bring the requests of a message into the frontier, or put it aside."""
+        reason = await self._why_not(message)
+        if reason is None:
+            self._moved.append(message)
+        else:
+            log.warning("a message was put aside in %s:rejected: %s", message.key, reason)
+            await self._feed.reject(message, reason)
+
+    async def _why_not(self, message: Message) -> str | None:
+        """None: the frontier has its requests. Else why that cannot be."""
         try:
             requests = list(self._make_requests(message.data))
         except BadMessage as error:
@@ -111,7 +115,3 @@ class Feeder:
         except ShoalError as error:  # A request that cannot be put into words.
             return str(error)
         return None
-
-    async def _reject(self, message: Message, reason: str) -> None:
-        log.warning("a message was put aside in %s:rejected: %s", message.key, reason)
-        await self._feed.reject([(message, reason)])

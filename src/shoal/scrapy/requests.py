@@ -83,23 +83,25 @@ class Requests:
     def _name_of(self, method: Any, what: str) -> str | None:
         if method is None:
             return None
-        function = getattr(method, "__func__", method)
-        name = self._names.get(function)
-        if name is None or getattr(method, "__self__", None) is not self._spider:
-            name = self._find_name(method, function)
-            if name is None:
-                shown = getattr(method, "__qualname__", None) or type(method).__name__
-                raise Unserialisable(what, f"is {shown}, which is no method of the spider")
+        is_own = getattr(method, "__self__", None) is self._spider
+        function = getattr(method, "__func__", None) if is_own else None
+        if function is not None and function in self._names:
+            return self._names[function]
+        name = self._find_name(method)
+        if name is None:
+            shown = getattr(method, "__qualname__", None) or type(method).__name__
+            raise Unserialisable(what, f"is {shown}, which is no method of the spider")
+        if function is not None:
             self._names[function] = name
         return name
 
-    def _find_name(self, method: Any, function: Any) -> str | None:
-        own = getattr(method, "__name__", "")
+    def _find_name(self, method: Any) -> str | None:
+        own, function = getattr(method, "__name__", ""), getattr(method, "__func__", None)
         if getattr(self._spider, own, _NO_METHOD) == method:
             return str(own)
         for cls in type(self._spider).__mro__:  # Private ones have another name in the class.
             for name, member in vars(cls).items():
-                if member is function and getattr(self._spider, name) == method:
+                if member is function is not None and getattr(self._spider, name) == method:
                     return name
         return None
 
