@@ -26,7 +26,7 @@ def has_answered(shop: Shop, requests: int) -> bool:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_plain_spider_is_killed_three_times(tmp_path: Path, version: str) -> None:
     random = seeded_random(f"kills of Scrapy, the {version}")
-    moments = sorted(random.sample(range(1, HOSTS * PRODUCTS), KILLS))
+    moments = sorted(random.sample(range(1, HOSTS * PRODUCTS * 3 // 4), KILLS))
     with (
         RedisServer(tmp_path / "redis", *DURABLE) as server,
         serving(Shop(hosts=HOSTS, products=PRODUCTS, messy=False)) as shop,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from math import inf
 from pathlib import Path
 
 from support.processes import seeded_random, wait_until
@@ -21,14 +22,15 @@ def test_the_survivor_finishes_the_crawl(tmp_path: Path) -> None:
     with scene(tmp_path, LISTS, settings={"SHOAL_LEASE_S": LEASE_S}) as (site, _, project):
         other = project.copy(tmp_path / "other")
         site.held.update(LISTS[5:])
+        site.allowed = moment = random.randrange(50, 200)
         with project.crawling("things") as one, other.crawling("things") as two:
             wait_until(lambda: site.hits, "the first page")
             wait_until(lambda: len(project.queue.workers("things")) == 2, "both machines")
             site.held.clear()
-            moment = random.randrange(20, 200)
             wait_until(lambda: len(site.hits) >= moment, f"request {moment}")
             victim, survivor = random.sample([one, two], 2)
             victim.kill_all()
+            site.allowed = inf
             ended = survivor.wait()
         stats = project.queue.stats("things")
     assert_in_order(ended)

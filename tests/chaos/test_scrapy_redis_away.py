@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -14,16 +15,17 @@ from support.scrapy_scenes import scene
 
 LISTS = [f"/list/{number}" for number in range(10, 40)]
 ITEMS = {f"S{number}": 1 for number in range(100, 400)}
-DELAY_S = 0.01
-"""So that the crawl is still under way when Redis comes back, however fast the machine."""
+MOMENT = 50
 
 
 @pytest.mark.parametrize("away_s", [0.0, 20.0])
 def test_redis_is_killed_and_started_again(tmp_path: Path, away_s: float) -> None:
-    with scene(tmp_path, LISTS, settings={"DOWNLOAD_DELAY": DELAY_S}) as (site, server, project):
+    with scene(tmp_path, LISTS) as (site, server, project):
+        site.allowed = MOMENT
         with project.crawling("things") as crawl:
-            wait_until(lambda: len(site.hits) >= 50, "a good part of the crawl")
+            wait_until(lambda: len(site.hits) >= MOMENT, "a good part of the crawl")
             server.kill()
+            site.allowed = inf
             wait_for_log(crawl, WAITING)
             time.sleep(away_s)
             assert not crawl.has_ended(), crawl.err

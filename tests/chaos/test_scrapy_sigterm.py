@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,34 @@ pytestmark = pytest.mark.parametrize("version", VERSIONS)
 LISTS = [f"/list/{number}" for number in range(10, 40)]
 ITEMS = {f"S{number}": 1 for number in range(100, 400)}
 HELD = "/item/1"
+SEEDS = 200
+MANY_SEEDS = f"""
+import os
+
+import scrapy
+
+
+class Seeds(scrapy.Spider):
+    name = "seeds"
+
+    async def start(self):
+        for number in range({SEEDS}):
+            yield scrapy.Request(os.environ["SITES"] + f"item/{{number}}", dont_filter=True)
+
+    def parse(self, response):
+        yield {{"sku": response.css(".sku::text").get()}}
+"""
 
 
 def test_a_second_run_does_what_the_first_gave_back(tmp_path: Path, version: str) -> None:
     moment = seeded_random("SIGTERM of Scrapy").randrange(2, 200)
     with scene(tmp_path, LISTS, version=version) as (site, _, project):
+        site.allowed = moment
         with project.crawling("things") as crawl:
             wait_until(lambda: len(site.hits) >= moment, f"request {moment}")
             crawl.send(signal.SIGTERM)
+            wait_for_log(crawl, "shutting down gracefully")
+            site.allowed = inf
             stopped = crawl.wait()
         assert stopped.code == 0, stopped.err
         assert closing_reason(stopped.err) == "shutdown"
@@ -70,3 +91,24 @@ def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(tmp_path: Path, ver
     assert closing_reason(ended.err) == "finished"
     assert counted(project.items(), "sku") == {"S1": 1}
     assert (stats.state, stats.done, stats.remaining) == ("finished", 2, 0)
+
+
+def test_what_start_had_not_yet_given_is_given_by_the_next_run(
+    tmp_path: Path, version: str
+) -> None:
+    moment = seeded_random(f"SIGTERM while {version} Scrapy starts").randrange(1, SEEDS // 2)
+    with scene(tmp_path, [], MANY_SEEDS, version=version) as (site, _, project):
+        site.allowed = moment
+        with project.crawling("seeds") as crawl:
+            wait_until(lambda: len(site.hits) >= moment, f"request {moment}")
+            crawl.send(signal.SIGTERM)
+            wait_for_log(crawl, "shutting down gracefully")
+            site.allowed = inf
+            stopped = crawl.wait()
+        assert closing_reason(stopped.err) == "shutdown"
+        ended = project.crawl("seeds")
+        stats = project.queue.stats("seeds")
+    assert closing_reason(ended.err) == "finished"
+    assert site.fetches() == {f"/item/{number}": 1 for number in range(SEEDS)}
+    assert counted(project.items(), "sku") == {f"S{number}": 1 for number in range(SEEDS)}
+    assert (stats.state, stats.done, stats.lost) == ("finished", SEEDS, 0)

@@ -530,6 +530,11 @@ class TestSpiders:
         with pytest.raises(ConfigError, match="'shop' has an empty redis_key"):
             spider_of(Shop, redis_key=key)
 
+    def test_allowed_domains_can_be_read_twice(self) -> None:
+        for given in (filter(None, ["a", ""]), ["a"]):
+            shop = spider_of(Shop, allowed_domains=given)
+            assert list(shop.allowed_domains) == list(shop.allowed_domains) == ["a"]
+
     def test_setting_up_twice_is_setting_up_once(self) -> None:
         shop = spider_of(Shop)
         shop.setup_redis()

@@ -23,6 +23,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Sequence
+from math import inf
 
 from aiohttp import web
 
@@ -49,6 +50,8 @@ class TroubleSite(Site):
         self.links = list(links)
         self.held: set[str] = set()
         """Paths that get no answer while they are here."""
+        self.allowed: float = inf
+        """Only so many requests are answered; the others wait until it is more."""
         self.is_mended = False
         """Whether the broken pages are whole by now."""
         self.logins = 0
@@ -64,7 +67,8 @@ class TroubleSite(Site):
         if request.path == "/robots.txt":
             return html("no such page", 404)
         self.hits.append(Hit(time.monotonic(), request.raw_path))
-        while request.path in self.held:
+        number = len(self.hits)
+        while request.path in self.held or number > self.allowed:
             await asyncio.sleep(0.005)
         if request.path == "/":
             return html(_links(self.links))

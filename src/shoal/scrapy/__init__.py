@@ -16,6 +16,7 @@ if find_spec("scrapy") is None:
     raise MissingExtra("a Scrapy project", "scrapy")
 
 from shoal.scrapy.addon import Addon
+from shoal.scrapy.connection import from_settings, get_redis, get_redis_from_settings
 from shoal.scrapy.results import ResultsPipeline
 
-__all__ = ["Addon", "ResultsPipeline"]
+__all__ = ["Addon", "ResultsPipeline", "from_settings", "get_redis", "get_redis_from_settings"]

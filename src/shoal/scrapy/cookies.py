@@ -64,7 +64,7 @@ class Jars:
 
 
 def _goes_without(request: Request) -> bool:
-    """Whether it takes part in no session. With a key that is none, Scrapy says so when it sends."""
+    """Whether it takes part in no session. A key that is none is for Scrapy to complain of."""
     try:
         hash(request.meta.get("cookiejar"))
     except TypeError:

@@ -118,9 +118,10 @@ def scheduler_of(crawler: Crawler) -> Scheduler:
     from shoal.scrapy.scheduler import Scheduler
 
     slot = cast(Any, crawler.engine)._slot
-    if slot is None or not isinstance(slot.scheduler, Scheduler):
+    # Not by `isinstance`: to Scrapy, whatever has the methods of a scheduler is one.
+    if slot is None or Scheduler not in type(slot.scheduler).__mro__:
         raise ConfigError('this needs SCHEDULER = "shoal.scrapy.scheduler.Scheduler"')
-    return slot.scheduler
+    return cast(Scheduler, slot.scheduler)
 
 
 def is_starting(crawler: Crawler) -> bool:
@@ -156,10 +157,14 @@ def hand_over_politeness(crawler: Crawler) -> None:
     downloader: Any = cast(Any, crawler.engine).downloader
     downloader.domain_concurrency = downloader.total_concurrency
     downloader.ip_concurrency = 0
+    downloader._delay = 0.0
+    # Before Scrapy 2.14 or so, it was looked up for each new host.
     settings = crawler.settings
     settings.frozen = False
     settings.set("DOWNLOAD_DELAY", 0, priority="cmdline")
     settings.freeze()
+    if hasattr(crawler.spider, "download_delay"):
+        crawler.spider.download_delay = 0
     throttle: Any = crawler.get_extension(AutoThrottle)
     if throttle is not None:
         crawler.signals.disconnect(throttle._spider_opened, signal=spider_opened)

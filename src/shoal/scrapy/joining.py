@@ -11,6 +11,7 @@ from shoal.errors import ConfigError, UnknownCrawl
 from shoal.fleet import release_dead
 from shoal.frontier import open_frontier
 from shoal.frontier.port import CrawlState, Frontier, Stats
+from shoal.machine import is_dead_here
 from shoal.results import open_results
 from shoal.results.port import Results
 from shoal.scrapy.settings import keeps_results, membership_of
@@ -38,14 +39,16 @@ def open_stores(settings: Settings, project: BaseSettings) -> Stores:
     return Stores(frontier, open_results(settings.results) if keeps_results(project) else None)
 
 
-async def join(stores: Stores, crawl: str, settings: Settings, project: BaseSettings) -> None:
+async def join(
+    stores: Stores, crawl: str, settings: Settings, project: BaseSettings, *, is_fed: bool
+) -> None:
     """Begin the crawl, or take part in it. What is unfinished goes on; what is finished starts
-    over, as a spider of Scrapy does, unless SCHEDULER_PERSIST says that it is to be kept."""
+    over, as a spider of Scrapy does, unless it is to be kept or others are still there."""
     frontier = stores.frontier
     if stores.results is not None:
         await stores.results.check()
     if membership_of(project) is None:
-        if await _starts_over(frontier, crawl, project):
+        if await _starts_over(frontier, crawl, project, is_fed=is_fed):
             await frontier.forget(crawl)
         try:
             await frontier.start(crawl, settings.rules())
@@ -56,15 +59,19 @@ async def join(stores: Stores, crawl: str, settings: Settings, project: BaseSett
     await release_dead(frontier, crawl)
 
 
-async def _starts_over(frontier: Frontier, crawl: str, project: BaseSettings) -> bool:
+async def _starts_over(
+    frontier: Frontier, crawl: str, project: BaseSettings, *, is_fed: bool
+) -> bool:
+    """A spider that is fed has finished whenever it has nothing to do: that means nothing."""
     stats = await _stats(frontier, crawl)
-    if stats is None:
+    flushes = project.getbool("SCHEDULER_FLUSH_ON_START")
+    keeps = is_fed or project.getbool("SCHEDULER_PERSIST")
+    if stats is None or not (flushes or (stats.state is CrawlState.FINISHED and not keeps)):
         return False
-    if project.getbool("SCHEDULER_FLUSH_ON_START"):
-        if not await frontier.workers(crawl):
-            return True
-        log.warning("crawl '%s' is not flushed: others are working on it", crawl)
-    return stats.state is CrawlState.FINISHED and not project.getbool("SCHEDULER_PERSIST")
+    others = [w.worker for w in await frontier.workers(crawl) if not is_dead_here(w.worker)]
+    if others and flushes:
+        log.warning("crawl '%s' is not flushed: %s is there", crawl, others[0])
+    return not others
 
 
 async def _stats(frontier: Frontier, crawl: str) -> Stats | None:

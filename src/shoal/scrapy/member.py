@@ -92,7 +92,7 @@ class Member:
     @property
     def is_hungry(self) -> bool:
         """Whether there is room here, and the queue gives too little."""
-        return self.visits.count < self._slots
+        return self.visits.count < self._slots and not self.visits.is_closing
 
     def start(self) -> None:
         """Begin to lease tasks and to bring requests in."""

@@ -15,11 +15,15 @@ from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from shoal.scrapy import connection, defaults
 from shoal.scrapy.link import ScriptLink, address_for
+from shoal.scrapy.results import ResultsPipeline
 from shoal.waiting import patiently
 
 Serialize = Callable[[Any], str | bytes]
 
 default_serialize: Serialize = ScrapyJSONEncoder().encode
+
+
+__all__ = ["RedisPipeline", "ResultsPipeline", "default_serialize"]
 
 
 class RedisPipeline:

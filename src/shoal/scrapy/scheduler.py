@@ -22,10 +22,11 @@ from twisted.internet.defer import Deferred
 from shoal.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.port import Added
-from shoal.scrapy import engine
+from shoal.scrapy import dupefilter, engine, queue
 from shoal.scrapy.joining import join, open_stores
 from shoal.scrapy.member import Member
 from shoal.scrapy.settings import only_looks, settings_of
+from shoal.scrapy.spiders import RedisMixin
 from shoal.scrapy.verdicts import Life
 
 log = logging.getLogger("shoal")
@@ -114,13 +115,17 @@ class Scheduler(BaseScheduler):
         crawl = settings.name or spider.name
         stores = open_stores(settings, crawler.settings)
         try:
-            await join(stores, crawl, settings, crawler.settings)
+            is_fed = isinstance(spider, RedisMixin)
+            await join(stores, crawl, settings, crawler.settings, is_fed=is_fed)
         except BaseException:
             await stores.close()
             raise
         engine.hand_over_politeness(crawler)
         self._member = Member(crawler, spider, crawl, settings, stores)
         self._member.start()
+        for notice in (queue.notice(crawler.settings), dupefilter.notice(crawler.settings)):
+            if notice is not None:
+                log.info("%s", notice)
         log.info(
             "crawl '%s' on %s: rate %s and %d requests at once, per host, for the whole fleet",
             *(crawl, masked(settings.frontier), settings.rate, settings.concurrency_per_host),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -65,6 +65,9 @@ class RedisMixin(_AnySpider):
             return
         crawler = crawler or self.crawler
         self._read_settings(crawler)
+        # Scrapy reads it more than once, and the spiders of scrapy-redis's example have a filter().
+        if isinstance(domains := getattr(self, "allowed_domains", None), Iterator):
+            self.allowed_domains = list(domains)
         for method, signal in (
             (self._open_feed, signals.spider_opened),
             (self._close_feed, signals.spider_closed),
