@@ -65,6 +65,6 @@ def _scrapy_fingerprints(whose: str) -> Callable[[Task], bytes] | None:
     """How a crawl of Scrapy's tells its requests apart. None if it is no such crawl."""
     if whose == "shoal":
         return None
-    from shoal.scrapy.fingerprints import fingerprints_of
+    from shoal.scrapy.running.fingerprints import fingerprints_of
 
     return fingerprints_of(whose)

@@ -58,7 +58,7 @@ def main() -> int:
     _collect_less_garbage()
     try:
         if is_scrapy(order.targets):
-            from shoal.scrapy.process import work
+            from shoal.scrapy.running.process import work
 
             work(order)
         else:

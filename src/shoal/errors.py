@@ -5,6 +5,8 @@
     │   ├── BadUrl            an address that cannot be crawled
     │   └── MissingExtra      a feature whose optional packages are not installed
     ├── UnknownCrawl          no crawl of that name in this frontier
+    ├── Unserialisable        a request of Scrapy's that cannot be put into words
+    ├── Unrestorable          a task that no request can be made of
     ├── StorageError          a frontier or a results store cannot do its work
     │   ├── StorageBusy       it will pass: locked, unreachable; worth trying again
     │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt

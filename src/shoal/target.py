@@ -28,7 +28,7 @@ def load(targets: Sequence[str]) -> type[Spider]:
     if not targets:
         raise ConfigError(f"no target: {WAYS}")
     if is_scrapy(targets):
-        from shoal.scrapy import project
+        from shoal.scrapy.running import project
 
         return project.spider_for(targets)
     if any("://" in target for target in targets):

@@ -25,9 +25,9 @@ from shoal.frontier import frontier_at
 from shoal.frontier.port import Entry, Frontier, Lease, TaskState
 from shoal.frontier.sqlite import SqliteFrontier
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
-from shoal.scrapy.migrate import UNKNOWN, Migrated, Migration
-from shoal.scrapy.oldqueue import OldKeys
-from shoal.scrapy.requests import Fingerprinter, Requests, short_fingerprint
+from shoal.scrapy.migration.migrate import UNKNOWN, Migrated, Migration
+from shoal.scrapy.migration.oldqueue import OldKeys
+from shoal.scrapy.wire.requests import Fingerprinter, Requests, short_fingerprint
 from shoal.task import Task
 from support.frontiers import open_rules, outcome
 from support.processes import Ended, Folder
@@ -404,7 +404,7 @@ async def test_stopped_anywhere_it_goes_on(
     as_list: bool,
     after: bool,
 ) -> None:
-    monkeypatch.setattr("shoal.scrapy.migrate.BATCH", 3)
+    monkeypatch.setattr("shoal.scrapy.migration.migrate.BATCH", 3)
     again = Request("https://shop.example/again", dont_filter=True)
     requests = [*products(5), again, *of_all_kinds()]
     calls, stops = 0, True

@@ -8,15 +8,10 @@ from pathlib import Path
 
 from support.processes import wait_until
 from support.scrapy_projects import ADDON, Project, assert_in_order
-from support.scrapy_scenes import Scene, scene, wait_for_beats
+from support.scrapy_scenes import scene, wait_for_beats
 from support.scrapy_spiders import THINGS
 
 LISTS = [f"/list/{number}" for number in range(10, 20)]
-
-
-def shoal(at: Scene, *command: str) -> None:
-    ended = at.project.commands.shoal(*command, "--frontier", at.server.url)
-    assert ended.code == 0, ended
 
 
 def test_feeds_stats_and_the_name_of_the_crawl(tmp_path: Path) -> None:
@@ -43,14 +38,14 @@ def test_a_paused_crawl_waits_and_goes_on(tmp_path: Path) -> None:
     with scene(tmp_path, LISTS) as at, at.project.crawling("things") as crawl:
         at.site.held.update(LISTS)
         wait_until(lambda: at.site.hits, "the first page")
-        shoal(at, "pause", "things")
+        at.shoal("pause", "things")
         at.site.held.clear()
         wait_until(lambda: at.project.queue.stats("things").leased == 0, "what was in flight")
         before = len(at.site.hits)
         wait_for_beats(at.project.queue, "things", workers=1)
         assert len(at.site.hits) == before
         assert not crawl.has_ended(), crawl.err
-        shoal(at, "resume", "things")
+        at.shoal("resume", "things")
         assert_in_order(crawl.wait())
         assert at.project.queue.stats("things").done == 111
 
@@ -59,7 +54,7 @@ def test_a_cancelled_crawl_closes(tmp_path: Path) -> None:
     with scene(tmp_path, LISTS) as at, at.project.crawling("things") as crawl:
         at.site.held.update(LISTS)
         wait_until(lambda: at.site.hits, "the first page")
-        shoal(at, "cancel", "things")
+        at.shoal("cancel", "things")
         at.site.held.clear()
         ended = crawl.wait()
         stats = at.project.queue.stats("things")

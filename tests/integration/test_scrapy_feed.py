@@ -15,10 +15,10 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 
 from shoal.errors import ConfigError, ShoalError, StorageFailed
-from shoal.scrapy.feed import Feed, Message
-from shoal.scrapy.feeder import Feeder
+from shoal.scrapy.feeds.feed import Feed, Message
+from shoal.scrapy.feeds.feeder import Feeder
+from shoal.scrapy.feeds.messages import request_of
 from shoal.scrapy.link import ScriptLink
-from shoal.scrapy.messages import request_of
 from shoal.scrapy.spiders import RedisCrawlSpider, RedisMixin, RedisSpider
 from support.markdown import ROOT, blocks
 from support.processes import DEADLINE_S
@@ -464,7 +464,7 @@ class TestFeeding:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        monkeypatch.setattr("shoal.scrapy.feeder.CLOSING_S", 0.1)
+        monkeypatch.setattr("shoal.scrapy.feeds.feeder.CLOSING_S", 0.1)
         raw.rpush(KEY, url(1))
         kitchen = Kitchen()
         kitchen.may_add.clear()

@@ -9,21 +9,19 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 from support.processes import Ended, Folder, Running, wait_until
 
 OLDEST = Path(__file__).parents[2] / ".scrapy-oldest"
-"""The oldest Scrapy that is supported, where `make setup` puts it: without its dependencies, which
-are those of the newest."""
+"""The oldest Scrapy that is supported, with the Twisted of its day, where `make setup` puts them.
+All else that it needs is that of the newest."""
 VERSIONS = {"oldest": OLDEST, "newest": None}
 
 ADDON = {"ADDONS": {"shoal.scrapy.Addon": 0}}
 """What makes a project distributed."""
-
-SITES_VARIABLE = "SITES"
-"""Names the variable in which spiders find where to start, separated by commas."""
 
 ITEMS_FILE = "items.jsonl"
 APPENDING = f"""
@@ -43,7 +41,6 @@ class Appending:
         self.file.write(json.dumps(dict(item)).encode() + b"\\n")
         return item
 """
-PIPELINES = {"ITEM_PIPELINES": {"project.pipelines.Appending": 300}}
 
 _CONFIGURATION = "[settings]\ndefault = project.settings\n"
 _SETTINGS = {
@@ -54,6 +51,7 @@ _SETTINGS = {
     "DOWNLOAD_DELAY": 0,
     "TELNETCONSOLE_ENABLED": False,
     "LOG_LEVEL": "INFO",
+    "ITEM_PIPELINES": {"project.pipelines.Appending": 300},
 }
 _COMPLAINT = re.compile(r"\] (ERROR|CRITICAL): ")
 _CLOSED = re.compile(r"Spider closed \((\w+)\)")
@@ -76,10 +74,11 @@ class Project:
         middlewares: str = "",
         scrapy: Path | None = None,
     ) -> None:
-        """`settings` are beside the usual ones, and win. `scrapy` is another Scrapy's folder."""
+        """`settings` are beside the usual ones, and win. `sites` is where to start: spiders find it
+        in the environment, as SITES, separated by commas. `scrapy` is another Scrapy's folder."""
         self.path = path
-        self.settings = {**_SETTINGS, **PIPELINES, **settings}
-        self._env = {SITES_VARIABLE: ",".join(sites), "PYTHONWARNINGS": "default"}
+        self.settings = {**_SETTINGS, **settings}
+        self._env = {"SITES": ",".join(sites), "PYTHONWARNINGS": "default"}
         if scrapy is not None:
             assert (scrapy / "scrapy").is_dir(), f"{scrapy.name} is missing: run make setup"
             self._env["PYTHONPATH"] = str(scrapy)
@@ -87,17 +86,11 @@ class Project:
 
     def copy(self, path: Path) -> Project:
         """The same project on another machine, without what this one's runs have left behind."""
-        other = object.__new__(Project)
-        other.__dict__.update(self.__dict__, path=path)
+        other = copy(self)
+        other.path = path
         ignored = shutil.ignore_patterns("*.out", "*.err", "*.jsonl", "__pycache__")
         shutil.copytree(self.path, path, ignore=ignored)
         return other
-
-    def set(self, **settings: object) -> None:
-        """Change settings for the runs to come."""
-        self.settings |= settings
-        lines = (f"{name} = {value!r}\n" for name, value in self.settings.items())
-        (self.path / "project/settings.py").write_text("".join(lines), "utf-8")
 
     def crawling(self, spider: str, *options: str) -> AbstractContextManager[Running]:
         """Start `scrapy crawl`. Its log is what it says on stderr."""
@@ -136,10 +129,11 @@ class Project:
         (self.path / "scrapy.cfg").write_text(_CONFIGURATION)
         for empty in (package / "__init__.py", package / "spiders/__init__.py"):
             empty.touch()
+        lines = (f"{name} = {value!r}\n" for name, value in self.settings.items())
+        (package / "settings.py").write_text("".join(lines), "utf-8")
         (package / "spiders/all.py").write_text(spiders, "utf-8")
         (package / "pipelines.py").write_text(pipelines, "utf-8")
         (package / "middlewares.py").write_text(middlewares, "utf-8")
-        self.set()
 
 
 def closing_reason(log: str) -> str | None:
@@ -159,10 +153,10 @@ def counted(items: Sequence[Mapping[str, Any]], field: str) -> Counter[Any]:
     return Counter(item[field] for item in items)
 
 
-def assert_in_order(ended: Ended, reason: str = "finished") -> None:
-    """It ended by itself, for this reason, and complained of nothing on the way."""
+def assert_in_order(ended: Ended) -> None:
+    """It ended by itself, with all of the crawl, and complained of nothing on the way."""
     assert ended.code == 0, ended.err
-    assert closing_reason(ended.err) == reason, ended.err
+    assert closing_reason(ended.err) == "finished", ended.err
     assert "Traceback" not in ended.err, ended.err
     assert not _COMPLAINT.search(ended.err), ended.err
     assert_no_warning_of_ours(ended.err)

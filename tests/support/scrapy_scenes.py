@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.processes import Folder, wait_until
+from support.processes import Ended, Folder, wait_until
 from support.redis_chaos import DURABLE
 from support.redis_servers import RedisServer
 from support.scrapy_projects import ADDON, VERSIONS, Project
@@ -24,18 +24,20 @@ class Scene(NamedTuple):
     server: RedisServer
     project: Project
 
-    def dead(self, crawl: str = "things") -> list[dict[str, Any]]:
-        """The dead tasks, as a user asks for them."""
-        address = ("--frontier", self.server.url)
-        ended = self.project.commands.shoal("dead", "list", crawl, *address, "--json")
-        assert ended.code == 0, ended
-        found: list[dict[str, Any]] = ended.json()
+    def dead(self) -> list[dict[str, Any]]:
+        """The dead tasks of the crawl `things`, as a user asks for them."""
+        found: list[dict[str, Any]] = self.shoal("dead", "list", "things", "--json").json()
         return found
 
-    def retry_the_dead(self, crawl: str = "things") -> None:
+    def retry_the_dead(self) -> None:
         """Give the dead tasks another chance, as a user does."""
-        ended = self.project.commands.shoal("dead", "retry", crawl, "--frontier", self.server.url)
+        self.shoal("dead", "retry", "things")
+
+    def shoal(self, *command: str) -> Ended:
+        """Run a command of Shoal's in the project's folder, told where the queue is."""
+        ended = self.project.commands.shoal(*command, "--frontier", self.server.url)
         assert ended.code == 0, ended
+        return ended
 
 
 @contextmanager

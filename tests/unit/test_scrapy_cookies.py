@@ -14,8 +14,8 @@ from scrapy.settings import Settings
 from scrapy.utils.request import RequestFingerprinter
 
 from shoal import task as wire
-from shoal.scrapy.cookies import Jars
-from shoal.scrapy.requests import Requests
+from shoal.scrapy.wire.cookies import Jars
+from shoal.scrapy.wire.requests import Requests
 
 LOGIN = "https://shop.example/login"
 ACCOUNT = "https://shop.example/account"

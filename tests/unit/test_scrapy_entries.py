@@ -11,10 +11,10 @@ from scrapy.utils.request import RequestFingerprinter
 
 from shoal.frontier.port import Lease
 from shoal.known import Recent
-from shoal.scrapy.entries import Entries
-from shoal.scrapy.requests import Requests
-from shoal.scrapy.tagged import Unserialisable
-from shoal.scrapy.verdicts import Life
+from shoal.scrapy.running.entries import Entries
+from shoal.scrapy.running.verdicts import Life
+from shoal.scrapy.wire.requests import Requests
+from shoal.scrapy.wire.tagged import Unserialisable
 from shoal.task import Task
 
 URL = "https://shop.example/p/1"

@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.settings import Settings
 
 from shoal.scrapy import dupefilter, queue
-from shoal.scrapy.messages import BadMessage, request_of
+from shoal.scrapy.feeds.messages import BadMessage, request_of
 from shoal.scrapy.utils import bytes_to_str
 
 URL = "https://shop.example/a"

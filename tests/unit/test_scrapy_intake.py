@@ -10,7 +10,7 @@ import pytest
 
 from shoal.errors import StorageFailed
 from shoal.frontier.port import Added, Entry, Frontier
-from shoal.scrapy.intake import BATCH, Intake
+from shoal.scrapy.running.intake import BATCH, Intake
 from shoal.task import Task
 
 

@@ -17,8 +17,8 @@ from scrapy.spiders import CrawlSpider, Rule
 from scrapy.utils.request import RequestFingerprinter
 
 from shoal import task as wire
-from shoal.scrapy.requests import Requests, UnknownCallback, short_fingerprint
-from shoal.scrapy.tagged import Unrestorable, Unserialisable
+from shoal.scrapy.wire.requests import Requests, UnknownCallback, short_fingerprint
+from shoal.scrapy.wire.tagged import Unrestorable, Unserialisable
 from shoal.task import MAX_PRIORITY, Task
 
 URL = "https://shop.example/p?b=1&a=2"

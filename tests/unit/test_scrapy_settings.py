@@ -11,7 +11,7 @@ from scrapy.settings import Settings as ProjectSettings
 from shoal.config import DEFAULT_STORE, Settings
 from shoal.errors import ConfigError
 from shoal.policy import parse_rate
-from shoal.scrapy.settings import (
+from shoal.scrapy.running.settings import (
     MEMBERSHIP,
     Membership,
     keeps_results,

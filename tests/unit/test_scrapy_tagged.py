@@ -18,7 +18,7 @@ import scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.scrapy.tagged import MAX_DEPTH, Unrestorable, Unserialisable, from_plain, to_plain
+from shoal.scrapy.wire.tagged import MAX_DEPTH, Unrestorable, Unserialisable, from_plain, to_plain
 
 
 class Colour(Enum):

@@ -18,7 +18,7 @@ import scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.scrapy.unpickling import BadPickle, load
+from shoal.scrapy.migration.unpickling import BadPickle, load
 
 
 class Spider(scrapy.Spider):

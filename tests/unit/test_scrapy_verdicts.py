@@ -12,7 +12,7 @@ from twisted.internet.error import TimeoutError as TwistedTimeout
 from twisted.python.failure import Failure
 
 from shoal.frontier.port import Entry, Lease, Outcome, Verdict
-from shoal.scrapy.verdicts import Life, report_of
+from shoal.scrapy.running.verdicts import Life, report_of
 from shoal.task import Task
 from shoal.visit import Report
 

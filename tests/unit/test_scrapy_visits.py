@@ -14,9 +14,9 @@ from scrapy.utils.request import RequestFingerprinter
 
 from shoal.frontier.port import Entry, Frontier, Lease, Verdict
 from shoal.policy import SEND_SLACK_S
-from shoal.scrapy.intake import Intake
-from shoal.scrapy.requests import Requests
-from shoal.scrapy.visits import ScrapyVisits
+from shoal.scrapy.running.intake import Intake
+from shoal.scrapy.running.visits import ScrapyVisits
+from shoal.scrapy.wire.requests import Requests
 from shoal.task import Task
 from shoal.visit import Report
 

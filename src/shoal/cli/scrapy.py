@@ -15,7 +15,7 @@ from shoal.eventloop import run
 from shoal.frontier import frontier_at
 
 if TYPE_CHECKING:  # It needs the extras `scrapy` and `redis`.
-    from shoal.scrapy.migrate import Migrated
+    from shoal.scrapy.migration.migrate import Migrated
 
 SpiderName = Annotated[str, typer.Argument(metavar="SPIDER", help="The spider's name.")]
 From = Annotated[
@@ -78,8 +78,8 @@ async def _migrate(
     source: str, key_names: list[str], frontier: str, crawl: str, *, keep: bool
 ) -> Migrated:
     try:
-        from shoal.scrapy.migrate import Migration
-        from shoal.scrapy.oldqueue import OldKeys
+        from shoal.scrapy.migration.migrate import Migration
+        from shoal.scrapy.migration.oldqueue import OldKeys
     except ModuleNotFoundError as error:
         if error.name != "redis":
             raise
@@ -107,7 +107,7 @@ def _show(done: Migrated, crawl: str, queue_key: str) -> None:
 
 
 def _advice(fingerprinter: str) -> str:
-    from shoal.scrapy.migrate import UNKNOWN
+    from shoal.scrapy.migration.migrate import UNKNOWN
 
     if fingerprinter == UNKNOWN:
         return (

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from shoal.errors import ConfigError, MissingExtra, StorageFailed
 from shoal.frontier import REDIS_SCHEMES
 from shoal.scrapy.connection import DEFAULT_ADDRESS, address_of, scheme_of
-from shoal.scrapy.settings import settings_of
+from shoal.scrapy.running.settings import settings_of
 
 if TYPE_CHECKING:  # It needs an extra.
     from shoal.frontier.redis.link import Argument, RedisLink

@@ -15,7 +15,7 @@ from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from shoal.scrapy import connection, defaults
 from shoal.scrapy.link import ScriptLink, address_for
-from shoal.scrapy.results import ResultsPipeline
+from shoal.scrapy.running.results import ResultsPipeline
 from shoal.waiting import patiently
 
 Serialize = Callable[[Any], str | bytes]

@@ -22,12 +22,13 @@ from twisted.internet.defer import Deferred
 from shoal.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.port import Added
-from shoal.scrapy import dupefilter, engine, queue
-from shoal.scrapy.joining import join, open_stores
-from shoal.scrapy.member import Member
-from shoal.scrapy.settings import only_looks, settings_of
+from shoal.scrapy import dupefilter, queue
+from shoal.scrapy.running import engine
+from shoal.scrapy.running.joining import join, open_stores
+from shoal.scrapy.running.member import Member
+from shoal.scrapy.running.settings import only_looks, settings_of
+from shoal.scrapy.running.verdicts import Life
 from shoal.scrapy.spiders import RedisMixin
-from shoal.scrapy.verdicts import Life
 
 log = logging.getLogger("shoal")
 

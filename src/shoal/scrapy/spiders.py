@@ -14,11 +14,12 @@ from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.spiders import CrawlSpider
 
 from shoal.errors import ConfigError, ShoalError
-from shoal.scrapy import connection, defaults, engine
-from shoal.scrapy.feed import Feed
-from shoal.scrapy.feeder import Feeder
+from shoal.scrapy import connection, defaults
+from shoal.scrapy.feeds.feed import Feed
+from shoal.scrapy.feeds.feeder import Feeder
+from shoal.scrapy.feeds.messages import request_of, text_of
 from shoal.scrapy.link import address_for
-from shoal.scrapy.messages import request_of, text_of
+from shoal.scrapy.running import engine
 
 if TYPE_CHECKING:  # As in scrapy-redis, it comes before any kind of spider.
     _AnySpider = Spider

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from scrapy import Request
 
 from shoal.errors import ShoalError, StorageError
-from shoal.scrapy.feed import Feed, Message
-from shoal.scrapy.messages import BadMessage
+from shoal.scrapy.feeds.feed import Feed, Message
+from shoal.scrapy.feeds.messages import BadMessage
 
 LOOK_EVERY_S = 0.2
 """How often a process that has enough to do looks whether that is still so."""

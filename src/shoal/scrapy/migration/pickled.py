@@ -11,9 +11,9 @@ from scrapy import Request
 from shoal import task as wire
 from shoal.errors import ShoalError
 from shoal.frontier.port import Entry
-from shoal.scrapy import unpickling
-from shoal.scrapy.mapping import UTF_8, extras_of, task_of
-from shoal.scrapy.requests import Fingerprinter, short_fingerprint
+from shoal.scrapy.migration import unpickling
+from shoal.scrapy.wire.mapping import UTF_8, extras_of, task_of
+from shoal.scrapy.wire.requests import Fingerprinter, short_fingerprint
 from shoal.urls import FINGERPRINT_BYTES, digest
 
 _DEFAULTS: dict[str, Any] = {

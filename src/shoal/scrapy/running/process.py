@@ -11,9 +11,9 @@ from twisted.python.failure import Failure
 
 from shoal.child import Order
 from shoal.scrapy.addon import SCHEDULER
-from shoal.scrapy.member import failure_of
-from shoal.scrapy.project import project_settings, split
-from shoal.scrapy.settings import MEMBERSHIP, Membership
+from shoal.scrapy.running.member import failure_of
+from shoal.scrapy.running.project import project_settings, split
+from shoal.scrapy.running.settings import MEMBERSHIP, Membership
 
 
 def work(order: Order) -> None:

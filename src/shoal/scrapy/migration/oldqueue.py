@@ -10,7 +10,7 @@ from shoal.errors import ConfigError, StorageBusy, unreachable
 from shoal.frontier import REDIS_SCHEMES
 from shoal.frontier.redis.failures import translated
 from shoal.frontier.redis.link import RedisLink, redis_address
-from shoal.scrapy.pickled import Stored
+from shoal.scrapy.migration.pickled import Stored
 from shoal.waiting import patiently
 
 SCANNED = 1000

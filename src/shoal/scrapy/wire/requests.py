@@ -10,10 +10,10 @@ import scrapy
 from scrapy import Request
 from scrapy.http import Headers
 
-from shoal.scrapy.cookies import Jars
-from shoal.scrapy.loaded import class_name, find_class
-from shoal.scrapy.mapping import Extras, body_of, extras_of, headers_of, meta_of, task_of
-from shoal.scrapy.tagged import Unrestorable, Unserialisable, from_plain
+from shoal.scrapy.wire.cookies import Jars
+from shoal.scrapy.wire.loaded import class_name, find_class
+from shoal.scrapy.wire.mapping import Extras, body_of, extras_of, headers_of, meta_of, task_of
+from shoal.scrapy.wire.tagged import Unrestorable, Unserialisable, from_plain
 from shoal.task import DEFAULT_HANDLER, Task
 from shoal.urls import FINGERPRINT_BYTES
 

@@ -12,7 +12,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings, inside_project
 
 from shoal.errors import ConfigError
-from shoal.scrapy.settings import values_of
+from shoal.scrapy.running.settings import values_of
 from shoal.spider import Spider
 from shoal.target import SCRAPY
 

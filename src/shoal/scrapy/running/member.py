@@ -17,16 +17,16 @@ from shoal.config import Settings
 from shoal.errors import ShoalError
 from shoal.frontier.port import Added, Control
 from shoal.machine import worker_name
-from shoal.scrapy import engine
-from shoal.scrapy.cookies import Jars
-from shoal.scrapy.entries import Entries
-from shoal.scrapy.intake import Intake
-from shoal.scrapy.joining import Stores
-from shoal.scrapy.listening import Listener
-from shoal.scrapy.requests import Requests
-from shoal.scrapy.results import ItemStore
-from shoal.scrapy.settings import Membership, membership_of, slots_of
-from shoal.scrapy.visits import ScrapyVisits
+from shoal.scrapy.running import engine
+from shoal.scrapy.running.entries import Entries
+from shoal.scrapy.running.intake import Intake
+from shoal.scrapy.running.joining import Stores
+from shoal.scrapy.running.listening import Listener
+from shoal.scrapy.running.results import ItemStore
+from shoal.scrapy.running.settings import Membership, membership_of, slots_of
+from shoal.scrapy.running.visits import ScrapyVisits
+from shoal.scrapy.wire.cookies import Jars
+from shoal.scrapy.wire.requests import Requests
 from shoal.waiting import patiently
 from shoal.worker import Worker
 

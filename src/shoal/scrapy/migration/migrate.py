@@ -17,10 +17,10 @@ from scrapy.utils.request import RequestFingerprinter
 from shoal.errors import ConfigError, StorageBusy, UnknownCrawl, unreachable
 from shoal.frontier.port import CANCELLED, Added, CrawlState, Entry, Frontier
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
-from shoal.scrapy.loaded import class_name
-from shoal.scrapy.oldqueue import OldKeys, OldQueue
-from shoal.scrapy.pickled import NotARequest, Stored, entry_of, request_of, values_of
-from shoal.scrapy.requests import Fingerprinter, short_fingerprint
+from shoal.scrapy.migration.oldqueue import OldKeys, OldQueue
+from shoal.scrapy.migration.pickled import NotARequest, Stored, entry_of, request_of, values_of
+from shoal.scrapy.wire.loaded import class_name
+from shoal.scrapy.wire.requests import Fingerprinter, short_fingerprint
 from shoal.waiting import patiently
 
 BATCH = 500

@@ -12,7 +12,7 @@ from scrapy.utils.project import get_project_settings, inside_project
 from scrapy.utils.request import fingerprint
 
 from shoal.errors import BadUrl, ConfigError
-from shoal.scrapy.requests import short_fingerprint
+from shoal.scrapy.wire.requests import short_fingerprint
 from shoal.task import Task
 
 

@@ -14,7 +14,7 @@ from shoal.frontier.port import CrawlState, Frontier, Stats
 from shoal.machine import is_dead_here
 from shoal.results import open_results
 from shoal.results.port import Results
-from shoal.scrapy.settings import keeps_results, membership_of
+from shoal.scrapy.running.settings import keeps_results, membership_of
 
 log = logging.getLogger("shoal")
 

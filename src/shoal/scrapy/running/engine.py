@@ -163,8 +163,9 @@ def hand_over_politeness(crawler: Crawler) -> None:
     settings.frozen = False
     settings.set("DOWNLOAD_DELAY", 0, priority="cmdline")
     settings.freeze()
-    if hasattr(crawler.spider, "download_delay"):
-        crawler.spider.download_delay = 0
+    spider: Any = crawler.spider
+    if hasattr(spider, "download_delay"):
+        spider.download_delay = 0
     throttle: Any = crawler.get_extension(AutoThrottle)
     if throttle is not None:
         crawler.signals.disconnect(throttle._spider_opened, signal=spider_opened)

@@ -26,7 +26,7 @@ import scrapy
 from itemadapter import ItemAdapter
 
 from shoal.errors import ShoalError
-from shoal.scrapy.loaded import class_name, find_class
+from shoal.scrapy.wire.loaded import class_name, find_class
 
 MAX_DEPTH = 100
 """Levels of containers. What has more, or contains itself, is refused."""

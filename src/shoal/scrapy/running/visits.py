@@ -21,9 +21,9 @@ from shoal.errors import ShoalError
 from shoal.frontier.port import Entry, Lease, Outcome, Verdict
 from shoal.known import Recent
 from shoal.policy import SEND_SLACK_S
-from shoal.scrapy.intake import Intake
-from shoal.scrapy.requests import Requests
-from shoal.scrapy.verdicts import Life, report_of
+from shoal.scrapy.running.intake import Intake
+from shoal.scrapy.running.verdicts import Life, report_of
+from shoal.scrapy.wire.requests import Requests
 from shoal.visit import Report, give_back
 
 

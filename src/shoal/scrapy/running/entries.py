@@ -11,9 +11,9 @@ from scrapy.crawler import Crawler
 
 from shoal.frontier.port import Entry
 from shoal.known import Recent
-from shoal.scrapy.engine import is_starting
-from shoal.scrapy.requests import Requests
-from shoal.scrapy.verdicts import Life
+from shoal.scrapy.running.engine import is_starting
+from shoal.scrapy.running.verdicts import Life
+from shoal.scrapy.wire.requests import Requests
 from shoal.urls import FINGERPRINT_BYTES, digest
 
 

@@ -12,9 +12,9 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from shoal.results.port import Batch, RejectedItem, Results
-from shoal.scrapy.results import ItemStore
-from shoal.scrapy.verdicts import Life
-from shoal.scrapy.visits import ScrapyVisits
+from shoal.scrapy.running.results import ItemStore
+from shoal.scrapy.running.verdicts import Life
+from shoal.scrapy.running.visits import ScrapyVisits
 from shoal.urls import FINGERPRINT_BYTES
 from shoal.waiting import patiently
 

@@ -17,8 +17,8 @@ from scrapy import Request
 
 from shoal import urls
 from shoal.errors import BadUrl
-from shoal.scrapy.cookies import Cookies
-from shoal.scrapy.tagged import Unrestorable, from_plain, to_plain
+from shoal.scrapy.wire.cookies import Cookies
+from shoal.scrapy.wire.tagged import Unrestorable, from_plain, to_plain
 from shoal.task import DEFAULT_HANDLER, MAX_COUNT, MAX_PRIORITY, Task
 
 EXTRAS = "scrapy"

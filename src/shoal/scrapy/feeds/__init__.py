@@ -1,0 +1,1 @@
+"""Start URLs that others leave in Redis."""

@@ -1,0 +1,1 @@
+"""From a queue of scrapy-redis into a frontier."""
