@@ -101,8 +101,8 @@ class Worker:
         self._committer: Committer
         self._changed = asyncio.Event()
         self._draining = asyncio.Event()
-        self.is_idle = False
-        """The crawl was over when we last looked."""
+        self.over_as: CrawlState | None = None
+        """How the crawl had ended when we last looked. None: it had not."""
 
     def drain(self) -> None:
         """Lease no more; finish or give back what is in hand."""
@@ -111,7 +111,7 @@ class Worker:
 
     def stir(self) -> None:
         """There may be work again: look now."""
-        self.is_idle = False
+        self.over_as = None
         self._stirred += 1
         self._changed.set()
 
@@ -121,7 +121,7 @@ class Worker:
             async with asyncio.TaskGroup() as group:
                 beats = group.create_task(self._heartbeat.run())
                 while (rules := await self._joined()) is not None:
-                    self.is_idle = False
+                    self.over_as = None
                     self._visitor.begin(rules)
                     await self._work(rules)
                 beats.cancel()
@@ -141,8 +141,8 @@ class Worker:
             if stats is not None and stats.state.over:
                 if self._until_finished:
                     return None
-                # What we saw is older than work that was brought meanwhile.
-                self.is_idle = stirred == self._stirred
+                if stirred == self._stirred:  # Else work was brought since we looked.
+                    self.over_as = stats.state
                 self._on_idle()
             await wait_for_event(self._changed, POLL_S)
         return None

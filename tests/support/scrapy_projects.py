@@ -84,6 +84,12 @@ class Project:
             self._env["PYTHONPATH"] = str(scrapy)
         self._write_all(spiders, pipelines, middlewares)
 
+    def set(self, **settings: object) -> None:
+        """Change settings of the project."""
+        self.settings |= settings
+        lines = (f"{name} = {value!r}\n" for name, value in self.settings.items())
+        (self.path / "project/settings.py").write_text("".join(lines), "utf-8")
+
     def copy(self, path: Path) -> Project:
         """The same project on another machine, without what this one's runs have left behind."""
         other = copy(self)
@@ -129,8 +135,7 @@ class Project:
         (self.path / "scrapy.cfg").write_text(_CONFIGURATION)
         for empty in (package / "__init__.py", package / "spiders/__init__.py"):
             empty.touch()
-        lines = (f"{name} = {value!r}\n" for name, value in self.settings.items())
-        (package / "settings.py").write_text("".join(lines), "utf-8")
+        self.set()
         (package / "spiders/all.py").write_text(spiders, "utf-8")
         (package / "pipelines.py").write_text(pipelines, "utf-8")
         (package / "middlewares.py").write_text(middlewares, "utf-8")
@@ -153,10 +158,10 @@ def counted(items: Sequence[Mapping[str, Any]], field: str) -> Counter[Any]:
     return Counter(item[field] for item in items)
 
 
-def assert_in_order(ended: Ended) -> None:
-    """It ended by itself, with all of the crawl, and complained of nothing on the way."""
+def assert_in_order(ended: Ended, reason: str = "finished") -> None:
+    """It ended for this reason, by itself if it had finished, and complained of nothing."""
     assert ended.code == 0, ended.err
-    assert closing_reason(ended.err) == "finished", ended.err
+    assert closing_reason(ended.err) == reason, ended.err
     assert "Traceback" not in ended.err, ended.err
     assert not _COMPLAINT.search(ended.err), ended.err
     assert_no_warning_of_ours(ended.err)

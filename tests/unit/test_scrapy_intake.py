@@ -10,7 +10,7 @@ import pytest
 
 from shoal.errors import StorageFailed
 from shoal.frontier.port import Added, Entry, Frontier
-from shoal.scrapy.running.intake import BATCH, Intake
+from shoal.scrapy.running.intake import BATCH, FULL, Intake
 from shoal.task import Task
 
 
@@ -66,6 +66,33 @@ async def test_it_is_not_empty_while_the_frontier_has_not_answered() -> None:
     queue.open.set()
     await flushing
     assert intake.is_empty
+
+
+async def test_what_comes_while_it_is_flushed_is_not_waited_for() -> None:
+    queue = Queue()
+    queue.open.clear()
+    intake = intake_of(queue)
+    intake.put(entry(1))
+    flushing = asyncio.create_task(intake.flush())
+    await queue.asked.wait()
+    intake.put(entry(2))
+    queue.open.set()
+    await flushing
+    assert queue.added == [entry(1).task.url]
+    assert not intake.is_empty
+
+
+async def test_it_says_when_it_is_full() -> None:
+    queue = Queue()
+    intake = intake_of(queue)
+    for number in range(FULL):
+        await intake.room()
+        intake.put(entry(number))
+    waiting = asyncio.create_task(intake.room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await intake.flush()
+    await waiting
 
 
 async def test_two_who_flush_add_nothing_twice() -> None:

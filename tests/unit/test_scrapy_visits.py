@@ -168,6 +168,15 @@ async def test_a_callback_may_ask_for_a_retry_too(scene: Scene) -> None:
     assert (await scene.through_the_engine(engine)).outcome.verdict is Verdict.RETRY
 
 
+async def test_a_retry_that_was_changed_is_a_request_of_its_own(scene: Scene) -> None:
+    def engine(request: Request) -> None:
+        again = request.replace(meta={"retry_times": 1, "proxy": "http://other"})
+        assert scene.visits.answered(request, again)
+        assert scene.visits.parent_of(again) is scene.visits.life_of(request)
+
+    assert (await scene.through_the_engine(engine)).outcome.verdict is Verdict.DONE
+
+
 @pytest.mark.parametrize("meta", [{"retry_times": 1}, {}])
 async def test_another_page_is_no_retry_whatever_its_meta(
     scene: Scene, meta: dict[str, int]

@@ -194,7 +194,7 @@ async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: Stor
     idle, states = asyncio.Event(), []
 
     def on_idle() -> None:
-        states.append(worker.is_idle)
+        states.append(worker.over_as)
         idle.set()
 
     frontier, visits = cast(Frontier, stores), cast(Visits, NoVisits())
@@ -204,12 +204,12 @@ async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: Stor
     stores.state = CrawlState.FINISHED
     running = asyncio.create_task(worker.run())
     await idle.wait()
-    assert states[-1]
+    assert states[-1] is CrawlState.FINISHED
     idle.clear()
     worker.stir()
-    assert not worker.is_idle  # Until it has looked again.
+    assert worker.over_as is None  # Until it has looked again.
     await idle.wait()
-    assert states[-1]
+    assert states[-1] is CrawlState.FINISHED
     worker.drain()
     await running
 

@@ -23,10 +23,9 @@ from shoal.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.port import Added
 from shoal.scrapy import dupefilter, queue
-from shoal.scrapy.running import engine
 from shoal.scrapy.running.joining import join, open_stores
 from shoal.scrapy.running.member import Member
-from shoal.scrapy.running.settings import only_looks, settings_of
+from shoal.scrapy.running.settings import crawl_name, only_looks, settings_of
 from shoal.scrapy.running.verdicts import Life
 from shoal.scrapy.spiders import RedisMixin
 
@@ -113,7 +112,7 @@ class Scheduler(BaseScheduler):
         _check_reactor()
         crawler = self._crawler
         settings = settings_of(crawler.settings, crawler.spidercls)
-        crawl = settings.name or spider.name
+        crawl = crawl_name(settings.name or spider.name, crawler.spidercls, vars(spider))
         stores = open_stores(settings, crawler.settings)
         try:
             is_fed = isinstance(spider, RedisMixin)
@@ -121,7 +120,6 @@ class Scheduler(BaseScheduler):
         except BaseException:
             await stores.close()
             raise
-        engine.hand_over_politeness(crawler)
         self._member = Member(crawler, spider, crawl, settings, stores)
         self._member.start()
         for notice in (queue.notice(crawler.settings), dupefilter.notice(crawler.settings)):

@@ -12,14 +12,14 @@ been through the pipelines. The engine knows, in four methods that have been the
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import Response
-from scrapy.signals import response_downloaded, spider_opened
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
@@ -27,6 +27,9 @@ from shoal.errors import ConfigError
 
 if TYPE_CHECKING:
     from shoal.scrapy.scheduler import Scheduler
+
+LEASED = "shoal"
+"""The downloader's slot for requests that the frontier has leased to us."""
 
 
 class Watcher(Protocol):
@@ -134,6 +137,19 @@ def skip_start(crawler: Crawler) -> None:
     cast(Any, crawler.engine)._start = None
 
 
+def pace_start(crawler: Crawler, room: Callable[[], Awaitable[None]]) -> None:
+    """Let the spider's start() wait for room before it goes on."""
+    engine: Any = crawler.engine
+
+    async def paced(start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for first in start:
+            yield first
+            await room()
+
+    if engine._start is not None:
+        engine._start = paced(engine._start)
+
+
 def ask_for_more(crawler: Crawler) -> None:
     """Make the engine ask for requests, and look whether the spider is idle."""
     slot = cast(Any, crawler.engine)._slot
@@ -151,22 +167,25 @@ def close_spider(crawler: Crawler, reason: str) -> Any:
     return maybe_deferred_to_future(engine.close_spider(crawler.spider, reason))
 
 
-def hand_over_politeness(crawler: Crawler) -> None:
+def hand_over_politeness(crawler: Crawler, is_leased: Callable[[Request], bool]) -> None:
     """What is leased may be sent at once: the frontier has seen to the pauses, for the whole fleet.
-    Scrapy's own, of this process alone, would only make permissions lapse."""
+    All else (media pipelines, robots.txt, `engine.download_async()`) keeps Scrapy's own."""
     downloader: Any = cast(Any, crawler.engine).downloader
-    downloader.domain_concurrency = downloader.total_concurrency
-    downloader.ip_concurrency = 0
-    downloader._delay = 0.0
-    # Before Scrapy 2.14 or so, it was looked up for each new host.
-    settings = crawler.settings
-    settings.frozen = False
-    settings.set("DOWNLOAD_DELAY", 0, priority="cmdline")
-    settings.freeze()
-    spider: Any = crawler.spider
-    if hasattr(spider, "download_delay"):
-        spider.download_delay = 0
+    own_key = downloader.get_slot_key
+    without_pauses = {LEASED: {"concurrency": sys.maxsize, "delay": 0}}
+    downloader.per_slot_settings = {**downloader.per_slot_settings, **without_pauses}
+
+    def get_slot_key(request: Request) -> Any:
+        if is_leased(request):
+            return LEASED
+        if request.meta.get(downloader.DOWNLOAD_SLOT) == LEASED:  # Copied from a page's meta.
+            del request.meta[downloader.DOWNLOAD_SLOT]
+        return own_key(request)
+
+    downloader.get_slot_key = get_slot_key
     throttle: Any = crawler.get_extension(AutoThrottle)
     if throttle is not None:
-        crawler.signals.disconnect(throttle._spider_opened, signal=spider_opened)
-        crawler.signals.disconnect(throttle._response_downloaded, signal=response_downloaded)
+        own_slot = throttle._get_slot
+        throttle._get_slot = lambda request, *more: (
+            (LEASED, None) if is_leased(request) else own_slot(request, *more)
+        )

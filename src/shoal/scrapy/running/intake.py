@@ -12,6 +12,8 @@ from shoal.frontier.port import Entry, Frontier
 from shoal.waiting import patiently
 
 BATCH = 500
+FULL = 20 * BATCH
+"""Entries after which start() waits until the frontier has some of them."""
 
 
 class Intake:
@@ -24,6 +26,10 @@ class Intake:
         self._entries: deque[Entry] = deque()
         self._adding = asyncio.Lock()
         self._wake = asyncio.Event()
+        self._roomy = asyncio.Event()
+        self._roomy.set()
+        self._taken = 0
+        self._brought = 0
 
     @property
     def is_empty(self) -> bool:
@@ -33,7 +39,14 @@ class Intake:
     def put(self, entry: Entry) -> None:
         """Take an entry. Never waits."""
         self._entries.append(entry)
+        self._taken += 1
         self._wake.set()
+        if len(self._entries) >= FULL:
+            self._roomy.clear()
+
+    async def room(self) -> None:
+        """Wait while it is full."""
+        await self._roomy.wait()
 
     async def run(self) -> None:
         """Bring entries to the frontier until cancelled."""
@@ -44,10 +57,13 @@ class Intake:
 
     async def flush(self) -> None:
         """Return when the frontier has all that was put before."""
+        wanted = self._taken  # More may come all the time: that is not waited for.
         async with self._adding:
-            while self._entries:
+            while self._brought < wanted:
                 batch = list(islice(self._entries, BATCH))
                 await patiently("frontier", partial(self._frontier.add, self._crawl, batch))
                 for _ in batch:
                     self._entries.popleft()
+                self._brought += len(batch)
+                self._roomy.set()
                 self._on_added()

@@ -10,12 +10,14 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider
+from twisted.python.failure import Failure
 
 from shoal.config import Settings
-from shoal.errors import ShoalError
-from shoal.frontier.port import Added, Control
+from shoal.errors import ConfigError, ShoalError
+from shoal.frontier.port import Added, Control, CrawlState
 from shoal.machine import worker_name
 from shoal.scrapy.running import engine
 from shoal.scrapy.running.entries import Entries
@@ -39,8 +41,8 @@ _failures: WeakKeyDictionary[Crawler, BaseException] = WeakKeyDictionary()
 
 
 def failure_of(crawler: Crawler) -> BaseException | None:
-    """Why a crawler's spider was closed by us, if it was. The spider and its scheduler are gone
-    by the time somebody asks."""
+    """What went wrong with a crawl as a whole, if anything did. The spider and its scheduler are
+    gone by the time somebody asks."""
     return _failures.get(crawler)
 
 
@@ -87,7 +89,8 @@ class Member:
         """Whether the whole crawl is over, as far as we know, and nothing of ours is left."""
         if self._stays:
             return False
-        return self._worker.is_idle and self.intake.is_empty and not self.visits.count
+        is_over = self._worker.over_as is not None
+        return is_over and self.intake.is_empty and not self.visits.count
 
     @property
     def is_hungry(self) -> bool:
@@ -96,8 +99,12 @@ class Member:
 
     def start(self) -> None:
         """Begin to lease tasks and to bring requests in."""
+        engine.pace_start(self._crawler, self.intake.room)
         engine.watch(self._crawler, self.visits, self._closing)
+        engine.hand_over_politeness(self._crawler, self.visits.is_running)
         self._listener.connect(self._crawler)
+        self._crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
+        self._crawler.signals.connect(self._spider_error, signal=signals.spider_error)
         self._in_background(self.intake.run())
         self._working = self._in_background(self._worker.run())
 
@@ -130,6 +137,16 @@ class Member:
         frontier = self._stores.frontier
         await self.intake.flush()
         await patiently("frontier", lambda: frontier.control(self._crawl, Control.SEAL))
+
+    def _spider_idle(self) -> None:
+        if self._worker.over_as is CrawlState.CANCELLED:
+            raise CloseSpider(CrawlState.CANCELLED)
+
+    def _spider_error(self, failure: Failure, response: object) -> None:
+        if response is None:  # Not a page's error, but that of start().
+            error = failure.value
+            what = f"start() raised {type(error).__name__}: {error}"
+            _failures[self._crawler] = ConfigError(f"{self._crawler.spidercls.name}: {what}")
 
     def _closing(self) -> None:
         self.visits.give_back_ready()

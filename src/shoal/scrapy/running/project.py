@@ -12,7 +12,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings, inside_project
 
 from shoal.errors import ConfigError
-from shoal.scrapy.running.settings import values_of
+from shoal.scrapy.running.settings import crawl_name, values_of
 from shoal.spider import Spider
 from shoal.target import SCRAPY
 
@@ -26,11 +26,13 @@ class ScrapySpider(Spider):
 def spider_for(targets: Sequence[str]) -> type[Spider]:
     """A stand-in with the name and the settings of the project's spider. Raises ConfigError."""
     settings = project_settings()
-    name, _arguments = split(targets)
+    name, arguments = split(targets)
     spider = load(settings, name)
     # Its own settings (`custom_settings`) come in when a crawler is made of it.
     settings = Crawler(spider, settings).settings
-    return type("ScrapySpider", (ScrapySpider,), values_of(settings, spider))
+    values = values_of(settings, spider)
+    values["name"] = crawl_name(values["name"], spider, arguments)
+    return type("ScrapySpider", (ScrapySpider,), values)
 
 
 def split(targets: Sequence[str]) -> tuple[str, dict[str, str]]:

@@ -7,7 +7,7 @@ not given follows from the settings that Scrapy and scrapy-redis know.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,14 @@ def slots_of(settings: Settings) -> int:
     """How many tasks to hold. Those of hosts that have a rate must be sent at once; without one,
     some may wait until the engine has read others."""
     return settings.concurrency * (2 if settings.rate == "none" else 1)
+
+
+def crawl_name(pattern: str, spider: type[Spider], attributes: Mapping[str, Any]) -> str:
+    """The crawl's name: `shop`, or with arguments of the spider in it, `shop-%(category)s`."""
+    try:
+        return pattern % {**attributes, "spider": spider.name}
+    except (KeyError, ValueError, TypeError) as error:
+        raise ConfigError(f"SHOAL_CRAWL: {pattern!r} cannot be filled in: {error}") from None
 
 
 def keeps_results(settings: BaseSettings) -> bool:

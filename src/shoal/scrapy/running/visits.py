@@ -26,6 +26,28 @@ from shoal.scrapy.running.verdicts import Life, report_of
 from shoal.scrapy.wire.requests import Requests
 from shoal.visit import Report, give_back
 
+_CHANGED_BY_RETRY = ("meta", "priority", "dont_filter")
+
+
+def is_retry(request: Request, other: Request) -> bool:
+    """Whether the other one is what Scrapy makes of a request to try the very same again. One that
+    was changed (another proxy, another header) is a request of its own, and goes its own way."""
+    times, before = (r.meta.get("retry_times") or 0 for r in (other, request))
+    return (
+        times > before
+        and _without(other.meta, "retry_times") == _without(request.meta, "retry_times")
+        and type(other) is type(request)
+        and all(
+            getattr(other, name) == getattr(request, name)
+            for name in request.attributes
+            if name not in _CHANGED_BY_RETRY
+        )
+    )
+
+
+def _without(meta: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in meta.items() if key != name}
+
 
 class _Visit:
     """One leased task in Scrapy's hands."""
@@ -115,6 +137,10 @@ class ScrapyVisits:
             return visit.request
         return None
 
+    def is_running(self, request: Request) -> bool:
+        """Whether a request is a leased one, in the engine."""
+        return request in self._running
+
     def life_of(self, request: Request) -> Life | None:
         """What is known of a request that is in the engine."""
         visit = self._running.get(request)
@@ -156,19 +182,11 @@ class ScrapyVisits:
         return self._claim_request(life, request, output)
 
     def _claim_request(self, life: Life, request: Request, follow_up: Request) -> bool:
-        if self._is_retry(request, follow_up):
+        if is_retry(request, follow_up):
             life.wants_retry = True
             return False
         self._parents[follow_up] = life
         return True
-
-    def _is_retry(self, request: Request, other: Request) -> bool:
-        """Whether the other one is what Scrapy makes of a request to try it again. Meta alone says
-        nothing: spiders copy it from page to page."""
-        times, before = (r.meta.get("retry_times") or 0 for r in (other, request))
-        return times > before and self._requests.fingerprint(other) == self._requests.fingerprint(
-            request
-        )
 
     def ended(self, request: Request) -> None:
         """All is done for this request."""
