@@ -29,19 +29,6 @@ KEY = "shop:start_urls"
 TAKEN, REJECTED = f"{KEY}:taken", f"{KEY}:rejected"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    with RedisServer(tmp_path_factory.mktemp("redis"), "--appendonly", "yes") as server:
-        yield server
-
-
-@pytest.fixture
-def raw(server: RedisServer) -> Iterator[redis.Redis]:
-    with server.client() as client:
-        client.flushall()
-        yield client
-
-
 @pytest.fixture
 async def feed(server: RedisServer, raw: redis.Redis) -> AsyncIterator[Feed]:
     async with opened(server) as feed:

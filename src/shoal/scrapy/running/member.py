@@ -25,7 +25,7 @@ from shoal.scrapy.running.intake import Intake
 from shoal.scrapy.running.joining import Stores
 from shoal.scrapy.running.listening import Listener
 from shoal.scrapy.running.results import ItemStore
-from shoal.scrapy.running.settings import Membership, membership_of, slots_of
+from shoal.scrapy.running.settings import Membership, membership_of
 from shoal.scrapy.running.visits import ScrapyVisits
 from shoal.scrapy.wire.cookies import Jars
 from shoal.scrapy.wire.requests import Requests
@@ -55,7 +55,7 @@ class Member:
         self._crawler = crawler
         self._crawl = crawl
         self._stores = stores
-        self._slots = slots_of(settings)
+        self._slots = settings.concurrency
         self._background: set[asyncio.Task[None]] = set()
         self._working: asyncio.Task[None]
         membership = membership_of(crawler.settings) or Membership(settings)

@@ -27,6 +27,9 @@ DEFAULT_FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"
 MEMBERSHIP = "SHOAL_MEMBERSHIP"
 """The setting that holds the Membership, where there is one."""
 
+UNLIMITED = 1000
+"""Requests in flight where Scrapy's settings say 0, which is no limit."""
+
 COMMANDS_THAT_LOOK = frozenset({"shell", "fetch", "view", "parse", "check", "bench"})
 
 
@@ -59,8 +62,8 @@ def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
     values: dict[str, Any] = {
         "name": settings.get("SHOAL_CRAWL") or spider.name,
         "rate": _rate(settings, spider),
-        "concurrency": settings.getint("CONCURRENT_REQUESTS"),
-        "concurrency_per_host": settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"),
+        "concurrency": settings.getint("CONCURRENT_REQUESTS") or UNLIMITED,
+        "concurrency_per_host": settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or UNLIMITED,
         "max_retries": settings.getint("RETRY_TIMES"),
         "robots": False,  # Scrapy's own middleware sees to that.
         "fingerprints": _fingerprints(settings),
@@ -82,12 +85,6 @@ def only_looks(command_line: Sequence[str]) -> bool:
         Path(program).name == "scrapy" and word in COMMANDS_THAT_LOOK
         for program, word in pairwise(command_line[:4])
     )
-
-
-def slots_of(settings: Settings) -> int:
-    """How many tasks to hold. Those of hosts that have a rate must be sent at once; without one,
-    some may wait until the engine has read others."""
-    return settings.concurrency * (2 if settings.rate == "none" else 1)
 
 
 def crawl_name(pattern: str, spider: type[Spider], attributes: Mapping[str, Any]) -> str:
