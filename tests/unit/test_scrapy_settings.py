@@ -98,7 +98,9 @@ def test_a_wrong_value_is_said_in_one_line() -> None:
 
 def test_the_environment_is_stronger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOAL_RATE", "9/m")
-    assert settings({"SHOAL_RATE": "1/s"}).rate == "9/m"
+    monkeypatch.setenv("SHOAL_CRAWL", "winter")
+    found = settings({"SHOAL_RATE": "1/s", "SHOAL_CRAWL": "summer"})
+    assert (found.rate, found.name) == ("9/m", "winter")
 
 
 def test_pages_of_scrapy_are_not_archived() -> None:

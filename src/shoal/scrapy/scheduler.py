@@ -8,6 +8,7 @@ wait for the frontier.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import sys
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from shoal.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.port import Added
 from shoal.scrapy import dupefilter, queue
-from shoal.scrapy.running.joining import join, open_stores
+from shoal.scrapy.running.joining import in_scrapys_words, join, open_stores
 from shoal.scrapy.running.member import Member
 from shoal.scrapy.running.settings import crawl_name, only_looks, settings_of
 from shoal.scrapy.running.verdicts import Life
@@ -105,7 +106,10 @@ class Scheduler(BaseScheduler):
         try:
             await self._join(spider)
         except ShoalError as error:
-            log.error("%s", error)
+            message = in_scrapys_words(error)
+            log.error("%s", message)
+            # Scrapy has a lot to say when a scheduler does not open. The reason is the last word.
+            atexit.register(sys.stderr.write, f"shoal: {message}\n")
             raise
 
     async def _join(self, spider: Spider) -> None:

@@ -7,7 +7,7 @@ import logging
 from scrapy.settings import BaseSettings
 
 from shoal.config import Settings
-from shoal.errors import ConfigError, UnknownCrawl
+from shoal.errors import ShoalError, UnknownCrawl
 from shoal.fleet import release_dead
 from shoal.frontier import open_frontier
 from shoal.frontier.port import CrawlState, Frontier, Stats
@@ -50,13 +50,13 @@ async def join(
     if membership_of(project) is None:
         if await _starts_over(frontier, crawl, project, is_fed=is_fed):
             await frontier.forget(crawl)
-        try:
-            await frontier.start(crawl, settings.rules())
-        except ConfigError as error:
-            raise ConfigError(
-                f"{error}".replace("--fresh", "SCHEDULER_FLUSH_ON_START = True")
-            ) from None
+        await frontier.start(crawl, settings.rules())
     await release_dead(frontier, crawl)
+
+
+def in_scrapys_words(error: ShoalError) -> str:
+    """What to tell somebody who has settings, not options."""
+    return str(error).replace("--fresh", "SCHEDULER_FLUSH_ON_START = True")
 
 
 async def _starts_over(

@@ -22,7 +22,7 @@ from shoal.machine import worker_name
 from shoal.scrapy.running import engine
 from shoal.scrapy.running.entries import Entries
 from shoal.scrapy.running.intake import Intake
-from shoal.scrapy.running.joining import Stores
+from shoal.scrapy.running.joining import Stores, in_scrapys_words
 from shoal.scrapy.running.listening import Listener
 from shoal.scrapy.running.results import ItemStore
 from shoal.scrapy.running.settings import Membership, membership_of
@@ -58,6 +58,7 @@ class Member:
         self._slots = settings.concurrency
         self._background: set[asyncio.Task[None]] = set()
         self._working: asyncio.Task[None]
+        self._closer: asyncio.Future[None]
         membership = membership_of(crawler.settings) or Membership(settings)
         self._stays = not membership.until_finished
         self._is_sealed = not membership.plants
@@ -165,9 +166,11 @@ class Member:
         self._background.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        log.error("%s", error, exc_info=None if isinstance(error, ShoalError) else error)
+        if isinstance(error, ShoalError):
+            log.error("%s", in_scrapys_words(error))
+        else:
+            log.error("a fault in shoal", exc_info=error)
         _failures[self._crawler] = error
         if not self.visits.is_closing:
-            closing = asyncio.ensure_future(engine.close_spider(self._crawler, FAILED))
-            self._background.add(closing)
-            closing.add_done_callback(self._background.discard)
+            # Not among the tasks in the background: `leave` is part of it.
+            self._closer = asyncio.ensure_future(engine.close_spider(self._crawler, FAILED))

@@ -54,7 +54,10 @@ def settings_of(settings: BaseSettings, spider: type[Spider]) -> Settings:
     """Shoal's settings for a spider of a project."""
     if (membership := membership_of(settings)) is not None:
         return membership.settings
-    return config.load(spider=values_of(settings, spider), environ=os.environ)
+    environ = dict(os.environ)
+    if "SHOAL_CRAWL" in environ:
+        environ["SHOAL_NAME"] = environ["SHOAL_CRAWL"]
+    return config.load(spider=values_of(settings, spider), environ=environ)
 
 
 def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
