@@ -8,7 +8,7 @@ import pytest
 
 from support.processes import wait_until
 from support.redis_chaos import assert_rate_holds
-from support.scrapy_projects import VERSIONS, assert_in_order, counted
+from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, counted
 from support.scrapy_scenes import scene, wait_for_beats
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
@@ -52,3 +52,46 @@ def test_concurrency_per_domain_is_that_of_the_fleet(tmp_path: Path, version: st
     for ended in ends:
         assert_in_order(ended)
     assert counted(project.items() + other.items(), "sku") == ITEMS
+
+
+SIDE_DOWNLOADS = """
+import os
+
+import scrapy
+
+
+class Things(scrapy.Spider):
+    name = "things"
+    start_urls = os.environ["SITES"].split(",")
+
+    async def parse(self, response):
+        engine = self.crawler.engine
+        for link in response.css("a"):
+            request = response.follow(link, meta=response.meta)
+            if hasattr(engine, "download_async"):
+                page = await engine.download_async(request)
+            else:
+                from scrapy.utils.defer import maybe_deferred_to_future
+
+                page = await maybe_deferred_to_future(engine.download(request))
+            yield {"sku": page.css(".sku::text").get()}
+"""
+
+
+@pytest.mark.parametrize("throttled", [False, True])
+def test_what_does_not_go_through_the_queue_keeps_scrapys_own_delay(
+    tmp_path: Path, version: str, throttled: bool
+) -> None:
+    links = LINKS[:8]
+    delay_s = 1 / PER_SECOND
+    settings = {
+        "DOWNLOAD_DELAY": delay_s,
+        "RANDOMIZE_DOWNLOAD_DELAY": False,
+        "AUTOTHROTTLE_ENABLED": throttled,
+        "AUTOTHROTTLE_START_DELAY": delay_s,
+    }
+    with scene(tmp_path, links, SIDE_DOWNLOADS, settings, version=version) as (site, _, project):
+        ended = project.crawl("things")
+    assert closing_reason(ended.err) == "finished"
+    assert counted(project.items(), "sku") == {f"S{number}": 1 for number in range(8)}
+    assert_rate_holds(site.hits[1:], PER_SECOND + 1)  # Scrapy spaces them to the millisecond.

@@ -39,3 +39,17 @@ def test_redis_is_killed_and_started_again(tmp_path: Path, away_s: float) -> Non
     assert counted(project.items(), "sku") == ITEMS
     assert_adds_up(stats)
     assert (stats.state, stats.done, stats.lost) == ("finished", 1 + len(LISTS) + len(ITEMS), 0)
+
+
+def test_redis_comes_back_without_its_data(tmp_path: Path) -> None:
+    with scene(tmp_path, LISTS) as (site, server, project):
+        site.allowed = MOMENT
+        with project.crawling("things") as crawl:
+            wait_until(lambda: len(site.hits) >= MOMENT, "a good part of the crawl")
+            with server.client() as client:
+                client.flushall()
+            site.allowed = inf
+            ended = crawl.wait()
+    assert closing_reason(ended.err) == "shoal_failed"
+    assert "has lost crawl 'things'" in ended.err
+    assert "SCHEDULER_FLUSH_ON_START" in ended.err

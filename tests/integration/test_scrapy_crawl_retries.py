@@ -78,3 +78,37 @@ def test_a_page_that_is_not_there_is_dropped(tmp_path: Path, version: str) -> No
     assert site.fetches() == {"/": 1, "/gone/1": 1, "/item/2": 1}
     assert counted(project.items(), "sku") == {"S2": 1}
     assert (stats.state, stats.done, stats.dropped, stats.dead) == ("finished", 2, 1, 0)
+
+
+CHANGING = """
+import os
+
+import scrapy
+from scrapy.downloadermiddlewares.retry import get_retry_request
+
+
+class Changing(scrapy.Spider):
+    name = "things"
+    start_urls = os.environ["SITES"].split(",")
+
+    def parse(self, response):
+        for link in response.css("a"):
+            yield response.follow(link, self.thing, meta={"cookiejar": 1})
+
+    def thing(self, response):
+        tries = response.meta.get("retry_times", 0)
+        if tries < 2:
+            again = get_retry_request(response.request, spider=self, reason="refused")
+            again.headers["X-Try"] = str(tries + 1)
+            again.meta["cookiejar"] = tries + 2
+            yield again
+        else:
+            yield {"sku": response.css(".sku::text").get(), "jar": response.meta["cookiejar"]}
+"""
+
+
+def test_a_retry_that_was_changed_is_sent_as_it_is(tmp_path: Path, version: str) -> None:
+    with scene(tmp_path, ["/item/1"], CHANGING, version=version) as (site, _, project):
+        assert_in_order(project.crawl("things"))
+    assert site.fetches() == {"/": 1, "/item/1": 3}
+    assert project.items() == [{"sku": "S1", "jar": 3}]
