@@ -10,7 +10,7 @@ import pytest
 
 from support.processes import wait_until
 from support.redis_chaos import BACK, WAITING, assert_adds_up
-from support.scrapy_projects import closing_reason, counted, wait_for_log
+from support.scrapy_projects import VERSIONS, closing_reason, counted, wait_for_log
 from support.scrapy_scenes import scene
 
 LISTS = [f"/list/{number}" for number in range(10, 40)]
@@ -41,8 +41,9 @@ def test_redis_is_killed_and_started_again(tmp_path: Path, away_s: float) -> Non
     assert (stats.state, stats.done, stats.lost) == ("finished", 1 + len(LISTS) + len(ITEMS), 0)
 
 
-def test_redis_comes_back_without_its_data(tmp_path: Path) -> None:
-    with scene(tmp_path, LISTS) as (site, server, project):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_redis_comes_back_without_its_data(tmp_path: Path, version: str) -> None:
+    with scene(tmp_path, LISTS, version=version) as (site, server, project):
         site.allowed = MOMENT
         with project.crawling("things") as crawl:
             wait_until(lambda: len(site.hits) >= MOMENT, "a good part of the crawl")
@@ -50,6 +51,7 @@ def test_redis_comes_back_without_its_data(tmp_path: Path) -> None:
                 client.flushall()
             site.allowed = inf
             ended = crawl.wait()
+    assert ended.code == 1
     assert closing_reason(ended.err) == "shoal_failed"
     assert "has lost crawl 'things'" in ended.err
     assert "SCHEDULER_FLUSH_ON_START" in ended.err

@@ -20,6 +20,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import Response
+from scrapy.signals import engine_stopped
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
@@ -157,8 +158,14 @@ def ask_for_more(crawler: Crawler) -> None:
         slot.nextcall.schedule()
 
 
-def close_spider(crawler: Crawler, reason: str) -> Any:
-    """Close the spider; something to await."""
+def close_failed(crawler: Crawler, reason: str) -> Any:
+    """Close the spider, and let Scrapy's command end with exit code 1, as it does for crawlers that
+    are left without a spider. Gives something to await."""
+
+    def forget_spider() -> None:
+        crawler.spider = None
+
+    crawler.signals.connect(forget_spider, signal=engine_stopped, weak=False)
     engine = cast(Any, crawler.engine)
     if hasattr(engine, "close_spider_async"):  # since Scrapy 2.14
         return engine.close_spider_async(reason=reason)

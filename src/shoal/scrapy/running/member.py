@@ -173,4 +173,4 @@ class Member:
         _failures[self._crawler] = error
         if not self.visits.is_closing:
             # Not among the tasks in the background: `leave` is part of it.
-            self._closer = asyncio.ensure_future(engine.close_spider(self._crawler, FAILED))
+            self._closer = asyncio.ensure_future(engine.close_failed(self._crawler, FAILED))
