@@ -91,8 +91,8 @@ def test_it_is_still_logged_in_after_a_kill(tmp_path: Path) -> None:
 
 
 def test_another_machine_is_logged_in_too(tmp_path: Path) -> None:
-    # Each machine holds two tasks at most: one in flight, one to be sent next.
-    settings = {**SETTINGS, "CONCURRENT_REQUESTS": 1}
+    # Each machine holds two tasks at most, so both get some.
+    settings = {**SETTINGS, "CONCURRENT_REQUESTS": 2}
     with scene(tmp_path, LINKS, SPIDER, settings, middlewares=MIDDLEWARES) as (site, _, project):
         site.held.update(PAGES)
         other = project.copy(tmp_path / "other")

@@ -82,6 +82,22 @@ async def test_what_comes_while_it_is_flushed_is_not_waited_for() -> None:
     assert not intake.is_empty
 
 
+async def test_a_page_need_not_wait_for_what_start_gives() -> None:
+    queue = Queue()
+    intake = intake_of(queue)
+    intake.put(entry(1))
+    intake.put(entry(2), of_start=True)
+    queue.open.clear()
+    flushing = asyncio.create_task(intake.flush_side())
+    await queue.asked.wait()
+    assert not flushing.done()
+    queue.open.set()
+    await flushing
+    intake.put(entry(3), of_start=True)
+    await intake.flush_side()
+    assert not intake.is_empty
+
+
 async def test_it_says_when_it_is_full() -> None:
     queue = Queue()
     intake = intake_of(queue)

@@ -304,7 +304,7 @@ class TestErrors:
             request = Request(URL, **arguments)
             with pytest.raises(Unserialisable) as caught:
                 codec().encode(request)
-            says = f"cannot queue <GET {URL}> of spider 'shop': {field}['page'][0] is a Shop"
+            says = f"cannot queue <GET {URL}> of spider 'shop': {field}['page'][0] is of class Shop"
             assert str(caught.value) == says
 
     def test_a_class_that_cannot_be_found(self) -> None:

@@ -17,6 +17,7 @@ from shoal.scrapy.running.settings import (
     keeps_results,
     only_looks,
     rate_for,
+    refuse_meaningless,
     settings_of,
 )
 
@@ -103,9 +104,22 @@ def test_the_environment_is_stronger(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.rate, found.name) == ("9/m", "winter")
 
 
-def test_pages_of_scrapy_are_not_archived() -> None:
-    with pytest.raises(ConfigError, match="SHOAL_ARCHIVE"):
-        settings({"SHOAL_ARCHIVE": "file:///pages"})
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"SHOAL_ARCHIVE": "file:///pages"}, "archive has no meaning .*: its pages"),
+        ({"SHOAL_MAX_DEPTH": 3}, "max_depth .*: use DEPTH_LIMIT"),
+        ({"SHOAL_ROBOTS": True}, "robots .*: use ROBOTSTXT_OBEY"),
+        ({"SHOAL_ALLOWED_HOSTS": "shop.example"}, "allowed_hosts .*: use allowed_domains"),
+    ],
+)
+def test_what_scrapy_has_its_own_settings_for_is_refused(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        refuse_meaningless(settings(values))
+
+
+def test_the_settings_of_scrapy_itself_are_not_refused() -> None:
+    refuse_meaningless(settings({"ROBOTSTXT_OBEY": True, "DEPTH_LIMIT": 3, "SHOAL_MAX_PAGES": 9}))
 
 
 def test_a_project_with_fingerprints_of_its_own() -> None:

@@ -24,9 +24,10 @@ from shoal.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.port import Added
 from shoal.scrapy import dupefilter, queue
+from shoal.scrapy.running.engine import is_starting
 from shoal.scrapy.running.joining import in_scrapys_words, join, open_stores
 from shoal.scrapy.running.member import Member
-from shoal.scrapy.running.settings import crawl_name, only_looks, settings_of
+from shoal.scrapy.running.settings import crawl_name, only_looks, refuse_meaningless, settings_of
 from shoal.scrapy.running.verdicts import Life
 from shoal.scrapy.spiders import RedisMixin
 
@@ -70,7 +71,7 @@ class Scheduler(BaseScheduler):
         if life is not None:
             life.follow_ups.append(entry)
         else:
-            member.intake.put(entry)
+            member.intake.put(entry, of_start=is_starting(self._crawler))
         return True
 
     def next_request(self) -> Request | None:
@@ -116,6 +117,7 @@ class Scheduler(BaseScheduler):
         _check_reactor()
         crawler = self._crawler
         settings = settings_of(crawler.settings, crawler.spidercls)
+        refuse_meaningless(settings)
         crawl = crawl_name(settings.name or spider.name, crawler.spidercls, vars(spider))
         stores = open_stores(settings, crawler.settings)
         try:

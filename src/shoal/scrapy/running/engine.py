@@ -29,6 +29,9 @@ from shoal.errors import ConfigError
 if TYPE_CHECKING:
     from shoal.scrapy.scheduler import Scheduler
 
+START_BATCH = 100
+"""So many of a spider's first requests are taken in one go."""
+
 LEASED = "shoal"
 """The downloader's slot for requests that the frontier has leased to us."""
 
@@ -143,9 +146,12 @@ def pace_start(crawler: Crawler, room: Callable[[], Awaitable[None]]) -> None:
     engine: Any = crawler.engine
 
     async def paced(start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        number = 0
         async for first in start:
             yield first
-            await room()
+            number += 1
+            if number % START_BATCH == 0:
+                await room()
 
     if engine._start is not None:
         engine._start = paced(engine._start)

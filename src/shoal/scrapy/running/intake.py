@@ -11,8 +11,8 @@ from itertools import islice
 from shoal.frontier.port import Entry, Frontier
 from shoal.waiting import patiently
 
-BATCH = 500
-FULL = 20 * BATCH
+BATCH = 100
+FULL = 10 * BATCH
 """Entries after which start() waits until the frontier has some of them."""
 
 
@@ -29,6 +29,7 @@ class Intake:
         self._roomy = asyncio.Event()
         self._roomy.set()
         self._taken = 0
+        self._taken_on_the_side = 0
         self._brought = 0
 
     @property
@@ -36,10 +37,12 @@ class Intake:
         """Whether the frontier has everything."""
         return not self._entries and not self._adding.locked()
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: Entry, *, of_start: bool = False) -> None:
         """Take an entry. Never waits."""
         self._entries.append(entry)
         self._taken += 1
+        if not of_start:
+            self._taken_on_the_side = self._taken
         self._wake.set()
         if len(self._entries) >= FULL:
             self._roomy.clear()
@@ -57,7 +60,16 @@ class Intake:
 
     async def flush(self) -> None:
         """Return when the frontier has all that was put before."""
-        wanted = self._taken  # More may come all the time: that is not waited for.
+        await self._bring(self._taken)  # More may come all the time: that is not waited for.
+
+    async def flush_side(self) -> None:
+        """Return when it has all but what start() gave: a page that is being read may have made
+        these, and must not be finished before."""
+        await self._bring(self._taken_on_the_side)
+
+    async def _bring(self, wanted: int) -> None:
+        if self._brought >= wanted:
+            return
         async with self._adding:
             while self._brought < wanted:
                 batch = list(islice(self._entries, BATCH))

@@ -66,7 +66,11 @@ async def _starts_over(
     stats = await _stats(frontier, crawl)
     flushes = project.getbool("SCHEDULER_FLUSH_ON_START")
     keeps = is_fed or project.getbool("SCHEDULER_PERSIST")
-    if stats is None or not (flushes or (stats.state is CrawlState.FINISHED and not keeps)):
+    if stats is None:
+        return False
+    # One that was ended by max_pages has something left, and goes on.
+    has_ended = stats.state is CrawlState.FINISHED and not stats.remaining
+    if not flushes and (keeps or not has_ended):
         return False
     others = [w.worker for w in await frontier.workers(crawl) if not is_dead_here(w.worker)]
     if others and flushes:

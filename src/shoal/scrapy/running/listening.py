@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Coroutine
 from typing import Any
@@ -17,6 +18,8 @@ from shoal.scrapy.running.verdicts import Life
 from shoal.scrapy.running.visits import ScrapyVisits
 from shoal.urls import FINGERPRINT_BYTES
 from shoal.waiting import patiently
+
+log = logging.getLogger("shoal")
 
 NO_PAGE = b"\0" * FINGERPRINT_BYTES
 """Stands for the page of an item that start() yielded."""
@@ -67,21 +70,25 @@ class Listener:
     ) -> Coroutine[Any, Any, None] | None:
         """An item has come through all pipelines. Scrapy waits for what is returned."""
         life = self._visits.life_behind(response)
-        if life is not None:
-            life.scraped += 1
-        if self._results is None:
-            return None
-        if life is None:
+        if self._results is not None and life is None:
             return self._save_alone(self._results, item)
-        row = self._row(item, life)
-        (life.rejected if isinstance(row, RejectedItem) else life.items).append(row)
+        if life is not None:
+            self._keep(item, life)
         return None
 
-    def _row(self, item: Any, life: Life) -> Any:
-        lease = life.lease
-        return self._items.row(
-            item, url=lease.task.url, fingerprint=lease.fingerprint, scraped_at=time.time()
-        )
+    def _keep(self, item: Any, life: Life) -> None:
+        """Count an item and, if there are results, note it for them."""
+        row = None
+        if self._results is not None:
+            url, fingerprint = life.lease.task.url, life.lease.fingerprint
+            row = self._items.row(item, url=url, fingerprint=fingerprint, scraped_at=time.time())
+        if isinstance(row, RejectedItem):
+            log.warning("an item of %s cannot be stored: %s", row.url, row.reason)
+            life.rejected.append(row)
+            return
+        life.scraped += 1
+        if row is not None:
+            life.items.append(row)
 
     async def _save_alone(self, results: Results, item: Any) -> None:
         """An item of start(), which no page led to."""

@@ -32,6 +32,9 @@ from shoal.scrapy.wire.requests import Requests
 from shoal.waiting import patiently
 from shoal.worker import Worker
 
+START_PAUSE_S = 0.05
+"""How long start() makes way for a process that has pages to read."""
+
 FAILED = "shoal_failed"
 """Why a spider closes whose stores will not work any more."""
 
@@ -100,7 +103,7 @@ class Member:
 
     def start(self) -> None:
         """Begin to lease tasks and to bring requests in."""
-        engine.pace_start(self._crawler, self.intake.room)
+        engine.pace_start(self._crawler, self._room)
         engine.watch(self._crawler, self.visits, self._closing)
         engine.hand_over_politeness(self._crawler, self.visits.is_running)
         self._listener.connect(self._crawler)
@@ -133,6 +136,13 @@ class Member:
         if not self._is_sealed:
             self._is_sealed = True
             self._in_background(self._seal())
+
+    async def _room(self) -> None:
+        """Let start() go on when the frontier keeps up with it, and not all of the time: the pages
+        that were queued already are to be read meanwhile."""
+        await self.intake.room()
+        if self.visits.count:
+            await asyncio.sleep(START_PAUSE_S)
 
     async def _seal(self) -> None:
         frontier = self._stores.frontier

@@ -33,6 +33,21 @@ UNLIMITED = 1000
 COMMANDS_THAT_LOOK = frozenset({"shell", "fetch", "view", "parse", "check", "bench"})
 
 
+_OF_OTHERS = {
+    "allowed_hosts": ": use allowed_domains",
+    "max_depth": ": use DEPTH_LIMIT",
+    "robots": ": use ROBOTSTXT_OBEY",
+    "drop_params": ": use REQUEST_FINGERPRINTER_CLASS",
+    "user_agent": ": use USER_AGENT",
+    "timeout_s": ": use DOWNLOAD_TIMEOUT",
+    "max_body_bytes": ": use DOWNLOAD_MAXSIZE",
+    "canonical": "",
+    "simhash": "",
+    "archive": ": its pages are not archived",
+}
+"""Settings of Shoal's that Scrapy has others for, or none."""
+
+
 class Membership(msgspec.Struct, frozen=True):
     """Tells a process that it was started by `shoal crawl` or `shoal worker`: the crawl is theirs
     to begin, and they have worked out its settings."""
@@ -76,9 +91,16 @@ def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
     for name in Settings.__struct_fields__:
         if (value := settings.get(f"SHOAL_{name.upper()}")) is not None:
             values[name] = value
-    if settings.get("SHOAL_ARCHIVE"):
-        raise ConfigError("SHOAL_ARCHIVE: pages of Scrapy are not archived")
     return values
+
+
+def refuse_meaningless(settings: Settings) -> None:
+    """Scrapy sends requests and reads pages itself: what would tell our own fetcher how is no use,
+    and must not be believed to hold. Raises ConfigError."""
+    untouched = Settings(robots=False)
+    for name, instead in _OF_OTHERS.items():
+        if getattr(settings, name) != getattr(untouched, name):
+            raise ConfigError(f"{name} has no meaning in a Scrapy project{instead}")
 
 
 def only_looks(command_line: Sequence[str]) -> bool:

@@ -106,8 +106,7 @@ class ScrapyVisits:
         self._ready.append(visit)
         self._wake_engine()
         report = await visit.ended
-        if not self._intake.is_empty:
-            await self._intake.flush()
+        await self._intake.flush_side()
         return report
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:

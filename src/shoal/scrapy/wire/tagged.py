@@ -162,7 +162,7 @@ def _unusual(value: Any, depth: int) -> Any:
     if ItemAdapter.is_item(value) and not isinstance(value, dict):
         _check_depth(depth)
         return {"$item": [_findable(value), _fields(value, depth)]}
-    raise _Odd(f"is a {type(value).__name__}")
+    raise _Odd(f"is of class {type(value).__name__}")
 
 
 def _fields(item: Any, depth: int) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _fields(item: Any, depth: int) -> dict[str, Any]:
 def _findable(value: Any) -> str:
     name = class_name(type(value))
     if find_class(name) is not type(value):
-        raise _Odd(f"is a {type(value).__name__}, a class that no module has by that name")
+        raise _Odd(f"is of class {type(value).__name__}, which no module has by that name")
     return name
 
 
