@@ -88,4 +88,8 @@ def test_arguments_can_name_the_crawl(tmp_path: Path) -> None:
         for number in ("1", "2"):
             assert_in_order(at.project.crawl("things", "-a", f"number={number}"))
             assert at.project.queue.stats(f"things-{number}").done == 1
-    assert [item["sku"] for item in at.project.items()] == ["S1", "S2"]
+        env = {"SITES": at.site.url}
+        ended = at.project.queue.shoal("crawl", "scrapy:things", "number=3", env=env)
+        assert ended.code == 0, ended
+        assert at.project.queue.stats("things-3").done == 1
+    assert [item["sku"] for item in at.project.items()] == ["S1", "S2", "S3"]

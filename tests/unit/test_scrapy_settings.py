@@ -128,7 +128,7 @@ def test_a_project_with_fingerprints_of_its_own() -> None:
 
 def test_a_member_of_a_fleet_is_told_its_settings() -> None:
     given = Settings(name="told", rate="3/s")
-    project = ProjectSettings({"DOWNLOAD_DELAY": 5, MEMBERSHIP: Membership(given)})
+    project = ProjectSettings({"DOWNLOAD_DELAY": 5, MEMBERSHIP: Membership(given, "shop")})
     assert settings_of(project, Shop) is given
 
 
@@ -139,7 +139,7 @@ def test_a_member_of_a_fleet_is_told_its_settings() -> None:
         ({"ITEM_PIPELINES": {"shop.pipelines.Lines": 300}}, False),
         ({"ITEM_PIPELINES": {"shoal.scrapy.ResultsPipeline": 300}}, True),
         ({"SHOAL_RESULTS": "sqlite:///shoal.db"}, True),
-        ({MEMBERSHIP: Membership(Settings())}, True),
+        ({MEMBERSHIP: Membership(Settings(), "shop")}, True),
     ],
 )
 def test_whether_results_are_kept(values: dict[str, Any], kept: bool) -> None:

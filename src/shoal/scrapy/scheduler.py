@@ -27,7 +27,7 @@ from shoal.scrapy import dupefilter, queue
 from shoal.scrapy.running.engine import is_starting
 from shoal.scrapy.running.joining import in_scrapys_words, join, open_stores
 from shoal.scrapy.running.member import Member
-from shoal.scrapy.running.settings import crawl_name, only_looks, refuse_meaningless, settings_of
+from shoal.scrapy.running.settings import crawl_of, only_looks, refuse_meaningless, settings_of
 from shoal.scrapy.running.verdicts import Life
 from shoal.scrapy.spiders import RedisMixin
 
@@ -118,7 +118,7 @@ class Scheduler(BaseScheduler):
         crawler = self._crawler
         settings = settings_of(crawler.settings, crawler.spidercls)
         refuse_meaningless(settings)
-        crawl = crawl_name(settings.name or spider.name, crawler.spidercls, vars(spider))
+        crawl = crawl_of(crawler.settings, settings, spider)
         stores = open_stores(settings, crawler.settings)
         try:
             is_fed = isinstance(spider, RedisMixin)

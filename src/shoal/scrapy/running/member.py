@@ -62,7 +62,7 @@ class Member:
         self._background: set[asyncio.Task[None]] = set()
         self._working: asyncio.Task[None]
         self._closer: asyncio.Future[None]
-        membership = membership_of(crawler.settings) or Membership(settings)
+        membership = membership_of(crawler.settings) or Membership(settings, crawl)
         self._stays = not membership.until_finished
         self._is_sealed = not membership.plants
         if not membership.plants:

@@ -36,7 +36,7 @@ def work(order: Order) -> None:
 def _settings_for(order: Order) -> Settings:
     settings = project_settings()
     settings.set("SCHEDULER", SCHEDULER, priority="cmdline")
-    membership = Membership(order.settings, order.plants, order.until_finished)
+    membership = Membership(order.settings, order.crawl, order.plants, order.until_finished)
     settings.set(MEMBERSHIP, membership, priority="cmdline")
     if (settings.getpriority("LOG_LEVEL") or 0) <= SETTINGS_PRIORITIES["default"]:
         settings.set("LOG_LEVEL", "WARNING")  # Next to the progress line, the rest is noise.

@@ -53,6 +53,7 @@ class Membership(msgspec.Struct, frozen=True):
     to begin, and they have worked out its settings."""
 
     settings: Settings
+    crawl: str
     plants: bool = True
     """Whether the spider's first requests are to be queued."""
     until_finished: bool = True
@@ -112,8 +113,15 @@ def only_looks(command_line: Sequence[str]) -> bool:
     )
 
 
+def crawl_of(project: BaseSettings, settings: Settings, spider: Spider) -> str:
+    """The name of the crawl that a spider takes part in."""
+    if (membership := membership_of(project)) is not None:
+        return membership.crawl
+    return crawl_name(settings.name or spider.name, type(spider), vars(spider))
+
+
 def crawl_name(pattern: str, spider: type[Spider], attributes: Mapping[str, Any]) -> str:
-    """The crawl's name: `shop`, or with arguments of the spider in it, `shop-%(category)s`."""
+    """A name as it is set: `shop`, or with arguments of the spider in it, `shop-%(category)s`."""
     try:
         return pattern % {**attributes, "spider": spider.name}
     except (KeyError, ValueError, TypeError) as error:
