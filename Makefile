@@ -1,6 +1,8 @@
 # Everything runs from a bare Debian 12 with Python 3.11 and make; each target does its own set-up.
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
+# These look at the time or the memory of whole crawls, so nothing else runs beside them.
+ALONE := $(filter-out tests/chaos/test_scrapy_%,$(wildcard tests/chaos/test_*.py tests/integration/test_crawl_*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test bench clean
@@ -28,9 +30,8 @@ test: setup  ## everything: check, then contract, integration, chaos and docs te
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	@# Two at a time, but for those that look at the time or the memory of whole crawls.
-	$(PYTEST) -n 2 --dist loadfile --ignore=tests/chaos --ignore-glob='*/test_crawl_*' tests
-	$(PYTEST) tests/chaos tests/integration/test_crawl_*.py
+	$(PYTEST) -n 2 --dist loadfile --durations=15 $(addprefix --ignore=,$(ALONE)) tests
+	$(PYTEST) --durations=15 $(ALONE)
 
 bench: setup  ## Shoal beside a bare aiohttp loop, and the frontier by itself
 	@scripts/servers
