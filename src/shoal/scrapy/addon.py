@@ -13,4 +13,4 @@ class Addon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Called by Scrapy when a crawler is made."""
-        settings.set("SCHEDULER", SCHEDULER, priority="cmdline")
+        settings.set("SCHEDULER", SCHEDULER, priority="spider")  # `-s SCHEDULER=...` still wins.
