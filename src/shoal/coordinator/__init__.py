@@ -1,0 +1,1 @@
+"""What brings work to crawls: one file per chore. Nothing here reads pages."""

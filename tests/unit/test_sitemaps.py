@@ -1,0 +1,133 @@
+"""Sitemaps as sites have them, and as those have them who mean harm."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.coordinator.sitemaps import BadSitemap, Location, parse_lastmod, read_sitemap
+
+NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+IMAGES = 'xmlns:image="http://www.google.com/schemas/sitemap-image/1.1"'
+
+
+def urlset(*entries: str) -> bytes:
+    return f'<?xml version="1.0"?><urlset {NAMESPACE} {IMAGES}>{"".join(entries)}</urlset>'.encode()
+
+
+def url(address: str, more: str = "") -> str:
+    return f"<url><loc> {address}\n</loc>{more}</url>"
+
+
+def read_as_far_as_it_goes(body: bytes) -> tuple[list[str], str]:
+    found: list[str] = []
+    try:
+        for location in read_sitemap(body):
+            found.append(location.url)  # noqa: PERF401 - what comes before the error counts
+    except BadSitemap as error:
+        return found, str(error)
+    return found, ""
+
+
+def test_urls_and_when_they_changed() -> None:
+    body = urlset(
+        url("https://a.example/1?a=1&amp;b=2", "<lastmod>2026-11-01</lastmod>"), url("/2")
+    )
+    moment = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
+    assert list(read_sitemap(body)) == [
+        Location("https://a.example/1?a=1&b=2", moment),
+        Location("/2"),
+    ]
+
+
+def test_an_index_names_sitemaps() -> None:
+    body = f"<sitemapindex {NAMESPACE}><sitemap><loc>/a.xml</loc></sitemap></sitemapindex>"
+    assert list(read_sitemap(body.encode())) == [Location("/a.xml", is_sitemap=True)]
+
+
+def test_images_are_no_pages_and_a_namespace_is_not_needed() -> None:
+    image = (
+        "<image:image><image:loc>/picture.jpg</image:loc></image:image><image:loc>/x</image:loc>"
+    )
+    assert read_as_far_as_it_goes(urlset(url("/1", image)))[0] == ["/1"]
+    assert read_as_far_as_it_goes(b"<urlset><url><loc>/1</loc></url></urlset>") == (["/1"], "")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+def test_a_plain_list_packed_or_not(pack: type) -> None:
+    body = pack(b"https://a.example/1\r\n\nhttps://a.example/2")
+    assert read_as_far_as_it_goes(body) == (["https://a.example/1", "https://a.example/2"], "")
+
+
+def test_fifty_thousand_entries_are_not_held() -> None:
+    body = gzip.compress(urlset(*(url(f"https://a.example/{n}") for n in range(50_000))))
+    tracemalloc.start()
+    count = sum(1 for _ in read_sitemap(body))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 50_000
+    assert peak < 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("body", "found", "says"),
+    [
+        (b"<!DOCTYPE html><html></html>", [], "HTML"),
+        (b"\n<HTML><body>", [], "HTML"),
+        (b"<rss></rss>", [], "<rss>, not a sitemap"),
+        (urlset(url("/1"), url("/2"))[:-20], ["/1"], "not whole"),
+        (gzip.compress(urlset(url("/1")))[:-30], None, ""),
+        (b"\x1f\x8bgarbage", [], "not gzip"),
+        (
+            b'<!DOCTYPE x [<!ENTITY a "b">]><urlset><url><loc>&a;</loc></url></urlset>',
+            [],
+            "entities",
+        ),
+        (b"<urlset><url><loc>/1</loc></url></nothing>", ["/1"], "not whole"),
+    ],
+)
+def test_what_is_broken_is_said_and_what_came_before_counts(
+    body: bytes, found: list[str] | None, says: str
+) -> None:
+    got, why = read_as_far_as_it_goes(body)
+    assert why
+    assert says in why
+    if found is not None:
+        assert got == found
+
+
+@pytest.mark.parametrize(
+    ("start", "says"), [(b"<urlset>", "more than 64 MB"), (b"", "neither XML nor lines of text")]
+)
+def test_a_bomb_is_cut_off(start: bytes, says: str) -> None:
+    packer = zlib.compressobj(9, wbits=31)
+    body = packer.compress(start)
+    body += b"".join(packer.compress(b" " * 1_000_000) for _ in range(100)) + packer.flush()
+    assert len(body) < 200_000
+    assert read_as_far_as_it_goes(body) == ([], says)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026", datetime(2026, 1, 1, tzinfo=UTC)),
+        ("2026-11", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("2026-11-15T10:00:00+02:00", datetime(2026, 11, 15, 8, tzinfo=UTC)),
+        ("2026-11-15T10:00Z", datetime(2026, 11, 15, 10, tzinfo=UTC)),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_times(text: str, moment: datetime | None) -> None:
+    assert parse_lastmod({"lastmod": text}) == (moment and moment.timestamp())
+
+
+@given(st.binary(max_size=300))
+def test_garbage_never_raises_anything_else(body: bytes) -> None:
+    read_as_far_as_it_goes(body)
