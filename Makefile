@@ -23,7 +23,7 @@ check: setup  ## format, lint, types and unit tests: under a minute
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	$(PYTEST) -q tests/unit
+	$(PYTEST) -q -n 2 tests/unit
 
 test: setup  ## everything: check, then contract, integration, chaos and docs tests
 	@scripts/servers

@@ -166,6 +166,11 @@ def test_one_of_a_fleet_that_stood_still_for_too_long_is_replaced(
     with folder.running(*CRAWL) as crawl:
         wait_until_requests_are_under_way(site, USER_AGENT)
         wait_until(lambda: len(folder.holders("links")) == 2, "both workers to hold tasks")
+        # Stopped while it writes to the file of results, it would keep the others from that too.
+        wait_until(
+            lambda: folder.stats("links").leased == site.under_way[USER_AGENT],
+            "every page that was answered to be saved",
+        )
         pid = seeded_random("which one").choice(crawl.workers())
         os.kill(pid, signal.SIGSTOP)
         site.is_open = True
