@@ -7,6 +7,8 @@
     ├── UnknownCrawl          no crawl of that name in this frontier
     ├── Unserialisable        a request of Scrapy's that cannot be put into words
     ├── Unrestorable          a task that no request can be made of
+    ├── BadPickle             an entry of scrapy-redis that holds more than plain data
+    ├── BadSitemap            a sitemap, or a part of it, that cannot be read
     ├── StorageError          a frontier or a results store cannot do its work
     │   ├── StorageBusy       it will pass: locked, unreachable; worth trying again
     │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt

@@ -45,7 +45,7 @@ class Item:
 
 
 def _checked_key(cls: type, key: str | Sequence[str]) -> tuple[str, ...]:
-    names = _names(key)
+    names = key_names(key)
     fields = {field.name for field in dataclasses.fields(cls)}
     missing = [name for name in names if name not in fields]
     if missing or not names:
@@ -53,7 +53,8 @@ def _checked_key(cls: type, key: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _names(key: str | Sequence[str]) -> tuple[str, ...]:
+def key_names(key: str | Sequence[str]) -> tuple[str, ...]:
+    """The fields of a key, as a user wrote them: one name or several."""
     return (key,) if isinstance(key, str) else tuple(key)
 
 
@@ -93,7 +94,7 @@ def store_form(
         kind, key_text, data = _checked(item, key)
     except Exception as error:  # an item's own code runs here, and may raise anything
         return RejectedItem(
-            kind=_kind(type(item)),
+            kind=kind_of(type(item)),
             data=_shown(item),
             reason=_reason(error),
             url=url,
@@ -124,17 +125,18 @@ def _make_form(cls: type) -> _Form:
     if not is_item_class(cls):
         raise InvalidItem(f"{cls.__name__} is no item: use an Item, a dict or a dataclass")
     if issubclass(cls, dict):
-        return _Form(_kind(cls), (), _any_object, _with_text_keys)
-    key = _names(getattr(cls, "__key__", None) or ())
+        return _Form(kind_of(cls), (), _any_object, _with_text_keys)
+    key = key_names(getattr(cls, "__key__", None) or ())
     if hasattr(cls, "model_dump"):
-        return _Form(_kind(cls), key, _any_object, _pydantic_dump)
-    return _Form(_kind(cls), key, _checker(cls), _itself)
+        return _Form(kind_of(cls), key, _any_object, _pydantic_dump)
+    return _Form(kind_of(cls), key, _checker(cls), _itself)
 
 
 _form: Callable[[type], _Form] = cache(_make_form)
 
 
-def _kind(cls: type) -> str:
+def kind_of(cls: type) -> str:
+    """The name under which items of a class are kept."""
     return "item" if issubclass(cls, dict) else cls.__name__
 
 

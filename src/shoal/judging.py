@@ -77,9 +77,7 @@ class Judge:
         limit = self._max_retries if limit is None else limit
         outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason), sent=sent)
         if retryable and may_retry(failures, limit):
-            outcome.verdict = Verdict.RETRY
-            # Spreads retries of a fleet; nothing secret hangs on it.
-            outcome.retry_in_s = retry_wait_s(failures, random.random(), retry_after_s)  # noqa: S311
+            put_off(outcome, retry_after_s)
         return outcome
 
     def _pushed_back(self, lease: Lease, response: Response) -> Outcome:
@@ -121,12 +119,25 @@ def raised(lease: Lease, error: BaseException) -> Outcome:
     )
 
 
+def put_off(outcome: Outcome, retry_after_s: float | None) -> None:
+    """The task is tried again, after a wait that gets longer each time."""
+    failures = outcome.lease.task.retry_count + 1
+    outcome.verdict = Verdict.RETRY
+    # Spreads retries of a fleet; nothing secret hangs on it.
+    outcome.retry_in_s = retry_wait_s(failures, random.random(), retry_after_s)  # noqa: S311
+
+
 def note_answer(outcome: Outcome, response: Response) -> None:
     """What an answer says of its host, whatever became of the task."""
     outcome.body_bytes = len(response.body)
     outcome.latency_s = response.duration_s
-    outcome.fault = response.status in RETRY_STATUSES
-    outcome.blocked = response.status in BLOCKED_STATUSES
+    note_status(outcome, response.status)
+
+
+def note_status(outcome: Outcome, status: int) -> None:
+    """What a status says of its host."""
+    outcome.fault = status in RETRY_STATUSES
+    outcome.blocked = status in BLOCKED_STATUSES
 
 
 def _timed_out(error: FetchError) -> bool:

@@ -82,7 +82,7 @@ class Visitor:
             refusal = await self._robots_refusal(lease, lease.robots_at)
             if refusal is not None:
                 return refusal
-        if _too_late(lease, decided):
+        if too_late(lease, decided):
             return give_back(lease, sent=False)
         started_at = time.time()
         try:
@@ -99,7 +99,7 @@ class Visitor:
         """This lease's permission goes to robots.txt; its task is given back."""
         known = await self._known_robots(lease.task.site)
         moved = known if known and known.location else None
-        if _too_late(lease, decided):
+        if too_late(lease, decided):
             return give_back(lease, sent=False)
         request = Task(url=moved.location if moved else robots_url(lease.task.url))
         try:
@@ -198,24 +198,31 @@ class Visitor:
         return admitted
 
     def _report(self, outcome: Outcome, started_at: float, response: Response | None) -> Report:
-        task = outcome.lease.task
-        page = PageLog(
-            fingerprint=outcome.lease.fingerprint,
-            url=task.url,
-            worker=self._worker,
-            attempt=task.retry_count + 1,
-            started_at=started_at,
-            duration_s=max(time.time() - started_at, 0.0),
-            verdict=outcome.verdict,
-            status=response.status if response else None,
-            body_bytes=len(response.body) if response else 0,
-            items=outcome.items,
-            links=len(outcome.follow_ups) + outcome.duplicates,
-            error=outcome.reason,
-            parent=task.parent,
-            digest=page_digest(response.body) if response and response.body else b"",
-        )
-        return Report(outcome, page)
+        status, body = (response.status, response.body) if response else (None, b"")
+        return Report(outcome, page_log(outcome, self._worker, started_at, status, body))
+
+
+def page_log(
+    outcome: Outcome, worker: str, started_at: float, status: int | None, body: bytes
+) -> PageLog:
+    """The entry of the page log for one try, once it is known how it ended."""
+    task = outcome.lease.task
+    return PageLog(
+        fingerprint=outcome.lease.fingerprint,
+        url=task.url,
+        worker=worker,
+        attempt=task.retry_count + 1,
+        started_at=started_at,
+        duration_s=max(time.time() - started_at, 0.0),
+        verdict=outcome.verdict,
+        status=status,
+        body_bytes=len(body),
+        items=outcome.items,
+        links=len(outcome.follow_ups) + outcome.duplicates,
+        error=outcome.reason,
+        parent=task.parent,
+        digest=page_digest(body) if body else b"",
+    )
 
 
 def give_back(lease: Lease, *, sent: bool) -> Report:
@@ -223,7 +230,8 @@ def give_back(lease: Lease, *, sent: bool) -> Report:
     return Report(Outcome(lease=lease, verdict=Verdict.RETURNED, sent=sent))
 
 
-def _too_late(lease: Lease, decided: float) -> bool:
+def too_late(lease: Lease, decided: float) -> bool:
+    """Whether the permission to send has lapsed."""
     return lease.paced and time.monotonic() - decided > SEND_SLACK_S
 
 

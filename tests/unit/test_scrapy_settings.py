@@ -26,6 +26,10 @@ class Shop(Spider):
     name = "shop"
 
 
+class ResultsPipeline:
+    """A project's own, which only has the name of ours."""
+
+
 class SlowShop(Spider):
     name = "slow"
     download_delay = 2
@@ -136,8 +140,10 @@ def test_a_member_of_a_fleet_is_told_its_settings() -> None:
     ("values", "kept"),
     [
         ({}, False),
-        ({"ITEM_PIPELINES": {"shop.pipelines.Lines": 300}}, False),
+        ({"ITEM_PIPELINES": {"shoal.scrapy.pipelines.RedisPipeline": 300}}, False),
+        ({"ITEM_PIPELINES": {f"{__name__}.ResultsPipeline": 300}}, False),
         ({"ITEM_PIPELINES": {"shoal.scrapy.ResultsPipeline": 300}}, True),
+        ({"ITEM_PIPELINES": {"shoal.scrapy.ResultsPipeline": None}}, False),
         ({"SHOAL_RESULTS": "sqlite:///shoal.db"}, True),
         ({MEMBERSHIP: Membership(Settings(), "shop")}, True),
     ],

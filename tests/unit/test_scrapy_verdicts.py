@@ -34,7 +34,7 @@ def failure(kind: Callable[..., Exception], *about: str) -> Failure:
 
 
 def report(answer: Response | Request | Failure | None, **facts: object) -> Report:
-    return report_of(life(answer, **facts), "worker")
+    return report_of(life(answer, **facts), "worker", is_logged=True)
 
 
 def ended(answer: Response | Request | Failure | None, **facts: object) -> Outcome:
@@ -113,6 +113,10 @@ def test_a_retry_without_an_answer_backs_off() -> None:
     outcome = ended(Request(URL), wants_retry=True)
     assert (outcome.reason, outcome.fault) == ("no answer", True)
     assert 1 <= outcome.retry_in_s <= 2  # the second failure
+
+
+def test_without_results_nothing_is_made_for_the_page_log() -> None:
+    assert report_of(life(page(), was_read=True), "worker", is_logged=False).page is None
 
 
 def test_the_page_log_tells_the_try() -> None:

@@ -36,7 +36,9 @@ class Scene:
         self.woken = 0
         self.requests = Requests(Shop(), RequestFingerprinter(), None)
         self.intake = Intake(cast(Frontier, None), "crawl", lambda: None)
-        self.visits = ScrapyVisits("worker", self.requests, self.intake, self._wake)
+        self.visits = ScrapyVisits(
+            *("worker", self.requests, self.intake, self._wake), is_logged=True
+        )
 
     def _wake(self) -> None:
         self.woken += 1

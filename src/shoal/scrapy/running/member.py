@@ -69,8 +69,13 @@ class Member:
             engine.skip_start(crawler)
         requests = Requests(spider, crawler.request_fingerprinter, Jars.of(crawler))
         name = worker_name(os.getpid())
+        self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
+        self.visits = ScrapyVisits(
+            *(name, requests, self.intake, self._wake_engine),
+            is_logged=stores.results is not None,
+        )
         self._worker = Worker(
-            *(name, crawl, self._visits_of(name, requests), stores.frontier, stores.results),
+            *(name, crawl, self.visits, stores.frontier, stores.results),
             slots=self._slots,
             until_finished=False,
             drain_s=None,  # Scrapy waits for what is in flight, and so do we.
@@ -82,11 +87,6 @@ class Member:
             *(crawl, self.visits, stores.results),
             ItemStore(crawler.settings.getdict("SHOAL_ITEM_KEYS")),
         )
-
-    def _visits_of(self, worker: str, requests: Requests) -> ScrapyVisits:
-        self.intake = Intake(self._stores.frontier, self._crawl, lambda: self._worker.stir())
-        self.visits = ScrapyVisits(worker, requests, self.intake, self._wake_engine)
-        return self.visits
 
     @property
     def is_quiet(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import scrapy
 from itemadapter import ItemAdapter
 
-from shoal.items import store_form
+from shoal.items import key_names, kind_of, store_form
 from shoal.results.port import RejectedItem, StoredItem
 
 
@@ -25,21 +25,15 @@ class ItemStore:
     """Turns items into rows. `keys` says which fields are the key of a kind."""
 
     def __init__(self, keys: Mapping[str, str | Sequence[str]]) -> None:
-        self._keys = {
-            kind: (key,) if isinstance(key, str) else tuple(key) for kind, key in keys.items()
-        }
+        self._keys = {kind: key_names(key) for kind, key in keys.items()}
 
     def row(
         self, item: Any, *, url: str, fingerprint: bytes, scraped_at: float
     ) -> StoredItem | RejectedItem:
         """The item as it is stored or, if that cannot be, as it is rejected."""
-        kind = "item" if isinstance(item, dict) else type(item).__name__
-        key = self._keys.get(kind) or _names(getattr(item, "__key__", ()))
+        kind = kind_of(type(item))
+        key = self._keys.get(kind) or key_names(getattr(item, "__key__", None) or ())
         content = ItemAdapter(item).asdict() if isinstance(item, scrapy.Item) else item
         row = store_form(content, url=url, fingerprint=fingerprint, scraped_at=scraped_at, key=key)
         row.kind = kind
         return row
-
-
-def _names(key: str | Sequence[str] | None) -> tuple[str, ...]:
-    return (key,) if isinstance(key, str) else tuple(key or ())

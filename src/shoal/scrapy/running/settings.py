@@ -15,12 +15,15 @@ from typing import Any
 import msgspec
 from scrapy import Spider
 from scrapy.settings import BaseSettings
+from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
 
 from shoal import config
 from shoal.config import Settings
 from shoal.errors import ConfigError
 from shoal.policy import parse_rate
 from shoal.scrapy.connection import address_of
+from shoal.scrapy.running.results import ResultsPipeline
 
 DEFAULT_FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"
 
@@ -132,13 +135,9 @@ def keeps_results(settings: BaseSettings) -> bool:
     """Whether items and the page log go to Shoal's results."""
     if settings.get("SHOAL_RESULTS") or membership_of(settings):
         return True
-    pipelines = settings.getdict("ITEM_PIPELINES")
-    return any(_is_results_pipeline(pipeline) for pipeline in pipelines)
-
-
-def _is_results_pipeline(pipeline: Any) -> bool:
-    path = pipeline if isinstance(pipeline, str) else pipeline.__name__
-    return path.rpartition(".")[2] == "ResultsPipeline"
+    # As Scrapy reads it: a pipeline without an order is switched off.
+    used = build_component_list(settings.getwithbase("ITEM_PIPELINES"))
+    return any(load_object(pipeline) is ResultsPipeline for pipeline in used)
 
 
 def _rate(settings: BaseSettings, spider: type[Spider]) -> str:

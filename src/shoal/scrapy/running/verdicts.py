@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 
 import msgspec
@@ -11,18 +10,11 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from shoal.content import page_digest
 from shoal.frontier.port import Entry, Lease, Outcome, Pushback, Verdict
-from shoal.judging import BLOCKED_STATUSES, one_line, raised
-from shoal.policy import (
-    GONE_STATUSES,
-    PUSHBACK_STATUSES,
-    RETRY_STATUSES,
-    parse_retry_after,
-    retry_wait_s,
-)
-from shoal.results.port import PageLog, RejectedItem, StoredItem
-from shoal.visit import Report
+from shoal.judging import note_status, one_line, put_off, raised
+from shoal.policy import GONE_STATUSES, PUSHBACK_STATUSES, parse_retry_after
+from shoal.results.port import RejectedItem, StoredItem
+from shoal.visit import Report, page_log
 
 
 class Life(msgspec.Struct, kw_only=True, eq=False):
@@ -50,17 +42,19 @@ class Life(msgspec.Struct, kw_only=True, eq=False):
     rejected: list[RejectedItem] = []
 
 
-def report_of(life: Life, worker: str) -> Report:
-    """The end of a request, as the worker commits it."""
+def report_of(life: Life, worker: str, *, is_logged: bool) -> Report:
+    """The end of a request, as the worker commits it. Without results there is no page log."""
     outcome = _judged(life)
     outcome.sent = life.sent
     outcome.follow_ups = life.follow_ups
     outcome.duplicates = life.duplicates
     outcome.items, outcome.rejected = life.scraped, len(life.rejected)
     outcome.latency_s = life.latency_s
-    outcome.body_bytes = len(_body(life))
+    body = life.answer.body if isinstance(life.answer, Response) else b""
+    outcome.body_bytes = len(body)
     _blame_host(life, outcome)
-    return Report(outcome, _page_log(life, outcome, worker), life.items, life.rejected)
+    page = page_log(outcome, worker, life.started_at, life.status, body) if is_logged else None
+    return Report(outcome, page, life.items, life.rejected)
 
 
 def _judged(life: Life) -> Outcome:
@@ -83,13 +77,10 @@ def _judged(life: Life) -> Outcome:
 
 def _retried(life: Life) -> Outcome:
     """How often, the project's retry middleware decides; when, the frontier."""
-    wait_s = retry_wait_s(
-        life.lease.task.retry_count + 1,
-        random.random(),  # noqa: S311 - spreads the retries of a fleet
-        parse_retry_after(life.retry_after, time.time()),
-    )
     reason = f"HTTP {life.status}" if life.status else "no answer"
-    return Outcome(lease=life.lease, verdict=Verdict.RETRY, reason=reason, retry_in_s=wait_s)
+    outcome = Outcome(lease=life.lease, verdict=Verdict.RETRY, reason=reason)
+    put_off(outcome, parse_retry_after(life.retry_after, time.time()))
+    return outcome
 
 
 def _unread(life: Life) -> str:
@@ -108,31 +99,6 @@ def _blame_host(life: Life, outcome: Outcome) -> None:
     if life.status is None:
         outcome.fault = life.sent and outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
         return
-    outcome.fault = life.status in RETRY_STATUSES
-    outcome.blocked = life.status in BLOCKED_STATUSES
+    note_status(outcome, life.status)
     if life.status in PUSHBACK_STATUSES:
         outcome.pushback = Pushback(parse_retry_after(life.retry_after, time.time()))
-
-
-def _page_log(life: Life, outcome: Outcome, worker: str) -> PageLog:
-    task, body = life.lease.task, _body(life)
-    return PageLog(
-        fingerprint=life.lease.fingerprint,
-        url=task.url,
-        worker=worker,
-        attempt=task.retry_count + 1,
-        started_at=life.started_at,
-        duration_s=max(time.time() - life.started_at, 0.0),
-        verdict=outcome.verdict,
-        status=life.status,
-        body_bytes=len(body),
-        items=outcome.items,
-        links=len(life.follow_ups) + life.duplicates,
-        error=outcome.reason,
-        parent=task.parent,
-        digest=page_digest(body) if body else b"",
-    )
-
-
-def _body(life: Life) -> bytes:
-    return life.answer.body if isinstance(life.answer, Response) else b""

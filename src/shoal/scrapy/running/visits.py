@@ -20,11 +20,10 @@ from shoal.config import Rules
 from shoal.errors import ShoalError
 from shoal.frontier.port import Entry, Lease, Outcome, Verdict
 from shoal.known import Recent
-from shoal.policy import SEND_SLACK_S
 from shoal.scrapy.running.intake import Intake
 from shoal.scrapy.running.verdicts import Life, report_of
 from shoal.scrapy.wire.requests import Requests
-from shoal.visit import Report, give_back
+from shoal.visit import Report, give_back, too_late
 
 _CHANGED_BY_RETRY = ("meta", "priority", "dont_filter")
 
@@ -55,7 +54,7 @@ class _Visit:
     def __init__(self, lease: Lease, decided: float, request: Request) -> None:
         self.life = Life(lease=lease)
         self.request = request
-        self.lapses_at = decided + SEND_SLACK_S if lease.paced else None
+        self.decided = decided
         self.ended: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
 
     def end(self, report: Report) -> None:
@@ -67,12 +66,20 @@ class ScrapyVisits:
     """What a worker needs to visit pages through Scrapy, and what the engine tells of them."""
 
     def __init__(
-        self, worker: str, requests: Requests, intake: Intake, wake_engine: Callable[[], None]
+        self,
+        worker: str,
+        requests: Requests,
+        intake: Intake,
+        wake_engine: Callable[[], None],
+        *,
+        is_logged: bool,
     ) -> None:
+        """`is_logged` says that there is a page log to write."""
         self._worker = worker
         self._requests = requests
         self._intake = intake
         self._wake_engine = wake_engine
+        self._is_logged = is_logged
         self._ready: deque[_Visit] = deque()
         self._running: dict[Request, _Visit] = {}
         self._answers: dict[int, Life] = {}
@@ -128,7 +135,7 @@ class ScrapyVisits:
             visit = self._ready.popleft()
             if visit.ended.done():
                 continue
-            if visit.lapses_at is not None and time.monotonic() > visit.lapses_at:
+            if too_late(visit.life.lease, visit.decided):
                 visit.end(give_back(visit.life.lease, sent=False))
                 continue
             visit.life.started_at = time.time()
@@ -192,7 +199,8 @@ class ScrapyVisits:
         visit = self._running.pop(request, None)
         if visit is not None:
             self._answers.pop(id(visit.life.answer), None)
-            visit.end(report_of(visit.life, self._worker))
+            report = report_of(visit.life, self._worker, is_logged=self._is_logged)
+            visit.end(report)
 
     def give_back_ready(self) -> None:
         """The engine asks for no more: what it has not begun with goes back."""
