@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from support.processes import Folder
+from support.processes import Folder, wait_until
 from support.sites import Site, serving
 
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -139,6 +140,24 @@ def test_the_first_lines_can_be_left_out(folder: Folder) -> None:
     folder.write("seeds.txt", "".join(f"https://a.example/{number}\n" for number in range(10)))
     ended = folder.shoal("seed", "shop", "--file", "seeds.txt", "--skip", "7")
     assert ended.out == "shop: 3 added, 0 known already, 0 bad\n"
+
+
+def test_a_run_that_is_interrupted_says_where_to_go_on(folder: Folder) -> None:
+    folder.write("seeds.txt", "".join(f"https://a.example/{n}\n" for n in range(300_000)))
+    with folder.running("seed", "shop", "--file", "seeds.txt") as seeding:
+        wait_until(lambda: (folder.path / "shoal.db").exists(), "the frontier")
+        wait_until(lambda: "shop" in crawls_in(folder) and folder.stats("shop").added, "seeds")
+        seeding.send(signal.SIGINT)
+        ended = seeding.wait()
+    assert ended.code == 130
+    skip = int(ended.err.partition("--skip ")[2].split()[0])
+    assert skip <= folder.stats("shop").added < 300_000
+    assert folder.shoal("seed", "shop", "--file", "seeds.txt", "--skip", str(skip)).code == 0
+    assert folder.stats("shop").added == 300_000
+
+
+def crawls_in(folder: Folder) -> str:
+    return folder.shoal("status").out
 
 
 @pytest.mark.parametrize(
