@@ -42,6 +42,8 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """Overrides the crawl's own limit."""
     proxy_pool: str | None = None
     session: str | None = None
+    chain: str | None = None
+    """Tasks of one chain are done one after the other, in the order in which they were added."""
     meta: dict[str, Any] = {}
     """The spider's own notes, handed back as `page.meta`. JSON values only."""
     parent: str | None = None

@@ -56,6 +56,7 @@ ends = st.fixed_dictionaries(
         "sent": st.just(True) | st.booleans(),
         "fault": st.just(False) | st.booleans(),
         "blocked": st.booleans(),
+        "unchanged": st.booleans(),
         "latency_s": st.sampled_from([0.0, 0.05, 0.31, 2.7, 400.0]),
         "pushback": st.none()
         | st.builds(Pushback, retry_after_s=st.sampled_from([None, 5.3, 90.9])),

@@ -28,6 +28,7 @@ FULL = Task(
     max_retries=9,
     proxy_pool="eu",
     session="s",
+    chain="account-17",
     meta={"a": [1, None, {"b": 2.5}]},
     parent="0011223344556677",
     created_at=datetime(2024, 1, 2, tzinfo=UTC),

@@ -155,6 +155,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     """The host did not answer as a healthy one would: no answer at all, 5xx, 429."""
     blocked: bool = False
     """The host refused to serve us (403, 429, 503)."""
+    unchanged: bool = False
+    """The page was the same as in an earlier crawl, and was not sent again (304)."""
     latency_s: float = 0.0
     """How long the host took to answer. 0 if it did not."""
     pushback: Pushback | None = None
@@ -269,6 +271,8 @@ class Stats(msgspec.Struct, kw_only=True):
     """Requests for pages that went out."""
     blocked: int = 0
     """Those of them that the host refused (403, 429, 503)."""
+    unchanged: int = 0
+    """Those of them whose page was the same as in an earlier crawl, and was not sent again."""
     inbox: int = 0
     """Seeds that others have left and nobody has looked at yet."""
     refused: int = 0

@@ -63,7 +63,7 @@ class SqliteFrontier(Frontier):
     """Everything the port promises, on one file. Each method is one transaction."""
 
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
-        schema = load_schema("shoal.frontier", "schema.sql", "schema_2.sql")
+        schema = load_schema("shoal.frontier", "schema.sql", "schema_2.sql", "schema_3.sql")
         # A power cut may undo the last steps, in order: work is then done again, never lost.
         self._db = Database(path, "frontier", schema)
         self._clock = clock

@@ -116,3 +116,4 @@ def _tally(current: Step, outcome: Outcome, state: TaskState) -> None:
     tally["body_bytes"] += outcome.body_bytes
     tally["sent"] += _was_asked_for(outcome)
     tally["blocked"] += outcome.blocked
+    tally["unchanged"] += outcome.unchanged

@@ -29,6 +29,7 @@ STATES = tuple(TaskState)
 _COUNTERS = (
     *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),
     *("dropped", "retries", "lost", "items", "rejected", "body_bytes", "sent", "blocked"),
+    "unchanged",
 )
 _NOTHING = dict.fromkeys((*_COUNTERS, "places"), 0)
 Clock = Callable[[], float]

@@ -89,6 +89,7 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     sent: bool = False
     fault: bool = False
     blocked: int = 0
+    unchanged: int = 0
     latency: int = 0
     filtered: int = 0
     duplicates: int = 0
@@ -113,6 +114,7 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         outcome.sent,
         outcome.fault,
         int(outcome.blocked),
+        int(outcome.unchanged),
         _micro(outcome.latency_s),
         outcome.filtered,
         outcome.duplicates,

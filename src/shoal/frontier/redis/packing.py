@@ -147,4 +147,5 @@ def _is_usual(task: Task) -> bool:
         or task.max_retries is not None
         or task.proxy_pool is not None
         or task.session is not None
+        or task.chain is not None
     )

@@ -12,6 +12,7 @@ from shoal.frontier.port import CrawlState, Host, Stats
 _COUNTERS = (
     *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),
     *("dropped", "retries", "lost", "items", "rejected", "body_bytes", "sent", "blocked"),
+    "unchanged",
 )
 HOST_NUMBERS = (
     *("waiting", "suspects", "leased", "next", "penalty", "pushed", "crawl_delay", "robots_at"),

@@ -28,7 +28,8 @@ SET added = added + :added, duplicates = duplicates + :duplicates, filtered = fi
     done = done + :done, dead = dead + :dead, dropped = dropped + :dropped,
     retries = retries + :retries, lost = lost + :lost, items = items + :items,
     rejected = rejected + :rejected, body_bytes = body_bytes + :body_bytes,
-    sent = sent + :sent, blocked = blocked + :blocked, places = places + :places
+    sent = sent + :sent, blocked = blocked + :blocked, unchanged = unchanged + :unchanged,
+    places = places + :places
 WHERE id = :id;
 
 -- sample: remember how far the crawl was

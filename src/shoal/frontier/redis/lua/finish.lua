@@ -12,7 +12,9 @@
 -- Atomic, because a task that is done and whose follow-ups are not queued would lose them, and one
 -- whose follow-ups are queued twice would be fetched twice.
 
-local COUNTED = {'filtered', 'duplicates', 'items', 'rejected', 'body_bytes', 'blocked'}
+local COUNTED = {
+  'filtered', 'duplicates', 'items', 'rejected', 'body_bytes', 'blocked', 'unchanged',
+}
 
 if not open_crawl() then
   return unknown()
