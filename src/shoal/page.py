@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborNode
 from shoal import markup, urls
 from shoal.errors import BadUrl, MissingExtra
 from shoal.selection import SRC_TAGS, Selection, links_in, parse_query
-from shoal.task import DEFAULT_HANDLER, Task
+from shoal.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, Task
 
 if TYPE_CHECKING:
     from parsel import Selector, SelectorList
@@ -133,17 +133,22 @@ class Page:
         headers: Mapping[str, str] | None = None,
         body: str | None = None,
         dont_filter: bool = False,
+        chain: str | None = None,
     ) -> Task:
         """The task to fetch a URL, or the link of a selection, and read it with the handler.
 
-        Without a handler that is `parse`. Raises ValueError if there is no link in the selection,
-        and BadUrl if it does not lead to a page (`mailto:`, ...).
+        Without a handler that is `parse`. Tasks of one `chain`, a name of your choice, are done one
+        after the other in the order in which they are added, by whichever worker; of several chains
+        side by side. Raises ValueError if there is no link in the selection, and BadUrl if it does
+        not lead to a page (`mailto:`, ...).
         """
         link = next(_links(target), None)
         if link is None:
             raise ValueError(f"nothing to follow on {self.url}")
         address = [self.urljoin(link)]
-        return self._tasks(address, handler, priority, meta, method, headers, body, dont_filter)[0]
+        return self._tasks(
+            address, handler, priority, meta, method, headers, body, dont_filter, chain
+        )[0]
 
     def follow_all(
         self,
@@ -156,6 +161,7 @@ class Page:
         headers: Mapping[str, str] | None = None,
         body: str | None = None,
         dont_filter: bool = False,
+        chain: str | None = None,
     ) -> list[Task]:
         """As `follow`, for all links that a CSS query finds, of a selection, or in a list.
 
@@ -164,7 +170,7 @@ class Page:
         found = self.css(targets) if isinstance(targets, str) else targets
         links = links_in(found) if isinstance(found, Selection) else _links_of_each(found)
         return self._tasks(
-            self._pages(links), handler, priority, meta, method, headers, body, dont_filter
+            self._pages(links), handler, priority, meta, method, headers, body, dont_filter, chain
         )
 
     def _pages(self, links: Iterable[str]) -> Iterator[str]:
@@ -186,7 +192,9 @@ class Page:
         headers: Mapping[str, str] | None,
         body: str | None,
         dont_filter: bool,
+        chain: str | None,
     ) -> list[Task]:
+        _check_chain(chain)
         job_type = DEFAULT_HANDLER if handler is None else _handler_name(handler)
         method, depth, parent = method.upper(), self.task.depth + 1, self.fingerprint.hex()
         if self._followed_at is None:
@@ -204,6 +212,7 @@ class Page:
                 parent=parent,
                 created_at=self._followed_at,
                 dont_filter=dont_filter,
+                chain=chain,
             )
             for url in addresses
         ]
@@ -231,6 +240,12 @@ def _rebased(base: can_ada.URL, href: str | None) -> can_ada.URL:
         return urls.parse(urls.join(base, href)) if href else base
     except BadUrl:
         return base
+
+
+def _check_chain(chain: str | None) -> None:
+    if chain is None or (isinstance(chain, str) and 0 < len(chain) <= MAX_CHAIN_LENGTH):
+        return
+    raise ValueError(f"a chain is a text of 1 to {MAX_CHAIN_LENGTH} characters, not {chain!r:.80}")
 
 
 def _handler_name(handler: Handler) -> str:

@@ -14,6 +14,7 @@ from msgspec import Meta
 DEFAULT_HANDLER = "parse"
 MAX_PRIORITY = 2**31 - 1
 MAX_COUNT = 2**31 - 1
+MAX_CHAIN_LENGTH = 200
 
 
 class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -42,7 +43,7 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """Overrides the crawl's own limit."""
     proxy_pool: str | None = None
     session: str | None = None
-    chain: str | None = None
+    chain: Annotated[str, Meta(min_length=1, max_length=MAX_CHAIN_LENGTH)] | None = None
     """Tasks of one chain are done one after the other, in the order in which they were added."""
     meta: dict[str, Any] = {}
     """The spider's own notes, handed back as `page.meta`. JSON values only."""

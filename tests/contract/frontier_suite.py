@@ -16,6 +16,13 @@ from __future__ import annotations
 
 from contract.frontier.adding import TestAdd, TestAddByState, TestStart
 from contract.frontier.asking import TestAsk, TestBury, TestDead, TestRevive, TestTwoCrawls
+from contract.frontier.chains import (
+    TestBlocked,
+    TestChain,
+    TestChainRace,
+    TestChainsLookedAfter,
+    TestFollowUpsOfChains,
+)
 from contract.frontier.finishing import TestFollowUps, TestStale, TestVerdicts
 from contract.frontier.leasing import (
     TestConcurrency,
@@ -25,6 +32,7 @@ from contract.frontier.leasing import (
     TestWait,
 )
 from contract.frontier.losing import TestReclaim, TestRelease, TestRenew
+from contract.frontier.noting import TestLeading, TestNotes
 from contract.frontier.ordering import TestOrder
 from contract.frontier.pacing import TestAuto, TestBreaker, TestLatency
 from contract.frontier.politeness import TestPushback, TestRate, TestRobots, TestSlots
@@ -38,19 +46,26 @@ __all__ = [
     "TestAddByState",
     "TestAsk",
     "TestAuto",
+    "TestBlocked",
     "TestBreaker",
     "TestBury",
     "TestCancel",
+    "TestChain",
+    "TestChainRace",
+    "TestChainsLookedAfter",
     "TestConcurrency",
     "TestDead",
     "TestEnd",
     "TestFairness",
     "TestFollowUps",
+    "TestFollowUpsOfChains",
     "TestForget",
     "TestInbox",
     "TestLatency",
+    "TestLeading",
     "TestLease",
     "TestMaxPages",
+    "TestNotes",
     "TestOrder",
     "TestPause",
     "TestPushback",

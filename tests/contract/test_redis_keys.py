@@ -109,7 +109,8 @@ class TestNames:
 class TestForget:
     async def fill(self, client: Client, **rules: str) -> None:
         """A crawl that has something of everything."""
-        await client.start(*spread(1200, 3), **rules)
+        chained = [entry(f"c.example/{n}", chain=f"{{{n // 2}}}") for n in range(1200)]
+        await client.start(*spread(1200, 3), *chained, **rules)
         leases = await client.lease(50)
         robots = Robots(text="", ttl_s=60.0)
         ends = [

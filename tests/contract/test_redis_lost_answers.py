@@ -203,6 +203,18 @@ class TestExchange:
         stats = await client.stats()
         assert (stats.done, stats.leased, stats.lost) == (1, 2, 0)
 
+    async def test_a_chain_is_not_gone_through_twice_as_fast(
+        self, on_redis: RedisBackend, ears: Ears
+    ) -> None:
+        client = on_redis.client()
+        await client.start(*(entry(f"a.example/{n}", chain="c") for n in range(4)))
+        done = outcome(await client.lease_one())
+        ears.deaf_for = 1
+        with pytest.raises(StorageBusy):
+            await client.frontier.exchange(CRAWL, [done], client.worker, 9)
+        stale, grant = await client.frontier.exchange(CRAWL, [done], client.worker, 9)
+        assert (stale, names(grant.leases)) == ([done.lease], ["1"])
+
     @pytest.mark.parametrize("known", ["finish", "lease"])
     async def test_the_server_knows_only_one_of_the_scripts(
         self, on_redis: RedisBackend, redis_server: RedisServer, known: str

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from shoal.config import Rules
-from shoal.frontier.port import Entry, Verdict
+from shoal.frontier.port import Control, CrawlState, Entry, Verdict
 from shoal.frontier.redis import scripts
 from shoal.frontier.redis.rules import numbers_of
 from shoal.task import Task
@@ -246,6 +246,19 @@ class TestTwiceAtOnce:
         leases = await client.lease(2)
         await client.finish(*(outcome(lease, Verdict.DROPPED, reason="r") for lease in leases))
         assert (await client.stats()).dropped == 2
+
+    async def test_waiting_in_a_chain(self, on_redis: RedisBackend) -> None:
+        """It waits once; the other one is dropped."""
+        client = on_redis.client()
+        steps = [entry(f"a.example/{number}", chain="c") for number in range(3)]
+        await client.start(*steps, seen_for="400s", lease_s=10_000.0)
+        await on_redis.advance(2 * SPAN_S)
+        assert (await client.add(*steps)).added == 3
+        stats = await client.stats()
+        assert (stats.added, stats.waiting, stats.dropped) == (6, 4, 2)
+        await client.control(Control.SEAL)
+        assert await client.work_off() == 4
+        assert (await client.stats()).state is CrawlState.FINISHED
 
     async def test_suspected(self, client: Client) -> None:
         for _ in range(2):

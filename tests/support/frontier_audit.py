@@ -9,7 +9,8 @@ from typing import Any
 
 from shoal.frontier.port import TaskState
 
-_STATES = tuple(TaskState)
+_NUMBERS = {state: str(number) for number, state in enumerate(TaskState)}
+_BLOCKED = -1
 _HOST_STATES = (TaskState.WAITING, TaskState.LEASED, TaskState.DONE)
 
 _COUNTED = """
@@ -38,6 +39,16 @@ FROM hosts WHERE ready_at IS NULL AND waiting > 0 AND leased = 0
 """
 
 
+_CHAINS = f"""
+SELECT 'chain', chain, SUM(state = {_BLOCKED}) || ' wait, ' || SUM(state >= 0) || ' are under way'
+FROM tasks WHERE chain IS NOT NULL AND state < 3
+GROUP BY crawl_id, chain HAVING SUM(state >= 0) != 1
+UNION ALL
+SELECT 'task', id, 'is blocked without a chain'
+FROM tasks WHERE state = {_BLOCKED} AND chain IS NULL
+"""
+
+
 def sqlite_faults(path: Path) -> list[tuple[Any, ...]]:
     """All that does not add up in the file; empty if all is well."""
     with closing(sqlite3.connect(path)) as connection:
@@ -48,11 +59,13 @@ def sqlite_faults(path: Path) -> list[tuple[Any, ...]]:
 def _audits() -> list[str]:
     crawls = {"table": "crawls", "name": "name", "table_id": "crawl_id"}
     hosts = {"table": "hosts", "name": "host", "table_id": "host_id"}
+    of_crawl = _NUMBERS | {TaskState.WAITING: f"{_BLOCKED}, {_NUMBERS[TaskState.WAITING]}"}
     return [
-        _COUNTED.format(**crawls, counter="added", states="0, 1, 2, 3, 4, 5"),
-        *(_COUNTED.format(**crawls, counter=s, states=_STATES.index(s)) for s in _STATES),
-        *(_COUNTED.format(**hosts, counter=s, states=_STATES.index(s)) for s in _HOST_STATES),
+        _COUNTED.format(**crawls, counter="added", states=", ".join(of_crawl.values())),
+        *(_COUNTED.format(**crawls, counter=s, states=of_crawl[s]) for s in of_crawl),
+        *(_COUNTED.format(**hosts, counter=s, states=_NUMBERS[s]) for s in _HOST_STATES),
         _STRAY,
         _LEFT_BEHIND,
         _STUCK,
+        _CHAINS,
     ]

@@ -1,7 +1,7 @@
 """Random lives of a crawl for two frontiers that must do the same.
 
 Every task of a host has a priority of its own, and all hosts are asked at once unless there is only
-one: so whose turn it is never depends on what a frontier may choose.
+one: so whose turn it is never depends on what a frontier may choose. Some are of chains.
 """
 
 from __future__ import annotations
@@ -17,8 +17,14 @@ from support.frontiers import entry, open_rules
 
 HOSTS = 3
 MANY = 50
+CHAINED: dict[int, dict[str, Any]] = {
+    1: {"chain": "across"},
+    2: {"chain": "across", "redirects": ["http://from.example/"]},
+    4: {"chain": "across"},
+}
+"""What tasks of these priorities have: they are of one chain, whatever their host."""
 ENTRIES = [
-    entry(f"h{host}.example/{priority}", priority=priority)
+    entry(f"h{host}.example/{priority}", priority=priority, **CHAINED.get(priority, {}))
     for host in range(HOSTS)
     for priority in range(5)
 ]
@@ -94,4 +100,6 @@ def told(record: Record | None) -> Any:
         known += [record.task.retry_count, record.losses]
     if record.state in (TaskState.DEAD, TaskState.DROPPED):
         known.append(record.reason)
+    if record.state is TaskState.WAITING:
+        known.append("chain" in record.reason)
     return known

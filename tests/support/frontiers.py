@@ -146,6 +146,9 @@ class Client:
 class Backend(ABC):
     """One store under test: its clients, its clock, and a check of what it holds."""
 
+    is_sharded = False
+    """Whether hosts are spread over several servers."""
+
     def __init__(self) -> None:
         self._opened: list[Frontier] = []
         self.frontier = self.open_another()

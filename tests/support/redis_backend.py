@@ -12,6 +12,7 @@ class RedisBackend(Backend):
 
     def __init__(self, address: str) -> None:
         self.address = address
+        self.is_sharded = address.startswith("redis+cluster:")
         self.clock = FakeClock()
         super().__init__()
 

@@ -57,6 +57,7 @@ tasks = st.builds(
     max_retries=st.none() | st.integers(0, 100),
     proxy_pool=st.none() | text,
     session=st.none() | text,
+    chain=st.none() | text.filter(bool),
     meta=st.dictionaries(text, json_values, max_size=3),
     parent=st.none() | parents | parents.map(str.upper),
     created_at=st.none() | moments,

@@ -17,6 +17,13 @@ Three rules hold on every backend, and `tests/contract` checks them:
    next slot in the same step.
 
 At all times: added = waiting + delayed + leased + done + dead + dropped.
+
+Tasks of one chain (`Task.chain`) go one after the other, for the whole fleet. The next one is
+handed out only when the one before has ended: done, dead or dropped. A retry, a lost worker or a
+task given back keep the chain where it is; a dead step does not stop it. Of those that wait, the
+one that was added first is next, whatever its host and priority; a revived one too. Only the target
+of a redirect comes before all others: it is the same step. On a cluster this holds among the tasks
+of a chain whose hosts are on one shard, so a chain should keep to one host there.
 """
 
 from __future__ import annotations
@@ -28,6 +35,7 @@ from enum import StrEnum
 import msgspec
 
 from shoal.config import Rules
+from shoal.frontier.notes import Notes
 from shoal.policy import Pace
 from shoal.task import Task
 
@@ -293,6 +301,9 @@ class Stats(msgspec.Struct, kw_only=True):
         return self.done + self.dead + self.dropped
 
 
+BLOCKED_REASON = "waits for an earlier task of chain '{}'"
+"""Why a task of a chain waits though its host may be hit."""
+
 CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
 """What those are told who bring work to a cancelled crawl."""
 
@@ -307,12 +318,17 @@ class Frontier(ABC):
     is_far = False
     """Whether a round trip costs so much that workers should save them, with `exchange`."""
 
+    @property
+    @abstractmethod
+    def notes(self) -> Notes:
+        """What coordinators share here."""
+
     # For those who bring work
 
     @abstractmethod
-    async def start(self, crawl: str, rules: Rules) -> Stats:
+    async def start(self, crawl: str, rules: Rules, *, again: bool = True) -> Stats:
         """Make the crawl, or join it. Its rules become these. A finished one is running again,
-        unsealed; a cancelled one is a ConfigError."""
+        unsealed; a cancelled one is a ConfigError. Without `again`, one that is over stays so."""
 
     @abstractmethod
     async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:

@@ -41,7 +41,8 @@ from shoal.frontier.sqlite_asking import (
     workers_of,
 )
 from shoal.frontier.sqlite_finish import end_try
-from shoal.frontier.sqlite_lease import allowed, hand_out, lose, queue, reclaim, wait_s
+from shoal.frontier.sqlite_lease import allowed, enter, hand_out, lose, queue, reclaim, wait_s
+from shoal.frontier.sqlite_notes import SqliteNotes
 from shoal.frontier.sqlite_step import (
     SQL,
     Clock,
@@ -67,18 +68,27 @@ class SqliteFrontier(Frontier):
         # A power cut may undo the last steps, in order: work is then done again, never lost.
         self._db = Database(path, "frontier", schema)
         self._clock = clock
+        self._notes = SqliteNotes(self._db, clock)
+
+    @property
+    def notes(self) -> SqliteNotes:
+        return self._notes
 
     # Bringing work
 
-    async def start(self, crawl: str, rules: Rules) -> Stats:
+    async def start(self, crawl: str, rules: Rules, *, again: bool = True) -> Stats:
         _refuse_what_only_redis_can(rules)
-        return await self._db.run(partial(self._start, crawl=crawl, rules=rules))
+        return await self._db.run(partial(self._start, crawl=crawl, rules=rules, again=again))
 
-    def _start(self, connection: sqlite3.Connection, crawl: str, rules: Rules) -> Stats:
+    def _start(
+        self, connection: sqlite3.Connection, crawl: str, rules: Rules, *, again: bool
+    ) -> Stats:
         with transaction(connection):
             now = self._clock()
             row = self._row_or_new(connection, crawl, rules)
             state = CrawlState(row["state"])
+            if state.over and not again:
+                return stats_of(row, now)
             if state is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(crawl))
             sealed = state in (CrawlState.RUNNING, CrawlState.PAUSED) and row["sealed"]
@@ -242,9 +252,9 @@ class SqliteFrontier(Frontier):
             dead = _dead_ids(current, chosen)
             if dead and current.state is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(crawl))
-            for row_id, host_id in dead:
-                current.execute("revive_task", current.next_place(), row_id)
-                current.host(host_id).waiting += 1
+            for row_id, host_id, chain in dead:
+                state, place = enter(current, current.host(host_id), chain)
+                current.execute("revive_task", state, place, row_id)
             current.tally.update(dead=-len(dead), waiting=len(dead))
             if dead and current.state is CrawlState.FINISHED:
                 current.set_state(CrawlState.RUNNING)
@@ -254,7 +264,7 @@ class SqliteFrontier(Frontier):
         def drop(connection: sqlite3.Connection) -> int:
             with step(connection, crawl, self._clock) as current:
                 dead = _dead_ids(current, fingerprints)
-                for row_id, _ in dead:
+                for row_id, *_ in dead:
                     current.execute("bury_task", row_id)
                 current.tally.update(dead=-len(dead), dropped=len(dead))
             return len(dead)
@@ -294,7 +304,7 @@ def _refuse_what_only_redis_can(rules: Rules) -> None:
         raise ConfigError("seen_for needs a redis:// frontier: a file forgets no URL")
 
 
-def _dead_ids(current: Step, chosen: Sequence[bytes] | None) -> list[tuple[int, int]]:
+def _dead_ids(current: Step, chosen: Sequence[bytes] | None) -> list[tuple[int, int, str | None]]:
     keys = None
     if chosen is not None:
         keys = as_json(map(as_int, chosen))

@@ -8,6 +8,7 @@ import msgspec
 
 from shoal import task as wire
 from shoal.frontier.port import (
+    BLOCKED_REASON,
     WORKER_SILENT_S,
     Entry,
     Host,
@@ -17,7 +18,7 @@ from shoal.frontier.port import (
     Robots,
     TaskState,
 )
-from shoal.frontier.sqlite_step import SQL, STATES, as_int, crawl_row
+from shoal.frontier.sqlite_step import BLOCKED, SQL, STATES, as_int, crawl_row
 
 _read_robots = msgspec.json.Decoder(Robots).decode
 _read_pulse = msgspec.json.Decoder(Pulse).decode
@@ -83,7 +84,7 @@ def _record(row: tuple[int, bytes, int, int, int, str, str, float | None, str | 
         task=task,
         state=STATES[state],
         losses=losses,
-        reason=reason,
+        reason=BLOCKED_REASON.format(task.chain) if state == BLOCKED else reason,
         detail=detail,
         due=due,
         worker=worker or "",

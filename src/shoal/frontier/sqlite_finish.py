@@ -29,7 +29,7 @@ def end_try(current: Step, outcome: Outcome) -> bool:
     owned = current.execute("owned_task", *current.owner(outcome.lease)).fetchone()
     if owned is None:
         return False
-    row_id, host_id, attempts, leased_at, reserved = owned
+    row_id, host_id, chain, attempts, leased_at, reserved = owned
     host = current.host(host_id)
     host.leased -= 1
     _adjust(current, host, outcome, leased_at)
@@ -41,6 +41,8 @@ def end_try(current: Step, outcome: Outcome) -> bool:
     host.waiting += state == WAITING
     host.done += state == DONE
     host.failed += outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
+    if state in (DONE, DEAD, DROPPED):
+        current.touch_chain(chain)
     _tally(current, outcome, STATES[state])
     return True
 

@@ -9,6 +9,7 @@ from typing import Any
 from shoal import task as wire
 from shoal.frontier.port import Added, CrawlState, Entry, Lease
 from shoal.frontier.sqlite_step import (
+    BLOCKED,
     DEAD,
     DELAYED,
     SQL,
@@ -23,6 +24,9 @@ from shoal.task import Task
 
 RECLAIM_BATCH = 500
 SUSPECTS_SEEN = 50
+NEXT, BEHIND = 0, 1
+"""The places of tasks that wait in a chain. The target of a redirect is the next, because it is the
+same step as what led there; the others go in the order of their rows."""
 POISON = "poison: {} workers died with it"
 
 
@@ -39,13 +43,23 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
     rows = []
     for fingerprint, task in found.items():
         host = current.host_named(task.site)
-        host.waiting += 1
-        place = current.next_place()
-        rows.append((current.id, fingerprint, host.id, task.priority, place, wire.encode(task)))
+        state, place = enter(current, host, task.chain, NEXT if task.redirects else BEHIND)
+        whose = (current.id, fingerprint, host.id)
+        rows.append((*whose, task.priority, state, place, task.chain, wire.encode(task)))
     current.connection.executemany(SQL["add_task"], rows)
     added = Added(len(rows), len(entries) - len(rows))
     current.tally.update(added=added.added, waiting=added.added, duplicates=added.duplicates)
     return added
+
+
+def enter(current: Step, host: Schedule, chain: str | None, turn: int = BEHIND) -> tuple[int, int]:
+    """The state and the place in which a task begins to wait: with its host, or for its turn in its
+    chain."""
+    if chain is None:
+        host.waiting += 1
+        return WAITING, current.next_place()
+    current.touch_chain(chain)
+    return BLOCKED, turn
 
 
 def wait_s(current: Step) -> float | None:
@@ -120,7 +134,7 @@ def _grant(
 def reclaim(current: Step) -> None:
     due = current.execute("due_tasks", current.id, current.now, RECLAIM_BATCH).fetchall()
     for row in due:
-        row_id, host_id, state, _ = row
+        row_id, host_id, _, state, _ = row
         if state == DELAYED:
             # Behind what waits: a host's failures must not keep its other pages from their turn.
             current.execute("wake_task", current.next_place(), row_id)
@@ -129,12 +143,13 @@ def reclaim(current: Step) -> None:
         else:
             lose(current, row)
     # What was taken back can be handed out in this very step.
+    current.advance_chains()
     current.save_hosts()
 
 
-def lose(current: Step, row: tuple[int, int, int, int]) -> None:
+def lose(current: Step, row: tuple[int, int, str | None, int, int]) -> None:
     """The worker that held it is gone. A task that takes worker after worker is poison."""
-    row_id, host_id, _, losses = row
+    row_id, host_id, chain, _, losses = row
     poisoned = losses + 1 >= current.rules.max_losses
     state, reason = (DEAD, POISON.format(losses + 1)) if poisoned else (WAITING, "")
     current.execute("lose_task", state, reason, row_id)
@@ -142,4 +157,6 @@ def lose(current: Step, row: tuple[int, int, int, int]) -> None:
     host.leased -= 1
     host.waiting += state == WAITING
     host.failed += state == DEAD
+    if state == DEAD:
+        current.touch_chain(chain)
     current.tally.update(leased=-1, lost=1, **{STATES[state]: 1})

@@ -21,10 +21,11 @@ SQL = load_queries("shoal.frontier", "queries.sql")
 
 SAMPLE_EVERY_S = 10.0
 
-WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(6)
-"""The states of a task as the table has them, in the order of `port.TaskState`."""
+BLOCKED, WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(-1, 6)
+"""The states of a task as the table has them. A blocked one waits for another one of its chain: the
+crawl counts it as waiting, its host does not."""
 
-STATES = tuple(TaskState)
+STATES = {BLOCKED: TaskState.WAITING, **dict(enumerate(TaskState))}
 
 _COUNTERS = (
     *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),
@@ -96,6 +97,7 @@ class Step:
         self.tally: Counter[str] = Counter()
         self._hosts: dict[int, Schedule] = {}
         self._host_ids: dict[str, int] = {}
+        self._touched_chains: dict[str, None] = {}
 
     def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
         """Run a named query."""
@@ -147,8 +149,24 @@ class Step:
             self.tally[name] -= self.count(name)
         self.set_state(CrawlState.CANCELLED)
 
+    def touch_chain(self, chain: str | None) -> None:
+        """A task has joined its chain, or has ended: the next one may have to go."""
+        if chain is not None:
+            self._touched_chains[chain] = None
+
+    def advance_chains(self) -> None:
+        """Let the next task of each chain that was touched go, unless one is under way."""
+        for chain in self._touched_chains:
+            head = self.execute("head_of_chain", self.id, chain).fetchone()
+            if head and head[2] == BLOCKED:
+                row_id, host_id, _ = head
+                self.execute("free_task", self.next_place(), row_id)
+                self.host(host_id).waiting += 1
+        self._touched_chains.clear()
+
     def close(self) -> None:
         """Write hosts, counters and, where nothing is left to do, the end of the crawl."""
+        self.advance_chains()
         self.save_hosts()
         if any(self.tally.values()):
             self.connection.execute(SQL["count"], {**_NOTHING, **self.tally, "id": self.id})

@@ -178,6 +178,26 @@ class TestStart:
         await client.work_off()
         assert (await client.stats()).state is CrawlState.RUNNING
 
+    @pytest.mark.parametrize("end", [Control.SEAL, Control.CANCEL])
+    async def test_one_that_is_over_stays_so_unless_it_is_to_run_again(
+        self, backend: Backend, end: Control
+    ) -> None:
+        client = backend.client()
+        await client.start()
+        over = await client.control(end)
+        rules = open_rules(max_retries=9)
+        stats = await client.frontier.start(CRAWL, rules, again=False)
+        assert stats.state is over
+        assert stats.rules == open_rules()
+
+    async def test_one_that_is_not_over_is_joined_either_way(self, backend: Backend) -> None:
+        client = backend.client()
+        assert await client.frontier.start(CRAWL, open_rules(), again=False)
+        await client.add(*pages(2))
+        stats = await client.frontier.start(CRAWL, open_rules(max_retries=9), again=False)
+        assert (stats.state, stats.waiting) == (CrawlState.RUNNING, 2)
+        assert stats.rules.max_retries == 9
+
     async def test_a_cancelled_crawl_cannot_be_started(self, backend: Backend) -> None:
         client = backend.client()
         await client.start()

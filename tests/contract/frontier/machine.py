@@ -28,8 +28,18 @@ from support.frontiers import CRAWL, Backend, Client, entry, open_rules, outcome
 T = TypeVar("T")
 
 # Few tasks, so that the same ones are leased, lost, finished and found again and again; and most
-# of the same priority, so that their turns matter.
-ENTRIES = [entry(f"h{n % 2}.example/{n}", priority=n // 10) for n in range(12)]
+# of the same priority, so that their turns matter. Some are of chains.
+CHAINS = {1: "one", 2: "one", 3: "one", 6: "two", 8: "two", 9: "one", 11: "one"}
+REDIRECTED = 9
+ENTRIES = [
+    entry(
+        f"h{n % 2}.example/{n}",
+        priority=n // 10,
+        chain=CHAINS.get(n),
+        redirects=["http://from.example/"] if n == REDIRECTED else [],
+    )
+    for n in range(12)
+]
 BY_KEY = {entry.fingerprint: entry for entry in ENTRIES}
 SEEDS = ENTRIES[:8]
 WORKERS = ["one", "two"]

@@ -54,6 +54,11 @@ class ModelTask:
     token: str = ""
     worker: str = ""
     leased_at: float = 0.0
+    chain: str | None = None
+    turn: tuple[bool, int] = (False, 0)
+    """In its chain: the target of a redirect is the next, then goes who was added first."""
+    blocked: bool = False
+    """Waits for another one of its chain."""
 
     @property
     def rank(self) -> tuple[int, Place]:
@@ -83,7 +88,9 @@ class Model:
         before = len(self.tasks)
         for entry in entries:
             key, task, place = entry.fingerprint, entry.task, (self._behind_all(), 0.0)
-            self.tasks.setdefault(key, ModelTask(key, task.site, task.priority, place))
+            new = ModelTask(key, task.site, task.priority, place, chain=task.chain)
+            new.blocked, new.turn = task.chain is not None, (not task.redirects, place[0])
+            self.tasks.setdefault(key, new)
         added = len(self.tasks) - before
         self.counts["duplicates"] += len(entries) - added
         if self.state is CrawlState.FINISHED and added:
@@ -99,6 +106,19 @@ class Model:
                 else:
                     task.place = (behind, task.due)
                     task.move(TaskState.WAITING)
+        self.advance_chains()
+
+    def advance_chains(self) -> None:
+        """Let the next task of each chain go, unless one is under way."""
+        behind = self._behind_all()
+        chains: dict[str, list[ModelTask]] = {}
+        for task in self.in_state(TaskState.WAITING, TaskState.DELAYED, TaskState.LEASED):
+            if task.chain is not None:
+                chains.setdefault(task.chain, []).append(task)
+        for chain in chains.values():
+            if all(task.blocked for task in chain):
+                first = min(chain, key=lambda task: task.turn)
+                first.blocked, first.place = False, (behind, 0.0)
 
     def lose(self, task: ModelTask) -> None:
         task.losses += 1
@@ -116,7 +136,7 @@ class Model:
         """The tasks of which each host with room would hand out one next."""
         if self.state is not CrawlState.RUNNING or self.pages_left() <= 0:
             return {}
-        waiting = self.in_state(TaskState.WAITING)
+        waiting = [task for task in self.in_state(TaskState.WAITING) if not task.blocked]
         busy = Counter(task.host for task in self.in_state(TaskState.LEASED))
         up: dict[str, list[ModelTask]] = {}
         for host in {task.host for task in waiting}:
@@ -176,6 +196,7 @@ class Model:
         for task in dead:
             task.move(TaskState.WAITING)
             task.place = (behind, 0.0)
+            task.blocked, task.turn = task.chain is not None, (True, task.turn[1])
             task.attempts = task.losses = 0
             if self.state is CrawlState.FINISHED:
                 self.state = CrawlState.RUNNING
@@ -198,7 +219,8 @@ class Model:
             self.state, self.sealed = CrawlState.RUNNING, False
 
     def settle(self) -> None:
-        """At the end of every step: is the crawl finished?"""
+        """At the end of every step: do chains go on, is the crawl finished?"""
+        self.advance_chains()
         limit = self.rules.max_pages
         full = limit is not None and len(self.in_state(TaskState.DONE)) >= limit
         left = () if full else (TaskState.WAITING, TaskState.DELAYED)

@@ -48,7 +48,7 @@ class RedisCrawl:
         return self.shards[shard_of(site, len(self.shards))]
 
     async def start(self, action: str, rules: Rules) -> None:
-        """Make it (`make`), or make or join it (`start`)."""
+        """As start.lua has it: `make`, `start` or `begin`."""
         for shard in self.shards:
             state = await shard.start(action, len(self.shards), rules)
             if state is CrawlState.CANCELLED and action == "start":

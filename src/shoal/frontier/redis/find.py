@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.frontier.port import CrawlState, Entry, Record, TaskState
+from shoal.frontier.port import BLOCKED_REASON, CrawlState, Entry, Record, TaskState
 from shoal.frontier.redis.link import RedisLink
 from shoal.frontier.redis.packing import unpack
 from shoal.frontier.redis.shard import Shard
@@ -23,6 +23,7 @@ CANCELLED = "cancelled"
 
 _STATES = {
     b"dead": TaskState.DEAD,
+    b"blocked": TaskState.WAITING,
     b"leased": TaskState.LEASED,
     b"delayed": TaskState.DELAYED,
     b"suspect": TaskState.WAITING,
@@ -69,6 +70,7 @@ def _found(where: bytes, rest: list[Any], entry: Entry) -> Record:
         task=task,
         state=_STATES[where],
         losses=losses,
+        reason=BLOCKED_REASON.format(task.chain) if where == b"blocked" else "",
         due=float(due) / 1e6 or None,
         worker=more[0].decode() if where == b"leased" else "",
     )

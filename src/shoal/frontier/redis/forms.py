@@ -19,11 +19,17 @@ pack_values = msgspec.msgpack.encode
 
 
 def grouped(entries: Iterable[Entry]) -> list[Group]:
-    """Entries by host and priority, as the scripts take them."""
+    """Entries by host and priority, as the scripts take them. Those of chains stay in their order,
+    whatever their hosts and priorities."""
     groups: dict[tuple[str, int], list[bytes]] = {}
+    chained = list[Group]()
     for entry in entries:
-        groups.setdefault((entry.task.site, entry.task.priority), []).append(pack(entry))
-    return [(site, priority, packed) for (site, priority), packed in groups.items()]
+        task = entry.task
+        if task.chain is None:
+            groups.setdefault((task.site, task.priority), []).append(pack(entry))
+        else:
+            chained.append((task.site, task.priority, [pack(entry)]))
+    return [*((site, priority, packed) for (site, priority), packed in groups.items()), *chained]
 
 
 def sizes_of(groups: Iterable[Group]) -> tuple[list[tuple[str, int, int]], list[bytes]]:

@@ -33,6 +33,7 @@ from shoal.frontier.redis.garbage import sweep
 from shoal.frontier.redis.inbox import collect
 from shoal.frontier.redis.link import RedisLink, redis_address
 from shoal.frontier.redis.names import CRAWLS, inbox_key, rejected_key, shards_key, tags
+from shoal.frontier.redis.notes import RedisNotes
 from shoal.frontier.redis.shard import Clock, Shard
 from shoal.frontier.redis.stats import host_of
 
@@ -67,14 +68,19 @@ class RedisFrontier(Frontier):
         self._link = RedisLink(redis_address(address))
         self._clock = clock
         self._crawls: dict[str, RedisCrawl] = {}
+        self._notes = RedisNotes(self._link, clock)
+
+    @property
+    def notes(self) -> RedisNotes:
+        return self._notes
 
     # Bringing work
 
-    async def start(self, crawl: str, rules: Rules) -> Stats:
+    async def start(self, crawl: str, rules: Rules, *, again: bool = True) -> Stats:
         await self._warn_if_forgetful()
         await self._make(crawl, rules)
         on_redis = await self._crawl(crawl)
-        await on_redis.start("start", rules)
+        await on_redis.start("start" if again else "begin", rules)
         for shard in on_redis.shards:
             await sweep(self._link, shard.base)  # What a `forget` that was stopped has left.
         return await self.stats(crawl)

@@ -8,7 +8,7 @@ from shoal.frontier.redis.stats import priorities_of
 CHUNK = 500
 _SINGLE = (
     *("ready", "load", "slow", "failing", "suspects", "held", "due", "delayed", "dead", "died"),
-    *("dropped", "robots", "workers"),
+    *("dropped", "robots", "workers", "blocked"),
 )
 
 
@@ -18,6 +18,7 @@ async def sweep(link: RedisLink, base: str) -> None:
     for crawl_id in await link.command("SMEMBERS", garbage):
         prefix = f"{base}{crawl_id.decode()}:"
         await _sweep_hosts(link, prefix)
+        await _sweep_chains(link, prefix)
         for name in _SINGLE:
             await link.command("UNLINK", prefix + name)
         await link.command("SREM", garbage, crawl_id)
@@ -35,3 +36,10 @@ async def _sweep_hosts(link: RedisLink, prefix: str) -> None:
         if queues:
             await link.command("UNLINK", *queues)
         await link.command("HDEL", hosts, *names)
+
+
+async def _sweep_chains(link: RedisLink, prefix: str) -> None:
+    chains = f"{prefix}chains"
+    while names := await link.command("HRANDFIELD", chains, CHUNK):
+        await link.command("UNLINK", *(f"{prefix}chain:".encode() + name for name in names))
+        await link.command("HDEL", chains, *names)

@@ -1,15 +1,16 @@
 """Tasks as a queue in memory keeps them: as few bytes as possible.
 
 An entry is 8 bytes of fingerprint, one byte each for failed tries and lost workers (the Lua scripts
-count these in place), and the task as MessagePack. The host and the priority are those of the queue
-it is in, and are not repeated; what every followed link has comes first, everything unusual goes
-as JSON at the end.
+count these in place), the chain if it has one, and the task as MessagePack. The host and the
+priority are those of the queue it is in, and are not repeated; what every followed link has comes
+first, everything unusual goes as JSON at the end.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
+from struct import Struct
 from typing import NamedTuple
 
 import msgspec
@@ -22,6 +23,12 @@ from shoal.task import Task
 _SCHEMES = ("https://", "http://")
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _PARENT_BYTES = 8
+
+_CHAINED = 0xC1
+"""After an entry's first ten bytes, where MessagePack never has it: a chain follows."""
+_NO_TURN, _NEXT = 0, 2**32 - 1
+_CHAIN = Struct(">BIH")
+"""`_CHAINED`, a turn that the scripts give out, and the length of the name: see lua/chains.lua."""
 
 
 class _Packed(msgspec.Struct, array_like=True):
@@ -60,17 +67,21 @@ def pack(entry: Entry) -> bytes:
     rest = _rest(task, parent, created_at)
     job_type = "" if task.job_type == wire.DEFAULT_HANDLER else task.job_type
     packed = _Packed(scheme, url, job_type, task.depth, parent, created_at, rest)
-    return entry.fingerprint + bytes((min(max(task.retry_count, 0), 255), 0)) + _encode(packed)
+    head = entry.fingerprint + bytes((min(max(task.retry_count, 0), 255), 0))
+    if task.chain is not None:
+        head += _chain_bytes(task.chain, is_next=bool(task.redirects))
+    return head + _encode(packed)
 
 
 def unpack(packed: bytes, site: str, priority: int) -> Unpacked:
     """What `pack` packed, from a queue of this site and priority."""
     attempts, losses = packed[8], packed[9]
-    short = _decode(packed[10:])
+    chain, start = _chain_in(packed) if packed[10] == _CHAINED else (None, 10)
+    short = _decode(packed[start:])
     url = short.url if short.scheme < 0 else f"{_SCHEMES[short.scheme]}{site}{short.url}"
     task = wire.decode(short.rest) if short.rest else Task(url=url)
     task.url, task.site, task.priority = url, site, priority
-    task.depth, task.retry_count = short.depth, attempts
+    task.depth, task.retry_count, task.chain = short.depth, attempts, chain
     if short.job_type:
         task.job_type = short.job_type
     if short.parent:
@@ -78,6 +89,19 @@ def unpack(packed: bytes, site: str, priority: int) -> Unpacked:
     if short.created_at:
         task.created_at = _moment(short.created_at)
     return Unpacked(packed[:8], task, losses)
+
+
+def _chain_bytes(chain: str, *, is_next: bool) -> bytes:
+    """The target of a redirect is next: it is the same step as what led there."""
+    name = chain.encode()
+    return _CHAIN.pack(_CHAINED, _NEXT if is_next else _NO_TURN, len(name)) + name
+
+
+def _chain_in(packed: bytes) -> tuple[str, int]:
+    """The chain of an entry that has one, and where its task begins."""
+    start = 10 + _CHAIN.size
+    end = start + _CHAIN.unpack_from(packed, 10)[2]
+    return packed[start:end].decode(), end
 
 
 def _shortened(task: Task) -> tuple[int, str]:
@@ -129,6 +153,7 @@ def _rest(task: Task, parent: bytes, created_at: int) -> bytes:
         depth=0,
         priority=0,
         retry_count=0,
+        chain=None,
         parent=task.parent if odd_parent else None,
         created_at=task.created_at if odd_moment else None,
     )
@@ -147,5 +172,4 @@ def _is_usual(task: Task) -> bool:
         or task.max_retries is not None
         or task.proxy_pool is not None
         or task.session is not None
-        or task.chain is not None
     )

@@ -135,7 +135,7 @@ class Shard:
         return UnknownCrawl(self.crawl)
 
     async def start(self, action: str, shards: int, rules: Rules) -> CrawlState:
-        """Make it (`make`), or make or join it (`start`)."""
+        """As start.lua has it: `make`, `start` or `begin`."""
         numbers = pack_values(numbers_of(rules, shards))
         new_id = secrets.token_hex(4)
         state = await self.run("start", action, new_id, msgspec.json.encode(rules), numbers)

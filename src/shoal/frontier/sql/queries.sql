@@ -92,7 +92,15 @@ WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE crawl_id = ? AND fingerprint = value
 SELECT EXISTS (SELECT 1 FROM remembered WHERE crawl_id = ? AND fingerprint = ?);
 
 -- add_task: a task nobody has seen
-INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, place, task) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, state, place, chain, task)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- head_of_chain: the task of a chain that is under way, or else the first that waits for its turn
+SELECT id, host_id, state FROM tasks
+WHERE crawl_id = ? AND chain = ? AND state < 3 ORDER BY state DESC, place, id LIMIT 1;
+
+-- free_task: nothing of its chain is before it any more
+UPDATE tasks SET state = 0, place = ? WHERE id = ?;
 
 -- best_tasks: a host's next tasks, best priority first, then by their turn; no suspects
 SELECT id, fingerprint, attempts, task FROM tasks
@@ -115,7 +123,7 @@ WHERE id = ?;
 UPDATE tasks SET due = ? WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = 2;
 
 -- owned_task: the task of a lease, only while it is still ours
-SELECT id, host_id, attempts, leased_at, reserved FROM tasks
+SELECT id, host_id, chain, attempts, leased_at, reserved FROM tasks
 WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = 2;
 
 -- move_task: its lease ends; if it waits again, then in front
@@ -125,10 +133,11 @@ SET state = ?, attempts = ?, due = ?, reason = ?, detail = ?, place = 0,
 WHERE id = ?;
 
 -- due_tasks: retries that are ready and leases that have expired, the longest due first
-SELECT id, host_id, state, losses FROM tasks WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
+SELECT id, host_id, chain, state, losses FROM tasks
+WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
 
 -- held_tasks: what one worker holds
-SELECT id, host_id, state, losses FROM tasks
+SELECT id, host_id, chain, state, losses FROM tasks
 WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?;
 
 -- holders: who holds leases
@@ -141,7 +150,8 @@ UPDATE tasks SET state = 0, due = NULL, place = ? WHERE id = ?;
 
 -- lose_task: its worker died; it is the next one to go
 UPDATE tasks
-SET state = ?, losses = losses + 1, due = NULL, reason = ?, place = 0, token = NULL, worker = NULL
+SET state = ?, losses = losses + 1, due = NULL, reason = ?, detail = '', place = 0,
+    token = NULL, worker = NULL
 WHERE id = ?;
 
 -- drop_unended: everything that has not ended is dropped, its leases void
@@ -152,12 +162,12 @@ WHERE crawl_id = ? AND state < 3;
 UPDATE hosts SET waiting = 0, leased = 0, ready_at = NULL WHERE crawl_id = ?;
 
 -- dead_ids: dead tasks, by fingerprint (a JSON array) or all of them
-SELECT id, host_id FROM tasks
+SELECT id, host_id, chain FROM tasks
 WHERE crawl_id = :crawl_id AND state = 4
   AND (:fingerprints IS NULL OR fingerprint IN (SELECT value FROM json_each(:fingerprints)));
 
 -- revive_task: a fresh start
-UPDATE tasks SET state = 0, attempts = 0, losses = 0, reason = '', detail = '', place = ?
+UPDATE tasks SET state = ?, attempts = 0, losses = 0, reason = '', detail = '', place = ?
 WHERE id = ?;
 
 -- bury_task: dropped, and why it was dead

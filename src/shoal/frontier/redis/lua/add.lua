@@ -1,7 +1,7 @@
 #!lua
 -- Queue tasks that were never seen. Refused as a whole when the server is out of memory.
 --
--- uses     step pace hosts seen adding
+-- uses     step pace hosts seen queue chains adding
 -- ARGV[2]  packed {group, ...}, see adding.lua
 -- ARGV...  their entries
 -- returns  {state before, added, duplicates}
@@ -18,6 +18,7 @@ end
 local groups = cmsgpack.unpack(ARGV[2])
 place_groups(groups, 3)
 local added, duplicates = add_groups(groups)
+advance_chains()
 save_hosts()
 if was == 'finished' and added > 0 then
   set_state('running')

@@ -1,7 +1,8 @@
--- Queueing what was never seen. Needs step.lua, hosts.lua, seen.lua.
+-- Queueing what was never seen. Needs step.lua, hosts.lua, seen.lua, chains.lua.
 --
 -- Entries are arguments of the script, one after the other. A group {host, priority, count} says
--- what the next so many of them are: cmsgpack does not take bytes, and so nothing is copied.
+-- what the next so many of them are: cmsgpack does not take bytes, and so nothing is copied. An entry of
+-- a chain is a group of its own.
 
 local PUSHED_AT_ONCE = 1000
 
@@ -46,7 +47,11 @@ local function push_new(groups, known)
     read_hosts({unpack(wanted, first, math.min(first + PUSHED_AT_ONCE - 1, #wanted))})
   end
   for _, push in ipairs(pushes) do
-    push_all(push[1], push[2], push[3])
+    if chain_of(push[3][1]) then
+      join_chain(push[1], push[2], push[3][1])
+    else
+      push_all(push[1], push[2], push[3])
+    end
   end
 end
 

@@ -2,7 +2,7 @@
 -- End tries: count them, adjust their hosts' pace, queue their follow-ups, release their leases.
 -- Runs also when the server is out of memory: work that is done must be able to leave.
 --
--- uses     step pace hosts seen queue adding
+-- uses     step pace hosts seen queue chains adding
 -- ARGV[2]  packed {outcome, ...}: names and values, without those that are 0 or empty
 -- ARGV[3]  packed {group, ...}: follow-ups of tries on other shards, see adding.lua
 -- ARGV...  the owners of the outcomes, see queue.lua; then the entries of all follow-ups, first those
@@ -96,6 +96,9 @@ local function end_try(outcome, task, token)
   counts.leased = counts.leased - 1
   adjust(host, entry, outcome, leased_at, reserved)
   moves[outcome.verdict](host, priority, entry, outcome, token)
+  if outcome.verdict ~= 'retry' and outcome.verdict ~= 'returned' then
+    leave_chain(entry)
+  end
   for _, name in ipairs(COUNTED) do
     counts[name] = counts[name] + (outcome[name] or 0)
   end
@@ -146,6 +149,7 @@ end
 if state ~= 'cancelled' then
   add_groups(groups)
 end
+advance_chains() -- After the follow-ups: the target of a redirect comes before what waits.
 save_hosts()
 close_crawl()
 return {state, is_idle(), unpack(stale)}

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Hand out tasks whose hosts may be hit now, and reserve their hosts' next slots.
 --
--- uses     step pace hosts queue
+-- uses     step pace hosts queue chains losing
 -- ARGV[2]  the worker
 -- ARGV[3]  how many at most
 -- ARGV[4]  what the tokens begin with; a number from 1 on follows. Nobody has used it before
@@ -171,6 +171,7 @@ if state ~= 'running' then
 end
 wake_delayed()
 reclaim_expired()
+advance_chains()
 if #names > 0 then
   save_hosts() -- What was taken back can be handed out in this very step.
 end

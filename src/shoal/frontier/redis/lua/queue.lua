@@ -1,5 +1,4 @@
--- The queues of a shard: into them, and out of the hands of workers that died. Needs step.lua,
--- hosts.lua.
+-- The queues of a shard, and what is out of them. Needs step.lua, hosts.lua.
 --
 -- ID:q:PRIORITY:HOST  list    entries that wait, the next one first
 -- ID:suspects         list    packed {host, priority, entry}: two workers died with these
@@ -12,7 +11,8 @@
 -- ID:dropped          hash    fingerprint -> reason
 -- ID:robots           hash    host -> robots.txt, as JSON
 --
--- An entry is 8 bytes of fingerprint, a byte each for failed tries and lost workers, and the task.
+-- An entry is 8 bytes of fingerprint, a byte each for failed tries and lost workers, the chain if it has
+-- one (see chains.lua), and the task.
 
 -- An owner is how a lease is named by those who hold it: 8 bytes of fingerprint, then the token.
 
@@ -82,21 +82,4 @@ local function bury_as_dead(host, priority, entry, reason, detail)
   end
   call('ZADD', prefix .. 'died', 0, fingerprint)
   counts.dead = counts.dead + 1
-end
-
--- The worker that held it is gone. A task that takes worker after worker is poison.
-local function lose(token, packed)
-  end_lease(token)
-  local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
-  local host = host_named(host_name)
-  host.leased = host.leased - 1
-  counts.leased = counts.leased - 1
-  counts.lost = counts.lost + 1
-  local losses = losses_of(entry) + 1
-  entry = with_counts(entry, attempts_of(entry), losses)
-  if losses >= rules.max_losses then
-    bury_as_dead(host, priority, entry, 'poison: ' .. losses .. ' workers died with it', '')
-  else
-    enqueue('LPUSH', host, priority, entry)
-  end
 end

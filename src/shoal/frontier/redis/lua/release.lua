@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Take back all that a dead worker held.
 --
--- uses     step pace hosts queue
+-- uses     step pace hosts queue chains losing
 -- ARGV[2]  the worker
 -- returns  {state, idle, how many}
 --
@@ -20,6 +20,7 @@ if state ~= 'cancelled' then
     end
   end
 end
+advance_chains()
 save_hosts()
 close_crawl()
 return {state, is_idle(), count}

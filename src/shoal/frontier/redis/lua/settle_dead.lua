@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Give dead tasks a fresh start, or drop them.
 --
--- uses     step pace hosts queue
+-- uses     step pace hosts queue chains
 -- ARGV[2]  revive or bury
 -- ARGV...  fingerprints
 -- returns  {state before, idle, how many}. Of a cancelled crawl nothing is revived
@@ -19,7 +19,10 @@ for i = 3, #ARGV do
     count = count + 1
   elseif packed then
     local host_name, priority, entry, reason = unpack(cmsgpack.unpack(packed))
-    if ARGV[2] == 'revive' then
+    if ARGV[2] == 'revive' and chain_of(entry) then
+      counts.waiting = counts.waiting + 1
+      join_chain(host_name, priority, with_counts(entry, 0, 0))
+    elseif ARGV[2] == 'revive' then
       enqueue('RPUSH', host_named(host_name), priority, with_counts(entry, 0, 0))
     else
       counts.dropped = counts.dropped + 1
@@ -34,6 +37,7 @@ end
 if count > 0 and was == 'finished' and ARGV[2] == 'revive' then
   set_state('running')
 end
+advance_chains()
 save_hosts()
 close_crawl()
 return {was, is_idle(), count}

@@ -2,7 +2,8 @@
 -- Make a shard of a crawl, or join it: its rules become these.
 --
 -- uses     step seen
--- ARGV[2]  'start', or 'make': then it is only made, as new, and nothing is changed if it is there
+-- ARGV[2]  'start'; 'begin': one that is over stays so; 'make': it is only made, as new, and nothing is
+--          changed if it is there
 -- ARGV[3]  an id that no crawl has had, for the case that it is made
 -- ARGV[4]  the rules as JSON, for people and clients
 -- ARGV[5]  the rules as the scripts use them: packed names and numbers
@@ -17,7 +18,7 @@ if is_new then
   call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
 end
 open_crawl()
-if action == 'make' or state == 'cancelled' then
+if action == 'make' or state == 'cancelled' or action == 'begin' and state == 'finished' then
   return state
 end
 call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)

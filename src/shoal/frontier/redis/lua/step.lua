@@ -19,7 +19,7 @@ end
 local COUNTS = {
   'added', 'duplicates', 'filtered', 'waiting', 'delayed', 'leased', 'done', 'dead', 'dropped',
   'retries', 'lost', 'items', 'rejected', 'body_bytes', 'sent', 'blocked',
-  'sample_at', 'sample_done', 'earlier_at', 'earlier_done', 'unchanged',
+  'sample_at', 'sample_done', 'earlier_at', 'earlier_done', 'unchanged', 'turns',
 }
 
 local state, id, sealed, prefix, rules, counts, done_before

@@ -1,0 +1,78 @@
+-- Chains: tasks that go one after the other. Needs step.lua, hosts.lua, queue.lua.
+--
+-- ID:chains      hash  chain -> fingerprint of its task that was let go and has not ended
+-- ID:chain:NAME  zset  fingerprints of the tasks that wait for one before them, by their turns
+-- ID:blocked     hash  fingerprint -> packed {host, priority, entry} of all of these
+--
+-- Such a task counts as waiting, but not for its host. The entry of a task of a chain says so after its
+-- first ten bytes: a byte that begins no MessagePack, four bytes for its turn, the length of the name of
+-- its chain in two, and the name. The turn it gets here; clients send NO_TURN, or NEXT for the
+-- target of a redirect, which is the same step as what led there.
+
+local CHAINED = 193
+local NO_TURN, NEXT = 0, 4294967295
+local BEFORE_ALL = -2 ^ 40
+
+local touched = {}
+
+-- The name of an entry's chain, or nil.
+local function chain_of(entry)
+  if entry:byte(11) == CHAINED then
+    return (struct.unpack('>I2c0', entry, 16))
+  end
+end
+
+-- A task has joined the chain, or has ended: the next one may have to go.
+local function touch_chain(chain)
+  if not touched[chain] then
+    touched[chain] = true
+    touched[#touched + 1] = chain
+  end
+end
+
+-- Let a task that counts as waiting wait for its turn. Where fingerprints are forgotten after a time,
+-- the same one may be waiting already: then this one is dropped.
+local function join_chain(host_name, priority, entry)
+  local turn = struct.unpack('>I4', entry, 12)
+  local score = turn
+  if turn == NO_TURN or turn == NEXT then
+    counts.turns = counts.turns + 1
+    score = turn == NEXT and counts.turns + BEFORE_ALL or counts.turns
+    entry = entry:sub(1, 11) .. struct.pack('>I4', counts.turns) .. entry:sub(16)
+  end
+  local fingerprint, chain = fingerprint_of(entry), chain_of(entry)
+  local packed = cmsgpack.pack({host_name, priority, entry})
+  if call('HSETNX', prefix .. 'blocked', fingerprint, packed) == 0 then
+    counts.waiting = counts.waiting - 1
+    counts.dropped = counts.dropped + 1
+    return
+  end
+  call('ZADD', prefix .. 'chain:' .. chain, whole(score), fingerprint)
+  touch_chain(chain)
+end
+
+-- A task has ended. If it was one of a chain, that goes on.
+local function leave_chain(entry)
+  local chain = chain_of(entry)
+  if chain then
+    call('HDEL', prefix .. 'chains', chain)
+    touch_chain(chain)
+  end
+end
+
+-- Let the next task of each chain that was touched go, unless one is under way.
+local function advance_chains()
+  for _, chain in ipairs(touched) do
+    local waiting = prefix .. 'chain:' .. chain
+    local first = call('ZRANGE', waiting, 0, 0)[1]
+    if first and call('HSETNX', prefix .. 'chains', chain, first) == 1 then
+      local packed = call('HGET', prefix .. 'blocked', first)
+      local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
+      call('ZREM', waiting, first)
+      call('HDEL', prefix .. 'blocked', first)
+      counts.waiting = counts.waiting - 1 -- It was counted before, and is counted again.
+      enqueue('RPUSH', host_named(host_name), priority, entry)
+    end
+  end
+  touched = {}
+end

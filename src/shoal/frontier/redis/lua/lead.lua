@@ -1,0 +1,33 @@
+-- Lead, go on leading, resign, or ask who leads.
+--
+-- KEYS[1]  hash  holder; term: a number that is never used again; until
+-- ARGV[1]  the time in microseconds, or nothing: then it is the server's own clock that counts
+-- ARGV[2]  who; nobody: then it is only asked
+-- ARGV[3]  for how long, in microseconds; 0 resigns
+-- returns  {who leads now, in which term}, or nothing
+--
+-- Atomic, because of two who find the seat empty one must get it. Not one of the scripts that are
+-- loaded: a server that does not know those is a new one, and workers are to notice that.
+
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
+local was, term, till = unpack(redis.call('HMGET', KEYS[1], 'holder', 'term', 'until'))
+was, term, till = was or '', tonumber(term) or 0, tonumber(till) or 0
+local who, lasts = ARGV[2], tonumber(ARGV[3])
+if who == '' or now < till and was ~= who then
+  return now < till and {was, term} or {}
+end
+if lasts == 0 then
+  redis.call('HSET', KEYS[1], 'until', 0)
+  return {}
+end
+-- A leader whose time ran out, and that nobody has followed, leads on.
+if was ~= who or till == 0 then
+  term = term + 1
+end
+local until_then = string.format('%.0f', now + lasts)
+redis.call('HSET', KEYS[1], 'holder', who, 'term', term, 'until', until_then)
+return {who, term}

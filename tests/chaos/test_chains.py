@@ -1,0 +1,130 @@
+"""kill -9 of workers in the middle of chains: each keeps its order, never two steps at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from shoal.frontier.port import Stats
+from support.processes import Folder, is_alive, seeded_random, wait_until
+from support.redis_chaos import DURABLE, assert_adds_up
+from support.redis_servers import RedisServer
+from support.sites import Site, html, serving
+
+CHAINS, STEPS, WORKERS, KILLS = 6, 12, 3, 4
+REDIRECTED, DEADLY, GONE = "3", "5", "8"
+"""Steps that are not pages like the others."""
+ALL_STEPS = [*"0123", "3?moved", *(str(number) for number in range(4, STEPS))]
+
+SPIDER = """
+from shoal import Spider
+
+class Chains(Spider):
+    start_urls = [{url!r}]
+    allow_private = True
+    robots = False
+    rate = "none"
+    lease_s = 3600
+    max_losses = 99
+
+    def parse(self, page):
+        for number in range({chains}):
+            yield from self.steps(page, str(number), 0)
+
+    def step(self, page):
+        assert page.text != "deadly"
+        yield from self.steps(page, page.task.chain, page.meta["step"] + 1)
+
+    def steps(self, page, chain, first):
+        # Each finds the next three: so a chain always has some that wait.
+        for step in range(first, min(first + 3, {steps})):
+            meta = dict(step=step)
+            yield page.follow("/%s/%d" % (chain, step), self.step, chain=chain, meta=meta)
+"""
+
+
+class ChainSite(Site):
+    """Keeps watch over its chains. Answers no more requests than it is allowed to."""
+
+    def __init__(self) -> None:
+        super().__init__(self._gated)
+        self.allowed = 0
+        """So many requests are answered. A test raises it."""
+        self.faults: list[str] = []
+        self._under_way: dict[str, str] = {}
+
+    async def _gated(self, path: str) -> web.Response:
+        number = len(self.hits)
+        _, chain, *rest = path.split("/")
+        step = rest[0].partition("?")[0] if rest else ""
+        before = self._under_way.setdefault(chain, step)
+        if before != step:
+            self.faults.append(f"{path} was asked for while step {before} was under way")
+        while number > self.allowed:
+            await asyncio.sleep(0.005)
+        # If its worker was killed, another may have asked again, and got its answer first.
+        if self._under_way.get(chain) == step:
+            del self._under_way[chain]
+        return _page(path, step)
+
+    def steps_of(self, chain: int) -> list[str]:
+        """All that was asked for of a chain, in the order of arrival."""
+        start = f"/{chain}/"
+        return [path.removeprefix(start) for path in self.paths if path.startswith(start)]
+
+
+def _page(path: str, step: str) -> web.Response:
+    if step == REDIRECTED and "?" not in path:
+        return web.Response(status=302, headers={"Location": f"{path}?moved"})
+    if step == GONE:
+        return html("gone", 404)
+    return html("deadly" if step == DEADLY else "a page")
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Folder]:
+    if request.param == "sqlite":
+        yield Folder(tmp_path)
+        return
+    with RedisServer(tmp_path / "redis", *DURABLE) as server:
+        yield Folder(tmp_path, {"SHOAL_FRONTIER": server.url})
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), "its end")
+
+
+def test_workers_are_killed_in_the_middle_of_chains(folder: Folder) -> None:
+    random = seeded_random("kills in the middle of chains")
+    with serving(ChainSite()) as site:
+        folder.write("chains.py", SPIDER.format(url=site.url, chains=CHAINS, steps=STEPS))
+        with folder.running("crawl", "chains.py", "--workers", str(WORKERS)) as crawl:
+            for moment in sorted(random.sample(range(1, CHAINS * (STEPS - 2)), KILLS)):
+                site.allowed = moment
+                wait_until(lambda: len(site.hits) > site.allowed, f"request {moment} and more")
+                wait_until(lambda: len(crawl.workers()) == WORKERS, "all workers")
+                kill(random.choice(crawl.workers()))
+            site.allowed = 10**9
+            ended = crawl.wait()
+        assert ended.code == 3, ended
+        assert_chains_were_kept(site, folder.stats("chains"))
+
+
+def assert_chains_were_kept(site: ChainSite, stats: Stats) -> None:
+    assert site.faults == []
+    for chain in range(CHAINS):
+        steps = site.steps_of(chain)
+        order = [ALL_STEPS.index(step) for step in steps]
+        assert order == sorted(order), steps
+        assert set(steps) == set(ALL_STEPS)
+    assert_adds_up(stats)
+    assert (stats.state, stats.dead, stats.dropped) == ("finished", CHAINS, CHAINS)
+    assert stats.done == 1 + CHAINS * (len(ALL_STEPS) - 2)
+    assert len(site.hits) <= 1 + CHAINS * len(ALL_STEPS) + stats.lost

@@ -1,0 +1,350 @@
+"""Chains: tasks that go one after the other, while others go side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from shoal.frontier.port import Control, CrawlState, Entry, Lease, TaskState, Verdict
+from support.frontiers import A_MOMENT_S, HOST, Backend, Client, entry, outcome, pages
+
+CHAIN = "account-17"
+ENDS = [Verdict.DONE, Verdict.DEAD, Verdict.DROPPED]
+NAMES = ["x", "{x}", "a:b", " ", "'\"\\\n", "überall/🐟", "🐟" * 200, "\0"]
+
+
+def steps(count: int, chain: str = CHAIN, host: str = HOST, **fields: Any) -> list[Entry]:
+    """So many tasks of one chain, in the order of their numbers."""
+    return [entry(f"{host}/{chain}/{number}", chain=chain, **fields) for number in range(count)]
+
+
+def step_of(lease: Lease) -> str:
+    return lease.task.url.rpartition("/")[2]
+
+
+async def only(client: Client) -> Lease:
+    """The one task that can be had now, though many are asked for."""
+    return await client.lease_one(9)
+
+
+async def run_off(client: Client) -> list[str]:
+    """End all that comes, one by one. Returns the last parts of the addresses."""
+    seen = []
+    while leases := await client.lease(9):
+        assert len(leases) == 1, "two at once"
+        seen.append(step_of(leases[0]))
+        await client.end(leases[0])
+    return seen
+
+
+class TestChain:
+    async def test_goes_in_the_order_in_which_it_was_added(self, backend: Backend) -> None:
+        client = backend.client()
+        first, second, third, fourth = steps(4)
+        await client.start(second, first)
+        await client.add(fourth)
+        await client.add(third)
+        assert await run_off(client) == ["1", "0", "3", "2"]
+
+    async def test_priorities_change_nothing_within_it(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(
+            *(entry(f"{HOST}/{n}", chain=CHAIN, priority=p) for n, p in enumerate([0, 5, 0, 9, 5]))
+        )
+        assert await run_off(client) == ["0", "1", "2", "3", "4"]
+
+    async def test_a_task_that_is_let_go_has_its_priority(self, backend: Backend) -> None:
+        client = backend.client()
+        low, high = steps(2)
+        high.task.priority = 9
+        await client.start(low, high, entry(f"{HOST}/plain", priority=5))
+        assert step_of(await client.lease_one()) == "plain"
+        await client.end(await client.lease_one())
+        await client.add(entry(f"{HOST}/plain2", priority=5))
+        assert step_of(await client.lease_one()) == "1"
+
+    async def test_the_next_one_waits_for_the_end_of_the_one_before(self, backend: Backend) -> None:
+        client, other = backend.client(), backend.another()
+        await client.start(*steps(2))
+        first = await only(client)
+        assert await other.lease(9) == []
+        await client.end(first)
+        assert step_of(await only(other)) == "1"
+
+    @pytest.mark.parametrize("verdict", ENDS)
+    async def test_goes_on_after_every_end(self, backend: Backend, verdict: Verdict) -> None:
+        client = backend.client()
+        await client.start(*steps(2))
+        await client.end(await only(client), verdict)
+        assert step_of(await only(client)) == "1"
+
+    async def test_two_go_side_by_side(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(2, "a"), *steps(2, "b"), *pages(2))
+        leases = await client.lease(9)
+        assert sorted(lease.task.url.removeprefix("http://") for lease in leases) == [
+            *("a.example/0", "a.example/1", "a.example/a/0", "a.example/b/0"),
+        ]
+
+    async def test_a_task_joins_one_that_was_done_with(self, backend: Backend) -> None:
+        client = backend.client()
+        first, second, third = steps(3)
+        await client.start(first)
+        await client.end(await only(client))
+        await client.add(second, third)
+        assert await run_off(client) == ["1", "2"]
+
+    async def test_a_duplicate_joins_nothing(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(1, "a"), *steps(2, "b"))
+        known = entry(f"{HOST}/a/0", chain="b")
+        assert (await client.add(known, known)).duplicates == 2
+        assert len(await client.lease(9)) == 2
+        assert (await client.stats()).waiting == 1
+
+    @pytest.mark.parametrize("name", NAMES)
+    async def test_may_be_called_anything(self, backend: Backend, name: str) -> None:
+        client = backend.client()
+        await client.start(*(entry(f"{HOST}/{number}", chain=name) for number in range(2)))
+        assert [lease.task.chain for lease in await client.lease(9)] == [name]
+        assert await client.frontier.release(client.crawl, client.worker) == 1
+        assert await run_off(client) == ["0", "1"]
+
+    async def test_is_of_its_crawl(self, backend: Backend) -> None:
+        client, other = backend.client(), backend.client(crawl="another")
+        for each in (client, other):
+            await each.start(*steps(2))
+        await only(client)
+        assert step_of(await only(other)) == "0"
+
+    async def test_keeps_all_else_that_a_task_has(self, backend: Backend) -> None:
+        client = backend.client()
+        first, second = steps(2, meta={"page": 2}, headers={"X": "y"}, method="POST", body="b")
+        await client.start(first, second)
+        await client.end(await only(client))
+        assert (await only(client)).task == second.task
+
+
+class TestBlocked:
+    """What has not ended keeps its chain where it is."""
+
+    async def test_while_it_is_retried(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(2))
+        await client.end(await only(client), Verdict.RETRY, retry_in_s=5.0)
+        assert await client.lease(9) == []
+        await backend.advance(5.1)
+        again = await only(client)
+        assert (step_of(again), again.task.retry_count) == ("0", 1)
+        await client.end(again)
+        assert step_of(await only(client)) == "1"
+
+    async def test_when_it_is_given_back(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(2))
+        await client.end(await only(client), Verdict.RETURNED)
+        assert await run_off(client) == ["0", "1"]
+
+    async def test_when_its_worker_is_lost(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(2), lease_s=2.0, max_losses=9)
+        await only(client)
+        await backend.advance(2.1)
+        assert step_of(await only(client)) == "0"
+        await client.frontier.release(client.crawl, client.worker)
+        assert await run_off(client) == ["0", "1"], "the suspect, then the next"
+
+    async def test_goes_on_after_poison(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(3), lease_s=2.0, max_losses=1)
+        await only(client)
+        await backend.advance(2.1)
+        second = await only(client)
+        assert step_of(second) == "1", "in the very step that took the first one back"
+        await client.frontier.release(client.crawl, client.worker)
+        assert await client.state(second) is TaskState.DEAD
+        assert await run_off(client) == ["2"]
+
+    async def test_a_stale_finish_lets_nothing_go(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(2))
+        stale = await only(client)
+        await client.frontier.release(client.crawl, client.worker)
+        await only(client)
+        assert await client.finish(outcome(stale)) == [stale]
+        assert await client.lease(9) == []
+
+    async def test_is_found_waiting_and_says_why(self, backend: Backend) -> None:
+        client = backend.client()
+        first, second = steps(2)
+        await client.start(first, second)
+        asked = entry(f"{HOST}/{CHAIN}/1")  # Who asks knows of no chain.
+        record = await client.record(asked)
+        assert (record.state, record.task) == (TaskState.WAITING, second.task)
+        assert record.reason == f"waits for an earlier task of chain '{CHAIN}'"
+        assert (await client.record(first)).reason == ""
+        await client.end(await only(client))
+        assert (await client.record(asked)).reason == ""
+
+    async def test_counts_for_the_crawl_and_not_for_its_host(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(3))
+        stats, host = await client.stats(), await client.host()
+        assert (stats.added, stats.waiting, host.waiting) == (3, 3, 1)
+        await only(client)
+        grant = await client.ask(9)
+        assert grant.leases == []
+        assert grant.wait_s, "not before the lease may expire"
+        stats, host = await client.stats(), await client.host()
+        assert (stats.waiting, stats.leased, host.waiting, host.leased) == (2, 1, 0, 1)
+
+
+class TestFollowUpsOfChains:
+    async def test_go_behind_what_waits(self, backend: Backend) -> None:
+        client = backend.client()
+        first, second, third = steps(3)
+        await client.start(first, second)
+        await client.end(await only(client), follow_ups=[third])
+        assert await run_off(client) == ["1", "2"]
+
+    async def test_of_the_last_one_go_on(self, backend: Backend) -> None:
+        client = backend.client()
+        first, *others = steps(4)
+        await client.start(first)
+        await client.control(Control.SEAL)
+        await client.end(await only(client), follow_ups=others)
+        assert await run_off(client) == ["1", "2", "3"]
+        assert (await client.stats()).state is CrawlState.FINISHED
+
+    async def test_the_target_of_a_redirect_goes_before_what_waits(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(3))
+        for name in ("once", "twice"):
+            came_from = await only(client)
+            fields = {"chain": CHAIN, "redirects": [came_from.task.url]}
+            target = entry(f"{HOST}/{name}", **fields)
+            await client.end(came_from, follow_ups=[target])
+        assert await run_off(client) == ["twice", "1", "2"]
+
+    async def test_a_batch_of_many_chains(self, backend: Backend) -> None:
+        client = backend.client()
+        chains = [steps(3, f"c{number}") for number in range(4)]
+        await client.start(*(chain[0] for chain in chains))
+        leases = await client.lease(9)
+        by_chain = {chain[0].task.chain: chain for chain in chains}
+        ends = [outcome(at, follow_ups=by_chain[at.task.chain][1:]) for at in leases]
+        assert await client.finish(*ends) == []
+        for number in ("1", "2"):
+            leases = await client.lease(9)
+            assert [step_of(lease) for lease in leases] == [number] * 4
+            await client.finish(*map(outcome, leases))
+
+    async def test_steps_on_several_hosts(self, backend: Backend) -> None:
+        """On a cluster the order holds within a host; but all are done."""
+        client = backend.client()
+        hosts = [HOST, "b.example", HOST, "c.example", HOST]
+        await client.start(*(entry(f"{h}/{n}", chain=CHAIN) for n, h in enumerate(hosts)))
+        seen = []
+        while leases := await client.lease(9):
+            seen += [step_of(lease) for lease in leases]
+            await client.finish(*map(outcome, leases))
+        assert [step for step in seen if hosts[int(step)] == HOST] == ["0", "2", "4"]
+        assert sorted(seen) == ["0", "1", "2", "3", "4"]
+        if not backend.is_sharded:
+            assert seen == ["0", "1", "2", "3", "4"]
+
+
+class TestChainsLookedAfter:
+    async def test_cancel_drops_all(self, backend: Backend) -> None:
+        client = backend.client()
+        tasks = steps(3)
+        await client.start(*tasks)
+        await only(client)
+        await client.control(Control.CANCEL)
+        stats = await client.stats()
+        assert (stats.dropped, stats.remaining) == (3, 0)
+        assert await client.state(tasks[2]) is TaskState.DROPPED
+
+    async def test_one_started_over_knows_nothing_of_the_old(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(3))
+        await only(client)
+        await client.frontier.forget(client.crawl)
+        await client.start(*steps(3))
+        assert await run_off(client) == ["0", "1", "2"]
+
+    async def test_what_is_revived_waits_for_its_turn(self, backend: Backend) -> None:
+        """Before later ones that have not begun, whoever came to life first."""
+        client = backend.client()
+        tasks = steps(5)
+        await client.start(*tasks)
+        for _ in range(2):
+            await client.end(await only(client), Verdict.DEAD)
+        third = await only(client)
+        for dead in (tasks[1], tasks[0]):
+            assert await client.frontier.revive(client.crawl, [dead.fingerprint]) == 1
+        assert await client.lease(9) == []
+        assert await client.state(tasks[0]) is TaskState.WAITING
+        await client.end(third)
+        assert await run_off(client) == ["0", "1", "3", "4"]
+
+    async def test_all_that_is_revived_at_once(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(4), *pages(1, "b.example"))
+        await client.control(Control.SEAL)
+        while leases := await client.lease(9):
+            await client.finish(*(outcome(lease, Verdict.DEAD) for lease in leases))
+        assert (await client.stats()).state is CrawlState.FINISHED
+        assert await client.frontier.revive(client.crawl) == 5
+        leases = await client.lease(9)
+        assert len(leases) == 2
+        await client.finish(*map(outcome, leases))
+        assert await run_off(client) == ["1", "2", "3"]
+        assert (await client.stats()).state is CrawlState.FINISHED
+
+    async def test_what_is_buried_holds_nothing_up(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(2))
+        await client.end(await only(client), Verdict.DEAD)
+        assert await client.frontier.bury(client.crawl) == 1
+        assert await run_off(client) == ["1"]
+
+    async def test_outlives_a_restart(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(3))
+        await client.end(await only(client), Verdict.RETURNED)
+        await backend.reopen()
+        await backend.advance(A_MOMENT_S)
+        assert await run_off(backend.client()) == ["0", "1", "2"]
+
+
+class TestChainRace:
+    async def test_many_workers_never_have_two_of_a_chain(self, backend: Backend) -> None:
+        fleet = [backend.client(), *(backend.another(f"worker-{n}") for n in range(1, 4))]
+        chains = {f"c{n}": steps(8, f"c{n}", f"h{n % 3}.example") for n in range(6)}
+        await fleet[0].start(*(chain[0] for chain in chains.values()))
+        await fleet[0].control(Control.SEAL)
+        in_flight, tries = set[str](), defaultdict[str, list[str]](list)
+
+        async def work(client: Client) -> None:
+            while not (grant := await client.ask(4)).state.over:
+                ends = []
+                for lease in grant.leases:
+                    name, number = str(lease.task.chain), int(step_of(lease))
+                    assert name not in in_flight
+                    in_flight.add(name)
+                    is_returned = number % 3 == 1 and str(number) not in tries[name]
+                    tries[name].append(str(number))
+                    # The next two: every other time, one of them is known already.
+                    found = [] if is_returned else chains[name][number + 1 : number + 3]
+                    verdict = Verdict.RETURNED if is_returned else Verdict.DONE
+                    ends.append(outcome(lease, verdict, follow_ups=found))
+                await asyncio.sleep(0)
+                in_flight.difference_update(str(end.lease.task.chain) for end in ends)
+                assert await client.finish(*ends) == []
+
+        await asyncio.gather(*map(work, fleet))
+        assert tries == {name: list("01123445677") for name in chains}
