@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shoal.catalogue import Catalogue
 from shoal.crawl import Summary, crawl
 from shoal.errors import ShoalError
 from shoal.items import Item
@@ -12,6 +13,7 @@ from shoal.task import Task
 from shoal.version import __version__
 
 __all__ = [
+    "Catalogue",
     "Item",
     "Page",
     "Selection",

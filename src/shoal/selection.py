@@ -279,5 +279,11 @@ def links_in(selection: Selection) -> Iterator[str]:
             yield link or ""
 
 
+def texts_in(selection: Selection) -> Iterator[str]:
+    """What results say: values as they are, elements by all text below them, in lines."""
+    for found in selection._all():
+        yield found if isinstance(found, str) else found.text(deep=True, separator="\n")
+
+
 def _as_text(found: Found) -> str:
     return found if isinstance(found, str) else found.html or ""

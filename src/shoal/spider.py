@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from functools import cache
 from types import FunctionType
 from typing import Any, ClassVar
 
 import msgspec
 
+from shoal.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.config import Settings
 from shoal.errors import ConfigError, ShoalError
 from shoal.items import is_item_class
@@ -36,6 +45,8 @@ class Spider:
     name: ClassVar[str] = "spider"
     """The crawl's name. By default the class's, in lower case."""
     start_urls: Sequence[str] = ()
+    catalogue: Catalogue | Sequence[Catalogue]
+    """Listings whose pages are numbered: all their pages are read, by the handlers they name."""
     plants_itself: ClassVar[bool] = False
     """Whether its workers queue its first tasks. Only spiders of Scrapy do."""
 
@@ -55,6 +66,7 @@ class Spider:
         super().__init_subclass__(**options)
         if "name" not in vars(cls):
             cls.name = cls.__name__.lower()
+        catalogues_of(cls)  # A mistake in it is said at once.
 
     def start(self) -> Seeds:
         """The first tasks, or their URLs. By default, `start_urls`."""
@@ -85,7 +97,9 @@ def settings_of(spider: type[Spider]) -> dict[str, Any]:
 
 
 async def seeds(spider: Spider) -> AsyncIterator[Task]:
-    """The tasks a spider starts with."""
+    """The tasks a spider starts with: the first page of each catalogue, then those of `start`."""
+    for task in _catalogue_seeds(spider):
+        yield task
     started: Any = spider.start()
     if inspect.isawaitable(started):
         started = await started
@@ -95,6 +109,16 @@ async def seeds(spider: Spider) -> AsyncIterator[Task]:
     else:
         for seed in _as_iterable(started):
             yield _as_task(seed)
+
+
+def _catalogue_seeds(spider: Spider) -> Iterator[Task]:
+    # They come first: a start URL that is the same page does not know that it is one of them.
+    for task in first_tasks(catalogues_of(spider)):
+        if not _is_handler(type(spider), task.job_type):
+            raise ConfigError(
+                f"{type(spider).__name__}.catalogue: no method {task.job_type!r} to read its pages"
+            )
+        yield task
 
 
 def _as_iterable(started: Any) -> Iterable[Any]:
@@ -180,6 +204,7 @@ def _is_plain(task: Task) -> bool:
         and not task.meta
         and not task.headers
         and task.body is None
+        and task.chain is None
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from shoal import plain
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, ShoalError
 from shoal.spider import Spider
 
 WAYS = "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or https://..."
@@ -21,6 +21,8 @@ SCRAPY = "scrapy:"
 """What a spider of the Scrapy project in this folder begins with."""
 _PRIVATE = "_shoal_target_"
 """Modules made of files are named so: no module's own name, and not `__main__`."""
+
+_OWN = Path(__file__).parent
 
 
 def load(targets: Sequence[str]) -> type[Spider]:
@@ -143,11 +145,18 @@ def _one_line(error: BaseException, place: str) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if "importlib" not in frame.filename and frame.filename != __file__
     ]
+    if isinstance(error, ShoalError):  # A mistake that we found: theirs is the line that called us.
+        frames = [frame for frame in frames if not _is_own(frame.filename)]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else place
     what = str(error).partition("\n")[0]
     return (
         f"{where}: {type(error).__name__}: {what}" if what else f"{where}: {type(error).__name__}"
     )
+
+
+def _is_own(filename: str) -> bool:
+    """Whether code is ours, or was made by Python for a class of ours."""
+    return filename.startswith("<") or Path(filename).is_relative_to(_OWN)
 
 
 def _pick(module: ModuleType, name: str, place: str) -> type[Spider]:

@@ -11,6 +11,7 @@ import pytest
 import shoal
 
 PUBLIC = [
+    "Catalogue",
     "Item",
     "Page",
     "Selection",

@@ -1,0 +1,73 @@
+"""kill -9 of workers while the end of a catalogue is being searched for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from aiohttp import web
+
+from support.catalogues import ListingSite, products_of
+from support.processes import Folder, Running, wait_until
+from support.sites import serving
+
+PAGES = 21
+MOMENTS = (8, 20)
+"""Probes on the way up, and on the way back from past the end."""
+
+SPIDER = """
+from shoal import Catalogue, Spider
+
+class Shop(Spider):
+    catalogue = Catalogue({template!r}, items="li")
+    rate = "none"
+    robots = False
+    allow_private = True
+    lease_s = 3600
+
+    def parse(self, page):
+        yield page.follow_all("li a", handler=self.product)
+
+    def product(self, page):
+        yield {{"product": page.css("h1::text").get()}}
+"""
+
+
+class HeldSite(ListingSite):
+    """Does not answer for certain pages until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(PAGES)
+        self.held = {f"/catalog?page={page}" for page in MOMENTS}
+
+    async def _answer_in_time(self, path: str) -> web.Response:
+        while path in self.held:
+            await asyncio.sleep(0.005)
+        return self.page(path)
+
+
+def kill_at(crawl: Running, site: HeldSite, path: str) -> None:
+    """kill -9 of the workers while one of them waits for this page."""
+    wait_until(lambda: path in site.paths, path)
+    for worker in crawl.workers():
+        os.kill(worker, signal.SIGKILL)
+    site.held.remove(path)
+
+
+def test_workers_that_die_while_they_probe_lose_no_page(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    with serving(HeldSite()) as site:
+        folder.write("shop.py", SPIDER.format(template=site.template))
+        with folder.running("crawl", "shop.py") as crawl:
+            for page in MOMENTS:
+                kill_at(crawl, site, f"/catalog?page={page}")
+            ended = crawl.wait()
+        assert ended.code == 0, ended
+        assert set(range(1, PAGES + 1)) <= set(site.listed())
+        assert len([page for page in site.listed() if page in MOMENTS]) >= 2 * len(MOMENTS)
+    stats = folder.stats("shop")
+    assert (stats.state, stats.leased, stats.dead) == ("finished", 0, 0)
+    assert stats.lost >= len(MOMENTS)
+    assert {item["product"] for item in folder.export("shop")} == products_of(PAGES)
