@@ -20,6 +20,8 @@ from shoal.urls import TRACKING_PARAMETERS
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"
+SCHEDULES = "schedule"
+"""The tables of the file that are no settings: see coordinator/schedules.py."""
 ENV_PREFIX = "SHOAL_"
 DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
@@ -104,6 +106,10 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         bool,
         Meta(description="Keep a simhash of each page, to find those that are alike"),
     ] = False
+    previous: Annotated[
+        str | None,
+        Meta(description="An earlier crawl: what has not changed since is not fetched again"),
+    ] = None
 
     def __post_init__(self) -> None:
         parse_rate(self.rate)
@@ -164,7 +170,8 @@ def load(
 ) -> Settings:
     """The settings of this process. Later sources win; None in `options` means not given."""
     values: dict[str, Any] = {}
-    values |= _from_file((folder or Path()) / CONFIG_FILE)
+    values |= read_file(folder)
+    values.pop(SCHEDULES, None)
     values |= spider or {}
     values |= _from_environ(environ or {})
     values |= {name: value for name, value in (options or {}).items() if value is not None}
@@ -186,7 +193,9 @@ def build(values: Mapping[str, Any]) -> Settings:
         raise ConfigError(f"{where.rstrip('`') or 'settings'}: {reason}") from None
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def read_file(folder: Path | None = None) -> dict[str, Any]:
+    """What shoal.toml says, if there is one."""
+    path = (folder or Path()) / CONFIG_FILE
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:

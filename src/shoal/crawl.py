@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -24,6 +24,7 @@ from shoal.fleet import Fleet, release_dead
 from shoal.frontier import frontier_at
 from shoal.frontier.port import CrawlState, Frontier, Stats
 from shoal.machine import worker_name
+from shoal.recrawl import check_previous, mark_gone_items
 from shoal.results import results_at
 from shoal.results.port import Results, RunNote
 from shoal.seeding import collect, plant
@@ -46,6 +47,8 @@ class Summary(msgspec.Struct, kw_only=True):
     stats: Stats
     items: dict[str, int]
     """Items stored, per kind."""
+    gone: int = 0
+    """Items of the previous crawl that are not there any more."""
     seconds: float
     """How long this run took."""
 
@@ -68,6 +71,13 @@ class Workers(Protocol):
     async def run(self) -> None: ...
 
     def drain(self) -> None: ...
+
+
+@runtime_checkable
+class HasProcesses(Protocol):
+    """Those whose processes would outlive this one."""
+
+    def kill(self) -> None: ...
 
 
 def crawl(spider: type[Spider], *, fresh: bool = False, **options: Any) -> Summary:
@@ -112,8 +122,10 @@ async def run_crawl(
             )
         else:
             workers = Fleet(name, targets, settings, frontier, say=say)
+        stats = await _run(workers, frontier, name, own_spider, settings, watch)
         return Summary(
-            stats=await _run(workers, frontier, name, own_spider, settings, watch),
+            stats=stats,
+            gone=await mark_gone_items(results, stats),
             items=await _counted(results, name),
             seconds=time.monotonic() - began,
         )
@@ -136,6 +148,7 @@ async def _begin(
     fresh: bool,
 ) -> None:
     """Start the crawl in both stores, or start it over, and take back what dead workers held."""
+    await check_previous(results, name, settings.rules())
     if fresh:
         if not results.readable:
             await results.forget(name)  # Refuses, and says why, before anything is gone.
@@ -250,7 +263,7 @@ def stopped_by_signals(workers: Workers) -> Iterator[asyncio.Event]:
 
     def stop() -> None:
         # What we leave behind is as after a crash, which is to say: nothing is lost.
-        if isinstance(workers, Fleet):
+        if isinstance(workers, HasProcesses):
             workers.kill()
         if sys.stderr.isatty():
             sys.stderr.write(SHOW_CURSOR)  # The live line had hidden it.

@@ -19,12 +19,14 @@ from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
 from shoal.frontier.port import Entry, Lease, Outcome, Robots, Verdict
-from shoal.judging import Judge, note_answer, raised
+from shoal.judging import Judge, note_answer, one_line, raised
 from shoal.known import KnownUrls
 from shoal.page import Page
+from shoal.paging import Further, Pager
 from shoal.policy import SEND_SLACK_S
 from shoal.reading import Reading, read
-from shoal.results.port import PageLog, RejectedItem, StoredItem
+from shoal.recrawl import NOT_MODIFIED, Earlier, carry_on, conditional, note_version, seen_again
+from shoal.results.port import KnownPage, PageLog, RejectedItem, StoredItem
 from shoal.simhash import simhash
 from shoal.spider import Spider
 from shoal.task import Task, decode, encode
@@ -60,6 +62,7 @@ class Visitor:
         worker: str,
         *,
         keeps_raw: bool = False,
+        earlier: Earlier | None = None,
     ) -> None:
         self._spider = spider
         self._fetcher = fetcher
@@ -69,8 +72,10 @@ class Visitor:
         self._known_urls = known_urls
         self._worker = worker
         self._keeps_raw = keeps_raw
+        self._earlier = earlier
         self._admission = Admission(rules)
         self._judge = Judge(rules, self._admission)
+        self._pager = Pager(spider)
 
     async def visit(self, lease: Lease, decided: float) -> Report:
         """One try. `decided` is the monotonic moment of the grant: permission to send is short."""
@@ -81,15 +86,23 @@ class Visitor:
                 return await self._learn_robots(lease, decided)
             refusal = await self._robots_refusal(lease, lease.robots_at)
             if refusal is not None:
+                self._turn_past(refusal.outcome)
                 return refusal
+        known = await self._earlier.page(lease) if self._earlier else None
         if too_late(lease, decided):
             return give_back(lease, sent=False)
+        request = conditional(lease.task, known) if known else lease.task
         started_at = time.time()
         try:
-            response = await self._fetcher.fetch(lease.task)
+            response = await self._fetcher.fetch(request)
         except FetchError as error:
-            return self._report(self._judge.unanswered(lease, error), started_at, None)
-        report = await self._read(lease, response, started_at)
+            outcome = self._judge.unanswered(lease, error)
+            self._turn_past(outcome)
+            return self._report(outcome, started_at, None)
+        if known and response.status == NOT_MODIFIED:
+            report = self._unchanged(lease, response, started_at, known)
+        else:
+            report = await self._read(lease, response, started_at)
         note_answer(report.outcome, response)
         return report
 
@@ -143,7 +156,20 @@ class Visitor:
     async def _read(self, lease: Lease, response: Response, started_at: float) -> Report:
         if 200 <= response.status < 300:
             return await self._parse(lease, response, started_at)
-        return self._report(self._judge.answered(lease, response), started_at, response)
+        outcome = self._judge.answered(lease, response)
+        self._turn_past(outcome, response.status)
+        return self._report(outcome, started_at, response)
+
+    def _unchanged(
+        self, lease: Lease, response: Response, started_at: float, known: KnownPage
+    ) -> Report:
+        """The page is as an earlier crawl has read it, and so are its items."""
+        outcome = Outcome(lease=lease, verdict=Verdict.DONE, unchanged=True, items=len(known.items))
+        report = self._report(outcome, started_at, response)
+        report.items = seen_again(known.items, started_at + response.duration_s)
+        if report.page is not None:
+            carry_on(known, report.page)
+        return report
 
     async def _parse(self, lease: Lease, response: Response, started_at: float) -> Report:
         page = Page(
@@ -156,13 +182,24 @@ class Visitor:
         )
         fetched_at = started_at + response.duration_s
         raw = _raw(lease, response, fetched_at) if self._keeps_raw else None
+        further = self._pager.after(page)
         reading = await read(self._spider, page, fetched_at, canonical=self._rules.canonical)
         if reading.error is not None:
-            report = self._report(raised(lease, reading.error), started_at, response)
+            outcome = raised(lease, reading.error)
+            outcome.follow_ups = self._admitted(further.tasks)
+            report = self._report(outcome, started_at, response)
         else:
+            # In front: the handler may follow the same pages, and of two the first counts.
+            reading.tasks = [*further.tasks, *reading.tasks]
             report = self._harvested(page, lease, response, started_at, reading)
+            _note_warning(report, further)
         report.raw = raw
         return report
+
+    def _turn_past(self, outcome: Outcome, status: int | None = None) -> None:
+        """A page of a catalogue may lead on even where it could not be had."""
+        further = self._pager.without(outcome, status)
+        outcome.follow_ups = [*self._admitted(further.tasks), *outcome.follow_ups]
 
     def _harvested(
         self, page: Page, lease: Lease, response: Response, started_at: float, reading: Reading
@@ -185,6 +222,8 @@ class Visitor:
             others = [other for other in others if other.fingerprint != page.fingerprint]
             # In front: the page may well link to it, and of two the first counts.
             report.outcome.follow_ups = [*others, *report.outcome.follow_ups]
+            if report.page is not None:
+                report.page.links += len(others)
         if self._rules.simhash and report.page is not None:
             report.page.simhash = simhash(page.visible_text)
 
@@ -199,7 +238,10 @@ class Visitor:
 
     def _report(self, outcome: Outcome, started_at: float, response: Response | None) -> Report:
         status, body = (response.status, response.body) if response else (None, b"")
-        return Report(outcome, page_log(outcome, self._worker, started_at, status, body))
+        page = page_log(outcome, self._worker, started_at, status, body)
+        if response is not None:
+            note_version(page, response.headers)
+        return Report(outcome, page)
 
 
 def page_log(
@@ -218,11 +260,17 @@ def page_log(
         status=status,
         body_bytes=len(body),
         items=outcome.items,
-        links=len(outcome.follow_ups) + outcome.duplicates,
+        links=len(outcome.follow_ups) + outcome.duplicates + outcome.filtered,
         error=outcome.reason,
         parent=task.parent,
         digest=page_digest(body) if body else b"",
     )
+
+
+def _note_warning(report: Report, further: Further) -> None:
+    """What a page had to be warned of is said where people ask for the page, too."""
+    if further.warning and report.page is not None:
+        report.outcome.reason = report.page.error = one_line(further.warning)
 
 
 def give_back(lease: Lease, *, sent: bool) -> Report:

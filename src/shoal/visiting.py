@@ -10,6 +10,7 @@ from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.port import Entry, Frontier, Lease, Robots
 from shoal.known import KnownUrls
+from shoal.recrawl import earlier_for
 from shoal.results.port import Results
 from shoal.spider import Spider
 from shoal.visit import Report, Visitor
@@ -29,7 +30,8 @@ def spider_worker(
     until_finished: bool = True,
 ) -> Worker:
     """A worker for one of our own spiders."""
-    visits = SpiderVisits(name, crawl, spider, frontier, settings, keeps_raw=archive is not None)
+    keeps_raw = archive is not None
+    visits = SpiderVisits(name, crawl, spider, frontier, results, settings, keeps_raw=keeps_raw)
     return Worker(
         *(name, crawl, visits, frontier, results),
         slots=settings.concurrency,
@@ -47,6 +49,7 @@ class SpiderVisits:
         crawl: str,
         spider: Spider,
         frontier: Frontier,
+        results: Results,
         settings: Settings,
         *,
         keeps_raw: bool,
@@ -55,6 +58,7 @@ class SpiderVisits:
         self._crawl = crawl
         self._spider = spider
         self._frontier = frontier
+        self._results = results
         self._settings = settings
         self._keeps_raw = keeps_raw
         self._known_urls = KnownUrls()
@@ -76,6 +80,7 @@ class SpiderVisits:
             self._known_urls,
             self._worker,
             keeps_raw=self._keeps_raw,
+            earlier=earlier_for(rules, self._results),
         )
 
     async def visit(self, lease: Lease, decided: float) -> Report:

@@ -181,6 +181,8 @@ class ResultsContract:
             digest=bytes(range(16)),
             simhash=-(2**63),
             archived="shop/pages/1.jsonl.gz#3",
+            etag='W/"1-é"',
+            last_modified="Sun, 15 Nov 2026 03:00:00 GMT",
             started_at=1_700_000_000.123456,
         )
         bare = some_page(fingerprint=some_fingerprint(2))

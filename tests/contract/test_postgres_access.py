@@ -158,9 +158,7 @@ async def test_a_newer_schema_is_left_alone(server: PostgresServer, empty: str) 
     assert "upgrade shoal" in message
 
 
-async def test_the_previous_version_is_brought_up_to_date(
-    server: PostgresServer, empty: str
-) -> None:
+async def test_the_first_version_is_brought_up_to_date(server: PostgresServer, empty: str) -> None:
     """Its rows stay, and eight come at once to do it."""
     server.script(
         "CREATE TABLE shoal_versions (version integer PRIMARY KEY, made_at timestamptz);"
@@ -180,6 +178,28 @@ async def test_the_previous_version_is_brought_up_to_date(
         note = await results.note_of(CRAWL)
     assert note is not None
     assert (note.frontier, note.targets) == ("redis://one", [])
+
+
+async def test_the_previous_version_is_brought_up_to_date(
+    server: PostgresServer, empty: str
+) -> None:
+    """By what is printed for its owner, too. Tables of months have what is new as well."""
+    await saved(empty)
+    server.execute(
+        "DROP INDEX items_gone",
+        "ALTER TABLE items DROP COLUMN gone_at",
+        "ALTER TABLE pages DROP COLUMN etag, DROP COLUMN last_modified",
+        "DELETE FROM shoal_versions WHERE version = 3",
+        database="access",
+    )
+    server.script(schema_text(2, datetime.now(UTC)), database="access")
+    page = some_page(started_at=datetime.now(UTC).timestamp(), status=200, etag='"1"')
+    async with opened(empty) as results:
+        assert [item.gone_at for item in await all_items(results)] == [None]
+        await results.save(CRAWL, Batch(pages=[page]))
+        known = await results.known_pages(CRAWL, [page.fingerprint])
+        assert known[page.fingerprint].etag == '"1"'
+        assert await results.mark_gone("tuesday", CRAWL, 9.0) == 1
 
 
 async def test_what_is_printed_is_what_is_made(server: PostgresServer) -> None:

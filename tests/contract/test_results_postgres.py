@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from contract.recrawl_suite import RecrawlContract
 from contract.results_suite import Connect, ResultsContract
 from shoal.results.postgres import PostgresResults
 from support.postgres_servers import PostgresServer
 
 
-class TestPostgresResults(ResultsContract):
+class TestPostgresResults(ResultsContract, RecrawlContract):
     keeps_nul = False
     keeps_bytes = False
 

@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
+from contract.recrawl_suite import RecrawlContract
 from contract.results_suite import (
     CRAWL,
     Connect,
@@ -29,17 +30,18 @@ from shoal.errors import ConfigError, StorageFailed
 from shoal.results import open_results
 from shoal.results.port import Batch, RunNote, StoredItem
 from shoal.results.sqlite import SqliteResults
-from shoal.sqlitedb import load_script
+from shoal.sqlitedb import load_schema
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+SCHEMA = load_schema("shoal.results", "schema_1.sql", "schema_2.sql")
 FIRST = Batch([some_page()], [some_item("first")], [some_rejected()])
 SECOND = Batch([some_page(attempt=2)], [some_item("second")])
 LARGE = some_item("large", data=b'{"x":"' + b"x" * 2_000_000 + b'"}')
 
 
-class TestSqliteResults(ResultsContract):
+class TestSqliteResults(ResultsContract, RecrawlContract):
     @pytest.fixture
     async def connect(self, tmp_path: Path) -> AsyncIterator[Connect]:
         opened: list[SqliteResults] = []
@@ -135,16 +137,16 @@ async def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
 # Versions
 
 
-async def test_a_file_of_the_previous_version_is_brought_up_to_date(tmp_path: Path) -> None:
+async def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "shoal.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(load_script("shoal.results", "schema_1.sql"))
-        connection.executescript(
-            "INSERT INTO result_crawls VALUES (1, 'shop', 'redis://one');"
-            "INSERT INTO items VALUES (5, 1, 'Product', 'k1', 7, 1.5, 'u', '{\"n\":1}');"
-            "INSERT INTO pages"
-            " VALUES (1, 1, 7, 1.5, 1, 'w', 0, 'done', 200, 0, 1, 0, 'u', NULL, '')"
-        )
+    _make(
+        path,
+        *SCHEMA[:1],
+        "INSERT INTO result_crawls VALUES (1, 'shop', 'redis://one');"
+        "INSERT INTO items VALUES (5, 1, 'Product', 'k1', 7, 1.5, 'u', '{\"n\":1}');"
+        "INSERT INTO pages"
+        " VALUES (1, 1, 7, 1.5, 1, 'w', 0, 'done', 200, 0, 1, 0, 'u', NULL, '')",
+    )
     results = SqliteResults(path)
     (item,) = await all_items(results)
     assert (item.key, item.data, item.scraped_at) == ("k1", b'{"n":1}', 1.5)
@@ -156,6 +158,37 @@ async def test_a_file_of_the_previous_version_is_brought_up_to_date(tmp_path: Pa
     assert await all_items(results) == [newer]
     assert await results.history(CRAWL, "Product", "k1") == [newer]
     await results.close()
+
+
+async def test_a_file_of_the_previous_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """Its items can be gone, and its pages are known without what the server said of them."""
+    path = tmp_path / "shoal.db"
+    _make(
+        path,
+        *SCHEMA[:2],
+        "CREATE TABLE versions (part TEXT PRIMARY KEY, version INTEGER NOT NULL);"
+        "INSERT INTO versions VALUES ('results', 2);"
+        "INSERT INTO result_crawls VALUES (1, 'monday', 'redis://one', '[]', '');"
+        "INSERT INTO items VALUES (5, 1, 'Product', 'k1', 7, 1.5, 1, 1.5, 0, 'u', '{\"n\":1}');"
+        "INSERT INTO observations VALUES (5, 1.5, 7, 'u', '{\"n\":1}');"
+        "INSERT INTO pages VALUES (1, 1, 7, 1.5, 1, 'w', 0, 'done', 200, 0, 1, 0, 'u', NULL, '',"
+        " x'00', NULL, '')",
+    )
+    results = SqliteResults(path)
+    (known,) = (await results.known_pages("monday", [(7).to_bytes(8)])).values()
+    assert (known.etag, known.last_modified, known.read) == ("", "", 1)
+    assert [item.key for item in known.items] == ["k1"]
+    assert [item.scraped_at for item in await results.history("monday", "Product", "k1")] == [1.5]
+    assert await results.mark_gone("tuesday", "monday", 9.0) == 1
+    assert await results.count("monday") == {"Product": 1}
+    assert await results.count("tuesday") == {}
+    await results.close()
+
+
+def _make(path: Path, *scripts: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        for script in scripts:
+            connection.executescript(script)
 
 
 async def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:

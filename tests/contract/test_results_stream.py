@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.recrawl_suite import RecrawlContract
 from contract.results_suite import Connect, ResultsContract
 from shoal.results.port import Results
 from shoal.results.postgres import PostgresResults
@@ -16,7 +17,7 @@ from support.redis_servers import RedisServer
 from support.streams import DrainedResults, stream_url
 
 
-class StreamContract(ResultsContract):
+class StreamContract(ResultsContract, RecrawlContract):
     """The suite over a stream. A store behind it is a subclass with one fixture, `store`."""
 
     @pytest.fixture

@@ -12,6 +12,7 @@ from shoal.draining import Drained, Drainer
 from shoal.results.port import (
     EVERYTHING,
     Batch,
+    KnownPage,
     NearPage,
     PageLog,
     Pruned,
@@ -104,6 +105,14 @@ class DrainedResults(Results):
 
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
         return await (await self._filled()).items_of(crawl, fingerprint)
+
+    async def known_pages(
+        self, crawl: str, fingerprints: Sequence[bytes]
+    ) -> dict[bytes, KnownPage]:
+        return await (await self._filled()).known_pages(crawl, fingerprints)
+
+    async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
+        return await (await self._filled()).mark_gone(crawl, previous, at)
 
     async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
         return await (await self._filled()).rejected_of(crawl, fingerprint)

@@ -42,6 +42,8 @@ def crawl(
 
       shoal crawl https://example.com --max-pages 100
 
+      shoal crawl spider.py --name shop-tuesday --previous shop-monday
+
     Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 wrong
     use.
     """
@@ -74,6 +76,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     stats = summary.stats
     return as_json(stats, stats.finished_at or 0.0) | {
         "items_by_kind": summary.items,
+        "gone": summary.gone,
         "seconds": round(summary.seconds, 3),
         "exit_code": summary.exit_code,
     }

@@ -28,13 +28,17 @@ from shoal.insight.status import (
 )
 
 LOG_EVERY_S = 10.0
+TABLE_WIDTH = 120
 
 log = logging.getLogger("shoal")
 
 
 def out() -> Console:
-    """The console for answers."""
-    return Console(highlight=False, soft_wrap=True)
+    """The console for answers. A table that is too wide for a terminal is wrapped there: that is
+    ugly, but names and numbers that are cut off are of no use."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.width = max(console.width, TABLE_WIDTH)
+    return console
 
 
 def print_json(value: Any) -> None:
@@ -130,6 +134,11 @@ def summary_table(summary: Summary) -> Table:
         ("read", size(stats.body_bytes)),
         ("time", f"{duration(summary.seconds)} this run"),
     ]
+    if stats.rules.previous:
+        rows.insert(2, ("unchanged", f"{counted(stats.unchanged, 'page')} not sent again"))
+    if summary.gone:
+        gone = counted(summary.gone, "item")
+        rows.append(("gone", f"{gone} of {stats.rules.previous} not found any more"))
     if stats.remaining:
         rows.insert(2, ("left", f"{stats.remaining:,} in the queue"))
     if stats.rejected:
@@ -159,7 +168,7 @@ def status_table(stats: Stats, now: float) -> Table:
         ("in flight", f"{stats.leased:,}"),
         ("ended", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
         ("retries", f"{stats.retries:,}"),
-        ("requests", f"{stats.sent:,} sent, {block_rate(stats):.1%} refused (403, 429, 503)"),
+        ("requests", _requests(stats)),
         ("lost leases", f"{stats.lost:,}"),
         ("items", f"{stats.items:,} saved, {stats.rejected:,} rejected"),
         ("read", size(stats.body_bytes)),
@@ -174,10 +183,19 @@ def status_table(stats: Stats, now: float) -> Table:
     return facts(stats.crawl, rows)
 
 
+def _requests(stats: Stats) -> str:
+    refused = f"{stats.sent:,} sent, {block_rate(stats):.1%} refused (403, 429, 503)"
+    if not stats.rules.previous:
+        return refused
+    return f"{refused}, {stats.unchanged:,} unchanged (304)"
+
+
 def snapshot_view(seen: Snapshot, now: float) -> Group:
     """A crawl with its workers and hosts."""
     stats = seen.stats
     parts: list[RenderableType] = [status_table(stats, now)]
+    if seen.late:
+        parts.append(Text(f"{stats.crawl} is {seen.late}", style="bold red"))
     if stats.inbox or stats.refused:
         parts.append(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} were no tasks")
     if seen.workers:
@@ -229,15 +247,20 @@ def hosts_table(hosts: list[Host], now: float) -> Table:
     return table
 
 
-def crawls_table(crawls: list[Stats]) -> Table:
-    """Every crawl here, a line each."""
-    table = Table("crawl", "state", "done", "dead", "dropped", "left", "items", "pages/s", box=None)
+def crawls_table(crawls: list[Stats], now: float) -> Table:
+    """Every crawl here, a line each, those that are over too."""
+    columns = ("crawl", "state", "total", "done", "dead", "left", "items", "pages/s", "time")
+    table = Table(*columns, "ETA", box=None)
+    table.columns[0].no_wrap = True
     for stats in crawls:
-        numbers = (stats.done, stats.dead, stats.dropped, stats.remaining, stats.items)
+        numbers = (stats.added, stats.done, stats.dead, stats.remaining, stats.items)
+        left_s = remaining_s(stats)
         table.add_row(
             Text(stats.crawl),
             str(stats.state),
             *(f"{n:,}" for n in numbers),
             f"{stats.pages_per_s:,.1f}",
+            duration(elapsed_s(stats, now)) if stats.started_at else "",
+            "" if stats.state.over else duration(left_s) if left_s is not None else "?",
         )
     return table

@@ -87,7 +87,8 @@ def _show(explanation: Explanation) -> None:
 def _item_rows(explanation: Explanation) -> Iterator[tuple[str, str]]:
     histories = chain(explanation.histories, repeat([]))
     for item, history in zip(explanation.items, histories, strict=False):
-        yield f"item {item.kind}", f"{item.key}  {item.data.decode()}"
+        gone = f"  gone since {_time(item.gone_at)}" if item.gone_at is not None else ""
+        yield f"item {item.kind}", f"{item.key}  {item.data.decode()}{gone}"
         if len(history) > 1:
             yield "history", _history(history)
 

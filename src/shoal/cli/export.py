@@ -44,6 +44,11 @@ WhereChanged = Annotated[
     ),
 ]
 
+Gone = Annotated[
+    bool,
+    typer.Option("--gone", help="Also items that are gone, by a crawl with --previous: _gone_at."),
+]
+
 
 @with_settings(*STORES)
 def export(
@@ -54,11 +59,13 @@ def export(
     kind: Kind = None,
     since: Since = None,
     where_changed: WhereChanged = False,
+    gone: Gone = False,
 ) -> None:
     """Write a crawl's items as JSON lines, CSV or Parquet.
 
     One object per item: its fields, then _kind, _key, _url, _scraped_at. The file appears when it
-    is complete; until then an older one stays. Parquet needs the extra `parquet`.
+    is complete; until then an older one stays. Parquet needs the extra `parquet`. With --gone there
+    is _gone_at too: empty for items that are there. With --since, that is when it must be.
 
     Examples:
 
@@ -67,10 +74,12 @@ def export(
       shoal export shop --kind Product -o products.parquet
 
       shoal export shop --where-changed --since 1d -o changed.csv
+
+      shoal export shop-tuesday --gone -o all.jsonl
     """
     chosen = format_of(output, fmt)
     since_s = None if since is None else parse_since(since, time.time())
-    wanted = Wanted(kind, since_s, where_changed)
+    wanted = Wanted(kind, since_s, where_changed, gone)
     count = run(_export(options, crawl, output, chosen, wanted))
     if output is not None:
         typer.echo(f"{display.counted(count, 'item')} in {output}", err=True)
@@ -107,6 +116,6 @@ async def _export(
 
 def _total(counts: dict[str, int], wanted: Wanted) -> int | None:
     """How many items there will be, where that can be known beforehand."""
-    if wanted.since is not None or wanted.changed:
+    if wanted.since is not None or wanted.changed or wanted.gone:
         return None
     return sum(counts.values()) if wanted.kind is None else counts.get(wanted.kind, 0)

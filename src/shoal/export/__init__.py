@@ -1,8 +1,9 @@
 """Items out of the store and into a file: JSON lines, CSV or Parquet.
 
-One object or row per item: its fields, then `_kind`, `_key`, `_url` and `_scraped_at`. Values are
-written exactly as they were stored. That holds for CSV too: text that a spreadsheet would take for
-a formula (`=…`) is not changed. The file is data first; open one from untrusted pages with care.
+One object or row per item: its fields, then `_kind`, `_key`, `_url` and `_scraped_at`. Where items
+that are gone are wanted too there is `_gone_at`: null for those that are there. Values are written
+exactly as they were stored. That holds for CSV too: text that a spreadsheet takes for a formula
+(`=…`) is not changed. The file is data first; open one from untrusted pages with care.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ from typing import BinaryIO
 from shoal.errors import ConfigError
 from shoal.export import csvfile, parquet
 from shoal.export.files import replacing, standard_output
-from shoal.export.rows import OWN_FIELDS, PROGRESS_EVERY, Columns, Progress, iso, write_lines
+from shoal.export.rows import (
+    GONE_FIELD,
+    OWN_FIELDS,
+    PROGRESS_EVERY,
+    Columns,
+    Progress,
+    iso,
+    write_lines,
+)
 from shoal.results.port import EVERYTHING, Results, StoredItem, Wanted
 
-__all__ = ["OWN_FIELDS", "Format", "Progress", "export", "format_of"]
+__all__ = ["GONE_FIELD", "OWN_FIELDS", "Format", "Progress", "export", "format_of"]
 
 
 class Format(StrEnum):
@@ -61,16 +70,19 @@ async def export(
     if fmt is Format.PARQUET:
         parquet.require()
     items = _reported(results.items(crawl, wanted), progress)
+    own = (*OWN_FIELDS, GONE_FIELD) if wanted.gone else OWN_FIELDS
     with replacing(target) if target else standard_output() as out:
         if fmt is Format.JSONL:
-            return await write_lines(items, out)
-        return await _write_table(items, out, fmt, target.parent if target else None, progress)
+            return await write_lines(items, out, own)
+        folder = target.parent if target else None
+        return await _write_table(items, out, fmt, Columns(own), folder, progress)
 
 
 async def _write_table(
     items: AsyncIterator[StoredItem],
     out: BinaryIO,
     fmt: Format,
+    columns: Columns,
     spool_folder: Path | None,
     progress: Progress,
 ) -> int:
@@ -79,10 +91,9 @@ async def _write_table(
     Reading the store twice would find other items, with other fields, if the crawl goes on
     meanwhile; so it is read once, into a file without a name.
     """
-    columns = Columns()
     moment = parquet.microseconds if fmt is Format.PARQUET else iso
     with tempfile.TemporaryFile(dir=spool_folder) as spool:
-        count = await write_lines(items, spool, columns, moment)
+        count = await write_lines(items, spool, columns.own, columns, moment)
         spool.seek(0)
         writer = csvfile if fmt is Format.CSV else parquet
         await writer.write(spool, out, columns, progress)

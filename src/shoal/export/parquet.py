@@ -15,15 +15,14 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from shoal.errors import MissingExtra
-from shoal.export.rows import OWN_FIELDS, Columns, Kind, Progress, fields_of, text_of
+from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, Kind, Progress, fields_of, text_of
 
 GROUP_ROWS = 50_000
 GROUP_CELLS = 500_000
 GROUP_BYTES = 16 * 1024 * 1024
 """A row group is in memory as a whole: so many rows, or fewer where they are wide or large."""
 
-
-_TIME = OWN_FIELDS[-1]
+_TIMES = (OWN_FIELDS[-1], GONE_FIELD)
 
 
 class Type(NamedTuple):
@@ -72,9 +71,10 @@ async def write(
     from pyarrow.parquet import ParquetWriter
 
     types = {name: type_of(kinds) for name, kinds in columns.items()}
-    types |= dict.fromkeys(OWN_FIELDS, _TEXT) | {_TIME: _INTEGER}
-    schema = pa.schema([(name, getattr(pa, kind.arrow)()) for name, kind in types.items()])
-    schema = schema.set(len(types) - 1, pa.field(_TIME, pa.timestamp("us", tz="UTC")))
+    times = [name for name in columns.own if name in _TIMES]
+    types |= dict.fromkeys(columns.own, _TEXT) | dict.fromkeys(times, _INTEGER)
+    arrow = {name: getattr(pa, kind.arrow)() for name, kind in types.items()}
+    schema = pa.schema(arrow | dict.fromkeys(times, pa.timestamp("us", tz="UTC")))
     count = 0
     with ParquetWriter(out, schema) as writer:
         for group in _groups(lines, types):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum, auto
@@ -15,6 +15,8 @@ from shoal.results.port import StoredItem
 
 PROGRESS_EVERY = 1_000
 OWN_FIELDS = ("_kind", "_key", "_url", "_scraped_at")
+GONE_FIELD = "_gone_at"
+"""One more where items are written that are gone."""
 
 Progress = Callable[[str, int], object]
 """Told what is being done (`read`, `written`), and of how many items that was done so far."""
@@ -51,6 +53,10 @@ class Kind(Enum):
 class Columns(dict[str, set[Kind]]):
     """The fields that items have, in the order they were met, with the kinds of their values."""
 
+    def __init__(self, own: Sequence[str] = OWN_FIELDS) -> None:
+        super().__init__()
+        self.own = own
+
     def note(self, fields: Fields) -> None:
         """Learn from one more item."""
         for name, value in fields.items():
@@ -60,7 +66,7 @@ class Columns(dict[str, set[Kind]]):
 
     def names(self) -> list[str]:
         """All columns of a table: our own are the last."""
-        return [*self, *OWN_FIELDS]
+        return [*self, *self.own]
 
 
 def iso(seconds: float) -> str:
@@ -72,6 +78,7 @@ def iso(seconds: float) -> str:
 async def write_lines(
     items: AsyncIterator[StoredItem],
     out: BinaryIO,
+    own: Sequence[str] = OWN_FIELDS,
     columns: Columns | None = None,
     moment: Callable[[float], str | int] = iso,
 ) -> int:
@@ -79,12 +86,13 @@ async def write_lines(
     count = 0
     async for item in items:
         fields = fields_of(item.data)
-        for name in OWN_FIELDS:
+        for name in own:
             fields.pop(name, None)
         if columns is not None:
             columns.note(fields)
-        own = (item.kind, item.key, item.url, moment(item.scraped_at))
-        line = fields | dict(zip(OWN_FIELDS, own, strict=True))
+        gone_at = None if item.gone_at is None else moment(item.gone_at)
+        values = (item.kind, item.key, item.url, moment(item.scraped_at), gone_at)
+        line = fields | dict(zip(own, values, strict=False))
         out.write(msgspec.json.encode(line) + b"\n")
         count += 1
     return count

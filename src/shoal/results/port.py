@@ -20,6 +20,8 @@ class StoredItem(msgspec.Struct, kw_only=True):
     fingerprint: bytes
     """Of the task whose page it was read from."""
     scraped_at: float
+    gone_at: float | None = None
+    """When it was found to be gone, in what a store gives out. `save` does not look at it."""
 
 
 class RejectedItem(msgspec.Struct, kw_only=True):
@@ -48,7 +50,7 @@ class PageLog(msgspec.Struct, kw_only=True):
     body_bytes: int = 0
     items: int = 0
     links: int = 0
-    """Links on this page that the crawl wants, known ones included."""
+    """Links on this page that the spider wants, those included that are known or not allowed."""
     error: str = ""
     parent: str | None = None
     digest: bytes = b""
@@ -57,6 +59,28 @@ class PageLog(msgspec.Struct, kw_only=True):
     """Of the text, if the spider asks for it: pages that are alike differ in few of its 64 bits."""
     archived: str = ""
     """Where the archive has it. Empty if it has not."""
+    etag: str = ""
+    last_modified: str = ""
+    """What the server said of this version of the page, for the next crawl to ask with."""
+
+
+class KnownPage(msgspec.Struct, kw_only=True):
+    """What a crawl knows of a page that it has read: all that is needed where the page is asked for
+    again and has not changed."""
+
+    etag: str = ""
+    last_modified: str = ""
+    links: int = 0
+    """Links to follow: the most that any visit has found."""
+    read: int = 0
+    """Items that the last visit gave."""
+    rejected: int = 0
+    """Items of the page that were put aside."""
+    digest: bytes = b""
+    simhash: int | None = None
+    items: list[StoredItem] = []
+    """The items whose newest scrape came from this page, but for those that are gone. A page that
+    led on comes without."""
 
 
 class NearPage(msgspec.Struct, frozen=True):
@@ -95,6 +119,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """Scraped at this time or later; with `changed`: changed at this time or later."""
     changed: bool = False
     """Changed since it was first stored."""
+    gone: bool = False
+    """Also those that are gone. `since` is then, for these, the time at which they were."""
 
 
 class RunNote(msgspec.Struct, frozen=True):
@@ -149,7 +175,7 @@ class Results(ABC):
 
     @abstractmethod
     async def count(self, crawl: str) -> dict[str, int]:
-        """Items per kind."""
+        """Items per kind, without those that are gone."""
 
     @abstractmethod
     async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
@@ -157,7 +183,23 @@ class Results(ABC):
 
     @abstractmethod
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
-        """The stored items whose newest scrape came from this URL."""
+        """The stored items whose newest scrape came from this URL, those that are gone included."""
+
+    @abstractmethod
+    async def known_pages(
+        self, crawl: str, fingerprints: Sequence[bytes]
+    ) -> dict[bytes, KnownPage]:
+        """What the last visits to pages have left, of those to which one has succeeded."""
+
+    @abstractmethod
+    async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
+        """Copy the items of an earlier crawl that this one has not found, and mark them as gone.
+
+        One that was gone there already keeps its time. An item is left out if its page gave this
+        crawl something that was rejected: it may be that. What is read later takes the mark away,
+        and counts as stored for the first time. Doing it again changes nothing. Returns how many
+        items are gone now that were not gone in the earlier crawl.
+        """
 
     @abstractmethod
     async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:

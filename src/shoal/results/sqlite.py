@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
-from shoal.content import item_content
 from shoal.errors import ConfigError
 from shoal.results.port import (
     EVERYTHING,
     Batch,
+    KnownPage,
     NearPage,
     PageLog,
     Pruned,
@@ -26,18 +26,28 @@ from shoal.results.port import (
     StoredItem,
     Wanted,
 )
-from shoal.results.text import rejection_digest, valid
+from shoal.results.sqlite_rows import (
+    Row,
+    fingerprint_of,
+    item_of,
+    item_row,
+    known_page_of,
+    number_of,
+    page_of,
+    page_rows,
+    rejected_of,
+    rejected_rows,
+)
+from shoal.results.text import valid
 from shoal.sqlitedb import Database, load_queries, load_schema, transaction
-from shoal.urls import FINGERPRINT_BYTES
 
-Row = tuple[Any, ...]
 T = TypeVar("T")
 
 # What a stream holds in memory: so many rows, or fewer where they are large.
 STREAM_ROWS = 1_000
 STREAM_BYTES = 4 * 1024 * 1024
 
-_SCHEMA = load_schema("shoal.results", "schema_1.sql", "schema_2.sql")
+_SCHEMA = load_schema("shoal.results", "schema_1.sql", "schema_2.sql", "schema_3.sql")
 _QUERIES = load_queries("shoal.results", "queries.sql")
 
 
@@ -52,45 +62,57 @@ class SqliteResults(Results):
 
     async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
         async for row in self._stream("items_after", crawl=crawl, **asdict(wanted)):
-            yield _item(row)
+            yield item_of(row)
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
-        return [_item(row) for row in await self._rows("history", crawl=crawl, kind=kind, key=key)]
+        return [
+            item_of(row) for row in await self._rows("history", crawl=crawl, kind=kind, key=key)
+        ]
 
     async def count(self, crawl: str) -> dict[str, int]:
         return dict(await self._rows("count_items", crawl=crawl))
 
     async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
-        rows = await self._rows("pages_of", crawl=crawl, fingerprint=_number(fingerprint))
-        return [_page(row) for row in rows]
+        rows = await self._rows("pages_of", crawl=crawl, fingerprint=number_of(fingerprint))
+        return [page_of(row) for row in rows]
 
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
-        rows = await self._rows("items_of", crawl=crawl, fingerprint=_number(fingerprint))
-        return [_item(row) for row in rows]
+        rows = await self._rows("items_of", crawl=crawl, fingerprint=number_of(fingerprint))
+        return [item_of(row) for row in rows]
+
+    async def known_pages(
+        self, crawl: str, fingerprints: Sequence[bytes]
+    ) -> dict[bytes, KnownPage]:
+        return await self._db.run(partial(_known_pages, crawl, fingerprints))
+
+    async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
+        return await self._write(partial(_mark_gone, crawl, previous, at))
 
     async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
-        rows = await self._rows("rejected_of", crawl=crawl, fingerprint=_number(fingerprint))
-        return [_rejected(row) for row in rows]
+        rows = await self._rows("rejected_of", crawl=crawl, fingerprint=number_of(fingerprint))
+        return [rejected_of(row) for row in rows]
 
     async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
         async for row in self._stream("rejected_after", crawl=crawl):
-            yield _rejected(row)
+            yield rejected_of(row)
 
     async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
         async for _, number, simhash in self._stream("signatures_after", crawl=crawl):
-            yield _fingerprint(number), simhash
+            yield fingerprint_of(number), simhash
 
     async def mark_near(self, crawl: str, pages: Sequence[NearPage]) -> None:
         def mark(connection: sqlite3.Connection) -> None:
             number = _crawl_number(crawl, connection)
-            rows = ((number, _number(p.fingerprint), _number(p.like), p.distance) for p in pages)
+            rows = (
+                (number, number_of(p.fingerprint), number_of(p.like), p.distance) for p in pages
+            )
             connection.executemany(_QUERIES["mark_near"], rows)
 
         await self._write(mark)
 
     async def near_of(self, crawl: str, fingerprint: bytes) -> NearPage | None:
-        rows = await self._rows("near_of", crawl=crawl, fingerprint=_number(fingerprint))
-        return NearPage(fingerprint, _fingerprint(rows[0][0]), rows[0][1]) if rows else None
+        rows = await self._rows("near_of", crawl=crawl, fingerprint=number_of(fingerprint))
+        return NearPage(fingerprint, fingerprint_of(rows[0][0]), rows[0][1]) if rows else None
 
     async def note_of(self, crawl: str) -> RunNote | None:
         for frontier, targets, archive in await self._rows("note_of", crawl=crawl):
@@ -164,20 +186,39 @@ def _save(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
 def _write(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
     with transaction(connection):
         number = _crawl_number(crawl, connection)
-        connection.executemany(_QUERIES["save_page"], _page_rows(number, batch.pages))
-        items = [_item_row(number, item, batch.keep.refresh_s) for item in batch.items]
+        connection.executemany(_QUERIES["save_page"], page_rows(number, batch.pages))
+        items = [item_row(number, item, batch.keep.refresh_s) for item in batch.items]
         connection.executemany(_QUERIES["save_item"], items)
         if batch.keep.history != "off":
             always = batch.keep.history == "always"
             readings = ((*item, always) for item in items)
             connection.executemany(_QUERIES["save_observation"], readings)
-        connection.executemany(_QUERIES["save_rejected"], _rejected_rows(number, batch.rejected))
+        connection.executemany(_QUERIES["save_rejected"], rejected_rows(number, batch.rejected))
 
 
 def _crawl_number(crawl: str, connection: sqlite3.Connection) -> int:
     connection.execute(_QUERIES["add_crawl"], {"crawl": crawl})
     (number,) = connection.execute(_QUERIES["crawl_id"], {"crawl": crawl}).fetchone()
     return int(number)
+
+
+def _known_pages(
+    crawl: str, fingerprints: Sequence[bytes], connection: sqlite3.Connection
+) -> dict[bytes, KnownPage]:
+    known = {}
+    for fingerprint in fingerprints:
+        values = {"crawl": crawl, "fingerprint": number_of(fingerprint)}
+        if rows := connection.execute(_QUERIES["known_page"], values).fetchall():
+            known[fingerprint] = known_page_of(rows)
+    return known
+
+
+def _mark_gone(crawl: str, previous: str, at: float, connection: sqlite3.Connection) -> int:
+    _crawl_number(crawl, connection)
+    names = {"crawl": crawl, "previous": previous}
+    connection.execute(_QUERIES["mark_gone"], names | {"at": at})
+    (gone,) = connection.execute(_QUERIES["count_gone"], names).fetchone()
+    return int(gone)
 
 
 def _prune(before: float, how: str, connection: sqlite3.Connection) -> Pruned:
@@ -191,82 +232,3 @@ def _prune(before: float, how: str, connection: sqlite3.Connection) -> Pruned:
 def _forget(crawl: str, connection: sqlite3.Connection) -> None:
     for part in ("observations", "items", "pages", "rejected", "near", "crawl"):
         connection.execute(_QUERIES[f"forget_{part}"], {"crawl": crawl})
-
-
-# Records to rows and back, in the order of the columns in queries.sql.
-
-
-def _item_row(crawl: int, item: StoredItem, refresh_s: float) -> Row:
-    identity = (crawl, item.kind, item.key, _number(item.fingerprint), item.scraped_at)
-    content = (item_content(item.data), item.url, item.data)
-    return (*identity, *content, refresh_s)
-
-
-def _item(row: Row) -> StoredItem:
-    _, kind, key, number, scraped_at, url, data = row
-    return StoredItem(
-        kind=kind,
-        key=key,
-        data=data,
-        url=url,
-        fingerprint=_fingerprint(number),
-        scraped_at=scraped_at,
-    )
-
-
-def _page_rows(crawl: int, pages: Iterable[PageLog]) -> Iterable[Row]:
-    for p in pages:
-        identity = (crawl, _number(p.fingerprint), p.started_at, p.attempt, p.worker)
-        counts = (p.body_bytes, p.items, p.links)
-        texts = (p.url, p.parent, p.error)
-        content = (p.digest, p.simhash, p.archived)
-        yield (*identity, p.duration_s, p.verdict, p.status, *counts, *texts, *content)
-
-
-def _page(row: Row) -> PageLog:
-    (number, started_at, attempt, worker, duration_s, verdict, status, *rest) = row
-    (body_bytes, items, links, url, parent, error, digest, simhash, archived) = rest
-    return PageLog(
-        fingerprint=_fingerprint(number),
-        url=url,
-        worker=worker,
-        attempt=attempt,
-        started_at=started_at,
-        duration_s=duration_s,
-        verdict=verdict,
-        status=status,
-        body_bytes=body_bytes,
-        items=items,
-        links=links,
-        error=error,
-        parent=parent,
-        digest=digest,
-        simhash=simhash,
-        archived=archived,
-    )
-
-
-def _rejected_rows(crawl: int, items: Iterable[RejectedItem]) -> Iterable[Row]:
-    for i in items:
-        identity = (crawl, _number(i.fingerprint), i.scraped_at, rejection_digest(i))
-        yield (*identity, i.kind, i.reason, i.url, i.data)
-
-
-def _rejected(row: Row) -> RejectedItem:
-    _, number, scraped_at, kind, reason, url, data = row
-    return RejectedItem(
-        kind=kind,
-        data=data,
-        reason=reason,
-        url=url,
-        fingerprint=_fingerprint(number),
-        scraped_at=scraped_at,
-    )
-
-
-def _number(fingerprint: bytes) -> int:
-    return int.from_bytes(fingerprint, signed=True)
-
-
-def _fingerprint(number: int) -> bytes:
-    return number.to_bytes(FINGERPRINT_BYTES, signed=True)

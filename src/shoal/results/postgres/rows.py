@@ -5,25 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncpg
 import msgspec
 
 from shoal.content import item_content
-from shoal.results.port import Batch, PageLog, RejectedItem, StoredItem
+from shoal.results.port import Batch, KnownPage, PageLog, RejectedItem, StoredItem
 from shoal.results.text import rejection_digest, rewritten
 from shoal.urls import FINGERPRINT_BYTES
 
+Row: TypeAlias = "asyncpg.Record | tuple[Any, ...]"
 Columns = list[list[Any]]
 FieldOrder = dict[str, list[str]]
 """The names of fields in their order, by the kind of item."""
 
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
-ITEM_COLUMNS, PAGE_COLUMNS, REJECTED_COLUMNS = 7, 16, 7
+ITEM_COLUMNS, PAGE_COLUMNS, REJECTED_COLUMNS = 7, 18, 7
 CONTENT = 3
 """The column of items that says whether two of them are the same."""
+
+_KNOWN = ("etag", "last_modified", "links", "read", "digest", "simhash", "rejected")
+_ITEM_OF_PAGE = slice(len(_KNOWN) + 1, -1)
+"""The columns of an item, in a row of `known_pages`."""
 
 # One escape after the other, so that the backslash of an escaped backslash begins none. A pair of
 # surrogates is a character; one alone is none, nor has PostgreSQL any for NUL.
@@ -105,6 +110,8 @@ def page_columns(pages: Sequence[PageLog]) -> Columns:
             p.digest,
             p.simhash,
             p.archived,
+            p.etag,
+            p.last_modified,
         )
         for p in pages
     ]
@@ -143,9 +150,9 @@ def fields_of(data: bytes) -> str:
         return "[]"
 
 
-def item_of(row: asyncpg.Record, order: FieldOrder) -> StoredItem:
+def item_of(row: Row, order: FieldOrder) -> StoredItem:
     """An item, or a reading of one. The first column is where the stream goes on."""
-    _, kind, key, own_number, scraped_at, url, data = row
+    _, kind, key, own_number, scraped_at, gone_at, url, data = row
     return StoredItem(
         kind=kind,
         key=key,
@@ -153,6 +160,7 @@ def item_of(row: asyncpg.Record, order: FieldOrder) -> StoredItem:
         url=url,
         fingerprint=fingerprint_of(own_number),
         scraped_at=scraped_at.timestamp(),
+        gone_at=None if gone_at is None else gone_at.timestamp(),
     )
 
 
@@ -169,6 +177,19 @@ def page_of(row: asyncpg.Record) -> PageLog:
     values["fingerprint"] = fingerprint_of(row["fingerprint"])
     values["started_at"] = row["started_at"].timestamp()
     return PageLog(**values)
+
+
+def known_pages_of(rows: Sequence[asyncpg.Record]) -> dict[bytes, KnownPage]:
+    """Pages with their items. One without any has a row that ends in nulls."""
+    pages: dict[bytes, KnownPage] = {}
+    for row in rows:
+        fingerprint = fingerprint_of(row["page"])
+        if fingerprint not in pages:
+            pages[fingerprint] = KnownPage(**{name: row[name] for name in _KNOWN})
+        if row["id"] is not None:
+            order = {row["kind"]: msgspec.json.decode(row["fields"] or "[]")}
+            pages[fingerprint].items.append(item_of(tuple(row)[_ITEM_OF_PAGE], order))
+    return pages
 
 
 def rejected_of(row: asyncpg.Record) -> RejectedItem:

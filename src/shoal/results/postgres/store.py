@@ -14,6 +14,7 @@ from shoal.errors import StorageBusy, unreachable
 from shoal.results.port import (
     EVERYTHING,
     Batch,
+    KnownPage,
     NearPage,
     PageLog,
     Pruned,
@@ -30,6 +31,7 @@ from shoal.results.postgres.rows import (
     fields_of,
     fingerprint_of,
     item_of,
+    known_pages_of,
     moment,
     number,
     page_of,
@@ -88,12 +90,11 @@ class PostgresResults(Results):
         since = None if wanted.since is None else moment(wanted.since)
         kind = None if wanted.kind is None else storable_text(wanted.kind)
         order = await self._field_order(crawl)
+        which = kind, since, wanted.changed, wanted.gone
         after, limit = 0, FIRST_ROWS
         # Between pages nothing is open: a slow reader holds no snapshot. Pages grow while they are
         # small: the database measures all rows of a page before it knows where to cut it.
-        while rows := await self._rows(
-            *("items_after", crawl, after, kind, since, wanted.changed, limit, STREAM_BYTES)
-        ):
+        while rows := await self._rows(*("items_after", crawl, after, *which, limit, STREAM_BYTES)):
             for row in rows:
                 yield item_of(row, order)
             after, limit = rows[-1]["id"], min(2 * len(rows), STREAM_ROWS)
@@ -116,6 +117,18 @@ class PostgresResults(Results):
         order = await self._field_order(crawl)
         rows = await self._rows("items_of", crawl, number(fingerprint))
         return [item_of(row, order) for row in rows]
+
+    async def known_pages(
+        self, crawl: str, fingerprints: Sequence[bytes]
+    ) -> dict[bytes, KnownPage]:
+        numbers = [number(fingerprint) for fingerprint in fingerprints]
+        return known_pages_of(await self._rows("known_pages", crawl, numbers))
+
+    async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
+        earlier = storable_text(previous)
+        await self._rows("mark_gone", crawl, earlier, moment(at), within_s=LONG_S)
+        ((gone,),) = await self._rows("count_gone", crawl, earlier, within_s=LONG_S)
+        return int(gone)
 
     async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
         rows = await self._rows("rejected_of", crawl, number(fingerprint))

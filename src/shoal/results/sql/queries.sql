@@ -9,7 +9,8 @@ INSERT INTO result_crawls (name) VALUES (:crawl) ON CONFLICT (name) DO NOTHING
 SELECT id FROM result_crawls WHERE name = :crawl
 
 -- save_item: insert an item, or update it unless what is stored is newer, or not old enough (?9)
--- Of two scrapes at the same moment the later arrival wins. Data comes as UTF-8 bytes.
+-- Of two scrapes at the same moment the later arrival wins. One that was gone is as new. Data comes
+-- as UTF-8 bytes.
 INSERT INTO items (
     crawl, kind, key, fingerprint, scraped_at, first_at, changed_at, content, url, data
 )
@@ -17,11 +18,17 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5, ?6, ?7, CAST(?8 AS TEXT))
 ON CONFLICT (crawl, kind, key) DO UPDATE SET
     fingerprint = excluded.fingerprint,
     scraped_at = excluded.scraped_at,
-    changed_at = iif(content = excluded.content, changed_at, excluded.scraped_at),
+    first_at = iif(gone_at IS NULL, first_at, excluded.scraped_at),
+    changed_at = iif(
+        gone_at IS NULL AND content = excluded.content, changed_at, excluded.scraped_at
+    ),
     content = excluded.content,
     url = excluded.url,
-    data = excluded.data
-WHERE excluded.scraped_at >= scraped_at + ?9 OR excluded.scraped_at = scraped_at
+    data = excluded.data,
+    gone_at = NULL
+WHERE excluded.scraped_at >= scraped_at + ?9
+    OR excluded.scraped_at = scraped_at
+    OR gone_at IS NOT NULL
 
 -- save_observation: add a reading to an item's history, after save_item, with the same values
 -- It is the newest one: if it says something new. It comes late: if it says something else than the
@@ -42,9 +49,9 @@ WHERE crawl = ?1 AND kind = ?2 AND key = ?3 AND (
 -- save_page: log one try, once
 INSERT INTO pages (
     crawl, fingerprint, started_at, attempt, worker, duration_s, verdict, status,
-    body_bytes, items, links, url, parent, error, digest, simhash, archived
+    body_bytes, items, links, url, parent, error, digest, simhash, archived, etag, last_modified
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (crawl, fingerprint, started_at, attempt, worker) DO NOTHING
 
 -- save_rejected: keep a rejected item, once
@@ -54,40 +61,112 @@ ON CONFLICT (crawl, fingerprint, scraped_at, digest) DO NOTHING
 
 -- items_after: one page of the stream of items, of those that are wanted
 -- Returns the id to go on from, then the item; data, as bytes, comes last.
-SELECT id, kind, key, fingerprint, scraped_at, url, CAST(data AS BLOB)
+SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, CAST(data AS BLOB)
 FROM items
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
     AND id > :after
     AND (:kind IS NULL OR kind = :kind)
-    AND (:since IS NULL OR iif(:changed, changed_at, scraped_at) >= :since)
+    AND (:since IS NULL OR iif(:changed, changed_at, coalesce(gone_at, scraped_at)) >= :since)
     AND (NOT :changed OR changed_at > first_at)
+    AND (:gone OR gone_at IS NULL)
 ORDER BY id
 LIMIT :limit
 
 -- history: the readings of one item that were kept, oldest first
-SELECT i.id, i.kind, i.key, o.fingerprint, o.scraped_at, o.url, CAST(o.data AS BLOB)
+SELECT i.id, i.kind, i.key, o.fingerprint, o.scraped_at, NULL, o.url, CAST(o.data AS BLOB)
 FROM items AS i JOIN observations AS o ON o.item = i.id
 WHERE i.crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
     AND i.kind = :kind AND i.key = :key
 ORDER BY o.scraped_at
 
 -- items_of: the items last read from one page
-SELECT id, kind, key, fingerprint, scraped_at, url, CAST(data AS BLOB)
+SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, CAST(data AS BLOB)
 FROM items
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
 ORDER BY id
 
--- count_items: how many items there are of each kind
-SELECT kind, count(*)
-FROM items
-WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+-- known_page: the last successful visit to a page, in a row for each of its items, or in one
+-- without an item. Of a page that led on no items are read: nobody asks for them.
+WITH visit AS (
+    SELECT etag, last_modified, max(links) OVER () AS links, items, digest, simhash
+    FROM pages
+    WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+        AND fingerprint = :fingerprint
+        AND verdict = 'done'
+        AND (status BETWEEN 200 AND 299 OR status = 304)
+    ORDER BY started_at DESC, id DESC
+    LIMIT 1
+)
+SELECT
+    v.etag, v.last_modified, v.links, v.items,
+    (
+        SELECT count(*)
+        FROM rejected
+        WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+            AND fingerprint = :fingerprint
+    ),
+    v.digest, v.simhash,
+    i.id, i.kind, i.key, i.fingerprint, i.scraped_at, i.gone_at, i.url, CAST(i.data AS BLOB)
+FROM visit AS v
+LEFT JOIN items AS i
+    ON v.links = 0
+    AND i.crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+    AND i.fingerprint = :fingerprint
+    AND i.gone_at IS NULL
+ORDER BY i.id
+
+-- mark_gone: copy the items of :previous that :crawl has not found, as gone (:at)
+-- Those of a page that gave :crawl a rejected item may be that one, and are left out.
+INSERT INTO items (
+    crawl, kind, key, fingerprint, scraped_at, first_at, changed_at, content, url, data, gone_at
+)
+SELECT
+    own.id, i.kind, i.key, i.fingerprint, i.scraped_at, i.first_at, i.changed_at, i.content, i.url,
+    i.data, coalesce(i.gone_at, :at)
+FROM items AS i JOIN result_crawls AS own ON own.name = :crawl
+WHERE i.crawl = (SELECT id FROM result_crawls WHERE name = :previous)
+    AND NOT EXISTS (
+        SELECT 1 FROM items AS found
+        WHERE found.crawl = own.id AND found.kind = i.kind AND found.key = i.key
+    )
+    AND (
+        i.gone_at IS NOT NULL
+        OR NOT EXISTS (
+            SELECT 1 FROM rejected AS r
+            WHERE r.crawl = own.id AND r.fingerprint = i.fingerprint
+        )
+    )
+ORDER BY i.id
+
+-- count_gone: how many items are gone in :crawl that were there in :previous
+SELECT count(*)
+FROM items AS i JOIN items AS earlier
+    ON earlier.crawl = (SELECT id FROM result_crawls WHERE name = :previous)
+    AND earlier.kind = i.kind AND earlier.key = i.key
+WHERE i.crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+    AND i.gone_at IS NOT NULL AND earlier.gone_at IS NULL
+
+-- count_items: how many items there are of each kind, without those that are gone
+SELECT kind, sum(number)
+FROM (
+    SELECT kind, count(*) AS number
+    FROM items
+    WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+    GROUP BY kind
+    UNION ALL
+    SELECT kind, -count(*)
+    FROM items
+    WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND gone_at IS NOT NULL
+    GROUP BY kind
+)
 GROUP BY kind
+HAVING sum(number) > 0
 ORDER BY kind
 
 -- pages_of: every try at one URL, oldest first
 SELECT
     fingerprint, started_at, attempt, worker, duration_s, verdict, status,
-    body_bytes, items, links, url, parent, error, digest, simhash, archived
+    body_bytes, items, links, url, parent, error, digest, simhash, archived, etag, last_modified
 FROM pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
 ORDER BY started_at, id

@@ -10,6 +10,7 @@ from shoal.errors import ConfigError, StorageBusy
 from shoal.results.port import (
     EVERYTHING,
     Batch,
+    KnownPage,
     NearPage,
     PageLog,
     Pruned,
@@ -89,6 +90,14 @@ class RedisStreamResults(Results):
         self._refuse()
 
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
+        self._refuse()
+
+    async def known_pages(
+        self, crawl: str, fingerprints: Sequence[bytes]
+    ) -> dict[bytes, KnownPage]:
+        self._refuse()
+
+    async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
         self._refuse()
 
     async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:

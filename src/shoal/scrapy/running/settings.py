@@ -46,6 +46,7 @@ _OF_OTHERS = {
     "max_body_bytes": ": use DOWNLOAD_MAXSIZE",
     "canonical": "",
     "simhash": "",
+    "previous": ": see HTTPCACHE_POLICY",
     "archive": ": its pages are not archived",
 }
 """Settings of Shoal's that Scrapy has others for, or none."""

@@ -5,9 +5,9 @@
 -- Items ($2 to $11): ids are given out in the order of arrival, rows are written in the order of their
 -- keys, so that two writers of the same ones may wait for each other, but never in a circle. An item
 -- is updated unless what is stored is newer, or not old enough ($12). Of two scrapes at the same
--- moment the later arrival wins. Whether a reading says something new is decided on the locked row
--- (changed_at), so that two writers cannot both think so. $13 is the history: off, changed, always.
--- Pages: $14 to $29. Rejected items: $30 to $36.
+-- moment the later arrival wins. One that was gone is as new. Whether a reading says something new is
+-- decided on the locked row (changed_at), so that two writers cannot both think so. $13 is one of
+-- `config.HISTORY`. Pages: $14 to $31. Rejected items: $32 to $38.
 WITH readings AS MATERIALIZED (
     SELECT nextval('items_id') AS id, r.*
     FROM unnest(
@@ -28,15 +28,20 @@ stored AS (
     ORDER BY kind COLLATE "C", key COLLATE "C"
     ON CONFLICT (crawl, kind, key) DO UPDATE SET
         scraped_at = excluded.scraped_at,
+        first_at = CASE WHEN i.gone_at IS NULL THEN i.first_at ELSE excluded.first_at END,
         changed_at = CASE
-            WHEN i.content = excluded.content THEN i.changed_at ELSE excluded.scraped_at
+            WHEN i.gone_at IS NULL AND i.content = excluded.content THEN i.changed_at
+            ELSE excluded.scraped_at
         END,
         content = excluded.content,
         fingerprint = excluded.fingerprint,
         url = excluded.url,
         host = excluded.host,
-        data = excluded.data
-    WHERE excluded.scraped_at = i.scraped_at OR excluded.scraped_at >= i.scraped_at + $12::interval
+        data = excluded.data,
+        gone_at = NULL
+    WHERE excluded.scraped_at = i.scraped_at
+        OR excluded.scraped_at >= i.scraped_at + $12::interval
+        OR i.gone_at IS NOT NULL
     RETURNING kind, key, scraped_at, changed_at, content, fingerprint, url, data
 ),
 kept AS (
@@ -56,13 +61,13 @@ kept AS (
 logged AS (
     INSERT INTO pages (
         crawl, fingerprint, started_at, attempt, worker, duration_s, verdict, status, body_bytes,
-        items, links, url, parent, error, digest, simhash, archived
+        items, links, url, parent, error, digest, simhash, archived, etag, last_modified
     )
     SELECT $1, p.*
     FROM unnest(
         $14::bigint[], $15::timestamptz[], $16::integer[], $17::text[], $18::float8[], $19::text[],
         $20::integer[], $21::bigint[], $22::integer[], $23::integer[], $24::text[], $25::text[],
-        $26::text[], $27::bytea[], $28::bigint[], $29::text[]
+        $26::text[], $27::bytea[], $28::bigint[], $29::text[], $30::text[], $31::text[]
     ) AS p
     ON CONFLICT DO NOTHING
 ),
@@ -70,8 +75,8 @@ put_aside AS (
     INSERT INTO rejected (crawl, fingerprint, scraped_at, digest, kind, reason, url, data)
     SELECT $1, r.*
     FROM unnest(
-        $30::bigint[], $31::timestamptz[], $32::bytea[], $33::text[], $34::text[], $35::text[],
-        $36::text[]
+        $32::bigint[], $33::timestamptz[], $34::bytea[], $35::text[], $36::text[], $37::text[],
+        $38::text[]
     ) AS r
     ON CONFLICT DO NOTHING
 )
@@ -113,45 +118,124 @@ ON CONFLICT DO NOTHING
 SELECT kind, fields FROM kinds WHERE crawl = $1
 
 -- items_after: one page of the stream of items, of those that are wanted
--- $2 the id to go on from, $3 kind, $4 since, $5 changed, $6 rows and $7 bytes at most.
-SELECT id, kind, key, fingerprint, scraped_at, url, data
+-- $2 the id to go on from, $3 kind, $4 since, $5 changed, $6 gone, $7 rows and $8 bytes at most.
+SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data
 FROM (
     SELECT *, sum(octet_length(data)) OVER (ORDER BY id) - octet_length(data) AS bytes_before
     FROM (
-        SELECT id, kind, key, fingerprint, scraped_at, url, data::text AS data
+        SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data::text AS data
         FROM items
         WHERE crawl = $1
             AND id > $2
             AND ($3::text IS NULL OR kind = $3)
             AND ($4::timestamptz IS NULL
-                OR CASE WHEN $5::boolean THEN changed_at ELSE scraped_at END >= $4)
+                OR CASE
+                    WHEN $5::boolean THEN changed_at ELSE coalesce(gone_at, scraped_at)
+                END >= $4)
             AND (NOT $5::boolean OR changed_at > first_at)
+            AND ($6::boolean OR gone_at IS NULL)
         ORDER BY id
-        LIMIT $6
+        LIMIT $7
     ) AS next
 ) AS measured
-WHERE bytes_before < $7
+WHERE bytes_before < $8
 ORDER BY id
 
 -- items_of: the items last read from one page
-SELECT id, kind, key, fingerprint, scraped_at, url, data::text
+SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data::text
 FROM items
 WHERE crawl = $1 AND fingerprint = $2
 ORDER BY id
 
 -- history: the readings of one item that were kept, oldest first
-SELECT 0, kind, key, fingerprint, scraped_at, url, data::text
+SELECT 0, kind, key, fingerprint, scraped_at, NULL, url, data::text
 FROM observations
 WHERE crawl = $1 AND kind = $2 AND key = $3
 ORDER BY scraped_at
 
--- count_items: how many items there are of each kind
-SELECT kind, count(*) FROM items WHERE crawl = $1 GROUP BY kind ORDER BY kind
+-- known_pages: the last successful visits to pages ($2), each in a row for each of its items, or in
+-- one without an item. Of a page that led on no items are read: nobody asks for them. `fields` is
+-- the order of an item's fields.
+SELECT
+    p.fingerprint AS page, v.*,
+    (SELECT count(*) FROM rejected WHERE crawl = $1 AND fingerprint = p.fingerprint) AS rejected,
+    i.id, i.kind, i.key, i.fingerprint, i.scraped_at, i.gone_at, i.url, i.data::text AS data,
+    k.fields
+FROM unnest($2::bigint[]) AS p (fingerprint)
+CROSS JOIN LATERAL (
+    SELECT etag, last_modified, max(links) OVER () AS links, items AS read, digest, simhash
+    FROM pages
+    WHERE crawl = $1
+        AND fingerprint = p.fingerprint
+        AND verdict = 'done'
+        AND (status BETWEEN 200 AND 299 OR status = 304)
+    ORDER BY started_at DESC, attempt DESC, worker DESC
+    LIMIT 1
+) AS v
+LEFT JOIN items AS i
+    ON v.links = 0 AND i.crawl = $1 AND i.fingerprint = p.fingerprint AND i.gone_at IS NULL
+LEFT JOIN kinds AS k ON k.crawl = $1 AND k.kind = i.kind
+ORDER BY i.id
+
+-- mark_gone: copy the items of an earlier crawl ($2) that this one has not found, as gone ($3)
+-- Those of a page that gave this crawl a rejected item may be that one, and are left out. Rows are
+-- written in the order of their keys, as by save; the order of fields goes with the first of a kind.
+WITH missing AS MATERIALIZED (
+    SELECT i.*
+    FROM items AS i
+    WHERE i.crawl = $2
+        AND NOT EXISTS (
+            SELECT FROM items AS found
+            WHERE found.crawl = $1 AND found.kind = i.kind AND found.key = i.key
+        )
+        AND (
+            i.gone_at IS NOT NULL
+            OR NOT EXISTS (
+                SELECT FROM rejected AS r
+                WHERE r.crawl = $1 AND r.fingerprint = i.fingerprint
+            )
+        )
+),
+fields AS (
+    INSERT INTO kinds (crawl, kind, fields)
+    SELECT $1, kind, fields
+    FROM kinds
+    WHERE crawl = $2 AND kind IN (SELECT kind FROM missing)
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO items (
+    crawl, kind, key, id, scraped_at, first_at, changed_at, content, fingerprint, url, host, data,
+    gone_at
+)
+SELECT
+    $1, kind, key, nextval('items_id'), scraped_at, first_at, changed_at, content, fingerprint, url,
+    host, data, coalesce(gone_at, $3)
+FROM missing
+ORDER BY kind COLLATE "C", key COLLATE "C"
+ON CONFLICT DO NOTHING
+
+-- count_gone: how many items are gone in this crawl that were there in an earlier one ($2)
+SELECT count(*)
+FROM items AS i
+JOIN items AS earlier
+    ON earlier.crawl = $2 AND earlier.kind = i.kind AND earlier.key = i.key
+WHERE i.crawl = $1 AND i.gone_at IS NOT NULL AND earlier.gone_at IS NULL
+
+-- count_items: how many items there are of each kind, without those that are gone
+SELECT kind, sum(number)::bigint AS count
+FROM (
+    SELECT kind, count(*) AS number FROM items WHERE crawl = $1 GROUP BY kind
+    UNION ALL
+    SELECT kind, -count(*) FROM items WHERE crawl = $1 AND gone_at IS NOT NULL GROUP BY kind
+) AS counted
+GROUP BY kind
+HAVING sum(number) > 0
+ORDER BY kind
 
 -- pages_of: every try at one URL, oldest first
 SELECT
     fingerprint, started_at, attempt, worker, duration_s, verdict, status, body_bytes, items,
-    links, url, parent, error, digest, simhash, archived
+    links, url, parent, error, digest, simhash, archived, etag, last_modified
 FROM pages
 WHERE crawl = $1 AND fingerprint = $2
 ORDER BY started_at, attempt, worker

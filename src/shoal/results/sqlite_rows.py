@@ -1,0 +1,116 @@
+"""Records to rows of SQLite and back, in the order of the columns in queries.sql."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from shoal.content import item_content
+from shoal.results.port import KnownPage, PageLog, RejectedItem, StoredItem
+from shoal.results.text import rejection_digest
+from shoal.urls import FINGERPRINT_BYTES
+
+Row = tuple[Any, ...]
+
+
+def item_row(crawl: int, item: StoredItem, refresh_s: float) -> Row:
+    """An item to be saved, and after how many seconds it may be."""
+    identity = (crawl, item.kind, item.key, number_of(item.fingerprint), item.scraped_at)
+    content = (item_content(item.data), item.url, item.data)
+    return (*identity, *content, refresh_s)
+
+
+def item_of(row: Row) -> StoredItem:
+    """A stored item. The first column is where the stream goes on."""
+    _, kind, key, number, scraped_at, gone_at, url, data = row
+    return StoredItem(
+        kind=kind,
+        key=key,
+        data=data,
+        url=url,
+        fingerprint=fingerprint_of(number),
+        scraped_at=scraped_at,
+        gone_at=gone_at,
+    )
+
+
+def known_page_of(rows: Sequence[Row]) -> KnownPage:
+    """A page with its items. Without any there is one row, which ends in nulls."""
+    etag, last_modified, links, read, rejected, digest, simhash, first, *_ = rows[0]
+    return KnownPage(
+        etag=etag,
+        last_modified=last_modified,
+        links=links,
+        read=read,
+        rejected=rejected,
+        digest=digest,
+        simhash=simhash,
+        items=[] if first is None else [item_of(row[7:]) for row in rows],
+    )
+
+
+def page_rows(crawl: int, pages: Iterable[PageLog]) -> Iterable[Row]:
+    """Entries of the page log to be saved."""
+    for p in pages:
+        identity = (crawl, number_of(p.fingerprint), p.started_at, p.attempt, p.worker)
+        counts = (p.body_bytes, p.items, p.links)
+        texts = (p.url, p.parent, p.error)
+        content = (p.digest, p.simhash, p.archived, p.etag, p.last_modified)
+        yield (*identity, p.duration_s, p.verdict, p.status, *counts, *texts, *content)
+
+
+def page_of(row: Row) -> PageLog:
+    """An entry of the page log."""
+    (number, started_at, attempt, worker, duration_s, verdict, status, *rest) = row
+    (body_bytes, items, links, url, parent, error, digest, simhash, *content) = rest
+    archived, etag, last_modified = content
+    return PageLog(
+        fingerprint=fingerprint_of(number),
+        url=url,
+        worker=worker,
+        attempt=attempt,
+        started_at=started_at,
+        duration_s=duration_s,
+        verdict=verdict,
+        status=status,
+        body_bytes=body_bytes,
+        items=items,
+        links=links,
+        error=error,
+        parent=parent,
+        digest=digest,
+        simhash=simhash,
+        archived=archived,
+        etag=etag,
+        last_modified=last_modified,
+    )
+
+
+def rejected_rows(crawl: int, items: Iterable[RejectedItem]) -> Iterable[Row]:
+    """Rejected items to be saved."""
+    for i in items:
+        identity = (crawl, number_of(i.fingerprint), i.scraped_at, rejection_digest(i))
+        yield (*identity, i.kind, i.reason, i.url, i.data)
+
+
+def rejected_of(row: Row) -> RejectedItem:
+    """A rejected item. The first column is where the stream goes on."""
+    _, number, scraped_at, kind, reason, url, data = row
+    return RejectedItem(
+        kind=kind,
+        data=data,
+        reason=reason,
+        url=url,
+        fingerprint=fingerprint_of(number),
+        scraped_at=scraped_at,
+    )
+
+
+def number_of(fingerprint: bytes) -> int:
+    """A fingerprint as a signed number."""
+    return int.from_bytes(fingerprint, signed=True)
+
+
+def fingerprint_of(number: int) -> bytes:
+    """The fingerprint that is kept as this number."""
+    return number.to_bytes(FINGERPRINT_BYTES, signed=True)
