@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 
@@ -44,8 +44,10 @@ async def add_all(
     tasks: AsyncIterator[Task],
     rules: Rules,
     refused: Callable[[BadUrl], None],
+    on_batch: Callable[[], Awaitable[None]] | None = None,
 ) -> Added:
-    """Add any number of tasks, in batches. What is not admitted goes to `refused`."""
+    """Add any number of tasks, in batches. What is not admitted goes to `refused`; `on_batch` is
+    called whenever all that was read is in."""
     admission = Admission(rules)
     batch: list[Entry] = []
     total = Added()
@@ -57,6 +59,8 @@ async def add_all(
         if len(batch) >= BATCH:
             total = _sum(total, await _add(frontier, crawl, batch))
             batch = []
+            if on_batch is not None:
+                await on_batch()
     return _sum(total, await _add(frontier, crawl, batch))
 
 

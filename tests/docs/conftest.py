@@ -57,7 +57,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
 @pytest.fixture
 def reader(
     tmp_path: Path, shop: str, redis: RedisServer, postgres: PostgresServer, s3: Ministack
-) -> Reader:
+) -> Iterator[Reader]:
     """Somebody with empty servers, and databases that belong to the user `shoal`."""
     redis.client().flushall()
     databases, roles = ("shop", "other"), ("crawler", "shoal")
@@ -66,4 +66,6 @@ def reader(
     postgres.execute("CREATE ROLE shoal LOGIN")
     postgres.execute(*(f"CREATE DATABASE {name} OWNER shoal" for name in databases))
     servers = {"queue-host": redis.port, "db-host": postgres.port}
-    return Reader(tmp_path, shop, servers, s3.environment)
+    reader = Reader(tmp_path, shop, servers, s3.environment)
+    yield reader
+    reader.close()

@@ -29,7 +29,7 @@ _BOX = re.compile(r"[─-╿]")
 _DURATION = re.compile(r"\b\d+(?:\.\d+)?s\b|\b\d+m \d+s\b|\b\d+h \d+m\b|\b\d+d \d+h\b")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _EXTRA = re.compile(r"\[([a-z0-9,]+)\]")
-_FILE_NAME = re.compile(r"# (\w+\.(?:py|cfg))\n")
+_FILE_NAME = re.compile(r"# (\w+\.(?:py|cfg|toml))\n")
 
 PROGRESS = progress_line(
     Stats(crawl="shop", state=CrawlState.RUNNING, rules=Rules(), created_at=0.0, pages_per_s=1.0)
@@ -45,6 +45,8 @@ def test_commands_do_what_the_page_says(page: Path, reader: Reader) -> None:
         elif block.language == "text":
             missing = lines_not_in(block, f"{printed}\n{PROGRESS}")
             assert not missing, f"{page.name}:{block.line}: not printed: {missing}\nbut:\n{printed}"
+        elif block.language == "toml" and _FILE_NAME.match(block.text):
+            write_file(reader, block)
         elif block.language == "ini" or (block.language == "python" and page in RUNS_PYTHON):
             try_python(reader, block)
         elif block.language == "sql" and page == RUNS_SQL:
@@ -54,11 +56,18 @@ def test_commands_do_what_the_page_says(page: Path, reader: Reader) -> None:
 
 def try_python(reader: Reader, block: Block) -> None:
     """Write a block that is named as a file, run any other."""
-    if name := _FILE_NAME.match(block.text):
-        reader.write(name[1], block.text)
+    if write_file(reader, block):
         return
     ended = reader.run(sys.executable, "-W", "error", "-c", reader.localised(block.text))
     assert ended.code == 0, ended.err
+
+
+def write_file(reader: Reader, block: Block) -> bool:
+    """Write a block that is named as a file. False if it is not."""
+    name = _FILE_NAME.match(block.text)
+    if name:
+        reader.write(name[1], block.text)
+    return bool(name)
 
 
 def try_command(reader: Reader, command: Command) -> str:

@@ -44,6 +44,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
     ],
     "Items per host": [("shop.example", 4), ("other.example:8443", 1)],
     "Not seen for a week": [("Product", "H1-0001", f"{SITE}/H1-0001")],
+    "What is gone, and since when": [("Product", "H1-0009", f"{SITE}/H1-0009")],
     "Pages that failed since yesterday, and why": [
         ("retry", 500, "HTTP 500", 2, f"{SITE}/a"),
         ("dead", None, "no answer", 1, f"{SITE}/c"),
@@ -132,6 +133,9 @@ async def fill(address: str) -> None:
         for batch in life_of_a_shop(time.time()):
             await results.save("shop", batch)
             await results.save("another", batch)
+        gone = product("H1-0009", "Tin cup", 3.0, time.time() - DAY)
+        await results.save("shop-monday", Batch(items=[gone]))
+        await results.mark_gone("shop-tuesday", "shop-monday", time.time())
     finally:
         await results.close()
 

@@ -11,6 +11,7 @@ import pytest
 
 from shoal import admission, config, markup, policy
 from shoal.config import ENV_PREFIX, Rules, Settings
+from shoal.coordinator.schedules import Schedule
 from shoal.fetch import http, robots
 from shoal.logs import JsonFormatter
 from shoal.task import Task
@@ -20,6 +21,7 @@ from support.markdown import ROOT, Block, blocks, table_after
 
 RUNNING = ROOT / "docs/guides/running.md"
 SPIDERS = ROOT / "docs/guides/spiders.md"
+SCHEDULES = ROOT / "docs/guides/schedules.md"
 
 
 def shown(default: Any) -> str:
@@ -120,3 +122,9 @@ def test_log_lines_have_the_fields_of_the_example() -> None:
     line = JsonFormatter().format(logging.makeLogRecord({"msg": "hello", "levelname": "INFO"}))
 
     assert msgspec.json.decode(example).keys() == msgspec.json.decode(line).keys()
+
+
+def test_the_table_of_schedule_keys_is_the_schedule() -> None:
+    rows = table_after(SCHEDULES, "## What a schedule says")
+    named = [row[0] for row in rows]
+    assert named == [field.name for field in msgspec.structs.fields(Schedule)]

@@ -41,10 +41,13 @@ COMMANDS = [
     *("demo", "dead", "dead list", "dead show", "dead retry", "dead purge"),
     *("reparse", "merge", "drain", "scrapy", "scrapy migrate"),
     *("results", "results schema", "results prune", "results duplicates"),
+    *("serve", "schedule", "schedule list", "schedule run", "schedule pause", "schedule resume"),
+    "schedule history",
 ]
 WITH_EXAMPLES = {
     *("crawl", "worker", "seed", "status", "explain", "export", "dead list", "reparse", "merge"),
     *("drain", "scrapy migrate", "results schema", "results prune", "results duplicates"),
+    *("serve", "schedule list", "schedule run", "schedule history"),
 }
 
 

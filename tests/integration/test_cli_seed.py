@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import gzip
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from shoal.config import Rules, Settings
+from shoal.coordinator import sowing
+from shoal.coordinator.bookmarks import Bookmarks
+from shoal.coordinator.sowing import Places, Sowing
+from shoal.frontier import frontier_at
+from shoal.frontier.port import Added, Entry, Frontier
 from support.processes import Folder, wait_until
 from support.sites import Site, serving
 
@@ -142,7 +148,7 @@ def test_the_first_lines_can_be_left_out(folder: Folder) -> None:
     assert ended.out == "shop: 3 added, 0 known already, 0 bad\n"
 
 
-def test_a_run_that_is_interrupted_says_where_to_go_on(folder: Folder) -> None:
+def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Folder) -> None:
     folder.write("seeds.txt", "".join(f"https://a.example/{n}\n" for n in range(300_000)))
     with folder.running("seed", "shop", "--file", "seeds.txt") as seeding:
         wait_until(lambda: (folder.path / "shoal.db").exists(), "the frontier")
@@ -150,10 +156,58 @@ def test_a_run_that_is_interrupted_says_where_to_go_on(folder: Folder) -> None:
         seeding.send(signal.SIGINT)
         ended = seeding.wait()
     assert ended.code == 130
-    skip = int(ended.err.partition("--skip ")[2].split()[0])
-    assert skip <= folder.stats("shop").added < 300_000
-    assert folder.shoal("seed", "shop", "--file", "seeds.txt", "--skip", str(skip)).code == 0
-    assert folder.stats("shop").added == 300_000
+    assert "the same command goes on" in ended.err
+    assert folder.stats("shop").added < 300_000
+
+
+class Stopped(Exception):
+    """As if the process had been killed."""
+
+
+async def test_a_file_is_gone_on_with_where_its_reading_was_stopped(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sowing, "MARK_EVERY", 1000)
+    file = folder.write("seeds.txt", "".join(f"https://a.example/{n}\n" for n in range(5000)))
+    async with frontier_at(f"sqlite:///{folder.path}/shoal.db") as frontier:
+        add, calls = frontier.add, 0
+
+        async def add_a_few(crawl: str, entries: Sequence[Entry]) -> Added:
+            nonlocal calls
+            calls += 1
+            if calls == 6:
+                raise Stopped
+            return await add(crawl, entries)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(frontier, "add", add_a_few)
+            with pytest.raises(Stopped):
+                await one_sowing(frontier).sow(Places(file=file))
+        second = one_sowing(frontier)
+        assert await second.sow(Places(file=file)) == Added(2500, 500)
+        assert second.went_on_after == 2000
+        assert await one_sowing(frontier).sow(Places(file=file)) == Added(0, 5000)
+
+
+def one_sowing(frontier: Frontier) -> Sowing:
+    return Sowing(frontier, "shop", Settings(), lambda what, why: None, lambda what, count: None)
+
+
+async def test_a_bookmark_is_of_one_crawl_and_of_one_file(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_text("https://a.example/1\n")
+    async with frontier_at(f"sqlite:///{tmp_path}/shoal.db") as frontier:
+        await frontier.start("shop", Rules())
+        await Bookmarks(frontier, "shop", file).put(7)
+        assert await Bookmarks(frontier, "shop", file).line() == 7
+        assert await Bookmarks(frontier, "other", file).line() == 0
+        await frontier.forget("shop")
+        assert await Bookmarks(frontier, "shop", file).line() == 0
+        await frontier.start("shop", Rules())
+        assert await Bookmarks(frontier, "shop", file).line() == 0
+        await Bookmarks(frontier, "shop", file).put(7)
+        file.write_text("https://a.example/1\nhttps://a.example/2\n")
+        assert await Bookmarks(frontier, "shop", file).line() == 0
 
 
 def crawls_in(folder: Folder) -> str:

@@ -20,7 +20,7 @@ import pytest
 from shoal.cli import main
 from shoal.machine import machine_name
 from support.markdown import README, Command, blocks
-from support.processes import DEADLINE_S, SHOAL, Ended, environment
+from support.processes import DEADLINE_S, SHOAL, Ended, catches, environment, wait_until
 
 SITE = "https://shop.example"
 DATA = "/data/"
@@ -29,7 +29,7 @@ SETTINGS = {"SHOAL_ALLOW_PRIVATE": "true", "SHOAL_RATE": "1000/s", "TERM": "xter
 
 QUICK = (
     *("seed", "status", "explain", "dead", "pause", "resume", "cancel", "export"),
-    *("merge", "results"),
+    *("merge", "results", "schedule"),
 )
 """Commands that start no processes. They are called in this one, which is ten times as quick."""
 
@@ -51,6 +51,7 @@ class Reader:
         self._servers = servers or {}
         path = {"PATH": f"{SHOAL.parent}:{os.environ['PATH']}"}
         self._env = environment(SETTINGS | path | dict(env or {}))
+        self._started: list[subprocess.Popen[bytes]] = []
         self.write("spider.py", next(b.text for b in blocks(README) if b.language == "python"))
 
     def write(self, name: str, text: str) -> None:
@@ -72,8 +73,12 @@ class Reader:
         words = shlex.split(text)
         if "--watch" in words:
             ended = self._interrupt(words)
+        elif runs_for_ever(words):
+            ended = self._start(words)
         elif words[1:2] and words[1] in QUICK and not re.search(r"[|<>]", text):
             ended = self._call(words)
+            if words[1:3] == ["schedule", "run"]:
+                wait_until(lambda: self._has_run(words[4:]), "the run's end")
         else:
             ended = self.run("bash", "-c", text)
         return Ended(ended.code, self._shown(ended.out), self._shown(ended.err))
@@ -97,6 +102,28 @@ class Reader:
             timeout=DEADLINE_S,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
+
+    def close(self) -> None:
+        """End what runs for ever. It must end well."""
+        for process in self._started:
+            process.terminate()
+        ends = [process.wait(DEADLINE_S) for process in self._started]
+        assert not any(ends), f"exit codes {ends}"
+
+    def _start(self, words: list[str]) -> Ended:
+        """Start a command without an end, which goes on while the rest of the page is followed."""
+        number = len(self._started)
+        with (self.folder / f"started{number}.err").open("wb") as err:
+            process = subprocess.Popen(
+                words, cwd=self.folder, env=self._env, stdin=subprocess.DEVNULL, stderr=err
+            )
+        self._started.append(process)
+        wait_until(lambda: catches(process.pid, signal.SIGTERM), "it to run")
+        return Ended(0, "", "")
+
+    def _has_run(self, options: list[str]) -> bool:
+        ended = self._call(["shoal", "schedule", "history", *options, "--json"])
+        return bool(ended.json())
 
     def _call(self, words: list[str]) -> Ended:
         """Run a command of Shoal in this process."""
@@ -140,6 +167,12 @@ class Reader:
         for name, port in self._servers.items():
             text = text.replace(f"127.0.0.1:{port}", name)
         return text.replace(self._shop.removeprefix("http://"), "shop.example")
+
+
+def runs_for_ever(words: list[str]) -> bool:
+    """Whether a command goes on until it is told to stop: a service."""
+    has_target = len(words) > 2 and not words[2].startswith("-")
+    return words[:2] == ["shoal", "serve"] or (words[:2] == ["shoal", "worker"] and not has_target)
 
 
 def _drain(output: io.FileIO) -> None:

@@ -80,24 +80,24 @@ class Folder:
 
     def stats(self, crawl: str) -> Stats:
         """How a crawl stands. Read here: a command of its own would take most of a test's time."""
-        return asyncio.run(self._ask_frontier(lambda frontier: frontier.stats(crawl)))
+        return asyncio.run(self.ask_frontier(lambda frontier: frontier.stats(crawl)))
 
     def find(self, crawl: str, url: str) -> Record | None:
         """What the frontier knows of a URL, by the default rules of identity."""
         entry = Admission(Rules()).admitted_as(Task(url=url))
-        return asyncio.run(self._ask_frontier(lambda frontier: frontier.find(crawl, entry)))
+        return asyncio.run(self.ask_frontier(lambda frontier: frontier.find(crawl, entry)))
 
     def workers(self, crawl: str) -> list[Pulse]:
         """The workers of a crawl that were heard of lately."""
-        return asyncio.run(self._ask_frontier(lambda frontier: frontier.workers(crawl)))
+        return asyncio.run(self.ask_frontier(lambda frontier: frontier.workers(crawl)))
 
     def holders(self, crawl: str) -> list[str]:
         """The workers of a crawl that hold leases."""
-        return asyncio.run(self._ask_frontier(lambda frontier: frontier.holders(crawl)))
+        return asyncio.run(self.ask_frontier(lambda frontier: frontier.holders(crawl)))
 
     def hosts(self, crawl: str) -> list[Host]:
         """How the hosts of a crawl are being served."""
-        return asyncio.run(self._ask_frontier(lambda frontier: frontier.hosts(crawl, 100)))
+        return asyncio.run(self.ask_frontier(lambda frontier: frontier.hosts(crawl, 100)))
 
     def export(self, crawl: str) -> list[dict[str, Any]]:
         """The items of a crawl, as they are exported."""
@@ -105,7 +105,8 @@ class Folder:
         asyncio.run(self._export(crawl, file))
         return [json.loads(line) for line in file.read_bytes().splitlines()]
 
-    async def _ask_frontier(self, ask: Callable[[Frontier], Awaitable[T]]) -> T:
+    async def ask_frontier(self, ask: Callable[[Frontier], Awaitable[T]]) -> T:
+        """Ask the frontier of the commands."""
         async with frontier_at(self._address("SHOAL_FRONTIER")) as frontier:
             return await ask(frontier)
 

@@ -16,7 +16,7 @@ import pytest
 from contract.results_suite import CRAWL, some_item
 from shoal.cli.export import parse_since
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
-from shoal.export import OWN_FIELDS, Format, export, format_of
+from shoal.export import GONE_FIELD, OWN_FIELDS, Format, export, format_of
 from shoal.results.port import EVERYTHING, Batch, Results, StoredItem, Wanted
 from shoal.results.sqlite import SqliteResults
 
@@ -112,6 +112,22 @@ async def test_csv_cells(results: Results, target: Path, value: str, cell: str) 
     await fill(results, f'{{"v":{value},"after":"!"}}')
     (row,) = await csv_rows(results, target)
     assert (row["v"], row["after"]) == (cell, "!")
+
+
+async def test_items_that_are_gone_where_they_are_wanted(results: Results, target: Path) -> None:
+    await results.save("earlier", Batch(items=[some_item("a"), some_item("b", data=b'{"n":1}')]))
+    await results.save(CRAWL, Batch(items=[some_item("a", data=b'{"n":2}')]))
+    await results.mark_gone(CRAWL, "earlier", 1_700_000_000.0)
+    assert await export(results, CRAWL, target, Format.JSONL) == 1
+    assert "_gone_at" not in target.read_text("utf-8")
+    assert await export(results, CRAWL, target, Format.JSONL, Wanted(gone=True)) == 2
+    lines = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
+    assert [list(line) for line in lines] == [["n", *OWN_FIELDS, GONE_FIELD]] * 2
+    assert [line["_gone_at"] for line in lines] == [None, "2023-11-14T22:13:20.000Z"]
+    await export(results, CRAWL, target, Format.CSV, Wanted(gone=True))
+    with target.open(newline="", encoding="utf-8") as file:
+        cells = [row["_gone_at"] for row in csv.DictReader(file)]
+    assert cells == ["", "2023-11-14T22:13:20.000Z"]
 
 
 async def test_one_kind_only(results: Results, target: Path) -> None:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from contract.results_suite import CRAWL, some_item
 from shoal.errors import MissingExtra
-from shoal.export import OWN_FIELDS, Format, export, parquet
+from shoal.export import GONE_FIELD, OWN_FIELDS, Format, export, parquet
 from shoal.export.rows import Kind, kind_of
 from shoal.results.port import EVERYTHING, Batch, Results, StoredItem, Wanted
 from shoal.results.sqlite import SqliteResults
@@ -99,6 +99,20 @@ async def test_times_are_exact(results: Results, target: Path) -> None:
     assert table.schema.field("_scraped_at").type == pa.timestamp("us", tz="UTC")
     moment = datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC)
     assert table["_scraped_at"].to_pylist() == [moment]
+
+
+async def test_items_that_are_gone_have_a_time_of_their_own(results: Results, target: Path) -> None:
+    await results.save(CRAWL, Batch(items=[some_item("there", data=b'{"_gone_at":"fake"}')]))
+    await results.save("earlier", Batch(items=[some_item("there"), some_item("gone", data=b"{}")]))
+    await results.mark_gone(CRAWL, "earlier", 1_700_000_000.123456)
+    await export(results, CRAWL, target, Format.PARQUET, Wanted(gone=True))
+    table = pq.read_table(target)
+    assert table.column_names == [*OWN_FIELDS, GONE_FIELD]
+    assert table.schema.field(GONE_FIELD).type == pa.timestamp("us", tz="UTC")
+    moment = datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC)
+    assert table[GONE_FIELD].to_pylist() == [None, moment]
+    await export(results, CRAWL, target, Format.PARQUET)
+    assert pq.read_table(target)["_gone_at"].to_pylist() == ["fake"]
 
 
 async def test_no_items_make_an_empty_table(results: Results, target: Path) -> None:

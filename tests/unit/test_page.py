@@ -298,20 +298,31 @@ def test_a_follow_up_takes_what_it_is_told() -> None:
         headers={"X": "y"},
         body="q=1",
         dont_filter=True,
+        chain="account-17",
     )
     notes["page"] = 3
     assert (task.job_type, task.priority, task.meta) == ("product", 10, {"page": 2})
     assert (task.method, task.headers, task.body) == ("POST", {"X": "y"}, "q=1")
     assert task.dont_filter
+    assert task.chain == "account-17"
 
 
 def test_follow_all_passes_its_options_on() -> None:
-    tasks = page_of("<a href=1><a href=2>").follow_all("a", "product", priority=3, meta={"a": 1})
-    assert [(task.job_type, task.priority, task.meta) for task in tasks] == [
-        ("product", 3, {"a": 1})
+    options: dict[str, Any] = {"priority": 3, "meta": {"a": 1}, "chain": "c"}
+    tasks = page_of("<a href=1><a href=2>").follow_all("a", "product", **options)
+    assert [(task.job_type, task.priority, task.meta, task.chain) for task in tasks] == [
+        ("product", 3, {"a": 1}, "c")
     ] * 2
     tasks[0].meta["a"] = 2
     assert tasks[1].meta == {"a": 1}
+
+
+@pytest.mark.parametrize("chain", ["", "x" * 201, 17, b"x", ["x"]])
+def test_a_chain_has_a_name(chain: Any) -> None:
+    with pytest.raises(ValueError, match="a chain is a text of 1 to 200 characters, not "):
+        page_of().follow("/x", chain=chain)
+    with pytest.raises(ValueError, match="a chain is"):
+        page_of("<a href=1>").follow_all("a", chain=chain)
 
 
 @pytest.mark.parametrize("handler", [lambda page: None, object(), "", "no name", 5])

@@ -115,6 +115,7 @@ def test_the_environment_is_stronger(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"SHOAL_MAX_DEPTH": 3}, "max_depth .*: use DEPTH_LIMIT"),
         ({"SHOAL_ROBOTS": True}, "robots .*: use ROBOTSTXT_OBEY"),
         ({"SHOAL_ALLOWED_HOSTS": "shop.example"}, "allowed_hosts .*: use allowed_domains"),
+        ({"SHOAL_PREVIOUS": "monday"}, "previous .*: see HTTPCACHE_POLICY"),
     ],
 )
 def test_what_scrapy_has_its_own_settings_for_is_refused(values: dict[str, Any], says: str) -> None:

@@ -130,7 +130,14 @@ UNSENDABLE = [
 ]
 
 
-@pytest.mark.parametrize(("options", "flaw"), [*UNSENDABLE, ({"url": 5}, "Expected `str`")])
+UNSENDABLE_SEEDS = [
+    *UNSENDABLE,
+    ({"url": 5}, "Expected `str`"),
+    ({"chain": ""}, r"Expected `str` of length >= 1 - at `\$\.chain"),
+]
+
+
+@pytest.mark.parametrize(("options", "flaw"), UNSENDABLE_SEEDS)
 async def test_a_seed_that_cannot_be_sent_is_named(options: dict[str, Any], flaw: str) -> None:
     with pytest.raises(ConfigError, match=flaw):
         await seeds_of(lambda self: [Task(**{"url": "https://shop.example/", **options})])
@@ -309,6 +316,14 @@ async def test_a_task_that_cannot_be_sent_is_the_handlers_error(
     with pytest.raises(TypeError, match=flaw):
         await harvest(yielding(*tasks), page_for())
     assert (await harvest(yielding(tasks[1]), page_for())).tasks == [tasks[1]]
+
+
+@pytest.mark.parametrize("chain", ["", 5, "\ud800", "x" * 201])
+async def test_a_chain_that_was_set_by_hand_is_looked_at(chain: Any) -> None:
+    task = page_for().follow("/1")
+    task.chain = chain
+    with pytest.raises(TypeError, match="a task that cannot be sent"):
+        await harvest(yielding(task), page_for())
 
 
 class Guarded(Spider):

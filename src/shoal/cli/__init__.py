@@ -18,8 +18,10 @@ from shoal.cli import (
     merge,
     reparse,
     results,
+    schedule,
     scrapy,
     seed,
+    serve,
     status,
     worker,
 )
@@ -39,6 +41,8 @@ app = typer.Typer(
 app.command("crawl")(crawl.crawl)
 app.command("worker")(worker.worker)
 app.command("seed")(seed.seed)
+app.command("serve")(serve.serve)
+app.add_typer(schedule.app, name="schedule")
 app.command("status")(status.status)
 app.command("explain")(explain.explain)
 app.add_typer(dead.app, name="dead")

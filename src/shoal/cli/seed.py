@@ -39,7 +39,10 @@ Since = Annotated[
     str | None,
     typer.Option("--since", metavar="7d", help="Of sitemaps: only pages changed since then."),
 ]
-Skip = Annotated[int, typer.Option("--skip", min=0, help="Leave out the first lines of the file.")]
+Skip = Annotated[
+    int | None,
+    typer.Option("--skip", min=0, help="Leave out the first lines of the file; 0: begin again."),
+]
 
 
 @with_settings("frontier", "user_agent", "allow_private")
@@ -50,7 +53,7 @@ def seed(
     file: File = None,
     sitemap: Sitemap = None,
     since: Since = None,
-    skip: Skip = 0,
+    skip: Skip = None,
     json: JsonFlag = False,
 ) -> None:
     """Add URLs to a crawl: as arguments, from a file, from standard input, or from sitemaps.
@@ -58,7 +61,7 @@ def seed(
     A line is a URL, or a task as a JSON object with at least "url". A CSV file begins with the
     names of its columns: url, handler, priority, meta; others become entries of meta. What is none
     of this is reported with its line and skipped. Files may be of any size. Adding again what is
-    there does no harm, so a run that was stopped can be repeated; --skip saves the time.
+    there does no harm: run a command that was stopped again, and it goes on where it was.
 
     Examples:
 
@@ -104,13 +107,26 @@ async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> Add
         with bars("seeds") as watch:
             sowing = Sowing(frontier, crawl, settings, bad.report, watch)
             try:
-                return await sowing.sow(places)
+                added = await sowing.sow(places)
             except asyncio.CancelledError:  # Ctrl-C. What was read last may not be added yet.
-                go_on = max(sowing.line - BATCH - 1, 0)
                 typer.echo(
-                    f"shoal: stopped at line {sowing.line}: --skip {go_on} goes on", err=True
+                    f"shoal: stopped at line {sowing.line}: {_how_to_go_on(sowing.line, places)}",
+                    err=True,
                 )
                 raise
+    if sowing.went_on_after:
+        typer.echo(
+            f"shoal: went on after line {sowing.went_on_after:,} of an earlier try"
+            " (--skip 0 begins again)",
+            err=True,
+        )
+    return added
+
+
+def _how_to_go_on(line: int, places: Places) -> str:
+    if places.file is not None and places.file.is_file():
+        return "the same command goes on"
+    return f"--skip {max(line - BATCH - 1, 0)} goes on"
 
 
 def _show(crawl: str, added: Added, bad: int, *, json: bool) -> None:

@@ -72,12 +72,12 @@ async def _data(frontier: Frontier, crawl: str | None) -> Any:
     now = time.time()
     if crawl is None:
         return [as_json(stats, now) for stats in await frontier.crawls()]
-    return snapshot_json(await snapshot(frontier, crawl), now)
+    return snapshot_json(await snapshot(frontier, crawl, now), now)
 
 
 async def _view(frontier: Frontier, crawl: str | None) -> RenderableType:
     now = time.time()
     if crawl is None:
         crawls = await frontier.crawls()
-        return display.crawls_table(crawls) if crawls else "no crawls here yet"
-    return display.snapshot_view(await snapshot(frontier, crawl), now)
+        return display.crawls_table(crawls, now) if crawls else "no crawls here yet"
+    return display.snapshot_view(await snapshot(frontier, crawl, now), now)

@@ -12,13 +12,20 @@ from shoal.archive import archive_at
 from shoal.cli.options import FLEET, settings_from, with_settings
 from shoal.config import Settings
 from shoal.crawl import open_stores, stopped_by_signals
+from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.fleet import Fleet, release_dead
+from shoal.frontier import frontier_at, must_be_there
 from shoal.machine import worker_name
 from shoal.spider import Spider, settings_of
+from shoal.standby import Standby
 from shoal.visiting import spider_worker
 from shoal.worker import Worker
 
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TARGET]", help="As for crawl; without one, all scheduled runs."),
+]
 UntilFinished = Annotated[
     bool, typer.Option("--until-finished", help="End when the crawl is finished.")
 ]
@@ -26,23 +33,49 @@ UntilFinished = Annotated[
 
 @with_settings(*FLEET)
 def worker(
-    targets: Annotated[list[str], typer.Argument(metavar="TARGET", help="As for crawl.")],
     options: dict[str, Any],
+    targets: Targets = None,
     until_finished: UntilFinished = False,
 ) -> None:
-    """One more worker for a crawl that lives on a shared frontier.
+    """One more worker for a crawl that lives on a shared frontier, or for all that is scheduled.
 
     It waits for work and stays until it is told to stop (SIGTERM or Ctrl-C, which drain). What
     the crawl may do (rate, retries, robots.txt, ...) was settled by whoever started it.
 
-    Example:
+    Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
+    each as --workers says. It loads spiders by the targets of the schedules, so it must run in a
+    folder that has them.
+
+    Examples:
 
       shoal worker spider.py --frontier sqlite:///shoal.db --until-finished
+
+      shoal worker --frontier redis://queue-host --workers 2
     """
+    if not targets:
+        _refuse_what_needs_a_target(options, until_finished=until_finished)
+        settings = settings_from(options)
+        logs.configure(json_lines=settings.json_logs)
+        run(_stand_by(settings.frontier, options))
+        return
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
     logs.configure(json_lines=settings.json_logs)
     run(_work(spider, targets, settings, until_finished=until_finished))
+
+
+def _refuse_what_needs_a_target(options: dict[str, Any], *, until_finished: bool) -> None:
+    if options["name"] is not None or until_finished:
+        option = "--until-finished" if until_finished else "--name"
+        raise ConfigError(f"{option} needs a TARGET: without one, all scheduled runs are served")
+
+
+async def _stand_by(address: str, options: dict[str, Any]) -> None:
+    async with frontier_at(address) as frontier:
+        await must_be_there(frontier)
+        standby = Standby(frontier, options)
+        with stopped_by_signals(standby):
+            await standby.run()
 
 
 async def _work(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from shoal.config import Rules, Settings
+from shoal.coordinator.bookmarks import Bookmarks
 from shoal.coordinator.seedfiles import CSV_SUFFIXES, Seed, read_csv, read_lines
 from shoal.coordinator.sitemap_walk import SitemapWalk
 from shoal.coordinator.sitemaps import MAX_BYTES
@@ -17,8 +19,11 @@ from shoal.frontier.port import Added, Frontier
 from shoal.policy import AUTO_START_S, parse_rate
 from shoal.seeding import BATCH, add_all
 from shoal.task import Task
+from shoal.waiting import patiently
 
 STDIN = Path("-")
+MARK_EVERY = 10_000
+"""Lines of a file between two notes of how far it was read."""
 
 
 class Places(msgspec.Struct, kw_only=True):
@@ -27,8 +32,8 @@ class Places(msgspec.Struct, kw_only=True):
     urls: list[str] = []
     file: Path | None = None
     """STDIN is standard input."""
-    skip: int = 0
-    """Lines at the start of the file that are left out."""
+    skip: int | None = None
+    """Lines at the start of the file that are left out; None: those that are known to be in."""
     sitemaps: list[str] = []
     since: float | None = None
     """Of sitemaps, only pages that changed since then."""
@@ -54,12 +59,34 @@ class Sowing:
         self._about = ""
         self.line = 0
         """The line of the file that was read last."""
+        self.went_on_after = 0
+        """The line after which an earlier reading of the file was taken up again."""
+        self._marked = 0
 
     async def sow(self, places: Places) -> Added:
         """Add everything. Raises ConfigError if a place cannot be read at all."""
         rules = await self._rules()
+        marks = self._bookmarks(places)
+        if marks is not None and places.skip is None:
+            self.went_on_after = await patiently("frontier", marks.line)
         tasks = self._counted(self._tasks(places, rules))
-        return await add_all(self._frontier, self._crawl, tasks, rules, self._refuse)
+        added = await add_all(
+            *(self._frontier, self._crawl, tasks, rules, self._refuse),
+            on_batch=partial(self._mark, marks) if marks else None,
+        )
+        if marks is not None:
+            await patiently("frontier", marks.remove)
+        return added
+
+    def _bookmarks(self, places: Places) -> Bookmarks | None:
+        if places.file is None or not places.file.is_file():
+            return None
+        return Bookmarks(self._frontier, self._crawl, places.file)
+
+    async def _mark(self, marks: Bookmarks) -> None:
+        if self.line - self._marked >= MARK_EVERY:
+            self._marked = self.line
+            await patiently("frontier", partial(marks.put, self.line))
 
     async def _rules(self) -> Rules:
         try:
@@ -82,7 +109,8 @@ class Sowing:
         for task in self._of_lines(read_lines(url.encode() for url in places.urls), 0):
             yield task
         if places.file is not None:
-            for task in self._of_lines(_read(places.file), places.skip):
+            skip = self.went_on_after if places.skip is None else places.skip
+            for task in self._of_lines(_read(places.file), skip):
                 yield task
         if places.sitemaps:
             async for task in self._of_sitemaps(places, rules):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from shoal.coordinator.runs import RUNS, Run, read
 from shoal.frontier.port import Frontier, Host, HostOrder, Pulse, Stats
 from shoal.policy import eta_s
 
@@ -22,12 +24,17 @@ class Snapshot(msgspec.Struct, kw_only=True):
     busiest: list[Host]
     slowest: list[Host]
     failing: list[Host]
+    late: str | None = None
+    """What is to be said if it will not be done within its schedule's window."""
 
 
-async def snapshot(frontier: Frontier, crawl: str) -> Snapshot:
+async def snapshot(frontier: Frontier, crawl: str, now: float) -> Snapshot:
     """Look at a crawl. Costs the same however large it is."""
+    stats = await frontier.stats(crawl)
+    run = await read(frontier.notes, RUNS, crawl, Run)
     return Snapshot(
-        stats=await frontier.stats(crawl),
+        stats=stats,
+        late=lateness(run.deadline if run else None, stats, now),
         workers=await frontier.workers(crawl),
         busiest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.BUSIEST),
         slowest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.SLOWEST),
@@ -45,6 +52,26 @@ def elapsed_s(stats: Stats, now: float) -> float:
 def remaining_s(stats: Stats) -> float | None:
     """How long the rest will take at the recent rate. None while that cannot be said."""
     return 0.0 if stats.state.over else eta_s(stats.remaining, stats.pages_per_s)
+
+
+def lateness(deadline: float | None, stats: Stats, now: float) -> str | None:
+    """What is to be said of a run that will not be done, or is not, within its window."""
+    if deadline is None or stats.state.over:
+        return None
+    left_s = remaining_s(stats) if stats.done else None
+    end = None if left_s is None else now + left_s
+    if now > deadline:
+        rest = f", at this pace until {_clock(end)}" if end is not None else ""
+        return (
+            f"late: its window ended {_clock(deadline)}, {stats.remaining:,} tasks are left{rest}"
+        )
+    if end is not None and end > deadline:
+        return f"late: its window ends {_clock(deadline)}, at this pace it is done {_clock(end)}"
+    return None
+
+
+def _clock(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%d %b %H:%M UTC")
 
 
 def duplicate_rate(stats: Stats) -> float:
@@ -71,6 +98,8 @@ def as_json(stats: Stats, now: float) -> dict[str, Any]:
     """A crawl's statistics for scripts."""
     fields: dict[str, Any] = msgspec.to_builtins(stats)
     fields |= {
+        "total": stats.added,
+        "failed": stats.dead,
         "remaining": stats.remaining,
         "pages_per_s": round(stats.pages_per_s, 2),
         "elapsed_s": round(elapsed_s(stats, now), 3),
@@ -84,6 +113,7 @@ def as_json(stats: Stats, now: float) -> dict[str, Any]:
 def snapshot_json(seen: Snapshot, now: float) -> dict[str, Any]:
     """A snapshot for scripts."""
     return as_json(seen.stats, now) | {
+        "late": seen.late,
         "failure_concentration": round(failure_concentration(seen), 4),
         "workers": msgspec.to_builtins(seen.workers),
         "hosts": _hosts_json(seen.busiest),

@@ -1,0 +1,64 @@
+"""Who leads among coordinators: one at a time, and another within seconds of its death."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+
+from shoal.errors import StorageError
+from shoal.frontier.notes import Deposed, Notes
+from shoal.machine import worker_name
+from shoal.waiting import patiently
+
+TTL_S = 5.0
+RENEW_S = 1.0
+
+log = logging.getLogger("shoal")
+
+
+class Leadership:
+    """One coordinator's part in it."""
+
+    def __init__(self, notes: Notes, pid: int) -> None:
+        self._notes = notes
+        # A process that has the number of a dead one is not that one.
+        self.holder = f"{worker_name(pid)}-{secrets.token_hex(3)}"
+
+    async def gain(self) -> int:
+        """Wait until we lead. Returns the term."""
+        known = ""
+        while True:
+            term = await patiently("frontier", lambda: self._notes.lead(self.holder, TTL_S))
+            if term is not None:
+                return term
+            leader = await patiently("frontier", self._notes.leader)
+            if leader and leader.holder != known:
+                known = leader.holder
+                log.info("%s leads; standing by", known)
+            await asyncio.sleep(RENEW_S)
+
+    async def hold(self, term: int) -> None:
+        """Go on leading. Raises Deposed if somebody else does, or may: while the frontier cannot be
+        reached nobody can tell us."""
+        good_until = time.monotonic() + TTL_S
+        while True:
+            await asyncio.sleep(RENEW_S)
+            began = time.monotonic()
+            try:
+                held = await self._notes.lead(self.holder, TTL_S)
+            except StorageError:
+                if time.monotonic() > good_until:
+                    raise Deposed from None
+                continue
+            if held != term:
+                raise Deposed
+            good_until = began + TTL_S
+
+    async def resign(self) -> None:
+        """Let another one lead at once."""
+        try:
+            await self._notes.resign(self.holder)
+        except StorageError:  # Then it waits until our time is over.
+            return

@@ -1,0 +1,72 @@
+"""What is scheduled, what is under way and how the last run ended: for those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from shoal.coordinator.runs import PAUSED, RUNS, Run, history, read_all
+from shoal.coordinator.schedules import Schedule
+from shoal.errors import UnknownCrawl
+from shoal.frontier.port import Frontier
+from shoal.insight.status import lateness
+
+
+class Planned(msgspec.Struct, kw_only=True):
+    """How a schedule stands."""
+
+    name: str
+    target: str
+    cron: str
+    timezone: str
+    next_at: float | None
+    next_local: str | None
+    """The same, as the clocks of its time zone show it."""
+    is_paused: bool
+    running: list[str]
+    late: str | None = None
+    """What is to be said if a run will not be done within its window."""
+    last: Run | None = None
+    """What became of the newest run that is over, or was left out."""
+
+
+async def plan(frontier: Frontier, schedules: Mapping[str, Schedule], now: float) -> list[Planned]:
+    """How all schedules stand."""
+    running = await read_all(frontier.notes, RUNS, Run)
+    paused = await frontier.notes.all(PAUSED)
+    return [
+        await _stand(frontier, schedule, list(running.values()), now, schedule.name in paused)
+        for schedule in schedules.values()
+    ]
+
+
+async def _stand(
+    frontier: Frontier, schedule: Schedule, running: list[Run], now: float, is_paused: bool
+) -> Planned:
+    own = [run for run in running if run.schedule == schedule.name]
+    past = await history(frontier.notes, schedule.name)
+    slot = None if is_paused else schedule.calendar.next_after(now)
+    return Planned(
+        name=schedule.name,
+        target=" ".join(schedule.targets),
+        cron=schedule.cron,
+        timezone=schedule.timezone,
+        next_at=slot,
+        next_local=schedule.calendar.local(slot).isoformat(" ", "seconds") if slot else None,
+        is_paused=is_paused,
+        running=[run.crawl for run in own],
+        late=await _late(frontier, own, now),
+        last=past[0] if past else None,
+    )
+
+
+async def _late(frontier: Frontier, running: list[Run], now: float) -> str | None:
+    for run in running:
+        try:
+            news = lateness(run.deadline, await frontier.stats(run.crawl), now)
+        except UnknownCrawl:
+            continue
+        if news:
+            return news
+    return None

@@ -1,0 +1,121 @@
+"""Schedules: what to crawl and when, as the [[schedule]] tables of shoal.toml say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal import config
+from shoal.coordinator.slots import Calendar
+from shoal.errors import ConfigError
+from shoal.policy import parse_duration
+
+MAX_NAME = 80
+OVERLAPS = ("skip", "wait", "cancel")
+
+_is_name = re.compile("[A-Za-z0-9_.-]+").fullmatch
+
+
+class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """One [[schedule]] table."""
+
+    name: str
+    """Its runs are called NAME@2026-11-15T03:00."""
+    target: str | list[str]
+    """As for `shoal crawl`: file.py:Class, package.module:Class, scrapy:SPIDER, or URLs."""
+    cron: str
+    """Five fields: minute, hour, day, month, weekday; with a sixth in front, seconds."""
+    timezone: str = "UTC"
+    """Where the clock hangs that `cron` speaks of: Europe/Berlin."""
+    window: str | None = None
+    """How long a run may take (6h): it is said loudly if it will take longer."""
+    overlap: str = "skip"
+    """If a run is due and the one before is not over: do without it, begin it afterwards, or cancel
+    the one before."""
+    catch_up: bool = False
+    """Whether a run that was due while no coordinator ran is begun late. Of several, the last."""
+    recrawl: bool = True
+    """Whether a run knows the finished one before it: unchanged pages are not fetched again, and
+    items that are gone are marked."""
+    seeds: str | None = None
+    """A file of seeds, as for `shoal seed --file`."""
+    sitemaps: list[str] = []
+    """Sitemaps, as for `shoal seed --sitemap`."""
+    keep: str = "7d"
+    """How long the queue of a run that is over stays. Its results and its history stay longer."""
+    settings: dict[str, Any] = {}
+    """Settings of its runs: they win over those of shoal.toml and of the spider."""
+
+    def __post_init__(self) -> None:
+        if not _is_name(self.name) or len(self.name) > MAX_NAME:
+            raise ConfigError(f"name: letters, digits, - _ . and at most {MAX_NAME} of them")
+        if self.overlap not in OVERLAPS:
+            raise ConfigError(f"overlap: {self.overlap!r} is none of {', '.join(OVERLAPS)}")
+        Calendar(self.cron, self.timezone)
+        parse_duration(self.keep)
+        if self.window is not None:
+            parse_duration(self.window)
+        if not self.targets or not all(self.targets):
+            raise ConfigError("target: it is empty")
+        if refused := {"name", "frontier", "previous"} & self.settings.keys():
+            raise ConfigError(f"settings: {min(refused)} is not a run's to choose")
+        config.build(self.settings)
+
+    @property
+    def targets(self) -> list[str]:
+        """The target as a list."""
+        return self.target.split() if isinstance(self.target, str) else self.target
+
+    @property
+    def calendar(self) -> Calendar:
+        """When it is due."""
+        return Calendar(self.cron, self.timezone)
+
+    @property
+    def window_s(self) -> float | None:
+        """The window in seconds."""
+        return parse_duration(self.window) if self.window else None
+
+    @property
+    def keep_s(self) -> float:
+        """How long queues stay, in seconds."""
+        return parse_duration(self.keep)
+
+
+def load_schedules(folder: Path | None = None) -> dict[str, Schedule]:
+    """The schedules of shoal.toml, by name. Raises ConfigError, which names the schedule."""
+    tables = config.read_file(folder).get(config.SCHEDULES, [])
+    if not isinstance(tables, list):
+        raise ConfigError(f"{config.CONFIG_FILE}: write [[{config.SCHEDULES}]], with two brackets")
+    schedules: dict[str, Schedule] = {}
+    for number, table in enumerate(tables, 1):
+        schedule = _read(table, number)
+        if schedule.name in schedules:
+            raise ConfigError(f"{config.CONFIG_FILE}: two schedules are named {schedule.name!r}")
+        schedules[schedule.name] = schedule
+    return schedules
+
+
+def named(schedules: dict[str, Schedule], name: str) -> Schedule:
+    """One of them. Raises ConfigError."""
+    if name not in schedules:
+        there_are = ", ".join(schedules) or "none"
+        raise ConfigError(
+            f"no schedule {name!r} in {config.CONFIG_FILE} here (there are: {there_are})"
+        )
+    return schedules[name]
+
+
+def _read(table: Any, number: int) -> Schedule:
+    name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
+    where = f"{config.CONFIG_FILE}: schedule {name}"
+    try:
+        return msgspec.convert(table, Schedule)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    except msgspec.ValidationError as error:
+        reason, _, field = str(error).partition(" - at `$.")
+        raise ConfigError(f"{where}: {field.rstrip('`') + ': ' if field else ''}{reason}") from None

@@ -1,0 +1,144 @@
+"""The coordinator: leads or stands by, and while it leads does one chore after the other.
+
+Chores read and write notes in the frontier and nothing else that matters: whoever leads next goes
+on where this one stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from shoal.config import CONFIG_FILE
+from shoal.coordinator.firing import Firing
+from shoal.coordinator.leading import Leadership
+from shoal.coordinator.planting import Planting, check
+from shoal.coordinator.runs import Records
+from shoal.coordinator.schedules import Schedule, load_schedules
+from shoal.coordinator.sweeping import sweep
+from shoal.coordinator.watching import Watching
+from shoal.errors import ConfigError, StorageError, cause_of
+from shoal.frontier.notes import Deposed
+from shoal.frontier.port import Frontier
+from shoal.waiting import wait_for_event
+
+TICK_S = 0.5
+SWEEP_EVERY_S = 60.0
+SAY_AGAIN_S = 60.0
+
+log = logging.getLogger("shoal")
+
+
+class Coordinator:
+    """One of any number of coordinators of a frontier."""
+
+    def __init__(self, frontier: Frontier, options: dict[str, Any], folder: Path | None = None):
+        """`options` are those of the command line: runs get them too."""
+        self._frontier = frontier
+        self._options = options
+        self._file = ScheduleFile(folder or Path())
+        self._leadership = Leadership(frontier.notes, os.getpid())
+        self._stopping = asyncio.Event()
+
+    def drain(self) -> None:
+        """Stop, and let others lead."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Serve until told to stop."""
+        self._tell()
+        serving = asyncio.create_task(self._serve())
+        stopped = asyncio.create_task(self._stopping.wait())
+        checking = asyncio.create_task(self._check_targets())
+        try:
+            await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()  # It ends only by raising.
+        finally:
+            for task in (serving, stopped, checking):
+                task.cancel()
+            await asyncio.gather(serving, stopped, checking, return_exceptions=True)
+            await self._leadership.resign()
+
+    async def _serve(self) -> None:
+        while True:
+            term = await self._leadership.gain()
+            log.info("leading, term %d", term)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._leadership.hold(term))
+                    group.create_task(self._do_chores(Records(self._frontier.notes, term)))
+            except BaseExceptionGroup as group_error:
+                cause = cause_of(group_error)
+                if not isinstance(cause, Deposed):
+                    raise cause from None
+                log.warning("leading no longer: %s", cause)
+
+    async def _do_chores(self, records: Records) -> None:
+        firing = Firing(self._frontier, records)
+        watching = Watching(self._frontier, records, self._options)
+        swept_at = trouble_at = -SWEEP_EVERY_S
+        async with Planting(self._frontier, records, self._options) as planting:
+            while True:
+                schedules = self._file.read()
+                try:
+                    await watching.look(time.time())  # First: what is over is in nobody's way.
+                    await firing.look(schedules, time.time())
+                    await planting.look()
+                    if time.monotonic() - swept_at > SWEEP_EVERY_S:
+                        await sweep(self._frontier, records, schedules, time.time())
+                        swept_at = time.monotonic()
+                except StorageError as error:  # It may pass, and then nothing was missed.
+                    if time.monotonic() - trouble_at > SAY_AGAIN_S:
+                        log.error("waiting: %s", error)
+                        trouble_at = time.monotonic()
+                await wait_for_event(self._stopping, TICK_S)
+
+    def _tell(self) -> None:
+        schedules = self._file.read().values()
+        log.info("schedules in %s: %d", CONFIG_FILE, len(schedules))
+        for schedule in schedules:
+            slot = schedule.calendar.next_after(time.time())
+            when = schedule.calendar.local(slot).isoformat(" ", "seconds") if slot else "never"
+            log.info("schedule %s: next run at %s", schedule.name, when)
+
+    async def _check_targets(self) -> None:
+        """Better now than at night. Each by itself: one may never end."""
+        await asyncio.gather(*map(self._check_target, self._file.read().values()))
+
+    async def _check_target(self, schedule: Schedule) -> None:
+        if problem := await check(schedule, self._options):
+            log.error("schedule %s: cannot run as it is: %s", schedule.name, problem)
+
+
+class ScheduleFile:
+    """The schedules of shoal.toml, read again when it changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / CONFIG_FILE
+        self._folder = folder
+        self._changed_at = self._stamp()
+        self._schedules = load_schedules(folder)
+
+    def read(self) -> dict[str, Schedule]:
+        """What it says now; while that is wrong, what it said before."""
+        stamp = self._stamp()
+        if stamp != self._changed_at:
+            self._changed_at = stamp
+            try:
+                self._schedules = load_schedules(self._folder)
+                log.info("%s was read again; schedules: %d", self._path.name, len(self._schedules))
+            except ConfigError as error:
+                log.error("%s; going on with the schedules as they were", error)
+        return self._schedules
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            stat = self._path.stat()
+        except OSError:
+            return 0, 0
+        return stat.st_mtime_ns, stat.st_size

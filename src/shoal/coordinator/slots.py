@@ -1,0 +1,63 @@
+"""When a schedule is due: cron expressions in time zones. Pure; time is passed in."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from shoal.errors import ConfigError
+
+
+class Calendar:
+    """The moments a cron expression means, by the clocks of a time zone.
+
+    As Debian's cron has it when clocks change: what falls into the hour that is left out is done at
+    its end, and what falls into the hour that comes twice is done once, unless it is done hourly or
+    more often anyway.
+    """
+
+    def __init__(self, cron: str, timezone: str) -> None:
+        self._cron = cron
+        self._zone = _zone(timezone)
+        try:
+            CronSim(cron, datetime.now(self._zone))
+        except CronSimError as error:
+            raise ConfigError(f"cron: {cron!r}: {str(error).lower()}") from None
+
+    def next_after(self, moment: float) -> float | None:
+        """The first slot after a moment. None if there is none in the next fifty years."""
+        return self._step(moment, backwards=False)
+
+    def last_until(self, moment: float) -> float | None:
+        """The last slot at or before a moment."""
+        # It looks for what is strictly before, and slots are whole seconds.
+        return self._step(moment + 1, backwards=True)
+
+    def _step(self, moment: float, *, backwards: bool) -> float | None:
+        start = datetime.fromtimestamp(int(moment), UTC).astimezone(self._zone)
+        slot = next(CronSim(self._cron, start, reverse=backwards), None)
+        return slot.timestamp() if slot is not None else None
+
+    def local(self, moment: float) -> datetime:
+        """A moment as the clocks there show it."""
+        return datetime.fromtimestamp(moment, UTC).astimezone(self._zone)
+
+
+def run_name(schedule: str, calendar: Calendar, moment: float) -> str:
+    """What the run of a slot is called. A time that comes twice is told apart the second time."""
+    local = calendar.local(moment).replace(microsecond=0)
+    precision = "seconds" if local.second else "minutes"
+    shown = local.replace(tzinfo=None, fold=0).isoformat(timespec=precision)
+    return f"{schedule}@{shown}{local.strftime('%z') if local.fold else ''}"
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ConfigError(
+            f"timezone: {name!r} is not known here (write Europe/Berlin; pip install tzdata if"
+            " this machine knows none)"
+        ) from None

@@ -1,0 +1,122 @@
+"""Seeds that are brought in by a process of their own, whatever the user's code does there."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+
+from shoal.coordinator.planter import Order
+from shoal.coordinator.planting import PlanterFailed, planted
+from shoal.coordinator.runs import Run
+from shoal.frontier.port import CrawlState
+from support.coordinators import NEVER, Office
+from support.processes import Folder, children_of, is_alive, wait_until
+
+SPIDERS = """
+import os, sys, time
+from shoal import Spider
+
+class Good(Spider):
+    start_urls = ["http://a.example/"]
+
+class Raises(Good):
+    def start(self):
+        yield "http://a.example/"
+        raise ValueError("no catalogue today")
+
+class Exits(Good):
+    def start(self):
+        sys.exit(0)
+
+class Vanishes(Good):
+    def start(self):
+        os._exit(0)
+
+class Dies(Good):
+    def start(self):
+        os.kill(os.getpid(), 9)
+
+class Prints(Good):
+    def start(self):
+        print("{}")
+        return ["http://a.example/"]
+
+class Hangs(Good):
+    def start(self):
+        while True:
+            time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    folder = Folder(tmp_path)
+    folder.write("spiders.py", SPIDERS)
+    with chdir(tmp_path):
+        yield folder
+
+
+def order(spider: str) -> Order:
+    run = Run(crawl="run", schedule="s", targets=[f"spiders.py:{spider}"], slot=0.0, fired_at=0.0)
+    return Order(run, {})
+
+
+@pytest.mark.parametrize("spider", ["Good", "Prints"])
+async def test_seeds_are_planted(folder: Folder, spider: str) -> None:
+    await planted(order(spider))
+    stats = await folder.ask_frontier(lambda frontier: frontier.stats("run"))
+    assert (stats.added, stats.state) == (1, "running")
+
+
+@pytest.mark.parametrize(
+    ("spider", "says", "for_good"),
+    [
+        ("Raises", "start() raised ValueError: no catalogue today", True),
+        ("Exits", "the spider called sys.exit(0)", True),
+        ("Vanishes", "its process ended with code 0, unheard", False),
+        ("Dies", "its process ended with code -9, unheard", False),
+        ("Missing", "spiders.py has no class 'Missing'", True),
+    ],
+)
+async def test_whatever_a_spider_does_is_told(
+    folder: Folder, spider: str, says: str, for_good: bool
+) -> None:
+    with pytest.raises(PlanterFailed) as failed:
+        await planted(order(spider))
+    assert says in str(failed.value)
+    assert failed.value.for_good == for_good
+
+
+def test_a_run_that_cannot_begin_leaves_nothing_behind(folder: Folder) -> None:
+    folder.write("shoal.toml", schedule_of("Raises"))
+    office = Office(folder)
+    with folder.running("serve") as coordinator:
+        office.leads(coordinator)
+        crawl = office.begin()
+        (run,) = wait_until(office.past, "the run's end")
+        assert (run.crawl, run.state) == (crawl, "failed")
+        assert "no catalogue today" in run.reason
+        assert folder.stats(crawl).state is CrawlState.CANCELLED
+
+
+def schedule_of(spider: str) -> str:
+    return f'[[schedule]]\nname = "shop"\ntarget = "spiders.py:{spider}"\ncron = "{NEVER}"\n'
+
+
+def test_a_planter_ends_with_its_coordinator(folder: Folder) -> None:
+    """Also one in whose spider time stands still."""
+    folder.write("shoal.toml", schedule_of("Hangs"))
+    office = Office(folder)
+    with folder.running("serve") as coordinator:
+        office.leads(coordinator)
+        crawl = office.begin()
+        wait_until(lambda: office.runs().get(crawl), "the run")
+        wait_until(lambda: office.runs()[crawl].spider is not None, "the spider")
+        (planter,) = wait_until(lambda: children_of(coordinator.pid), "the planter")
+        os.kill(coordinator.pid, signal.SIGKILL)
+        wait_until(lambda: not is_alive(planter), "its end")

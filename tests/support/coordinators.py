@@ -1,0 +1,80 @@
+"""Schedules and coordinators, as tests of real processes use them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from shoal.coordinator.runs import RUNS, SLOTS, Run, history, read_all
+from shoal.frontier.notes import Notes
+from shoal.frontier.port import Frontier
+from support.processes import Folder, Running, wait_until
+
+T = TypeVar("T")
+
+SCHEDULE = """
+[[schedule]]
+name = "shop"
+target = "links.py"
+cron = "{cron}"
+{more}
+"""
+NEVER = "0 0 29 2 *"
+"""In four years."""
+
+
+class Office:
+    """What coordinators do for one folder."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+
+    def schedule(self, cron: str = NEVER, more: str = "") -> None:
+        """Write the folder's only schedule."""
+        self.folder.write("shoal.toml", SCHEDULE.format(cron=cron, more=more))
+
+    def leader(self) -> int | None:
+        """The process that leads."""
+        leader = self._ask(lambda notes: notes.leader())
+        return int(leader.holder.partition(":")[2].partition("-")[0]) if leader else None
+
+    def has_seen_the_schedule(self) -> bool:
+        """Whether a leader knows it."""
+        return self._ask(lambda notes: notes.read(SLOTS, "shop")) is not None
+
+    def runs(self) -> dict[str, Run]:
+        """What is under way."""
+        return self._ask(lambda notes: read_all(notes, RUNS, Run))
+
+    def past(self) -> list[Run]:
+        """What is over, the newest first."""
+        return self._ask(lambda notes: history(notes, "shop"))
+
+    def begin(self) -> str:
+        """Ask for a run; returns its crawl."""
+        ended = self.folder.shoal("schedule", "run", "shop")
+        assert ended.code == 0, ended
+        return ended.out.partition(": ")[0]
+
+    def leads(self, coordinator: Running) -> None:
+        """Wait until this one leads."""
+        wait_until(lambda: self.leader() == coordinator.pid, "a leader")
+
+    def schedule_soon(self) -> float:
+        """Have a run in a few seconds, and a leader that knows of it for more than a second."""
+        while True:
+            slot = float(int(time.time()) + 4)
+            at = datetime.fromtimestamp(slot, UTC)
+            self.schedule(f"{at.second} {at.minute} {at.hour} {at.day} {at.month} *")
+            wait_until(self.has_seen_the_schedule, "the schedule to be seen")
+            if time.time() < slot - 1.5:
+                return slot
+
+    def _ask(self, ask: Callable[[Notes], Awaitable[T]]) -> T:
+        async def asked(frontier: Frontier) -> T:
+            return await ask(frontier.notes)
+
+        return asyncio.run(self.folder.ask_frontier(asked))
