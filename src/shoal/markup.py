@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from w3lib.encoding import (
@@ -88,7 +89,7 @@ def _encoded(body: bytes, content_type: str) -> tuple[bytes, str]:
     encoding, mark = read_bom(body)
     if encoding is not None and mark is not None:
         return body[len(mark) :], encoding
-    encoding = http_content_type_encoding(content_type) or _declared(body)
+    encoding = _encoding_named(content_type) or _declared(body)
     if encoding is not None and _can_decode(encoding):
         return body, encoding
     try:
@@ -96,6 +97,9 @@ def _encoded(body: bytes, content_type: str) -> tuple[bytes, str]:
     except UnicodeDecodeError:
         return body, "cp1252"
     return body, "utf-8"
+
+
+_encoding_named = lru_cache(maxsize=256)(http_content_type_encoding)
 
 
 def _declared(body: bytes) -> str | None:

@@ -169,6 +169,8 @@ def why_not_full(stats: Stats) -> str | None:
     """Why a crawl may have missed something that is there. None if it has seen all."""
     if stats.state is not CrawlState.FINISHED:
         return f"the crawl is {stats.state}"
+    if not stats.done:
+        return "no page was read"
     if stats.dead:
         return f"{stats.dead:,} tasks are dead" if stats.dead > 1 else "1 task is dead"
     if stats.remaining:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from shoal.archive.port import Archive
 from shoal.config import Rules, Settings
+from shoal.fetch.http import HttpFetcher
 from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.port import Entry, Frontier, Lease, Robots
@@ -67,9 +68,6 @@ class SpiderVisits:
 
     def begin(self, rules: Rules) -> None:
         """Visit under these rules from now on."""
-        # Imported late: aiohttp takes a third of the time in which `shoal status` answers.
-        from shoal.fetch.http import HttpFetcher
-
         self._fetcher = self._fetcher or HttpFetcher(self._settings)
         self._visitor = Visitor(
             self._spider,

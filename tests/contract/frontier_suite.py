@@ -16,13 +16,8 @@ from __future__ import annotations
 
 from contract.frontier.adding import TestAdd, TestAddByState, TestStart
 from contract.frontier.asking import TestAsk, TestBury, TestDead, TestRevive, TestTwoCrawls
-from contract.frontier.chains import (
-    TestBlocked,
-    TestChain,
-    TestChainRace,
-    TestChainsLookedAfter,
-    TestFollowUpsOfChains,
-)
+from contract.frontier.chains import TestBlocked, TestChain, TestFollowUpsOfChains
+from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
 from contract.frontier.finishing import TestFollowUps, TestStale, TestVerdicts
 from contract.frontier.leasing import (
     TestConcurrency,

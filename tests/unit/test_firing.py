@@ -102,8 +102,10 @@ class Leader:
     async def past(self) -> list[tuple[str, str]]:
         return [(run.crawl, run.state) for run in await history(self.frontier.notes, "shop")]
 
-    async def end(self, crawl: str) -> None:
-        run = (await read_all(self.frontier.notes, RUNS, Run))[crawl]
+    async def end(self, run: Run | str) -> None:
+        if isinstance(run, str):
+            run = (await read_all(self.frontier.notes, RUNS, Run))[run]
+            run.done = 9
         run.state = "finished"
         await self.records.close(run)
 
@@ -227,6 +229,18 @@ async def test_a_run_knows_the_finished_one_before(frontier: Frontier) -> None:
     await leader.look(NEXT + 2 * HOUR)
     (run,) = (await read_all(frontier.notes, RUNS, Run)).values()
     assert run.previous == FIRST
+
+
+async def test_but_not_of_a_bad_night(frontier: Frontier) -> None:
+    leader = await leading(frontier)
+    for number, (done, failed) in enumerate([(9, 0), (9, 3), (0, 0)]):
+        await leader.look(NEXT + number * HOUR)
+        (run,) = (await read_all(frontier.notes, RUNS, Run)).values()
+        assert run.previous == (FIRST if number else None)
+        run.done, run.failed = done, failed
+        await leader.end(run)
+    await leader.look(NEXT + 3 * HOUR)
+    assert (await read_all(frontier.notes, RUNS, Run)).popitem()[1].previous == FIRST
 
 
 async def test_unless_it_is_not_to(frontier: Frontier) -> None:

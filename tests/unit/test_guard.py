@@ -1,14 +1,14 @@
-"""Which addresses are private, and what a guarded resolver lets through."""
+"""Which addresses are private, and what is left of a name's addresses."""
 
 from __future__ import annotations
 
 import socket
 
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from shoal.errors import Refused
-from shoal.fetch.guard import GuardedResolver, is_private_literal, is_public
+from shoal.fetch.dns import AddressInfo
+from shoal.fetch.guard import is_private_literal, is_public, only_public
 
 PUBLIC = [
     "1.1.1.1",
@@ -91,45 +91,18 @@ def test_a_name_is_not_a_literal() -> None:
     assert not is_private_literal("localhost")
 
 
-class FakeResolver(AbstractResolver):
-    """Gives the answers it was made with, one after the other."""
-
-    def __init__(self, *answers: list[str]) -> None:
-        self.answers = list(answers)
-        self.closed = False
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        return [
-            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
-            for address in self.answers.pop(0)
-        ]
-
-    async def close(self) -> None:
-        self.closed = True
+def found(*addresses: str) -> list[AddressInfo]:
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80)) for address in addresses]
 
 
-async def test_private_addresses_of_a_name_are_dropped() -> None:
-    resolver = GuardedResolver(FakeResolver(["10.0.0.1", "1.1.1.1", "::1"]))
-    assert [found["host"] for found in await resolver.resolve("mixed.example", 80)] == ["1.1.1.1"]
+def test_only_public_addresses_are_connected_to() -> None:
+    assert only_public("mixed.example", found("10.0.0.1", "1.1.1.1", "::1")) == found("1.1.1.1")
 
 
-async def test_a_name_with_only_private_addresses_is_refused() -> None:
-    resolver = GuardedResolver(FakeResolver(["10.0.0.1", "::1"]))
+def test_a_name_that_has_only_private_addresses() -> None:
     with pytest.raises(Refused, match=r"^inside\.example is 10\.0\.0\.1, which is a private"):
-        await resolver.resolve("inside.example", 80)
+        only_public("inside.example", found("10.0.0.1", "::1"))
 
 
-async def test_every_resolution_is_checked() -> None:
-    """DNS rebinding: public when it is looked at, private when it is used."""
-    resolver = GuardedResolver(FakeResolver(["1.1.1.1"], ["127.0.0.1"]))
-    assert await resolver.resolve("rebinding.example", 80)
-    with pytest.raises(Refused):
-        await resolver.resolve("rebinding.example", 80)
-
-
-async def test_closes_what_it_wraps() -> None:
-    inner = FakeResolver()
-    await GuardedResolver(inner).close()
-    assert inner.closed
+def test_a_name_without_addresses() -> None:
+    assert only_public("nothing.example", []) == []

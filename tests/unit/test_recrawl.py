@@ -295,6 +295,7 @@ def stats(**changes: Any) -> Stats:
         "rules": Rules(previous="monday"),
         "created_at": 1.0,
         "finished_at": 9.0,
+        "done": 7,
     }
     return Stats(**(values | changes))
 
@@ -304,6 +305,7 @@ def stats(**changes: Any) -> Stats:
     [
         ({}, None),
         ({"dropped": 5, "rejected": 5, "retries": 5}, None),
+        ({"done": 0, "dropped": 1}, "no page was read"),
         ({"dead": 3}, "3 tasks are dead"),
         ({"dead": 1}, "1 task is dead"),
         ({"waiting": 1200, "delayed": 34}, "1,234 URLs were left out (max_pages)"),

@@ -91,8 +91,8 @@ class Firing:
         if due is None:
             return
         if due.action == "wait":
-            log.warning("schedule %s: waits until %s is over", schedule.name, running[0].crawl)
             await self._records.write(SLOTS, schedule.name, Standing(due.slot, due.slot))
+            log.warning("schedule %s: waits until %s is over", schedule.name, running[0].crawl)
             return
         await self._act(schedule, due, running, now)
         await self._records.write(SLOTS, schedule.name, Standing(max(due.slot, standing.last)))
@@ -141,13 +141,15 @@ class Firing:
         if not schedule.recrawl or is_scrapy(schedule.targets):
             return None
         runs = await history(self._notes, schedule.name)
-        return next((run.crawl for run in runs if run.state == CrawlState.FINISHED), None)
+        read = [run for run in runs if run.state == CrawlState.FINISHED and run.done]
+        # One that has missed nothing, if there is one: a bad night must not be the yardstick.
+        best = [run for run in read if not run.failed] or read
+        return best[0].crawl if best else None
 
     async def _leave_out(
         self, schedule: Schedule, slot: float, now: float, state: str, reason: str
     ) -> None:
         crawl = run_name(schedule.name, schedule.calendar, slot)
-        log.warning("schedule %s: %s is %s: %s", schedule.name, crawl, state, reason)
         run = Run(
             crawl=crawl,
             schedule=schedule.name,
@@ -160,6 +162,7 @@ class Firing:
             is_forgotten=True,
         )
         await self._records.write(past(schedule.name), crawl, run)
+        log.warning("schedule %s: %s is %s: %s", schedule.name, crawl, state, reason)
 
     async def _cancel(self, run: Run) -> None:
         log.warning("schedule %s: cancels %s, the next run is due", run.schedule, run.crawl)

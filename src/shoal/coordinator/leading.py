@@ -10,7 +10,6 @@ import time
 from shoal.errors import StorageError
 from shoal.frontier.notes import Deposed, Notes
 from shoal.machine import worker_name
-from shoal.waiting import patiently
 
 TTL_S = 5.0
 RENEW_S = 1.0
@@ -28,15 +27,19 @@ class Leadership:
 
     async def gain(self) -> int:
         """Wait until we lead. Returns the term."""
-        known = ""
+        said = ""
         while True:
-            term = await patiently("frontier", lambda: self._notes.lead(self.holder, TTL_S))
-            if term is not None:
-                return term
-            leader = await patiently("frontier", self._notes.leader)
-            if leader and leader.holder != known:
-                known = leader.holder
-                log.info("%s leads; standing by", known)
+            try:
+                term = await self._notes.lead(self.holder, TTL_S)
+                if term is not None:
+                    return term
+                leader = await self._notes.leader()
+                news = f"{leader.holder} leads; standing by" if leader else said
+            except StorageError as error:  # Also a full disk: somebody may make room.
+                news = f"waiting for the frontier: {error}"
+            if news != said:
+                log.warning("%s", news)
+                said = news
             await asyncio.sleep(RENEW_S)
 
     async def hold(self, term: int) -> None:
@@ -50,7 +53,7 @@ class Leadership:
                 held = await self._notes.lead(self.holder, TTL_S)
             except StorageError:
                 if time.monotonic() > good_until:
-                    raise Deposed from None
+                    raise Deposed("the frontier does not answer") from None
                 continue
             if held != term:
                 raise Deposed

@@ -15,7 +15,7 @@ from shoal.task import Task
 CSV_SUFFIXES = frozenset({".csv", ".tsv"})
 
 _NUMBERS = ("priority", "max_retries", "depth")
-_FIELDS = frozenset({"url", "job_type", "method", "body", "dont_filter", *_NUMBERS})
+_FIELDS = frozenset({"url", "job_type", "method", "body", "dont_filter", "chain", *_NUMBERS})
 _YES = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False}
 
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from shoal.config import CONFIG_FILE
+from shoal.config import CONFIG_FILE, load
 from shoal.coordinator.firing import Firing
 from shoal.coordinator.leading import Leadership
 from shoal.coordinator.planting import Planting, check
@@ -130,6 +130,7 @@ class ScheduleFile:
         if stamp != self._changed_at:
             self._changed_at = stamp
             try:
+                load(folder=self._folder)  # Its other settings are those of the runs.
                 self._schedules = load_schedules(self._folder)
                 log.info("%s was read again; schedules: %d", self._path.name, len(self._schedules))
             except ConfigError as error:

@@ -15,6 +15,7 @@ from shoal.coordinator.seedfiles import CSV_SUFFIXES, Seed, read_csv, read_lines
 from shoal.coordinator.sitemap_walk import SitemapWalk
 from shoal.coordinator.sitemaps import MAX_BYTES
 from shoal.errors import BadUrl, ConfigError, UnknownCrawl
+from shoal.fetch.http import HttpFetcher
 from shoal.frontier.port import Added, Frontier
 from shoal.policy import AUTO_START_S, parse_rate
 from shoal.seeding import BATCH, add_all
@@ -127,9 +128,6 @@ class Sowing:
                 yield seed.task
 
     async def _of_sitemaps(self, places: Places, rules: Rules) -> AsyncIterator[Task]:
-        # Imported late: aiohttp takes a third of the time in which `shoal seed` answers.
-        from shoal.fetch.http import HttpFetcher
-
         fetcher = HttpFetcher(msgspec.structs.replace(self._settings, max_body_bytes=MAX_BYTES))
         walk = SitemapWalk(
             fetcher, self._unreadable, pause_s=_pause_s(rules.rate), since=places.since

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from shoal.coordinator.runs import RUNS, Records, Run, read_all, settings_for
-from shoal.errors import UnknownCrawl
+from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import CrawlState, Frontier, Stats
 from shoal.insight.status import lateness
 from shoal.recrawl import mark_gone_items
@@ -75,6 +75,10 @@ class Watching:
     async def _mark_gone(self, run: Run, stats: Stats) -> int:
         if stats.rules.previous is None:
             return 0
-        settings = settings_for(run, self._options)
-        async with results_at(settings.results) as results:
-            return await mark_gone_items(results, stats)
+        try:
+            settings = settings_for(run, self._options)
+            async with results_at(settings.results) as results:
+                return await mark_gone_items(results, stats)
+        except ConfigError as error:  # shoal.toml, or the store, was changed meanwhile.
+            log.error("%s: items that are gone are not marked: %s", run.crawl, error)
+            return 0

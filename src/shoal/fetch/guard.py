@@ -7,13 +7,11 @@ else the next time is checked again.
 
 from __future__ import annotations
 
-import socket
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-
 from shoal.errors import Refused
+from shoal.fetch.dns import AddressInfo
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -60,22 +58,9 @@ def refusal(host: str, address: str) -> Refused:
     return Refused(f"{what} is a private address (see --allow-private)")
 
 
-class GuardedResolver(AbstractResolver):
-    """Lets only public addresses through."""
-
-    def __init__(self, inner: AbstractResolver) -> None:
-        self._inner = inner
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """The public addresses of a name. Raises Refused if it has only others."""
-        found = await self._inner.resolve(host, port, family)
-        public = [result for result in found if is_public(result["host"])]
-        if found and not public:
-            raise refusal(host, found[0]["host"])
-        return public
-
-    async def close(self) -> None:
-        """Close the resolver behind it."""
-        await self._inner.close()
+def only_public(host: str, found: list[AddressInfo]) -> list[AddressInfo]:
+    """The public ones of a name's addresses. Raises Refused if it has only others."""
+    public = [info for info in found if is_public(info[4][0])]
+    if found and not public:
+        raise refusal(host, found[0][4][0])
+    return public

@@ -1,40 +1,53 @@
-"""Fetching over HTTP with aiohttp. Whatever a server does, a fetch ends within limits.
+"""Fetching over HTTP. Whatever a server does, a fetch ends within limits.
 
-Time, headers, body and what the body decompresses to are all bounded. aiohttp's errors become
-FetchErrors here, and nowhere else.
+Time, headers, body and what the body decompresses to are all bounded. What goes wrong is a
+FetchError, with one line for people.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import lru_cache
 from time import perf_counter
+from urllib.parse import unquote_to_bytes
 
-import aiohttp
-from yarl import URL
+import can_ada
+import msgspec
 
 from shoal import urls
 from shoal.config import Settings
 from shoal.errors import BadUrl, ConfigError, FetchError, Refused
-from shoal.fetch.bodies import Body, too_large
 from shoal.fetch.causes import cause
-from shoal.fetch.dns import ThreadedResolver
-from shoal.fetch.guard import GuardedResolver, is_private_literal, refusal
+from shoal.fetch.connection import Connection
+from shoal.fetch.guard import is_private_literal, refusal
+from shoal.fetch.pool import Origin, Pool
 from shoal.fetch.port import Fetcher, Response
 from shoal.task import Task
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate"
 CONNECT_TIMEOUT_S = 10.0
-DNS_CACHE_S = 60
-MAX_HEADER_BYTES = 16 * 1024
-MAX_HEADERS = 128
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 FRAMING_HEADERS = frozenset({"content-length", "transfer-encoding"})
 """They follow from the body; any other value would break the connection."""
 
+_AFTER_SCHEME = len("https://")
 _is_header_name = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 _is_header_value = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*").fullmatch
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What the part of a URL before its path says."""
+
+    origin: Origin
+    host: str
+    """As it is sent: with the port, if that is not the scheme's own."""
+    authorization: str
+    """What a name and a password in the URL become. Empty without them."""
 
 
 class HttpFetcher(Fetcher):
@@ -43,116 +56,113 @@ class HttpFetcher(Fetcher):
     def __init__(self, settings: Settings) -> None:
         if not _is_header_value(settings.user_agent):
             raise ConfigError(f"user_agent: not a header value: {settings.user_agent!r}")
-        self._guarded = not settings.allow_private
-        self._max_body_bytes = settings.max_body_bytes
+        self._is_guarded = not settings.allow_private
         self._timeout_s = settings.timeout_s
-        resolver = ThreadedResolver()
-        self._resolver = GuardedResolver(resolver) if self._guarded else resolver
-        self._session = aiohttp.ClientSession(
-            # How many connections there are is the worker's business: no limit here.
-            connector=aiohttp.TCPConnector(
-                limit=0, resolver=self._resolver, ttl_dns_cache=DNS_CACHE_S
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={
-                "User-Agent": settings.user_agent,
-                "Accept": ACCEPT,
-                "Accept-Encoding": ACCEPT_ENCODING,
-            },
-            timeout=aiohttp.ClientTimeout(total=settings.timeout_s, connect=CONNECT_TIMEOUT_S),
-            auto_decompress=False,
-            max_line_size=MAX_HEADER_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
-            max_headers=MAX_HEADERS,
-            middlewares=(_send_once,),
-        )
+        self._too_slow = f"timed out after {settings.timeout_s:g} s"
+        self._headers = {
+            "User-Agent": settings.user_agent,
+            "Accept": ACCEPT,
+            "Accept-Encoding": ACCEPT_ENCODING,
+        }
+        self._usual = _lines(self._headers)
+        self._pool = Pool(settings.max_body_bytes, is_guarded=self._is_guarded)
+        self._loop = asyncio.get_running_loop()
 
     async def fetch(self, task: Task) -> Response:
         """Send the request once, read the answer."""
         started = perf_counter()
+        place, target = self._address(task.url)
+        request = self._request(task, place, target)
+        connection = self._pool.take(place.origin) or await self._connect(place.origin)
+        left_s = self._timeout_s - (perf_counter() - started)
+        timer = self._loop.call_later(left_s, connection.time_out, self._too_slow)
         try:
-            answer = await self._send(task)
-            try:
-                body = await self._read_body(answer)
-            finally:
-                # A connection goes back to the pool by itself as soon as its body is complete.
-                # One that did not must not be used again.
-                if answer.connection is not None:
-                    answer.close()
-        except TimeoutError as error:
-            raise self._too_slow(error) from error
-        # uvloop reports some failures to connect as RuntimeError.
-        except (aiohttp.ClientError, OSError, RuntimeError) as error:
-            raise FetchError(cause(error)) from error
-        return Response(task.url, answer.status, answer.headers, body, perf_counter() - started)
+            answer = await connection.ask(request, is_head=task.method == "HEAD")
+        finally:
+            timer.cancel()
+            self._pool.give_back(place.origin, connection)
+        duration_s = perf_counter() - started
+        return Response(task.url, answer.status, answer.headers, answer.body, duration_s)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.close()
-        await self._resolver.close()
+        await self._pool.close()
 
-    async def _send(self, task: Task) -> aiohttp.ClientResponse:
-        _check_method(task.method)
-        for name, value in task.headers.items():
-            _check_header(name, value)
+    async def _connect(self, origin: Origin) -> Connection:
+        limit_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
         try:
-            return await self._session.request(
-                task.method,
-                self._address(task.url),
-                headers=task.headers or None,
-                data=None if task.body is None else task.body.encode(),
-                allow_redirects=False,
-            )
-        except ValueError as error:
-            raise Refused(f"this request cannot be sent: {error}") from error
+            async with asyncio.timeout(limit_s):
+                return await self._pool.connect(origin)
+        except TimeoutError as error:
+            is_whole = limit_s == self._timeout_s
+            words = self._too_slow if is_whole else f"no connection within {limit_s:g} s"
+            raise FetchError(words) from error
+        except (OSError, RuntimeError) as error:
+            raise FetchError(cause(error)) from error
 
-    def _address(self, url: str) -> URL:
-        """The URL as it is sent: spelled as a browser would, with a host we may talk to.
+    def _address(self, url: str) -> tuple[Place, str]:
+        """Where a URL leads, and what is asked for there: spelled as a browser would.
 
-        aiohttp gets only this strict spelling, so that it cannot take for the host what was not
-        checked as the host.
+        One parser decides what is the host. What it says is checked, and connected to.
         """
         try:
-            address = URL(urls.parse(url).href, encoded=True)
+            href = urls.parse(url).href
         except BadUrl as error:
             raise Refused(str(error)) from None
-        host = address.raw_host or ""
-        if self._guarded and is_private_literal(host):
-            raise refusal(host, host)
-        return address
+        slash = href.index("/", _AFTER_SCHEME)
+        place = _place(href[:slash])
+        if self._is_guarded and is_private_literal(place.origin.host):
+            raise refusal(place.origin.host, place.origin.host)
+        return place, href[slash:].partition("#")[0]
 
-    def _too_slow(self, error: TimeoutError) -> FetchError:
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return FetchError(f"no connection within {CONNECT_TIMEOUT_S:g} s")
-        return FetchError(f"timed out after {self._timeout_s:g} s")
+    def _request(self, task: Task, place: Place, target: str) -> bytes:
+        _check_method(task.method)
+        head = f"{task.method} {target} HTTP/1.1\r\nHost: {place.host}\r\n"
+        if not task.headers and task.body is None and not place.authorization:
+            return f"{head}{self._usual}\r\n".encode()
+        body = _encoded(task.body)
+        headers = self._merged(task, place)
+        if body is not None:
+            headers.setdefault("content-type", ("Content-Type", "application/octet-stream"))
+            headers["content-length"] = ("Content-Length", str(len(body)))
+        return f"{head}{_lines(dict(headers.values()))}\r\n".encode() + (body or b"")
 
-    async def _read_body(self, answer: aiohttp.ClientResponse) -> bytes:
-        if answer.content.at_eof():
-            return b""  # HEAD, 204, 304: whatever length the headers name
-        length = answer.content_length
-        if length is not None and length > self._max_body_bytes:
-            raise too_large(self._max_body_bytes)
-        encoding = answer.headers.get("Content-Encoding", "")
-        if length is not None and not encoding:
-            return await answer.read()
-        body = Body(encoding, self._max_body_bytes)
-        while data := await answer.content.readany():
-            body.feed(data)
-        return body.finish()
+    def _merged(self, task: Task, place: Place) -> dict[str, tuple[str, str]]:
+        """All headers, by their names in lower case. Those of the task win."""
+        merged = {name.lower(): (name, value) for name, value in self._headers.items()}
+        for name, value in task.headers.items():
+            _check_header(name, value)
+            merged[name.lower()] = name, value
+        if place.authorization:
+            if "authorization" in merged:
+                raise Refused("this request cannot be sent: a password in the URL, and a header")
+            merged["authorization"] = "Authorization", place.authorization
+        return merged
 
 
-async def _send_once(
-    request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
-    """Stop aiohttp from silently sending a request again when a connection breaks.
+@lru_cache(maxsize=4096)
+def _place(start: str) -> Place:
+    """What the start of a URL means, up to its path. It has been through the parser."""
+    url = can_ada.parse(f"{start}/")
+    is_tls = url.protocol == "https:"
+    port = int(url.port or (443 if is_tls else 80))
+    host = url.hostname.strip("[]")
+    authorization = ""
+    if url.username or url.password:
+        pair = unquote_to_bytes(url.username) + b":" + unquote_to_bytes(url.password)
+        authorization = f"Basic {b64encode(pair).decode()}"
+    return Place(Origin(is_tls, host, port), url.host, authorization)
 
-    The second one would go out without the host's permission. These are the errors after which
-    aiohttp repeats; as FetchErrors they pass through it.
-    """
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+
+def _encoded(body: str | None) -> bytes | None:
     try:
-        return await send(request)
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise FetchError(cause(error)) from error
+        return None if body is None else body.encode()
+    except UnicodeEncodeError as error:
+        raise Refused(f"this request cannot be sent: {error}") from error
 
 
 def _check_method(method: str) -> None:

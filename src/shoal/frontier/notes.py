@@ -15,10 +15,10 @@ from shoal.errors import ShoalError
 
 
 class Deposed(ShoalError):
-    """Somebody else leads by now."""
+    """Somebody else leads by now, or may."""
 
-    def __init__(self) -> None:
-        super().__init__("another coordinator leads by now")
+    def __init__(self, reason: str = "another coordinator leads by now") -> None:
+        super().__init__(reason)
 
 
 class Leader(msgspec.Struct, frozen=True):

@@ -62,9 +62,7 @@ def lateness(deadline: float | None, stats: Stats, now: float) -> str | None:
     end = None if left_s is None else now + left_s
     if now > deadline:
         rest = f", at this pace until {_clock(end)}" if end is not None else ""
-        return (
-            f"late: its window ended {_clock(deadline)}, {stats.remaining:,} tasks are left{rest}"
-        )
+        return f"late: its window ended {_clock(deadline)}, {stats.remaining:,} still to do{rest}"
     if end is not None and end > deadline:
         return f"late: its window ends {_clock(deadline)}, at this pace it is done {_clock(end)}"
     return None
