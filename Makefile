@@ -5,10 +5,10 @@ PYTEST := $(PY) -m pytest
 ALONE := $(filter-out tests/chaos/test_scrapy_%,$(wildcard tests/chaos/test_*.py tests/integration/test_crawl_*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test bench clean
+.PHONY: help setup demo check test bench bench-quick clean
 
 help:  ## list what there is
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: .venv/.ready  ## make .venv with all that development needs
 
@@ -33,9 +33,13 @@ test: setup  ## everything: check, then contract, integration, chaos and docs te
 	$(PYTEST) -n 2 --dist loadfile --durations=15 $(addprefix --ignore=,$(ALONE)) tests
 	$(PYTEST) --durations=15 $(ALONE)
 
-bench: setup  ## Shoal beside a bare aiohttp loop, and the frontier by itself
+bench: setup  ## Shoal beside scrapy-redis, Scrapy, Crawlee and a bare loop: 15 minutes
 	@scripts/servers
 	$(PY) -m benchmarks
+
+bench-quick: setup  ## the headline ratios of bench: two minutes
+	@scripts/servers
+	$(PY) -m benchmarks --quick
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .scrapy-oldest .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/out dist

@@ -1,68 +1,109 @@
-"""`make bench`: crawls beside a bare loop on the same pages, and the frontiers alone.
+"""`make bench`: Shoal beside its peers and a bare loop, on the same pages of a local nginx.
 
-Runs are interleaved, so that a machine that gets slower does so for everybody. Times differ from
-machine to machine: read the ratios. Raw figures are kept in benchmarks/out.
+Runs are interleaved, and ratios are those of runs in the same round: times differ from machine to
+machine, and from minute to minute. Raw figures and a chart are kept in benchmarks/out.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
-import sys
+import platform
+import time
+from collections.abc import Iterator
 
+import msgspec
 from rich.table import Table
 
-from benchmarks import on_postgres, on_redis, procstat
-from benchmarks.crawls import crawl_table, crawls, load_table
+from benchmarks import contest, procstat
+from benchmarks.contest import BARE, EMBEDDED, FLEET, MANY, SCRAPY_REDIS, TWO
+from benchmarks.crawls import Runs
+from benchmarks.publish import Contest, chart_of
 from benchmarks.report import keep, wide_console
+from benchmarks.tables import crawl_table, load_table, ratio
 
-DEPTHS = (10_000, 1_000_000)
-
-
-def frontiers(rounds: int) -> dict[str, list[dict[str, float]]]:
-    """The frontier on SQLite at every depth, interleaved."""
-    runs: dict[str, list[dict[str, float]]] = {}
-    for _ in range(rounds):
-        for depth in DEPTHS:
-            usage = procstat.run([sys.executable, "-m", "benchmarks.frontier", str(depth)])
-            runs.setdefault(f"{depth:,} queued", []).append(json.loads(usage.stdout))
-    return runs
-
-
-def frontier_table(runs: dict[str, list[dict[str, float]]]) -> Table:
-    """Medians, and how much slower the deep queue is."""
-    names = list(next(iter(runs.values()))[0])
-    table = Table("", *(f"{name}/s" for name in names), title="SQLite alone, batches of 100")
-    medians = {
-        depth: [statistics.median(run[name] for run in own) for name in names]
-        for depth, own in runs.items()
-    }
-    for depth, values in medians.items():
-        table.add_row(depth, *(f"{value:,.0f}" for value in values))
-    shallow, deep = medians.values()
-    slower = (f"{few / many:.2f}" for few, many in zip(shallow, deep, strict=True))
-    table.add_row("times slower", *slower)
-    return table
+QUICK_PAGES = 10_000
+PAGES = 20_000
+SMALL_PAGES = 3_000
+"""Of the shop for those who are slow."""
+ROUNDS, QUICK_ROUNDS = 5, 2
 
 
 def main() -> None:
-    """Measure, print, keep the raw figures."""
-    parser = argparse.ArgumentParser(prog="make bench")
-    parser.add_argument("--pages", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--deep", action="store_true", help="also 5 million URLs on Redis")
-    args = parser.parse_args()
+    """Measure, print, keep."""
+    args = _arguments()
     console = wide_console()
-    runs = crawls(args.pages, args.rounds, console, sqlite=True)
-    console.print(crawl_table(runs))
-    console.print(load_table(runs))
-    depths = frontiers(args.rounds)
-    console.print(frontier_table(depths))
-    fleet = on_redis.measure(args.rounds, console, deep=args.deep)
-    database = on_postgres.measure(args.pages, args.rounds, console)
-    kept = keep("bench", {"crawls": runs, "frontier": depths} | fleet | database)
-    console.print(f"raw figures: {kept}")
+    with contest.opened(args.pages, args.small_pages) as arena:
+        who = contest.headline(arena) if args.quick else contest.all_contestants(arena)
+        runs = contest.in_rounds(who, args.rounds, console)
+    for table in tables_of(runs):
+        console.print(table)
+    for line in headlines(runs):
+        console.print(line)
+    measured = Contest(
+        command=command_of(args),
+        date=time.strftime("%Y-%m-%d"),
+        machine=f"{procstat.cores()} cores, Python {platform.python_version()}",
+        pages=args.pages,
+        small_pages=args.small_pages,
+        runs=runs,
+    )
+    kept = keep("bench", msgspec.to_builtins(measured))
+    chart = kept.with_suffix(".svg")
+    chart.write_text(chart_of(measured))
+    console.print(f"raw figures: {kept}\nchart: {chart}")
+
+
+def command_of(args: argparse.Namespace) -> str:
+    """What was run, as others would run it."""
+    command = "python -m benchmarks" + (" --quick" if args.quick else "")
+    usual = {"pages": QUICK_PAGES if args.quick else PAGES, "small_pages": SMALL_PAGES}
+    usual["rounds"] = QUICK_ROUNDS if args.quick else ROUNDS
+    changed = {name: getattr(args, name) for name in usual if getattr(args, name) != usual[name]}
+    if not changed:
+        return "make bench-quick" if args.quick else "make bench"
+    options = (f" --{name.replace('_', '-')} {value}" for name, value in changed.items())
+    return command + "".join(options)
+
+
+def tables_of(runs: Runs) -> Iterator[Table]:
+    """Crawls of one host, of many, and what they were for Redis."""
+    one_host = {name: own for name, own in runs.items() if not name.endswith(MANY)}
+    many_hosts = {name: own for name, own in runs.items() if name.endswith(MANY)}
+    yield crawl_table(
+        one_host, {f"times {SCRAPY_REDIS}": SCRAPY_REDIS, f"of the {BARE}": BARE}, "whole crawls"
+    )
+    if many_hosts:
+        title = f"as many pages on {contest.HOSTS} hosts"
+        yield crawl_table(many_hosts, {f"of the {BARE}": f"{BARE}{MANY}"}, title)
+    yield load_table(runs)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two minutes: the headline ratios")
+    parser.add_argument("--pages", type=int, help="of the shop; default 20,000, quick 10,000")
+    parser.add_argument("--small-pages", type=int, help="of the peers' shop; default 3,000")
+    parser.add_argument("--rounds", type=int, help="default 5, quick 2")
+    args = parser.parse_args()
+    args.pages = args.pages or (QUICK_PAGES if args.quick else PAGES)
+    args.small_pages = args.small_pages or SMALL_PAGES
+    args.rounds = args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS)
+    return args
+
+
+def headlines(runs: Runs) -> list[str]:
+    """The aims, and how far we are."""
+    fleet, embedded = runs[FLEET], runs[EMBEDDED]
+    lines = [
+        f"{FLEET}: {ratio(fleet, runs[SCRAPY_REDIS])} times {SCRAPY_REDIS} (aim: 16)",
+        f"{FLEET}: {ratio(fleet, runs[BARE])} of the {BARE} (aim: 0.8)",
+        f"{EMBEDDED}: {ratio(embedded, runs[BARE])} of the {BARE} (aim: 0.8)",
+    ]
+    if two := runs.get(f"{FLEET}{TWO}"):
+        lines.append(f"{FLEET}{TWO}: {ratio(two, fleet)} times one (aim: 1.5)")
+    if plain := runs.get(f"{SCRAPY_REDIS}, defaults"):
+        lines.append(f"{FLEET}: {ratio(fleet, plain)} times {SCRAPY_REDIS} with its defaults")
+    return lines
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 aiohttp, Lexbor and uvloop, a queue and a seen set in memory: no politeness, no retries, nothing
 stored. can-ada joins the links: urllib's `urljoin` takes half as much CPU again for a whole page,
-and a slow yardstick would flatter us. `python -m benchmarks.bare BASE_URL` prints one line of JSON.
+and a slow yardstick would flatter us. `python -m benchmarks.bare BASE_URL...` prints one line of
+JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import json
 import resource
 import time
+from collections.abc import Sequence
 
 import aiohttp
 import can_ada
@@ -22,12 +24,13 @@ FIELDS = {"title": "h1", "sku": "span.sku", "price": "span.price", "stock": "spa
 
 
 class BareLoop:
-    """A crawl of one site."""
+    """A crawl of some sites."""
 
-    def __init__(self, start_url: str) -> None:
+    def __init__(self, start_urls: Sequence[str]) -> None:
         self._queue: asyncio.Queue[str] = asyncio.Queue()
-        self._queue.put_nowait(start_url)
-        self._seen = {start_url}
+        for url in start_urls:
+            self._queue.put_nowait(url)
+        self._seen = set(start_urls)
         self.pages = 0
         self.items: list[dict[str, str]] = []
 
@@ -67,10 +70,10 @@ class BareLoop:
 def main() -> None:
     """Crawl a site and print what it took."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bare")
-    parser.add_argument("base_url")
+    parser.add_argument("base_urls", nargs="+")
     parser.add_argument("--concurrency", type=int, default=32)
     args = parser.parse_args()
-    crawl = BareLoop(f"{args.base_url}/index.html")
+    crawl = BareLoop([f"{base}/index.html" for base in args.base_urls])
     started = time.perf_counter()
     uvloop.run(crawl.run(args.concurrency))
     seconds = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.on_postgres`: the PostgreSQL part of `make bench`.
+"""`python -m benchmarks.on_postgres`: items into PostgreSQL.
 
 Rows per second beside the raw ways, and whole crawls beside the same crawls with results thrown
 away. Raw figures go to benchmarks/out.
@@ -21,6 +21,7 @@ from benchmarks.postgres_server import postgres_server
 from benchmarks.redis_server import redis_server
 from benchmarks.report import keep, wide_console
 from benchmarks.site import make_site, served
+from benchmarks.tables import spread
 
 YARDSTICKS = {
     "of COPY, same tables": "raw, COPY + upsert of 1,000, same tables, with history",
@@ -48,14 +49,10 @@ def row_table(rounds: list[dict[str, float]]) -> Table:
     )
     for name in rounds[0]:
         ratios = (
-            _ratio([run[name] / run[other] for run in rounds]) for other in YARDSTICKS.values()
+            spread([run[name] / run[other] for run in rounds]) for other in YARDSTICKS.values()
         )
         table.add_row(name, f"{statistics.median(run[name] for run in rounds):,.0f}", *ratios)
     return table
-
-
-def _ratio(each: list[float]) -> str:
-    return f"{statistics.median(each):.2f} ({min(each):.2f} to {max(each):.2f})"
 
 
 def crawls(pages: int, rounds: int, console: Console) -> dict[str, list[dict[str, float]]]:
@@ -96,7 +93,7 @@ def crawl_table(runs: dict[str, list[dict[str, float]]]) -> Table:
             name,
             f"{statistics.median(speeds):,.0f}",
             f"{statistics.median(run['cpu_s'] / run['pages'] * 1e6 for run in own):,.0f}",
-            _ratio([a / b for a, b in zip(speeds, yardstick, strict=True)]),
+            spread([a / b for a, b in zip(speeds, yardstick, strict=True)]),
         )
     return table
 

@@ -1,6 +1,7 @@
-"""`python -m benchmarks.on_redis`: the Redis part of `make bench`; --deep: with 5 million URLs.
+"""`python -m benchmarks.on_redis`: the frontier on Redis by itself; --deep: with 5 million URLs.
 
 Every part runs in a process of its own, on a Redis of its own. Raw figures go to benchmarks/out.
+Whole crawls on Redis are part of `make bench`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import procstat
-from benchmarks.crawls import crawl_table, crawls, load_table
 from benchmarks.report import keep, wide_console
 
 STEPS = ("new", "duplicate", "lease", "finish")
@@ -21,7 +21,7 @@ AIMS = "aims: 160 queued, 60 seen exactly, 2.5 in a Bloom filter"
 
 
 def measure(rounds: int, console: Console, *, deep: bool) -> dict[str, Any]:
-    """All but the crawls: speed beside the raw call, by depth, and memory. Prints the tables."""
+    """Speed beside the raw call, by depth, and memory. Prints the tables."""
     frontier = procstat.figures_of("redis_frontier", f"--rounds={rounds}")
     console.print(rate_table(frontier))
     depth = procstat.figures_of("redis_depth", f"--rounds={rounds}", *(["--deep"] if deep else []))
@@ -104,16 +104,12 @@ def memory_table(sizes: list[dict[str, Any]]) -> Table:
 def main() -> None:
     """Measure, print, keep the raw figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.on_redis")
-    parser.add_argument("--pages", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--deep", action="store_true", help="also 5 million URLs: takes minutes")
     args = parser.parse_args()
     console = wide_console()
-    runs = crawls(args.pages, args.rounds, console, sqlite=False)
-    console.print(crawl_table(runs))
-    console.print(load_table(runs))
     figures = measure(args.rounds, console, deep=args.deep)
-    console.print(f"raw figures: {keep('redis', {'crawls': runs} | figures)}")
+    console.print(f"raw figures: {keep('redis', figures)}")
 
 
 if __name__ == "__main__":

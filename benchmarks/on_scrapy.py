@@ -1,6 +1,6 @@
 """`python -m benchmarks.on_scrapy`: one spider on Scrapy's own queue, on Shoal, on scrapy-redis.
 
-Raw figures go to benchmarks/out. scrapy-redis is installed there too, the first time.
+Raw figures go to benchmarks/out. The peers are installed there too, the first time.
 """
 
 from __future__ import annotations
@@ -10,21 +10,19 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import scrapy_peer
-from benchmarks.crawls import load_table
 from benchmarks.redis_server import redis_server
 from benchmarks.report import keep, wide_console
 from benchmarks.scrapy_crawls import crawl_table, crawls
 from benchmarks.scrapy_memory import size_table, sizes
-from benchmarks.site import OUT, make_site, served
+from benchmarks.site import make_site, served
+from benchmarks.tables import load_table
 
 PAGES = 5_000
 
 
 def measure(pages: int, rounds: int, console: Console) -> dict[str, Any]:
     """Whole crawls, and what queued requests take. Prints the tables."""
-    scrapy_peer.put_on_path()
-    with served(make_site(pages, OUT / "scrapy")) as base, redis_server() as server:
+    with served(make_site(pages)) as base, redis_server() as server:
         runs = crawls(pages, rounds, base, server, console)
         console.print(crawl_table(runs))
         console.print(load_table(runs))

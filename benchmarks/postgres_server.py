@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -11,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.redis_server import free_port
+import asyncpg
+
+from benchmarks.site import free_port
 
 
 @contextmanager
@@ -38,6 +41,24 @@ def postgres_server() -> Iterator[str]:
                 yield f"postgresql://bench@127.0.0.1:{port}/postgres"
             finally:
                 child.send_signal(2)
+
+
+@contextmanager
+def new_database(address: str) -> Iterator[str]:
+    """An empty database on the server, gone at the end. Gives its address."""
+    asyncio.run(_execute(address, "CREATE DATABASE run"))
+    try:
+        yield f"{address.rpartition('/')[0]}/run"
+    finally:
+        asyncio.run(_execute(address, "DROP DATABASE run WITH (FORCE)"))
+
+
+async def _execute(address: str, statement: str) -> None:
+    connection = await asyncpg.connect(address)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
 
 
 def _wait_until_ready(binaries: Path, port: int, child: subprocess.Popen[bytes]) -> None:

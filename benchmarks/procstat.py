@@ -45,6 +45,11 @@ def run(command: Sequence[str], *, cwd: Path | None = None) -> Usage:
     )
 
 
+def cores() -> int:
+    """How many processors we may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def figures_of(module: str, *options: str) -> Any:
     """What a benchmark module prints as JSON, run in a process of its own."""
     usage = run([sys.executable, "-m", f"benchmarks.{module}", *options])

@@ -1,10 +1,9 @@
-"""A private Redis to measure: on a free port, in a temporary folder, nothing written to disk."""
+"""A private Redis to measure: on a free port, in a temporary folder that is gone at the end."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,8 @@ from typing import Any
 
 import msgspec
 import redis
+
+from benchmarks.site import free_port
 
 Figures = dict[str, float]
 """URLs per second, and microseconds that the server spent in scripts, per URL."""
@@ -103,27 +104,23 @@ def timed(server: RedisServer, urls: int) -> Iterator[Figures]:
 
 
 @contextmanager
-def redis_server() -> Iterator[RedisServer]:
-    """A new server, gone at the end."""
+def redis_server(*, durable: bool = False) -> Iterator[RedisServer]:
+    """A new server, gone at the end. A durable one has an append-only file, as a fleet's should,
+    but does not rewrite it: that would fall into one run and not into another."""
     binary = shutil.which("redis-server")
     if not binary:
         raise SystemExit("benchmarks: redis-server is missing; scripts/servers installs it")
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="shoal-redis-") as folder:
         command = [binary, "--bind", "127.0.0.1", "--port", str(port), "--dir", folder]
-        command += ["--save", "", "--appendonly", "no"]
+        command += ["--save", "", "--appendonly", "yes" if durable else "no"]
+        command += ["--auto-aof-rewrite-percentage", "0"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as child:
             try:
                 _wait_until_open(child, port)
                 yield RedisServer(port, child.pid)
             finally:
                 child.terminate()
-
-
-def free_port() -> int:
-    """A port that nobody uses."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def _wait_until_open(child: subprocess.Popen[bytes], port: int) -> None:

@@ -13,9 +13,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import procstat
+from benchmarks import peers, procstat
 from benchmarks.crawls import Run, Runs
 from benchmarks.redis_server import RedisServer
+from benchmarks.tables import ratio
 
 
 class Contestant(msgspec.Struct, frozen=True):
@@ -24,6 +25,7 @@ class Contestant(msgspec.Struct, frozen=True):
     scheduler: str
     processes: int = 1
     store_items: bool = False
+    tuned: bool = False
 
 
 MEMORY = "Scrapy, in memory"
@@ -42,7 +44,7 @@ CONTESTANTS = {
 
 
 def crawl(contestant: Contestant, base: str, server: RedisServer) -> Run:
-    """A whole crawl, from when the first spider opens until the last page is read."""
+    """A whole crawl, from the first page to the last."""
     server.empty()
     before = server.load()
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
@@ -60,10 +62,16 @@ def crawl(contestant: Contestant, base: str, server: RedisServer) -> Run:
 def _command(
     contestant: Contestant, base: str, server: RedisServer, folder: str, part: int
 ) -> list[str]:
-    command = [sys.executable, "-m", "benchmarks.scrapy_crawl", contestant.scheduler]
-    command += [base, server.address, folder, "--part", str(part)]
+    command = [python_for(contestant.scheduler), "-m", "benchmarks.scrapy_crawl"]
+    command += [contestant.scheduler, base, server.address, folder, "--part", str(part)]
     command += ["--processes", str(contestant.processes)]
-    return [*command, "--store-items"] if contestant.store_items else command
+    command += ["--store-items"] if contestant.store_items else []
+    return [*command, "--tuned"] if contestant.tuned else command
+
+
+def python_for(scheduler: str) -> str:
+    """The interpreter that has it."""
+    return peers.python() if scheduler.startswith(PEER) else sys.executable
 
 
 def _run_of(usages: Sequence[procstat.Usage]) -> Run:
@@ -73,10 +81,11 @@ def _run_of(usages: Sequence[procstat.Usage]) -> Run:
     figures = [json.loads(usage.stdout) for usage in usages]
     return Run(
         pages=sum(own["pages"] for own in figures),
-        seconds=max(own["ended"] for own in figures) - min(own["started"] for own in figures),
+        seconds=max(own["ended"] for own in figures) - min(own["began"] for own in figures),
         cpu_s=sum(usage.cpu_s for usage in usages),
         rss_mb=max(usage.peak_rss_mb for usage in usages),
         workers=len(usages),
+        whole_s=max(usage.wall_s for usage in usages),
     )
 
 
@@ -106,12 +115,7 @@ def crawl_table(runs: Runs) -> Table:
             f"{statistics.median(run.pages_per_s for run in own):,.0f}",
             f"{statistics.median(run.cpu_us_per_page for run in own) / 1e3:.2f}",
             f"{max(run.rss_mb for run in own):.0f}",
-            _ratio(own, runs[MEMORY]),
-            _ratio(own, runs[PEER]),
+            ratio(own, runs[MEMORY]),
+            ratio(own, runs[PEER]),
         )
     return table
-
-
-def _ratio(own: Sequence[Run], yardstick: Sequence[Run]) -> str:
-    ratios = [a.pages_per_s / b.pages_per_s for a, b in zip(own, yardstick, strict=True)]
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

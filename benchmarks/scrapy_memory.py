@@ -6,7 +6,6 @@ take is the difference in the server's memory: the queue and the known requests 
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Callable
 
@@ -15,6 +14,7 @@ from rich.table import Table
 
 from benchmarks import procstat
 from benchmarks.redis_server import RedisServer
+from benchmarks.scrapy_crawls import python_for
 from benchmarks.scrapy_spiders import QUEUED, Queueing
 from shoal.eventloop import run
 from shoal.frontier import frontier_at
@@ -38,7 +38,7 @@ def _bytes_per_request(base: str, server: RedisServer, scheduler: str) -> float:
     server.empty()
     empty = server.used_bytes()
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
-        command = [sys.executable, "-m", "benchmarks.scrapy_crawl", scheduler]
+        command = [python_for(scheduler), "-m", "benchmarks.scrapy_crawl", scheduler]
         usage = procstat.run([*command, base, server.address, folder, "--only-queue"])
     queued = _COUNTS[scheduler](server)
     if usage.exit_code or queued < QUEUED * 0.9:

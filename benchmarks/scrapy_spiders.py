@@ -13,18 +13,20 @@ QUEUED = 10_000
 
 
 class Bench(scrapy.Spider):
-    """Crawls the shop, and notes when it has read its last page."""
+    """Crawls the shop, and notes when it has read its first and its last page."""
 
     name = "bench"
 
     def __init__(self, base: str, **more: Any) -> None:
         super().__init__(start_urls=[f"{base}/index.html"], **more)
         self.pages = 0
+        self.began_at = 0.0
         self.last_at = 0.0
 
     def parse(self, response: Response) -> Iterator[Any]:
         assert isinstance(response, TextResponse)
         self.pages += 1
+        self.began_at = self.began_at or time.time()
         sku = response.css("span.sku::text").get()
         if sku:
             yield {

@@ -9,10 +9,12 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
+
+import msgspec
 
 PAGES = 20_000
 LINKS = 20
@@ -20,7 +22,7 @@ LINKS = 20
 CHILDREN = 10
 """Links that lead a level deeper; the rest go anywhere. Five levels reach 20,000 pages."""
 OUT = Path(__file__).parent / "out"
-VERSION = "1"
+VERSION = "2"
 """Raise it when the pages change, so that sites made before are made anew."""
 
 _PARAGRAPH = (
@@ -47,7 +49,7 @@ _PAGE = """<!doctype html>
 </body>
 </html>
 """
-_FIELDS = """<p><span class="sku">S-{number:06}</span>
+_FIELDS = """<p><span class="sku">S-{shop:02}-{number:06}</span>
 <span class="price">{price:.2f}</span>
 <span class="stock">{stock} in stock</span></p>"""
 
@@ -58,13 +60,13 @@ worker_processes 1;
 worker_rlimit_nofile {files};
 pid {run}/nginx.pid;
 error_log {run}/error.log;
-events {{ worker_connections 512; }}
+events {{ worker_connections 4096; }}
 http {{
     types {{ text/html html; }}
     access_log off;
     sendfile on;
     tcp_nopush on;
-    keepalive_requests 1000000000;
+    keepalive_requests {requests};
     keepalive_timeout 600s;
     open_file_cache max={cached_files} inactive=1h;
     open_file_cache_valid 1h;
@@ -72,29 +74,40 @@ http {{
     proxy_temp_path {run}/proxy;
     fastcgi_temp_path {run}/fastcgi;
     uwsgi_temp_path {run}/uwsgi;
-    scgi_temp_path {run}/scgi;
-    server {{
-        listen 127.0.0.1:{port} backlog=1024;
-        root {root};
-    }}
+    scgi_temp_path {run}/scgi;{tls}
+{servers}
 }}
+"""
+_SERVER = "    server {{ listen 127.0.0.1:{port} backlog=1024{tls}; root {root}; }}"
+_TLS = """
+    ssl_certificate {certificate};
+    ssl_certificate_key {key};
+    ssl_protocols TLSv1.2 TLSv1.3;
+    ssl_session_cache shared:tls:8m;
 """
 
 
-def make_site(pages: int = PAGES, out: Path = OUT) -> Path:
-    """The folder with the site: `pages` products and the index. Made once, then used again."""
-    folder = out / "site"
+class Tls(msgspec.Struct, frozen=True):
+    """What a server proves its name with."""
+
+    certificate: Path
+    key: Path
+
+
+def make_site(pages: int = PAGES, shop: int = 0) -> Path:
+    """The folder with a site: `pages` products and the index. Made once, then used again. Several
+    shops of one size differ in what they sell."""
+    folder = OUT / f"site-{pages}" / f"{shop}"
     stamp = folder / "stamp"
-    wanted = f"{VERSION} {pages}"
     with suppress(FileNotFoundError):
-        if stamp.read_text() == wanted:
+        if stamp.read_text() == VERSION:
             return folder
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "product").mkdir(parents=True)
     (folder / "index.html").write_text(_page(0, pages, "Shop", ""))
     for number in range(1, pages + 1):
-        (folder / "product" / f"{number}.html").write_text(_product(number, pages))
-    stamp.write_text(wanted)
+        (folder / "product" / f"{number}.html").write_text(_product(number, pages, shop))
+    stamp.write_text(VERSION)
     return folder
 
 
@@ -106,9 +119,9 @@ def links_of(number: int, pages: int) -> list[int]:
     return list(dict.fromkeys([*children, *others]))[: LINKS - 1]
 
 
-def _product(number: int, pages: int) -> str:
+def _product(number: int, pages: int, shop: int) -> str:
     price, stock = number * 37 % 40_000 / 100 + 1, number * 13 % 90
-    fields = _FIELDS.format(number=number, price=price, stock=stock)
+    fields = _FIELDS.format(shop=shop, number=number, price=price, stock=stock)
     return _page(number, pages, f"Product {number}", fields)
 
 
@@ -123,26 +136,51 @@ def _page(number: int, pages: int, title: str, fields: str) -> str:
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder by a private nginx with one worker process. Gives the base URL."""
-    port = _free_port()
+    with served_all([folder]) as (base,):
+        yield base
+
+
+@contextmanager
+def served_all(
+    folders: Sequence[Path], tls: Tls | None = None, requests_per_connection: int = 10**9
+) -> Iterator[list[str]]:
+    """Serve each folder on a port of its own, all by one nginx. Gives the base URLs."""
+    ports = [free_port() for _ in folders]
     with tempfile.TemporaryDirectory(prefix="shoal-nginx-") as run:
         config = Path(run) / "nginx.conf"
-        config.write_text(_config(run, port, folder.resolve()))
+        config.write_text(_config(run, folders, ports, tls, requests_per_connection))
         command = [_nginx(), "-p", run, "-c", str(config), "-e", f"{run}/error.log"]
         with subprocess.Popen(command) as nginx:
             try:
-                _wait_until_open(nginx, port)
-                yield f"http://127.0.0.1:{port}"
+                for port in ports:
+                    _wait_until_open(nginx, port)
+                yield [f"{'https' if tls else 'http'}://127.0.0.1:{port}" for port in ports]
             finally:
                 nginx.terminate()
 
 
-def _config(run: str, port: int, root: Path) -> str:
-    # As root, nginx would give up its rights and then could not read a private folder.
-    user = "user root;" if os.geteuid() == 0 else ""
+def _config(
+    run: str,
+    folders: Sequence[Path],
+    ports: Sequence[int],
+    tls: Tls | None,
+    requests_per_connection: int,
+) -> str:
     # Every cached file stays open: half of what may be open is left for connections.
     files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 65536)
+    servers = [
+        _SERVER.format(port=port, root=folder.resolve(), tls=" ssl" if tls else "")
+        for port, folder in zip(ports, folders, strict=True)
+    ]
     return _NGINX.format(
-        user=user, run=run, port=port, root=root, files=files, cached_files=files // 2
+        # As root, nginx would give up its rights and then could not read a private folder.
+        user="user root;" if os.geteuid() == 0 else "",
+        run=run,
+        files=files,
+        cached_files=files // 2,
+        requests=requests_per_connection,
+        tls=_TLS.format(certificate=tls.certificate, key=tls.key) if tls else "",
+        servers="\n".join(servers),
     )
 
 
@@ -153,7 +191,8 @@ def _nginx() -> str:
     return found
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody uses."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 

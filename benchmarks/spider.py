@@ -1,9 +1,16 @@
-"""The spider of the benchmarks: the same four fields and all links, as the bare loop reads them."""
+"""The spider of the benchmarks: the same four fields and all links, as the bare loop reads them.
+
+Environment: SHOAL_BENCH_URLS, where to start; SHOAL_BENCH_CLOCK, a folder in which every worker
+notes when it read its first page.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
 
 from shoal import Item, Page, Spider, Task
 
@@ -19,12 +26,15 @@ class Bench(Spider):
     name = "bench"
     rate = "none"
     robots = False
-    concurrency_per_host = 100  # The bare loop has no such limit.
+    concurrency_per_host = 1_000  # The bare loop has no such limit.
+    has_begun = False
 
     def start(self) -> list[str]:
         return os.environ["SHOAL_BENCH_URLS"].split(",")
 
     def parse(self, page: Page) -> Iterator[Product | list[Task]]:
+        if not self.has_begun:
+            self.note_begin()
         sku = page.css("span.sku::text").get()
         if sku:
             yield Product(
@@ -34,3 +44,24 @@ class Bench(Spider):
                 stock=page.css("span.stock::text").get() or "",
             )
         yield page.follow_all("a")
+
+    def note_begin(self) -> None:
+        """Note the time of the first page."""
+        self.has_begun = True
+        if folder := os.environ.get("SHOAL_BENCH_CLOCK"):
+            (Path(folder) / f"{os.getpid()}.began").write_text(f"{time.time()}")
+
+
+class Waiting(Spider):
+    """For hosts that are slow and may be hit seldom: keeps the title, follows nothing."""
+
+    PER_SECOND: ClassVar[int] = 5
+    name = "waiting"
+    rate = f"{PER_SECOND}/s"
+    robots = False
+
+    def start(self) -> list[str]:
+        return os.environ["SHOAL_BENCH_URLS"].split(",")
+
+    def parse(self, page: Page) -> Iterator[dict[str, str]]:
+        yield {"url": page.url, "title": page.css("h1::text").get() or ""}

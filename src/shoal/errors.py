@@ -16,7 +16,7 @@
         ├── Refused           our own guard said no: private address, bad scheme
         └── TooLarge          the body, or what it decompresses to, is over the limit
 
-Errors of libraries (sqlite3, aiohttp, ...) are mapped to these at the edge, in the adapter that
+Errors of libraries (sqlite3, asyncpg, ...) are mapped to these at the edge, in the adapter that
 calls the library, and nowhere else.
 """
 

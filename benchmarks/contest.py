@@ -1,0 +1,130 @@
+"""Who takes part in `make bench`, on which pages, and how the runs are interleaved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+from rich.console import Console
+
+from benchmarks import crawls, scrapy_crawls
+from benchmarks.crawls import Run, Runs
+from benchmarks.postgres_server import new_database, postgres_server
+from benchmarks.redis_server import RedisServer, redis_server
+from benchmarks.scrapy_crawls import Contestant
+from benchmarks.site import make_site, served_all
+
+HOSTS = 20
+
+BARE = "bare loop"
+SCRAPY_REDIS = "scrapy-redis"
+FLEET = "Shoal, Redis + PostgreSQL"
+EMBEDDED = "Shoal, SQLite"
+MANY = f", {HOSTS} hosts"
+TWO = ", 2 processes"
+"""How contestants are named: the tables and the chart are made from these."""
+
+Contestants = dict[str, Callable[[], Run]]
+
+
+class Arena(msgspec.Struct, frozen=True):
+    """Where the runs take place: all servers are up as long as the contest lasts."""
+
+    large: Sequence[str]
+    """One shop, with as many pages as were asked for."""
+    many: Sequence[str]
+    """As many pages, spread over twenty hosts."""
+    small: str
+    """A smaller shop, for those who are slow: as many links lead to known pages as in the large."""
+    redis: RedisServer
+    postgres: str
+
+
+@contextmanager
+def opened(pages: int, small_pages: int) -> Iterator[Arena]:
+    """All servers."""
+    large, small = make_site(pages), make_site(small_pages)
+    many = [make_site(max(pages // HOSTS, 1), shop) for shop in range(HOSTS)]
+    with (
+        served_all([large]) as one,
+        served_all(many) as twenty,
+        served_all([small]) as (less,),
+        redis_server(durable=True) as redis,
+        postgres_server() as postgres,
+    ):
+        yield Arena(one, twenty, less, redis, postgres)
+
+
+def all_contestants(arena: Arena) -> Contestants:
+    """Everybody, the yardsticks first."""
+    return headline(arena) | ours(arena) | theirs(arena)
+
+
+def headline(arena: Arena) -> Contestants:
+    """The fewest that give the two ratios which matter most."""
+    return {
+        BARE: lambda: crawls.bare(arena.large),
+        SCRAPY_REDIS: lambda: _scrapy(arena, "scrapy-redis-fifo", tuned=True),
+        FLEET: lambda: _on_postgres(arena, arena.large),
+        EMBEDDED: lambda: crawls.shoal(arena.large, 1),
+    }
+
+
+def ours(arena: Arena) -> Contestants:
+    """Shoal on all stores, with one and two workers, on one and on twenty hosts."""
+    redis = arena.redis
+    return {
+        f"{FLEET}{TWO}": lambda: _on_postgres(arena, arena.large, workers=2),
+        f"{FLEET}, concurrency 100": lambda: _on_postgres(arena, arena.large, concurrency=100),
+        f"{EMBEDDED}{TWO}": lambda: crawls.shoal(arena.large, 2),
+        "Shoal, Redis + SQLite": lambda: crawls.shoal_on_redis(arena.large, 1, redis),
+        f"Shoal, Redis + SQLite{TWO}": lambda: crawls.shoal_on_redis(arena.large, 2, redis),
+        f"{BARE}{MANY}": lambda: crawls.bare(arena.many),
+        f"{FLEET}{MANY}": lambda: _on_postgres(arena, arena.many),
+        f"{FLEET}{TWO}{MANY}": lambda: _on_postgres(arena, arena.many, workers=2),
+        f"{EMBEDDED}{MANY}": lambda: crawls.shoal(arena.many, 1),
+    }
+
+
+def theirs(arena: Arena) -> Contestants:
+    """The peers, tuned (docs/performance.md says how) and as they come."""
+    return {
+        f"{SCRAPY_REDIS}{TWO}": lambda: _scrapy(arena, "scrapy-redis-fifo", tuned=True, many=2),
+        f"{SCRAPY_REDIS}, defaults": lambda: _scrapy(arena, "scrapy-redis"),
+        "Scrapy in memory": lambda: _scrapy(arena, "memory", tuned=True),
+        "Scrapy in memory, defaults": lambda: _scrapy(arena, "memory"),
+        "Crawlee in memory": lambda: crawls.crawlee(arena.small),
+    }
+
+
+def _on_postgres(
+    arena: Arena,
+    bases: Sequence[str],
+    *,
+    workers: int = 1,
+    concurrency: int = crawls.CONCURRENCY,
+) -> Run:
+    with new_database(arena.postgres) as results:
+        return crawls.shoal_on_redis(
+            bases, workers, arena.redis, results=results, concurrency=concurrency
+        )
+
+
+def _scrapy(arena: Arena, scheduler: str, *, tuned: bool = False, many: int = 1) -> Run:
+    """With items in Redis where the queue is there, else in a file."""
+    contestant = Contestant(
+        scheduler, processes=many, store_items=scheduler != "memory", tuned=tuned
+    )
+    return scrapy_crawls.crawl(contestant, arena.small, arena.redis)
+
+
+def in_rounds(contestants: Contestants, rounds: int, console: Console) -> Runs:
+    """Everybody in turn, several times: a machine that gets slower does so for everybody."""
+    runs: Runs = {}
+    for number in range(1, rounds + 1):
+        for name, contest in contestants.items():
+            run = contest()
+            runs.setdefault(name, []).append(run)
+            console.print(f"round {number}: {name}: {run.pages_per_s:,.0f} pages/s")
+    return runs

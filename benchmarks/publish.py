@@ -1,0 +1,111 @@
+"""`python -m benchmarks.publish FILE.json`: puts what a `make bench` found into the documents.
+
+Draws docs/images/pages-per-second.svg, and writes the tables between the marks in README.md (what
+the chart shows) and docs/performance.md (everything).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.chart import OURS, THEIRS, YARDSTICK, Bar, bars
+from benchmarks.contest import BARE, EMBEDDED, FLEET, MANY, SCRAPY_REDIS, TWO
+from benchmarks.crawls import Run, Runs
+from benchmarks.report import markdown
+from benchmarks.tables import figures, ratio
+
+ROOT = Path(__file__).parent.parent
+CHART = ROOT / "docs/images/pages-per-second.svg"
+BEGIN, END = "<!-- make bench -->", "<!-- end of make bench -->"
+RATIOS = ("times scrapy-redis", "of the bare loop")
+
+SHOWN = {
+    SCRAPY_REDIS: THEIRS,
+    f"{SCRAPY_REDIS}{TWO}": THEIRS,
+    "Scrapy in memory": THEIRS,
+    "Crawlee in memory": THEIRS,
+    EMBEDDED: OURS,
+    "Shoal, Redis + SQLite": OURS,
+    FLEET: OURS,
+    f"{FLEET}{TWO}": OURS,
+    BARE: YARDSTICK,
+}
+"""The bars, if they were measured, from the top, and their colours."""
+
+
+class Contest(msgspec.Struct):
+    """All that one `make bench` found."""
+
+    command: str
+    """What reproduces it."""
+    date: str
+    machine: str
+    pages: int
+    small_pages: int
+    runs: Runs
+
+
+def chart_of(measured: Contest) -> str:
+    """Pages per second as bars."""
+    rows = [
+        _bar(name, measured.runs[name], colour)
+        for name, colour in SHOWN.items()
+        if name in measured.runs
+    ]
+    rounds = len(measured.runs[BARE])
+    note = f"{measured.date}; {measured.machine}; {rounds} rounds: median, smallest, largest"
+    return bars("Pages per second", rows, note)
+
+
+def _bar(name: str, own: Sequence[Run], colour: str) -> Bar:
+    speeds = [run.pages_per_s for run in own]
+    return Bar(name, statistics.median(speeds), colour, min(speeds), max(speeds))
+
+
+def table_of(measured: Contest, names: Iterable[str]) -> str:
+    """Some runs as a table, with what it says about them."""
+    runs = measured.runs
+    rounds = len(runs[BARE])
+    heads = ["", "pages/s", "CPU s per 1,000 pages", "RSS MB", *RATIOS]
+    rows = [[name, *figures(runs[name]), *_ratios(runs, name)] for name in names if name in runs]
+    said = (
+        f"Measured on {measured.date}: {measured.machine}, {rounds} rounds, {measured.pages:,}"
+        f" pages (the peers {measured.small_pages:,}), `{measured.command}`."
+    )
+    return f"{said}\n\n{markdown(heads, rows)}"
+
+
+def _ratios(runs: Runs, name: str) -> list[str]:
+    if name.endswith(MANY):
+        return ["", ratio(runs[name], runs[f"{BARE}{MANY}"])]
+    return [ratio(runs[name], runs[yardstick]) for yardstick in (SCRAPY_REDIS, BARE)]
+
+
+def replace_marked(page: Path, text: str) -> None:
+    """Put a text between the marks of a page."""
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"benchmarks: {page} has no place for the table: {BEGIN} ... {END}")
+    page.write_text(f"{before}{BEGIN}\n{text}{END}{after}")
+
+
+def main() -> None:
+    """Draw and write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__)
+    parser.add_argument("file", type=Path)
+    args = parser.parse_args()
+    measured = msgspec.json.decode(args.file.read_bytes(), type=Contest)
+    CHART.parent.mkdir(parents=True, exist_ok=True)
+    CHART.write_text(chart_of(measured))
+    replace_marked(ROOT / "README.md", table_of(measured, SHOWN))
+    replace_marked(ROOT / "docs/performance.md", table_of(measured, measured.runs))
+
+
+if __name__ == "__main__":
+    main()
