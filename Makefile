@@ -2,7 +2,9 @@
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
 # These look at the time or the memory of whole crawls, so nothing else runs beside them.
-ALONE := $(filter-out tests/chaos/test_scrapy_%,$(wildcard tests/chaos/test_*.py tests/integration/test_crawl_*.py))
+BESIDE := tests/chaos/test_scrapy_% tests/chaos/test_coordinators.py tests/chaos/test_chains.py \
+	tests/chaos/test_catalogue_kills.py tests/integration/test_crawl_again.py
+ALONE := $(filter-out $(BESIDE),$(wildcard tests/chaos/test_*.py tests/integration/test_crawl_*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test bench bench-quick clean
@@ -30,7 +32,7 @@ test: setup  ## everything: check, then contract, integration, chaos and docs te
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	$(PYTEST) -n 2 --dist loadfile --durations=15 $(addprefix --ignore=,$(ALONE)) tests
+	$(PYTEST) -n 3 --dist loadfile --durations=15 $(addprefix --ignore=,$(ALONE)) tests
 	$(PYTEST) --durations=15 $(ALONE)
 
 bench: setup  ## Shoal beside scrapy-redis, Scrapy, Crawlee and a bare loop: 15 minutes

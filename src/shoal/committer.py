@@ -19,7 +19,7 @@ from shoal.visit import Report
 from shoal.waiting import patiently, wait_for_event
 
 MAX_BATCH = 200
-MAX_AGE_S = 0.02
+MAX_AGE_S = 0.04
 SOON_S = 0.05
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 16 * 1024 * 1024

@@ -7,7 +7,7 @@ nothing must be offered again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from shoal.frontier.port import Entry
@@ -29,6 +29,10 @@ class Recent(Generic[Key]):
     def __contains__(self, key: Key) -> bool:
         return key in self._recent or key in self._older
 
+    def without(self, keys: Iterable[Key]) -> set[Key]:
+        """Those of the keys that it does not have."""
+        return set(keys) - self._recent - self._older
+
     def update(self, keys: Iterable[Key]) -> None:
         """Remember these."""
         self._recent.update(keys)
@@ -47,8 +51,11 @@ class KnownUrls:
     def __init__(self, limit: int = LIMIT) -> None:
         self._urls = Recent[str](limit)
 
-    def __contains__(self, task: Task) -> bool:
-        return task.url in self._urls and _is_plain(task)
+    def fresh(self, tasks: Sequence[Task]) -> list[Task]:
+        """Those of a page's tasks that the frontier may not have. Most it has: so the sets are
+        asked for all of them at once."""
+        new = self._urls.without([task.url for task in tasks])
+        return [task for task in tasks if task.url in new or not _is_plain(task)]
 
     def add(self, entries: Iterable[Entry]) -> None:
         """The frontier has these now."""

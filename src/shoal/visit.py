@@ -205,7 +205,7 @@ class Visitor:
         self, page: Page, lease: Lease, response: Response, started_at: float, reading: Reading
     ) -> Report:
         outcome = Outcome(lease=lease, verdict=Verdict.DONE)
-        fresh = [task for task in reading.tasks if task not in self._known_urls]
+        fresh = self._known_urls.fresh(reading.tasks)
         outcome.follow_ups = self._admitted(fresh)
         outcome.filtered = len(fresh) - len(outcome.follow_ups)
         outcome.duplicates = len(reading.tasks) - len(fresh)

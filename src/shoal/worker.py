@@ -35,6 +35,9 @@ DRAIN_S = 5.0
 IDLE_S = 0.003
 """How long half of the slots may stand idle while a batch is being saved."""
 
+BATCH_PER_SLOT = 2
+"""Reports that make a batch full, per request in flight. With fewer, commits take more time."""
+
 HELD_PER_SLOT = 4
 """Leases held at most, per request in flight. What is not in flight waits to be committed: when
 the stores are slow this fills up, and nothing more is leased."""
@@ -159,7 +162,7 @@ class Worker:
             self._crawl,
             self._results,
             self._finish,
-            batch_size=self._slots,
+            batch_size=self._slots * BATCH_PER_SLOT,
             on_finished=self._finished,
             archive=self._archive,
             keep=keep_of(rules),

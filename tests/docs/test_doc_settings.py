@@ -12,7 +12,7 @@ import pytest
 from shoal import admission, config, markup, policy
 from shoal.config import ENV_PREFIX, Rules, Settings
 from shoal.coordinator.schedules import Schedule
-from shoal.fetch import http, robots
+from shoal.fetch import connection, http, robots
 from shoal.logs import JsonFormatter
 from shoal.task import Task
 from shoal.urls import Normaliser
@@ -92,7 +92,7 @@ def test_the_limits_are_the_limits() -> None:
         f"max_body_bytes, {settings.max_body_bytes // 1024**2} MiB",
         f"timeout_s, {settings.timeout_s:g} s",
         f"{http.CONNECT_TIMEOUT_S:g} s",
-        f"{http.MAX_HEADERS}, of at most {http.MAX_HEADER_BYTES // 1024} KiB each",
+        f"{connection.MAX_HEADERS}, of at most {connection.MAX_HEADER_BYTES // 1024} KiB each",
         f"{policy.MAX_REDIRECTS}",
         f"{admission.MAX_URL_LENGTH:,} characters",
         f"{markup.MAX_NESTING:,}",

@@ -15,11 +15,15 @@ def entry(task: Task) -> Entry:
     return Entry(b"12345678", task)
 
 
+def is_fresh(known: KnownUrls, task: Task) -> bool:
+    return known.fresh([task]) == [task]
+
+
 def test_what_was_added_is_known() -> None:
     known = KnownUrls()
-    assert Task(url=URL) not in known
+    assert is_fresh(known, Task(url=URL))
     known.add([entry(Task(url=URL))])
-    assert Task(url=URL) in known
+    assert not is_fresh(known, Task(url=URL))
 
 
 @pytest.mark.parametrize(
@@ -33,16 +37,16 @@ def test_what_was_added_is_known() -> None:
 def test_only_plain_tasks_are_told_by_their_url(task: Task) -> None:
     known = KnownUrls()
     known.add([entry(task)])
-    assert Task(url=URL) not in known
+    assert is_fresh(known, Task(url=URL))
     known.add([entry(Task(url=URL))])
-    assert task not in known
+    assert is_fresh(known, task)
 
 
 def test_memory_is_bounded_and_the_recent_is_kept() -> None:
     known = KnownUrls(limit=100)
     for number in range(1000):
         known.add([entry(Task(url=f"{URL}{number}"))])
-    kept = [number for number in range(1000) if Task(url=f"{URL}{number}") in known]
+    kept = [number for number in range(1000) if not is_fresh(known, Task(url=f"{URL}{number}"))]
     assert kept == list(range(1000 - len(kept), 1000))
     assert 50 <= len(kept) <= 100
 
@@ -51,4 +55,11 @@ def test_nothing_is_known_of_a_crawl_that_was_started_over() -> None:
     known = KnownUrls()
     known.add([entry(Task(url=URL))])
     known.clear()
-    assert Task(url=URL) not in known
+    assert is_fresh(known, Task(url=URL))
+
+
+def test_the_fresh_ones_keep_their_order() -> None:
+    known = KnownUrls()
+    known.add([entry(Task(url=f"{URL}{number}")) for number in (1, 3)])
+    tasks = [Task(url=f"{URL}{number}") for number in (4, 3, 2, 1, 2)]
+    assert [task.url for task in known.fresh(tasks)] == [f"{URL}{number}" for number in (4, 2, 2)]

@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
+from shoal import visiting
 from shoal import worker as working
 from shoal.archive.port import Archive, RawPage
 from shoal.config import Rules, Settings
-from shoal.fetch import http
 from shoal.fetch.port import Response
 from shoal.frontier.port import (
     CrawlState,
@@ -172,7 +172,7 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
 
         async def close(self) -> None: ...
 
-    monkeypatch.setattr(http, "HttpFetcher", Fetcher)
+    monkeypatch.setattr(visiting, "HttpFetcher", Fetcher)
     monkeypatch.setattr(working, "MAX_HELD_BYTES", at_most * size)
     stores = PlentifulStores()
     frontier, results = cast(Frontier, stores), cast(Results, stores)
