@@ -77,7 +77,8 @@ def test_runs_from_beginning_to_end(folder: Folder, office: Office, site: Site) 
     path.write_text(path.read_text() + office_with("bad", "nothing.py"))
     with folder.running("serve") as coordinator, folder.running("worker") as worker:
         office.leads(coordinator)
-        assert "schedule bad: cannot run as it is: no such file: nothing.py" in coordinator.err
+        warning = "schedule bad: cannot run as it is: no such file: nothing.py"
+        wait_until(lambda: warning in coordinator.err, "the warning")
         crawl = office.begin()
         folder.shoal("schedule", "run", "bad")
         (run,) = wait_until(office.past, "the run's end")
