@@ -17,7 +17,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shoal.fetch.http import HttpFetcher
+from shoal.fetch.connection import Connection
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.link import RedisLink
@@ -48,7 +48,7 @@ POINTS: Mapping[str, tuple[Place, ...]] = {
         Place(RedisFrontier, "lease", "after", lambda args, grant: grant.leases),
         Place(RedisFrontier, "exchange", "after", lambda args, answer: answer[1].leases),
     ),
-    "fetching": (Place(HttpFetcher, "_read_body", "before"),),
+    "fetching": (Place(Connection, "on_headers_complete", "before"),),
     "fetched": (Place(HttpFetcher, "fetch", "after"),),
     "parsing": (Place(Page, "follow_all", "before"),),
     "saving": (Place(SqliteResults, "save", "before"),),
