@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.fetch.connection import Connection
+from shoal.fetch.http import HttpFetcher
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.link import RedisLink
