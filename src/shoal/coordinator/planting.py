@@ -75,8 +75,13 @@ class Planting:
                 await asyncio.sleep(RETRY_S)
             else:
                 run.planted = True
-                await self._records.write(RUNS, run.crawl, run)
+                if await self._is_open(run):
+                    await self._records.write(RUNS, run.crawl, run)
                 return
+
+    async def _is_open(self, run: Run) -> bool:
+        """Somebody may have cancelled it meanwhile. Then it is over, and stays so."""
+        return await self._records.notes.read(RUNS, run.crawl) is not None
 
     async def _load(self, run: Run) -> None:
         """Workers may begin while seeds still come, but not before they know the settings."""
@@ -86,6 +91,8 @@ class Planting:
 
     async def _give_up(self, run: Run, reason: str) -> None:
         """A run that cannot begin is over, and workers leave what there is of it."""
+        if not await self._is_open(run):
+            return
         log.error("%s: cannot begin: %s", run.crawl, reason)
         with suppress(UnknownCrawl, ConfigError):  # Not there, or over already.
             await self._frontier.control(run.crawl, Control.CANCEL)
