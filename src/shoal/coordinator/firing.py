@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shoal.coordinator.runs import (
     PAUSED,
@@ -122,12 +122,8 @@ class Firing:
         for shelf in (RUNS, past(schedule.name)):
             if await self._notes.read(shelf, crawl):
                 return  # Begun by a leader that then died.
-        run = Run(
-            crawl=crawl,
-            schedule=schedule.name,
-            targets=schedule.targets,
-            slot=slot,
-            fired_at=now,
+        run = _run(
+            *(schedule, slot, now),
             settings=schedule.settings,
             seeds=schedule.seeds,
             sitemaps=schedule.sitemaps,
@@ -149,23 +145,24 @@ class Firing:
     async def _leave_out(
         self, schedule: Schedule, slot: float, now: float, state: str, reason: str
     ) -> None:
-        crawl = run_name(schedule.name, schedule.calendar, slot)
-        run = Run(
-            crawl=crawl,
-            schedule=schedule.name,
-            targets=schedule.targets,
-            slot=slot,
-            fired_at=now,
-            state=state,
-            reason=reason,
-            ended_at=now,
-            is_forgotten=True,
-        )
-        await self._records.write(past(schedule.name), crawl, run)
-        log.warning("schedule %s: %s is %s: %s", schedule.name, crawl, state, reason)
+        over: dict[str, Any] = {"state": state, "reason": reason, "ended_at": now}
+        run = _run(schedule, slot, now, is_forgotten=True, **over)
+        await self._records.write(past(schedule.name), run.crawl, run)
+        log.warning("schedule %s: %s is %s: %s", schedule.name, run.crawl, state, reason)
 
     async def _cancel(self, run: Run) -> None:
         log.warning("schedule %s: cancels %s, the next run is due", run.schedule, run.crawl)
         with suppress(ConfigError):  # It has just finished, or was cancelled before.
             await self._frontier.add(run.crawl, [])  # Its seeds may not even have been begun with.
             await self._frontier.control(run.crawl, Control.CANCEL)
+
+
+def _run(schedule: Schedule, slot: float, now: float, **fields: Any) -> Run:
+    return Run(
+        crawl=run_name(schedule.name, schedule.calendar, slot),
+        schedule=schedule.name,
+        targets=schedule.targets,
+        slot=slot,
+        fired_at=now,
+        **fields,
+    )
