@@ -34,7 +34,7 @@ STALLED_LEASES = 2
 """A worker that stands still for so many lease times is ended."""
 
 GAVE_UP = 69
-"""The exit code of a worker for which starting another one would not help."""
+"""The exit code of a process for which starting another one would not help."""
 
 
 class Order(msgspec.Struct):
@@ -54,7 +54,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which tells us.
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     logs.configure(json_lines=order.settings.json_logs)
-    last_words = _take_stdout()
+    last_words = take_stdout()
     _collect_less_garbage()
     try:
         if is_scrapy(order.targets):
@@ -76,8 +76,8 @@ def _collect_less_garbage() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-def _take_stdout() -> TextIO:
-    """The pipe to the parent. What a spider prints is not for it."""
+def take_stdout() -> TextIO:
+    """The pipe to the parent. What a spider prints from now on is not for it."""
     own = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)
     return own

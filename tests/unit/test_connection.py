@@ -131,8 +131,9 @@ async def test_a_connection_that_the_server_closed_while_it_was_idle() -> None:
         await scene.connection.ask(b"request", is_head=False)
 
 
-async def test_a_body_without_a_length_ends_with_the_connection() -> None:
-    scene = Scene().receive(b"HTTP/1.1 200 OK\r\n\r\nab", b"c").close()
+@pytest.mark.parametrize("header", [b"", b"Transfer-Encoding: identity\r\n"])
+async def test_a_body_without_a_length_ends_with_the_connection(header: bytes) -> None:
+    scene = Scene().receive(b"HTTP/1.1 200 OK\r\n" + header + b"\r\nab", b"c").close()
     assert scene.result().body == b"abc"
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal import logs
-from shoal.cli.options import settings_from, with_settings
+from shoal.cli.options import with_settings
+from shoal.cli.services import run_service
 from shoal.coordinator.serving import Coordinator
-from shoal.crawl import stopped_by_signals
-from shoal.eventloop import run
-from shoal.frontier import frontier_at, must_be_there
 
 
 @with_settings("frontier", "results", "allow_private", "json_logs")
@@ -35,14 +32,4 @@ def serve(options: dict[str, Any]) -> None:
 
       shoal worker --frontier redis://queue-host
     """
-    settings = settings_from(options)
-    logs.configure(json_lines=settings.json_logs)
-    run(_serve(settings.frontier, options))
-
-
-async def _serve(address: str, options: dict[str, Any]) -> None:
-    async with frontier_at(address) as frontier:
-        await must_be_there(frontier)
-        coordinator = Coordinator(frontier, options)
-        with stopped_by_signals(coordinator):
-            await coordinator.run()
+    run_service(options, lambda frontier: Coordinator(frontier, options))

@@ -10,12 +10,12 @@ import typer
 from shoal import logs, target
 from shoal.archive import archive_at
 from shoal.cli.options import FLEET, settings_from, with_settings
+from shoal.cli.services import run_service
 from shoal.config import Settings
 from shoal.crawl import open_stores, stopped_by_signals
 from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.fleet import Fleet, release_dead
-from shoal.frontier import frontier_at, must_be_there
 from shoal.machine import worker_name
 from shoal.spider import Spider, settings_of
 from shoal.standby import Standby
@@ -54,9 +54,7 @@ def worker(
     """
     if not targets:
         _refuse_what_needs_a_target(options, until_finished=until_finished)
-        settings = settings_from(options)
-        logs.configure(json_lines=settings.json_logs)
-        run(_stand_by(settings.frontier, options))
+        run_service(options, lambda frontier: Standby(frontier, options))
         return
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
@@ -68,14 +66,6 @@ def _refuse_what_needs_a_target(options: dict[str, Any], *, until_finished: bool
     if options["name"] is not None or until_finished:
         option = "--until-finished" if until_finished else "--name"
         raise ConfigError(f"{option} needs a TARGET: without one, all scheduled runs are served")
-
-
-async def _stand_by(address: str, options: dict[str, Any]) -> None:
-    async with frontier_at(address) as frontier:
-        await must_be_there(frontier)
-        standby = Standby(frontier, options)
-        with stopped_by_signals(standby):
-            await standby.run()
 
 
 async def _work(

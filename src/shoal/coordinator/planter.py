@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -17,21 +18,18 @@ from typing import Any
 import msgspec
 
 from shoal import logs, target
-from shoal.addresses import masked
+from shoal.child import GAVE_UP, take_stdout
 from shoal.config import Rules, Settings
 from shoal.coordinator.runs import Run, settings_for
 from shoal.coordinator.sowing import Places, Sowing
-from shoal.crawl import open_stores
+from shoal.crawl import open_stores, run_note
 from shoal.errors import ConfigError, ShoalError
 from shoal.eventloop import run as run_loop
 from shoal.frontier.port import Frontier
 from shoal.recrawl import check_previous
-from shoal.results.port import Results, RunNote
+from shoal.results.port import Results
 from shoal.seeding import plant
 from shoal.spider import Spider, settings_of
-
-GAVE_UP = 69
-"""The exit code if trying again would not help."""
 
 log = logging.getLogger("shoal")
 
@@ -55,18 +53,17 @@ class Answer(msgspec.Struct):
 
 def main() -> int:
     """Do what the order on stdin says."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the coordinator, which ends us.
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     threading.Thread(target=_end_with_the_coordinator, daemon=True).start()
-    answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # What a spider prints is not for the coordinator.
-    with answer:
+    with take_stdout() as answer:
         try:
-            answer.write(msgspec.json.encode(run_loop(_obey(order))))
+            answer.write(msgspec.json.encode(run_loop(_obey(order))).decode())
         except ShoalError as error:
-            answer.write(str(error).encode())
+            answer.write(str(error))
             return GAVE_UP if isinstance(error, ConfigError) else 1
         except SystemExit as error:
-            answer.write(f"the spider called sys.exit({error.code!r})".encode())
+            answer.write(f"the spider called sys.exit({error.code!r})")
             return GAVE_UP
     return 0
 
@@ -100,8 +97,7 @@ async def _plant(run: Run, spider: type[Spider], settings: Settings) -> None:
         stats = await frontier.start(run.crawl, rules, again=False)
         if stats.state.over:
             return
-        note = RunNote(masked(settings.frontier), run.targets, settings.archive or "")
-        await results.note_run(run.crawl, note)
+        await results.note_run(run.crawl, run_note(settings, run.targets))
         await _sow(run, frontier, settings)
         if not spider.plants_itself:
             await plant(frontier, run.crawl, target.create(spider), rules)

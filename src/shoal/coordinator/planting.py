@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.coordinator.planter import GAVE_UP, Answer, Order
+from shoal.child import GAVE_UP
+from shoal.coordinator.planter import Answer, Order
 from shoal.coordinator.runs import RUNS, Records, Run, read_all
 from shoal.coordinator.schedules import Schedule
 from shoal.errors import ConfigError, UnknownCrawl

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from shoal import config
-from shoal.coordinator.slots import Calendar
+from shoal.coordinator.slots import Calendar, calendar_of
 from shoal.errors import ConfigError
 from shoal.policy import parse_duration
 
@@ -54,7 +54,7 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
             raise ConfigError(f"name: letters, digits, - _ . and at most {MAX_NAME} of them")
         if self.overlap not in OVERLAPS:
             raise ConfigError(f"overlap: {self.overlap!r} is none of {', '.join(OVERLAPS)}")
-        Calendar(self.cron, self.timezone)
+        calendar_of(self.cron, self.timezone)
         parse_duration(self.keep)
         if self.window is not None:
             parse_duration(self.window)
@@ -72,7 +72,7 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     @property
     def calendar(self) -> Calendar:
         """When it is due."""
-        return Calendar(self.cron, self.timezone)
+        return calendar_of(self.cron, self.timezone)
 
     @property
     def window_s(self) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -43,6 +44,10 @@ class Calendar:
     def local(self, moment: float) -> datetime:
         """A moment as the clocks there show it."""
         return datetime.fromtimestamp(moment, UTC).astimezone(self._zone)
+
+
+calendar_of = lru_cache(maxsize=1000)(Calendar)
+"""The same calendar for the same words: coordinators look at it twice a second."""
 
 
 def run_name(schedule: str, calendar: Calendar, moment: float) -> str:

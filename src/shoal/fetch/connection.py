@@ -124,7 +124,8 @@ class Connection(asyncio.Protocol):
         length = int(self._named.get("Content-Length") or 0)
         if length > self._max_body_bytes:
             self._fail(too_large(self._max_body_bytes))
-        self._is_framed = "Content-Length" in self._named or "Transfer-Encoding" in self._named
+        is_chunked = "chunked" in self._named.get("Transfer-Encoding", "").lower()
+        self._is_framed = is_chunked or "Content-Length" in self._named
         encoding = self._named.get("Content-Encoding", "")
         if encoding or not length:
             self._open_body(encoding)

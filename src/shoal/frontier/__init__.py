@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from shoal.addresses import masked
-from shoal.errors import ConfigError, MissingExtra, StorageBusy, unreachable
+from shoal.errors import ConfigError, MissingExtra
 from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite import SqliteFrontier
 from shoal.sqlitedb import path_of
@@ -35,14 +35,6 @@ async def frontier_at(address: str) -> AsyncIterator[Frontier]:
         yield frontier
     finally:
         await frontier.close()
-
-
-async def must_be_there(frontier: Frontier) -> None:
-    """Look whether it answers, before work begins for good. Raises ConfigError."""
-    try:
-        await frontier.notes.leader()
-    except StorageBusy as error:
-        raise unreachable(error) from None
 
 
 def _redis_frontier(address: str) -> Frontier:
