@@ -9,7 +9,6 @@ it or its spider says goes to stderr.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -24,6 +23,7 @@ from shoal.config import Settings
 from shoal.errors import ShoalError
 from shoal.eventloop import run
 from shoal.frontier import open_frontier
+from shoal.memory import settle_in
 from shoal.results import open_results
 from shoal.target import is_scrapy
 from shoal.visiting import spider_worker
@@ -55,7 +55,7 @@ def main() -> int:
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     logs.configure(json_lines=order.settings.json_logs)
     last_words = take_stdout()
-    _collect_less_garbage()
+    settle_in()
     try:
         if is_scrapy(order.targets):
             from shoal.scrapy.running.process import work
@@ -68,12 +68,6 @@ def main() -> int:
             last_words.write(str(error))
         return GAVE_UP
     return 0
-
-
-def _collect_less_garbage() -> None:
-    """Pages leave few cycles behind, and looking for them costs (docs/performance.md)."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 def take_stdout() -> TextIO:

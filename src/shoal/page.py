@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 Handler = Callable[..., Any] | str
 """A method of the spider, or its name."""
+
+_BASE_TAG = re.compile(rb"<base", re.IGNORECASE)
 
 
 class Page:
@@ -229,7 +232,7 @@ class Page:
     def _base_url(self) -> can_ada.URL:
         if self._base is None:
             self._base = urls.parse(self.url)
-            if b"<base" in self.body[:4096].lower():
+            if _BASE_TAG.search(self.body, 0, 4_096):
                 href = self.css("base::attr(href)").get()
                 self._base = _rebased(self._base, href)
         return self._base

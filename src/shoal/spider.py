@@ -154,11 +154,25 @@ async def harvest(spider: Spider, page: Page) -> Harvest:
 
 
 def _is_handler(spider: type[Spider], name: str) -> bool:
-    """Whether a task may name this: a public method that the user wrote. Tasks may be hostile."""
-    if name.startswith("_") or (name in vars(Spider) and name != DEFAULT_HANDLER):
-        return False
-    method = next((vars(cls)[name] for cls in spider.__mro__ if name in vars(cls)), None)
-    return isinstance(method, FunctionType | staticmethod | classmethod)
+    """Whether a task may name this. Tasks may be hostile."""
+    return name in _handlers_of(spider)
+
+
+def _public_methods(spider: type) -> frozenset[str]:
+    """The methods that the user wrote, and `parse`."""
+    found: dict[str, object] = {}
+    for cls in reversed(spider.__mro__):
+        found.update(vars(cls))
+    return frozenset(
+        name
+        for name, method in found.items()
+        if isinstance(method, FunctionType | staticmethod | classmethod)
+        and not name.startswith("_")
+        and (name not in vars(Spider) or name == DEFAULT_HANDLER)
+    )
+
+
+_handlers_of: Callable[[type], frozenset[str]] = cache(_public_methods)
 
 
 async def _sort(thing: Any, into: Harvest) -> None:

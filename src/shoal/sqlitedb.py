@@ -14,9 +14,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from shoal.errors import ConfigError, StorageBusy, StorageError, StorageFailed
@@ -24,6 +26,9 @@ from shoal.errors import ConfigError, StorageBusy, StorageError, StorageFailed
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 30.0
+
+MAX_ROWS = 64
+"""Rows that one statement writes at most."""
 _VERSIONS = """
 CREATE TABLE IF NOT EXISTS versions (part TEXT PRIMARY KEY, version INTEGER NOT NULL)
 """
@@ -181,3 +186,27 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def write_rows(
+    connection: sqlite3.Connection, query: str, rows: Sequence[Sequence[Any]], *others: Any
+) -> None:
+    """Run a statement for many rows at once. They stand where it says `{rows}`; its other values
+    come after them.
+
+    Each statement gives the interpreter's lock away and has to get it back from the event loop.
+    One for every row would do little else. SQLite translates a statement for each number of rows
+    anew, so there are few of them: powers of two.
+    """
+    start = 0
+    while left := len(rows) - start:
+        count = min(1 << (left.bit_length() - 1), MAX_ROWS)
+        values = chain.from_iterable(rows[start : start + count])
+        connection.execute(_for_rows(query, count, len(rows[start])), [*values, *others])
+        start += count
+
+
+@lru_cache
+def _for_rows(query: str, count: int, width: int) -> str:
+    row = "(" + ", ".join("?" * width) + ")"
+    return query.replace("{rows}", ", ".join([row] * count))

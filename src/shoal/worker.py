@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -35,12 +36,19 @@ DRAIN_S = 5.0
 IDLE_S = 0.003
 """How long half of the slots may stand idle while a batch is being saved."""
 
-BATCH_PER_SLOT = 2
+BATCH_PER_SLOT = 4
 """Reports that make a batch full, per request in flight. With fewer, commits take more time."""
 
-HELD_PER_SLOT = 4
-"""Leases held at most, per request in flight. What is not in flight waits to be committed: when
-the stores are slow this fills up, and nothing more is leased."""
+HELD_PER_SLOT = 12
+"""Leases held at most, per request in flight. Most of what is not in flight waits to be committed:
+when the stores are slow this fills up, and nothing more is leased."""
+
+AHEAD_S = 0.08
+"""Leases are taken ahead for what is visited in this time: about as long as it takes until a batch
+is committed and new ones come. A worker whose pages are slow takes none ahead of others."""
+
+AHEAD_PER_SLOT = 4
+"""Leases taken ahead at most, per request in flight."""
 
 MAX_HELD_BYTES = 64 * 1024 * 1024
 """Nothing more is leased while what waits for the stores takes so much memory."""
@@ -94,11 +102,15 @@ class Worker:
         self._on_idle = on_idle
         self._slots = slots
         self._held: dict[str, Lease] = {}
+        self._ready: deque[tuple[Lease, float]] = deque()  # Leased ahead, and when.
+        self._ahead = 0
+        self._finished_at = 0.0
         self._visits: dict[str, asyncio.Task[None]] = {}
         self._heartbeat = Heartbeat(frontier, crawl, name, lambda: len(self._visits))
         self._epoch = 0
         self._ask_at = 0.0
         self._asking = False
+        self._is_paced = False
         self._is_over = False
         self._stirred = 0
         self._committer: Committer
@@ -200,20 +212,19 @@ class Worker:
         while not self._draining.is_set() and not self._is_over:
             self._changed.clear()
             free = self._free()
-            wait_s = self._ask_at - time.monotonic()
-            if self._frontier.is_far:
-                wait_s = max(wait_s, self._leases_expected_s(free))
+            wait_s = max(self._ask_at - time.monotonic(), self._leases_expected_s())
             if free > 0 and wait_s <= 0:
                 await patiently("frontier", partial(self._lease, free))
             else:
                 await wait_for_event(self._changed, wait_s if free > 0 else None)
 
-    def _leases_expected_s(self, free: int) -> float:
+    def _leases_expected_s(self) -> float:
         """How long to wait for what is finished to bring new leases with it: see `_finish`. With
         half of its slots idle, a worker does not wait for a store that takes long to save."""
-        if self._asking:
+        if self._asking or self._ready:
             return SOON_S
-        return self._committer.finish_expected_s(IDLE_S if free * 2 > self._slots else SOON_S)
+        is_idle = len(self._visits) * 2 < self._slots
+        return self._committer.finish_expected_s(IDLE_S if is_idle else SOON_S)
 
     def _free(self) -> int:
         """How many leases to ask for: none beside a task that must be alone, nor while there is
@@ -222,7 +233,8 @@ class Worker:
             return 0
         if self._committer.held_bytes > MAX_HELD_BYTES:
             return 0
-        return min(self._slots - len(self._visits), self._slots * HELD_PER_SLOT - len(self._held))
+        wanted = self._slots + self._ahead - len(self._visits) - len(self._ready)
+        return min(wanted, self._slots * HELD_PER_SLOT - len(self._held))
 
     async def _lease(self, limit: int) -> None:
         self._asking = True
@@ -234,10 +246,8 @@ class Worker:
             self._asking = False
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
-        """End tries; if round trips are dear, ask in the same breath for as many new ones as there
-        is room for."""
-        ended = self._draining.is_set() or self._is_over
-        may_ask = self._frontier.is_far and not self._asking and not ended
+        """End tries, and ask in the same breath for as many new ones as there is room for."""
+        may_ask = not (self._asking or self._is_over or self._draining.is_set())
         free = self._free() if may_ask else 0
         if free <= 0:
             stale = await self._frontier.finish(self._crawl, outcomes)
@@ -252,8 +262,7 @@ class Worker:
         return stale
 
     def _begin(self, grant: Grant, asked: int) -> None:
-        """Start visits for what was granted. What comes after we were told to stop is given back:
-        nobody would wait for it any more."""
+        """Start visits for what was granted, as far as there are slots."""
         self._is_over = grant.state.over
         self._ask_at = _ask_again_at(grant, asked)
         if grant.leases and grant.epoch != self._epoch:
@@ -261,10 +270,23 @@ class Worker:
             self._visitor.start_over()
         for lease in grant.leases:
             self._held[lease.token] = lease
-            if self._draining.is_set():
-                self._committer.put(give_back(lease, sent=False))
-            else:
-                self._visits[lease.token] = asyncio.create_task(self._visit(lease, grant.decided))
+            self._ready.append((lease, grant.decided))
+        self._is_paced = any(lease.paced for lease in grant.leases)
+        self._start_visits()
+
+    def _start_visits(self) -> None:
+        """Visit what is leased. Once we were told to stop it is given back instead: nobody would
+        wait for it any more."""
+        if self._draining.is_set():
+            self._give_ready_back()
+        while self._ready and len(self._visits) < self._slots:
+            lease, decided = self._ready.popleft()
+            self._visits[lease.token] = asyncio.create_task(self._visit(lease, decided))
+
+    def _give_ready_back(self) -> None:
+        while self._ready:
+            lease, _ = self._ready.popleft()
+            self._committer.put(give_back(lease, sent=False))
 
     async def _visit(self, lease: Lease, decided: float) -> None:
         try:
@@ -279,6 +301,7 @@ class Worker:
             report = Report(Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason))
         del self._visits[lease.token]
         self._committer.put(report)
+        self._start_visits()
         if not self._visits:
             self._committer.hurry()
         self._changed.set()
@@ -290,7 +313,17 @@ class Worker:
             if outcome.lease.token not in stale:
                 self._visitor.confirm(outcome.follow_ups)
                 self._heartbeat.pages += outcome.verdict is Verdict.DONE
+        self._look_ahead(len(reports))
         self._changed.set()
+
+    def _look_ahead(self, finished: int) -> None:
+        """Decide how many leases to take ahead of their visits. What may be sent now or not at all
+        cannot wait for a slot."""
+        now = time.monotonic()
+        per_second = finished / max(now - self._finished_at, ASK_EVERY_S)
+        self._finished_at = now
+        most = 0 if self._is_paced else self._slots * AHEAD_PER_SLOT
+        self._ahead = min(int(per_second * AHEAD_S), most)
 
     # Holding and ending
 
@@ -309,9 +342,12 @@ class Worker:
         for lease in lost:
             if lease.token in self._visits:
                 self._visits[lease.token].cancel()
+        if lost:
+            self._give_ready_back()  # Those that are not lost are the next to be leased again.
 
     async def _settle(self) -> None:
         """Let what is in flight finish; what takes too long is given back."""
+        self._give_ready_back()
         if self._visits:
             await asyncio.wait(self._visits.values(), timeout=self._drain_s)
         self._cancel_visits()

@@ -18,6 +18,7 @@ from contract.frontier.adding import TestAdd, TestAddByState, TestStart
 from contract.frontier.asking import TestAsk, TestBury, TestDead, TestRevive, TestTwoCrawls
 from contract.frontier.chains import TestBlocked, TestChain, TestFollowUpsOfChains
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
+from contract.frontier.exchanging import TestExchange
 from contract.frontier.finishing import TestFollowUps, TestStale, TestVerdicts
 from contract.frontier.leasing import (
     TestConcurrency,
@@ -51,6 +52,7 @@ __all__ = [
     "TestConcurrency",
     "TestDead",
     "TestEnd",
+    "TestExchange",
     "TestFairness",
     "TestFollowUps",
     "TestFollowUpsOfChains",

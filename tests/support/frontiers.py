@@ -107,6 +107,9 @@ class Client:
     async def finish(self, *outcomes: Outcome) -> list[Lease]:
         return await self.frontier.finish(self.crawl, outcomes)
 
+    async def exchange(self, *outcomes: Outcome, limit: int) -> tuple[list[Lease], Grant]:
+        return await self.frontier.exchange(self.crawl, outcomes, self.worker, limit)
+
     async def end(self, lease: Lease, verdict: Verdict = Verdict.DONE, **fields: Any) -> None:
         """Finish one lease that must still be ours."""
         stale = await self.finish(outcome(lease, verdict, **fields))

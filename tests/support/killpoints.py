@@ -11,7 +11,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from shoal.fetch.connection import Connection
 from shoal.fetch.http import HttpFetcher
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Grant, Lease, Outcome
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.link import RedisLink
 from shoal.page import Page
@@ -75,10 +75,16 @@ def set_trap() -> None:
     if not point or sys.argv[0] != "-c":
         return
     if point == "finished":  # Done in one go with the next lease, there would be nothing between.
-        RedisFrontier.exchange = Frontier.exchange  # type: ignore[method-assign]
+        RedisFrontier.exchange = _exchange_in_two_steps  # type: ignore
     pass_by = _trap(int(number))
     for place in POINTS[point]:
         setattr(place.owner, place.method, _wrapped(place, pass_by))
+
+
+async def _exchange_in_two_steps(
+    frontier: RedisFrontier, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+) -> tuple[list[Lease], Grant]:
+    return await frontier.finish(crawl, outcomes), await frontier.lease(crawl, worker, limit)
 
 
 def _trap(number: int) -> Callable[[], None]:

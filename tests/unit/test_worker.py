@@ -41,8 +41,6 @@ def lease(name: str) -> Lease:
 class Stores:
     """Both stores, as far as a worker knows them. What is granted next, a test says."""
 
-    is_far = True
-
     def __init__(self) -> None:
         self.held: set[str] = set()
         self.ended: dict[str, Outcome] = {}
@@ -144,7 +142,6 @@ async def test_a_crawl_that_is_over_is_asked_for_no_more(stores: Stores) -> None
 class PlentifulStores(Stores):
     """As many leases as are asked for, until it is told to go on; only then it archives."""
 
-    is_far = False
     stored = 0
 
     async def lease(self, crawl: str, worker: str, limit: int) -> Grant:

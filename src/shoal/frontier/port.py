@@ -315,9 +315,6 @@ class Frontier(ABC):
     StorageFailed if not. A crawl that does not exist is UnknownCrawl, except to `start` and `add`.
     """
 
-    is_far = False
-    """Whether a round trip costs so much that workers should save them, with `exchange`."""
-
     @property
     @abstractmethod
     def notes(self) -> Notes:
@@ -358,12 +355,12 @@ class Frontier(ABC):
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
         """End tries, atomically. Returns the leases that were no longer ours: those did nothing."""
 
+    @abstractmethod
     async def exchange(
         self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
     ) -> tuple[list[Lease], Grant]:
-        """`finish`, then `lease`: what a busy worker does all the time. A backend that is far away
-        does both in one round trip. If it fails, either or both may have been done."""
-        return await self.finish(crawl, outcomes), await self.lease(crawl, worker, limit)
+        """`finish`, then `lease`, in one round trip: what a busy worker does all the time. If it
+        fails, either or both may have been done."""
 
     @abstractmethod
     async def robots(self, crawl: str, host: str) -> Robots | None:

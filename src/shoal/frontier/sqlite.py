@@ -40,8 +40,8 @@ from shoal.frontier.sqlite_asking import (
     robots_of,
     workers_of,
 )
-from shoal.frontier.sqlite_finish import end_try
-from shoal.frontier.sqlite_lease import allowed, enter, hand_out, lose, queue, reclaim, wait_s
+from shoal.frontier.sqlite_finish import end_tries
+from shoal.frontier.sqlite_lease import enter, hand_out, lose, queue, wait_s
 from shoal.frontier.sqlite_notes import SqliteNotes
 from shoal.frontier.sqlite_step import (
     SQL,
@@ -51,6 +51,7 @@ from shoal.frontier.sqlite_step import (
     as_int,
     as_json,
     crawl_row,
+    name_of,
     stats_of,
     step,
 )
@@ -141,12 +142,7 @@ class SqliteFrontier(Frontier):
 
     def _lease(self, connection: sqlite3.Connection, crawl: str, worker: str, limit: int) -> Grant:
         idle = self._nothing_to_lease(connection, crawl)
-        if idle is not None:
-            return idle
-        with step(connection, crawl, self._clock) as current:
-            reclaim(current)
-            leases = hand_out(current, worker, allowed(current, limit))
-        return Grant(current.state, leases, wait_s(current), current.id, current.begun)
+        return idle or self._exchange(connection, crawl, [], worker, limit)[1]
 
     def _nothing_to_lease(self, connection: sqlite3.Connection, crawl: str) -> Grant | None:
         """A look before the write lock is asked for: idle workers must not hinder busy ones."""
@@ -167,7 +163,7 @@ class SqliteFrontier(Frontier):
             return [
                 lease
                 for lease in leases
-                if not current.execute("renew_lease", due, *current.owner(lease)).rowcount
+                if not current.execute("renew_lease", due, current.id, *name_of(lease)).rowcount
             ]
 
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -177,15 +173,29 @@ class SqliteFrontier(Frontier):
         self, connection: sqlite3.Connection, crawl: str, outcomes: Sequence[Outcome]
     ) -> list[Lease]:
         with step(connection, crawl, self._clock) as current:
-            stale: list[Lease] = []
-            follow_ups: list[Entry] = []
-            for outcome in outcomes:
-                if end_try(current, outcome):
-                    follow_ups += outcome.follow_ups
-                else:
-                    stale.append(outcome.lease)
+            stale, follow_ups = end_tries(current, outcomes)
             queue(current, follow_ups)
         return stale
+
+    async def exchange(
+        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+    ) -> tuple[list[Lease], Grant]:
+        return await self._db.run(lambda db: self._exchange(db, crawl, outcomes, worker, limit))
+
+    def _exchange(
+        self,
+        connection: sqlite3.Connection,
+        crawl: str,
+        outcomes: Sequence[Outcome],
+        worker: str,
+        limit: int,
+    ) -> tuple[list[Lease], Grant]:
+        with step(connection, crawl, self._clock) as current:
+            stale, follow_ups = end_tries(current, outcomes)
+            queue(current, follow_ups)
+            leases = hand_out(current, worker, limit)
+        grant = Grant(current.state, leases, wait_s(current), current.id, current.begun)
+        return stale, grant
 
     async def robots(self, crawl: str, host: str) -> Robots | None:
         return await self._db.run(partial(robots_of, crawl=crawl, host=host))

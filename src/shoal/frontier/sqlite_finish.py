@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
-from shoal.frontier.port import Outcome, Robots, TaskState, Verdict
+from shoal.frontier.port import Entry, Lease, Outcome, Robots, TaskState, Verdict
 from shoal.frontier.sqlite_step import (
     DEAD,
     DELAYED,
@@ -14,6 +16,8 @@ from shoal.frontier.sqlite_step import (
     WAITING,
     Schedule,
     Step,
+    as_json,
+    name_of,
 )
 from shoal.policy import (
     after_fault,
@@ -23,28 +27,65 @@ from shoal.policy import (
     smoothed_s,
 )
 
+SAME_MOMENT_S = 0.0001
+"""Times that were read as JSON are rounded: to a hundred thousandth of a second."""
 
-def end_try(current: Step, outcome: Outcome) -> bool:
-    """End one try, if its lease is still owned."""
-    owned = current.execute("owned_task", *current.owner(outcome.lease)).fetchone()
-    if owned is None:
-        return False
-    row_id, host_id, chain, attempts, leased_at, reserved = owned
-    host = current.host(host_id)
+Move = tuple[int, int, int, float | None, str, str]
+"""A row of the query `move_tasks`."""
+
+
+class Owned(msgspec.Struct, array_like=True):
+    """A task whose lease is still owned, in the order of the query `owned_tasks`."""
+
+    token: str
+    id: int
+    host_id: int
+    chain: str | None
+    attempts: int
+    leased_at: float
+    reserved: float
+
+
+_read_owned = msgspec.json.Decoder(list[Owned]).decode
+
+
+def end_tries(current: Step, outcomes: Sequence[Outcome]) -> tuple[list[Lease], list[Entry]]:
+    """End tries whose leases are still owned. Returns the other leases, and what is to follow."""
+    if not outcomes:
+        return [], []
+    leases = as_json(name_of(outcome.lease) for outcome in outcomes)
+    (found,) = current.execute("owned_tasks", leases, current.id).fetchone()
+    owned = {task.token: task for task in _read_owned(found)}
+    current.read_hosts(task.host_id for task in owned.values())
+    stale: list[Lease] = []
+    follow_ups: list[Entry] = []
+    moves: list[Move] = []
+    for outcome in outcomes:
+        # A lease ends once, even if it was handed in twice.
+        task = owned.pop(outcome.lease.token, None)
+        if task is None:
+            stale.append(outcome.lease)
+        else:
+            moves.append(_end_try(current, task, outcome))
+            follow_ups += outcome.follow_ups
+    current.write("move_tasks", moves)
+    return stale, follow_ups
+
+
+def _end_try(current: Step, task: Owned, outcome: Outcome) -> Move:
+    host = current.host(task.host_id)
     host.leased -= 1
-    _adjust(current, host, outcome, leased_at)
-    _free_slot(current, host, outcome, leased_at, reserved)
+    _adjust(current, host, outcome, task.leased_at)
+    _free_slot(current, host, outcome, task)
     state, due = _next_state(current, outcome)
-    attempts += outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
-    values = (state, attempts, due, outcome.reason, outcome.detail, row_id)
-    current.execute("move_task", *values)
+    has_failed = outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
     host.waiting += state == WAITING
     host.done += state == DONE
-    host.failed += outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
+    host.failed += has_failed
     if state in (DONE, DEAD, DROPPED):
-        current.touch_chain(chain)
+        current.touch_chain(task.chain)
     _tally(current, outcome, STATES[state])
-    return True
+    return task.id, state, task.attempts + has_failed, due, outcome.reason, outcome.detail
 
 
 def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:
@@ -87,11 +128,10 @@ def _was_asked_for(outcome: Outcome) -> bool:
     return outcome.sent and outcome.verdict is not Verdict.RETURNED
 
 
-def _free_slot(
-    current: Step, host: Schedule, outcome: Outcome, leased_at: float, reserved: float
-) -> None:
+def _free_slot(current: Step, host: Schedule, outcome: Outcome, task: Owned) -> None:
     """A slot that was not used is free again, if nobody was served or told to wait since."""
-    if not outcome.sent and host.next_at == reserved and host.pushed_at < leased_at:
+    is_last = abs(host.next_at - task.reserved) < SAME_MOMENT_S
+    if not outcome.sent and is_last and host.pushed_at < task.leased_at:
         host.next_at = current.now
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
+
+import msgspec
 
 from shoal import task as wire
 from shoal.frontier.port import Added, CrawlState, Entry, Lease
@@ -29,6 +30,21 @@ NEXT, BEHIND = 0, 1
 same step as what led there; the others go in the order of their rows."""
 POISON = "poison: {} workers died with it"
 
+Granted = tuple[int, Lease, float]
+"""The row of a task, its lease, and its host's next slot as the lease left it."""
+
+
+class Queued(msgspec.Struct, array_like=True):
+    """A task that waits, in the order of the query `best_tasks`."""
+
+    id: int
+    fingerprint: int
+    attempts: int
+    payload: str
+
+
+_read_queued = msgspec.json.Decoder(list[Queued]).decode
+
 
 def queue(current: Step, entries: Sequence[Entry]) -> Added:
     """Queue what was never seen. Of the same task twice, the first counts."""
@@ -38,15 +54,17 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
     for entry in entries:
         found.setdefault(as_int(entry.fingerprint), entry.task)
     asked = {"crawl_id": current.id, "fingerprints": as_json(found)}
-    for (fingerprint,) in current.connection.execute(SQL["seen"], asked).fetchall():
+    (seen,) = current.connection.execute(SQL["seen"], asked).fetchone()
+    for fingerprint in msgspec.json.decode(seen):
         del found[fingerprint]
+    hosts = current.hosts_named(task.site for task in found.values())
     rows = []
     for fingerprint, task in found.items():
-        host = current.host_named(task.site)
+        host = hosts[task.site]
         state, place = enter(current, host, task.chain, NEXT if task.redirects else BEHIND)
         whose = (current.id, fingerprint, host.id)
         rows.append((*whose, task.priority, state, place, task.chain, wire.encode(task)))
-    current.connection.executemany(SQL["add_task"], rows)
+    current.write("add_tasks", rows)
     added = Added(len(rows), len(entries) - len(rows))
     current.tally.update(added=added.added, waiting=added.added, duplicates=added.duplicates)
     return added
@@ -79,25 +97,36 @@ def allowed(current: Step, limit: int) -> int:
 
 
 def hand_out(current: Step, worker: str, limit: int) -> list[Lease]:
-    """Serve the ready hosts in turn; a host without a rate may give several at once."""
-    leases: list[Lease] = []
+    """Take back what is due, then serve the ready hosts in turn; a host without a rate may give
+    several at once."""
+    if current.state is not CrawlState.RUNNING:
+        return []
+    _reclaim(current)
+    limit = allowed(current, limit)
     if limit <= 0:
-        return leases
+        return []
     ready = current.execute("ready_hosts", current.id, current.now, limit).fetchall()
+    current.read_hosts(host_id for (host_id,) in ready)
+    granted: list[Granted] = []
     for served, (host_id,) in enumerate(ready):
-        host = current.host(host_id)
-        share = -(-(limit - len(leases)) // (len(ready) - served))
-        leases += _serve(current, host, worker, share)
-    return leases or _suspect(current, worker)
+        share = -(-(limit - len(granted)) // (len(ready) - served))
+        granted += _serve(current, current.host(host_id), share)
+    granted = granted or _suspect(current, worker)
+    rows = [(row_id, lease.token, reserved) for row_id, lease, reserved in granted]
+    due = current.now + current.rules.lease_s
+    current.write("lease_tasks", rows, due, worker, current.now)
+    return [lease for _, lease, _ in granted]
 
 
-def _serve(current: Step, host: Schedule, worker: str, share: int) -> list[Lease]:
+def _serve(current: Step, host: Schedule, share: int) -> list[Granted]:
     count = min(1 if current.interval_of(host) else share, host.room(current.rules, current.now))
-    rows = current.execute("best_tasks", host.id, count).fetchall() if count else []
-    return _grant(current, host, worker, rows, alone=False) if rows else []
+    if not count:
+        return []
+    (found,) = current.execute("best_tasks", host.id, count).fetchone()
+    return _grant(current, host, _read_queued(found), alone=False)
 
 
-def _suspect(current: Step, worker: str) -> list[Lease]:
+def _suspect(current: Step, worker: str) -> list[Granted]:
     """One task that workers died with, for a worker that has nothing else to lose."""
     suspects = current.execute("suspects", current.id, SUSPECTS_SEEN).fetchall()
     if not suspects or current.execute("holds_any", current.id, worker).fetchone()[0]:
@@ -105,33 +134,31 @@ def _suspect(current: Step, worker: str) -> list[Lease]:
     for host_id, *row in suspects:
         host = current.host(host_id)
         if host.next_at <= current.now and host.room(current.rules, current.now):
-            return _grant(current, host, worker, [row], alone=True)
+            return _grant(current, host, [Queued(*row)], alone=True)
     return []
 
 
-def _grant(
-    current: Step, host: Schedule, worker: str, rows: Sequence[Sequence[Any]], *, alone: bool
-) -> list[Lease]:
+def _grant(current: Step, host: Schedule, tasks: Sequence[Queued], *, alone: bool) -> list[Granted]:
+    if not tasks:
+        return []
     interval_s = current.interval_of(host)
-    due = current.now + current.rules.lease_s
     host.next_at = current.now + interval_s
     robots_at = host.robots_at if host.knows_robots(current.now) else None
-    leases, updates = [], []
-    for row_id, fingerprint, attempts, payload in rows:
-        task = wire.decode(payload)
-        task.retry_count = attempts
+    granted = []
+    for queued in tasks:
+        task = wire.decode(bytes.fromhex(queued.payload))
+        task.retry_count = queued.attempts
+        key = queued.fingerprint.to_bytes(8, signed=True)
         token = secrets.token_hex(8)
-        key = fingerprint.to_bytes(8, signed=True)
-        leases.append(Lease(key, token, task, robots_at, interval_s > 0, alone))
-        updates.append((due, token, worker, current.now, host.next_at, row_id))
-    current.connection.executemany(SQL["lease_task"], updates)
-    host.waiting -= len(rows)
-    host.leased += len(rows)
-    current.tally.update(waiting=-len(rows), leased=len(rows))
-    return leases
+        lease = Lease(key, token, task, robots_at, interval_s > 0, alone)
+        granted.append((queued.id, lease, host.next_at))
+    host.waiting -= len(tasks)
+    host.leased += len(tasks)
+    current.tally.update(waiting=-len(tasks), leased=len(tasks))
+    return granted
 
 
-def reclaim(current: Step) -> None:
+def _reclaim(current: Step) -> None:
     due = current.execute("due_tasks", current.id, current.now, RECLAIM_BATCH).fetchall()
     for row in due:
         row_id, host_id, _, state, _ = row

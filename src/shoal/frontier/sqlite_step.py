@@ -5,17 +5,18 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
 from shoal.frontier.port import CrawlState, Lease, Stats, TaskState
 from shoal.policy import AUTO_START_S, SEND_SLACK_S, Pace, parse_rate
-from shoal.sqlitedb import load_queries, transaction
+from shoal.sqlitedb import load_queries, transaction, write_rows
 
 SQL = load_queries("shoal.frontier", "queries.sql")
 
@@ -39,7 +40,7 @@ _read_rules = msgspec.json.Decoder(Rules).decode
 
 
 class Schedule(msgspec.Struct):
-    """How one host is being served. The fields are those of the query `host`, in its order."""
+    """How one host is being served. The fields are those of the query `hosts`, in its order."""
 
     id: int
     waiting: int
@@ -96,33 +97,34 @@ class Step:
         self.rate = parse_rate(self.rules.rate)
         self.tally: Counter[str] = Counter()
         self._hosts: dict[int, Schedule] = {}
-        self._host_ids: dict[str, int] = {}
         self._touched_chains: dict[str, None] = {}
 
     def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
         """Run a named query."""
         return self.connection.execute(SQL[query], values)
 
+    def write(self, query: str, rows: Sequence[Sequence[Any]], *others: Any) -> None:
+        """Run a named query for many rows."""
+        write_rows(self.connection, SQL[query], rows, *others)
+
     def host(self, host_id: int) -> Schedule:
         """A host's schedule; changes to it are written at the end of the step."""
-        schedule = self._hosts.get(host_id)
-        if schedule is None:
-            schedule = Schedule(*self.execute("host", host_id).fetchone())
-            self._hosts[host_id] = schedule
-        return schedule
+        if host_id not in self._hosts:
+            self.read_hosts([host_id])
+        return self._hosts[host_id]
 
-    def host_named(self, name: str) -> Schedule:
-        """The schedule of a host, which is made if nobody has seen it yet."""
-        host_id = self._host_ids.get(name)
-        if host_id is None:
-            self.execute("add_host", self.id, name)
-            host_id = int(self.execute("host_id", self.id, name).fetchone()[0])
-            self._host_ids[name] = host_id
-        return self.host(host_id)
+    def read_hosts(self, host_ids: Iterable[int]) -> None:
+        """Read the schedules of hosts that will be asked for."""
+        unread = as_json(set(host_ids) - self._hosts.keys())
+        for row in self.execute("hosts", unread).fetchall():
+            self._hosts[row[0]] = Schedule(*row)
 
-    def owner(self, lease: Lease) -> tuple[int, int, str]:
-        """What a task must match for a lease to own it."""
-        return self.id, as_int(lease.fingerprint), lease.token
+    def hosts_named(self, names: Iterable[str]) -> dict[str, Schedule]:
+        """The schedules of hosts, which are made if nobody has seen them yet."""
+        unique = dict.fromkeys(names)  # In this order: of two new hosts the first goes first.
+        self.write("add_hosts", [(self.id, name) for name in unique])
+        found = self.execute("hosts_named", self.id, as_json(unique)).fetchall()
+        return {name: self._hosts.setdefault(row[0], Schedule(*row)) for name, *row in found}
 
     def interval_of(self, host: Schedule) -> float:
         """The time between two requests to this host: the most careful of all that is known."""
@@ -196,10 +198,15 @@ class Step:
 
     def save_hosts(self) -> None:
         """Write the hosts back, and with them their places in the heap."""
-        for host in self._hosts.values():
-            _, *values = msgspec.structs.astuple(host)
-            self.execute("save_host", *values, host.ready_at(self.rules, self.now), host.id)
+        hosts = self._hosts.values()
+        rows = [(*astuple(host), host.ready_at(self.rules, self.now)) for host in hosts]
+        self.write("save_hosts", rows)
         self._hosts.clear()
+
+
+def name_of(lease: Lease) -> tuple[int, str]:
+    """What a task must match for a lease to own it."""
+    return as_int(lease.fingerprint), lease.token
 
 
 def as_int(fingerprint: bytes) -> int:
@@ -207,9 +214,9 @@ def as_int(fingerprint: bytes) -> int:
     return int.from_bytes(fingerprint, signed=True)
 
 
-def as_json(fingerprints: Iterable[int]) -> str:
-    """Fingerprints as a statement takes several of them."""
-    return msgspec.json.encode(list(fingerprints)).decode()
+def as_json(values: Iterable[Any]) -> str:
+    """Values as a statement takes several of them."""
+    return msgspec.json.encode(list(values)).decode()
 
 
 @contextmanager

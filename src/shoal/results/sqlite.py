@@ -30,7 +30,7 @@ from shoal.results.sqlite_rows import (
     Row,
     fingerprint_of,
     item_of,
-    item_row,
+    item_rows,
     known_page_of,
     number_of,
     page_of,
@@ -38,8 +38,8 @@ from shoal.results.sqlite_rows import (
     rejected_of,
     rejected_rows,
 )
-from shoal.results.text import valid
-from shoal.sqlitedb import Database, load_queries, load_schema, transaction
+from shoal.results.text import once_each, valid
+from shoal.sqlitedb import Database, load_queries, load_schema, transaction, write_rows
 
 T = TypeVar("T")
 
@@ -186,14 +186,14 @@ def _save(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
 def _write(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
     with transaction(connection):
         number = _crawl_number(crawl, connection)
-        connection.executemany(_QUERIES["save_page"], page_rows(number, batch.pages))
-        items = [item_row(number, item, batch.keep.refresh_s) for item in batch.items]
-        connection.executemany(_QUERIES["save_item"], items)
-        if batch.keep.history != "off":
-            always = batch.keep.history == "always"
-            readings = ((*item, always) for item in items)
-            connection.executemany(_QUERIES["save_observation"], readings)
-        connection.executemany(_QUERIES["save_rejected"], rejected_rows(number, batch.rejected))
+        write_rows(connection, _QUERIES["save_pages"], page_rows(number, batch.pages))
+        items = item_rows(number, once_each(batch.items))
+        refresh_s, history = batch.keep.refresh_s, batch.keep.history
+        write_rows(connection, _QUERIES["save_items"], items, refresh_s)
+        if history != "off":
+            how = (refresh_s, history == "always")
+            write_rows(connection, _QUERIES["save_observations"], items, *how)
+        write_rows(connection, _QUERIES["save_rejected"], rejected_rows(number, batch.rejected))
 
 
 def _crawl_number(crawl: str, connection: sqlite3.Connection) -> int:

@@ -13,11 +13,15 @@ from shoal.urls import FINGERPRINT_BYTES
 Row = tuple[Any, ...]
 
 
-def item_row(crawl: int, item: StoredItem, refresh_s: float) -> Row:
-    """An item to be saved, and after how many seconds it may be."""
-    identity = (crawl, item.kind, item.key, number_of(item.fingerprint), item.scraped_at)
-    content = (item_content(item.data), item.url, item.data)
-    return (*identity, *content, refresh_s)
+def item_rows(crawl: int, items: Iterable[StoredItem]) -> list[Row]:
+    """Items to be saved."""
+    return [
+        (
+            *(crawl, i.kind, i.key, number_of(i.fingerprint), i.scraped_at),
+            *(item_content(i.data), i.url, i.data),
+        )
+        for i in items
+    ]
 
 
 def item_of(row: Row) -> StoredItem:
@@ -49,14 +53,17 @@ def known_page_of(rows: Sequence[Row]) -> KnownPage:
     )
 
 
-def page_rows(crawl: int, pages: Iterable[PageLog]) -> Iterable[Row]:
+def page_rows(crawl: int, pages: Iterable[PageLog]) -> list[Row]:
     """Entries of the page log to be saved."""
-    for p in pages:
-        identity = (crawl, number_of(p.fingerprint), p.started_at, p.attempt, p.worker)
-        counts = (p.body_bytes, p.items, p.links)
-        texts = (p.url, p.parent, p.error)
-        content = (p.digest, p.simhash, p.archived, p.etag, p.last_modified)
-        yield (*identity, p.duration_s, p.verdict, p.status, *counts, *texts, *content)
+    return [
+        (
+            *(crawl, number_of(p.fingerprint), p.started_at, p.attempt, p.worker),
+            *(p.duration_s, p.verdict, p.status, p.body_bytes, p.items, p.links),
+            *(p.url, p.parent, p.error),
+            *(p.digest, p.simhash, p.archived, p.etag, p.last_modified),
+        )
+        for p in pages
+    ]
 
 
 def page_of(row: Row) -> PageLog:
@@ -86,11 +93,15 @@ def page_of(row: Row) -> PageLog:
     )
 
 
-def rejected_rows(crawl: int, items: Iterable[RejectedItem]) -> Iterable[Row]:
+def rejected_rows(crawl: int, items: Iterable[RejectedItem]) -> list[Row]:
     """Rejected items to be saved."""
-    for i in items:
-        identity = (crawl, number_of(i.fingerprint), i.scraped_at, rejection_digest(i))
-        yield (*identity, i.kind, i.reason, i.url, i.data)
+    return [
+        (
+            *(crawl, number_of(i.fingerprint), i.scraped_at, rejection_digest(i)),
+            *(i.kind, i.reason, i.url, i.data),
+        )
+        for i in items
+    ]
 
 
 def rejected_of(row: Row) -> RejectedItem:

@@ -1,14 +1,14 @@
-"""Common to all stores: text that cannot be kept as it is, and what tells rejections apart."""
+"""Common to all stores: text that cannot be kept as it is, what is the same, and what is not."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import msgspec
 
-from shoal.results.port import Batch, RejectedItem
+from shoal.results.port import Batch, RejectedItem, StoredItem
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -26,6 +26,11 @@ def rewritten(batch: Batch, change: Callable[[str], str]) -> Batch:
         rejected=[_rewritten(item, change) for item in batch.rejected],
         keep=batch.keep,
     )
+
+
+def once_each(items: Iterable[StoredItem]) -> list[StoredItem]:
+    """Of readings of one item at the same moment the last one: a statement writes a row once."""
+    return list({(i.kind, i.key, i.scraped_at): i for i in items}.values())
 
 
 def rejection_digest(item: RejectedItem) -> bytes:

@@ -222,6 +222,7 @@ UNKNOWN: dict[str, Callable[[Frontier], Awaitable[object]]] = {
     "lease": lambda f: f.lease(CRAWL, "worker", 1),
     "renew": lambda f: f.renew(CRAWL, []),
     "finish": lambda f: f.finish(CRAWL, []),
+    "exchange": lambda f: f.exchange(CRAWL, [], "worker", 1),
     "robots": lambda f: f.robots(CRAWL, HOST),
     "beat": lambda f: f.beat(CRAWL, pulse()),
     "control": lambda f: f.control(CRAWL, Control.PAUSE),

@@ -61,8 +61,6 @@ log = logging.getLogger("shoal")
 class RedisFrontier(Frontier):
     """Everything the port promises, for any number of machines."""
 
-    is_far = True
-
     def __init__(self, address: str, clock: Clock | None = None) -> None:
         """`clock` takes the place of the server's, for tests."""
         self._link = RedisLink(redis_address(address))

@@ -1,5 +1,6 @@
 -- The frontier's statements, each under its name. All writes run inside BEGIN IMMEDIATE, so what a
 -- step reads cannot change before it writes. Indexes used are those of the schema.
+-- What a step does for every page writes {rows}, and reads them as one JSON array: see write_rows.
 
 -- crawl: the row of one crawl, by name
 SELECT * FROM crawls WHERE name = ?;
@@ -37,16 +38,18 @@ UPDATE crawls
 SET earlier_at = sample_at, earlier_done = sample_done, sample_at = ?, sample_done = ?
 WHERE id = ?;
 
--- add_host: a host seen for the first time
-INSERT INTO hosts (crawl_id, host) VALUES (?, ?) ON CONFLICT DO NOTHING;
+-- add_hosts: those that are seen for the first time
+INSERT INTO hosts (crawl_id, host) VALUES {rows} ON CONFLICT DO NOTHING;
 
--- host_id: a host by its name
-SELECT id FROM hosts WHERE crawl_id = ? AND host = ?;
+-- hosts_named: the schedules of hosts (a JSON array of names), behind their names
+SELECT host, id, waiting, leased, next_at, penalty_s, pushed_at, crawl_delay_s,
+       robots_at, robots_until, done, failed, failures, broken_at, latency_s
+FROM hosts WHERE crawl_id = ? AND host IN (SELECT value FROM json_each(?));
 
--- host: one host's schedule
+-- hosts: the schedules of hosts (a JSON array of ids)
 SELECT id, waiting, leased, next_at, penalty_s, pushed_at, crawl_delay_s,
        robots_at, robots_until, done, failed, failures, broken_at, latency_s
-FROM hosts WHERE id = ?;
+FROM hosts WHERE id IN (SELECT value FROM json_each(?));
 
 -- ready_hosts: hosts that may be hit now, the longest ready first
 SELECT id FROM hosts WHERE crawl_id = ? AND ready_at <= ? ORDER BY ready_at LIMIT ?;
@@ -57,12 +60,18 @@ SELECT MIN(ready_at) FROM hosts WHERE crawl_id = ? AND ready_at IS NOT NULL;
 -- next_due: when the next retry is ready or the next lease expires
 SELECT MIN(due) FROM tasks WHERE crawl_id = ? AND due IS NOT NULL;
 
--- save_host: write a schedule back
+-- save_hosts: write schedules back
+WITH saved (
+    id, waiting, leased, next_at, penalty_s, pushed_at, crawl_delay_s,
+    robots_at, robots_until, done, failed, failures, broken_at, latency_s, ready_at
+) AS (VALUES {rows})
 UPDATE hosts
-SET waiting = ?, leased = ?, next_at = ?, penalty_s = ?, pushed_at = ?,
-    crawl_delay_s = ?, robots_at = ?, robots_until = ?, done = ?, failed = ?,
-    failures = ?, broken_at = ?, latency_s = ?, ready_at = ?
-WHERE id = ?;
+SET waiting = s.waiting, leased = s.leased, next_at = s.next_at, penalty_s = s.penalty_s,
+    pushed_at = s.pushed_at, crawl_delay_s = s.crawl_delay_s, robots_at = s.robots_at,
+    robots_until = s.robots_until, done = s.done, failed = s.failed, failures = s.failures,
+    broken_at = s.broken_at, latency_s = s.latency_s, ready_at = s.ready_at
+FROM saved AS s
+WHERE hosts.id = s.id;
 
 -- busiest_hosts: those with the most work left
 SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s, latency_s, failures
@@ -77,11 +86,13 @@ SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s, l
 FROM hosts WHERE crawl_id = ? AND failed > 0 ORDER BY failed DESC, host LIMIT ?;
 
 -- seen: which of these fingerprints (a JSON array) are known
-SELECT fingerprint FROM tasks
-WHERE crawl_id = :crawl_id AND fingerprint IN (SELECT value FROM json_each(:fingerprints))
-UNION ALL
-SELECT fingerprint FROM remembered
-WHERE crawl_id = :crawl_id AND fingerprint IN (SELECT value FROM json_each(:fingerprints));
+SELECT json_group_array(fingerprint) FROM (
+    SELECT fingerprint FROM tasks
+    WHERE crawl_id = :crawl_id AND fingerprint IN (SELECT value FROM json_each(:fingerprints))
+    UNION ALL
+    SELECT fingerprint FROM remembered
+    WHERE crawl_id = :crawl_id AND fingerprint IN (SELECT value FROM json_each(:fingerprints))
+);
 
 -- remember: those of these fingerprints (a JSON array) that are not known
 INSERT OR IGNORE INTO remembered
@@ -91,9 +102,9 @@ WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE crawl_id = ? AND fingerprint = value
 -- is_remembered: whether it was done elsewhere
 SELECT EXISTS (SELECT 1 FROM remembered WHERE crawl_id = ? AND fingerprint = ?);
 
--- add_task: a task nobody has seen
+-- add_tasks: tasks nobody has seen
 INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, state, place, chain, task)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+VALUES {rows};
 
 -- head_of_chain: the task of a chain that is under way, or else the first that waits for its turn
 SELECT id, host_id, state FROM tasks
@@ -103,11 +114,13 @@ WHERE crawl_id = ? AND chain = ? AND state < 3 ORDER BY state DESC, place, id LI
 UPDATE tasks SET state = 0, place = ? WHERE id = ?;
 
 -- best_tasks: a host's next tasks, best priority first, then by their turn; no suspects
-SELECT id, fingerprint, attempts, task FROM tasks
-WHERE host_id = ? AND state = 0 AND losses < 2 ORDER BY priority DESC, place, id LIMIT ?;
+SELECT json_group_array(json_array(id, fingerprint, attempts, hex(task))) FROM (
+    SELECT id, fingerprint, attempts, task FROM tasks
+    WHERE host_id = ? AND state = 0 AND losses < 2 ORDER BY priority DESC, place, id LIMIT ?
+);
 
 -- suspects: tasks that two workers died with, the oldest first
-SELECT host_id, id, fingerprint, attempts, task FROM tasks
+SELECT host_id, id, fingerprint, attempts, hex(task) FROM tasks
 WHERE crawl_id = ? AND state = 0 AND losses >= 2 ORDER BY id LIMIT ?;
 
 -- holds_any: whether a worker holds anything
@@ -115,22 +128,31 @@ SELECT EXISTS (
     SELECT 1 FROM tasks WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?
 );
 
--- lease_task: hand a task out
-UPDATE tasks SET state = 2, due = ?, token = ?, worker = ?, leased_at = ?, reserved = ?
-WHERE id = ?;
+-- lease_tasks: hand tasks out
+WITH granted (id, token, reserved) AS (VALUES {rows})
+UPDATE tasks
+SET token = g.token, reserved = g.reserved, state = 2, due = ?, worker = ?, leased_at = ?
+FROM granted AS g
+WHERE tasks.id = g.id;
 
 -- renew_lease: only while it is still ours
 UPDATE tasks SET due = ? WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = 2;
 
--- owned_task: the task of a lease, only while it is still ours
-SELECT id, host_id, chain, attempts, leased_at, reserved FROM tasks
-WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = 2;
+-- owned_tasks: the tasks of leases (a JSON array of fingerprint and token), of those that are ours
+SELECT json_group_array(
+    json_array(t.token, t.id, t.host_id, t.chain, t.attempts, t.leased_at, t.reserved)
+)
+FROM json_each(?) AS lease CROSS JOIN tasks AS t
+WHERE t.crawl_id = ? AND t.fingerprint = json_extract(lease.value, '$[0]')
+  AND t.token = json_extract(lease.value, '$[1]') AND t.state = 2;
 
--- move_task: its lease ends; if it waits again, then in front
+-- move_tasks: their leases end; those that wait again are in front
+WITH moved (id, state, attempts, due, reason, detail) AS (VALUES {rows})
 UPDATE tasks
-SET state = ?, attempts = ?, due = ?, reason = ?, detail = ?, place = 0,
-    token = NULL, worker = NULL
-WHERE id = ?;
+SET state = m.state, attempts = m.attempts, due = m.due, reason = m.reason, detail = m.detail,
+    place = 0, token = NULL, worker = NULL
+FROM moved AS m
+WHERE tasks.id = m.id;
 
 -- due_tasks: retries that are ready and leases that have expired, the longest due first
 SELECT id, host_id, chain, state, losses FROM tasks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from shoal.items import SHOWN_CHARACTERS
@@ -20,6 +20,7 @@ from shoal.results.postgres.rows import (
     storable,
 )
 from shoal.results.postgres.schema import QUERIES
+from shoal.results.text import once_each
 
 MAX_ROWS = 2_000
 """Items in one statement. What a page gives may be many times as much."""
@@ -97,7 +98,7 @@ def _refused(item: StoredItem, error: RowRefused) -> RejectedItem:
 
 async def _write(crawl: str, batch: Batch, connection: Connection) -> None:
     with noticing_refusals():
-        readings = _once_each(batch.items)
+        readings = once_each(batch.items)
         columns = item_columns(readings)
         stored = await connection.fetchval(
             QUERIES["save"],
@@ -118,11 +119,6 @@ async def _write(crawl: str, batch: Batch, connection: Connection) -> None:
 
 def _keeps_late_ones(keep: Keep) -> bool:
     return keep.history != "off" and not keep.refresh_s
-
-
-def _once_each(items: Iterable[StoredItem]) -> list[StoredItem]:
-    """Of readings of one item at the same moment the last one: a statement writes a row once."""
-    return list({(i.kind, i.key, i.scraped_at): i for i in items}.values())
 
 
 def _newest_columns(

@@ -8,13 +8,18 @@ INSERT INTO result_crawls (name) VALUES (:crawl) ON CONFLICT (name) DO NOTHING
 -- crawl_id: the number of a crawl
 SELECT id FROM result_crawls WHERE name = :crawl
 
--- save_item: insert an item, or update it unless what is stored is newer, or not old enough (?9)
+-- save_items: insert items, or update them unless what is stored is newer, or not old enough
 -- Of two scrapes at the same moment the later arrival wins. One that was gone is as new. Data comes
 -- as UTF-8 bytes.
+WITH reading (crawl, kind, key, fingerprint, scraped_at, content, url, data) AS (VALUES {rows})
 INSERT INTO items (
     crawl, kind, key, fingerprint, scraped_at, first_at, changed_at, content, url, data
 )
-VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5, ?6, ?7, CAST(?8 AS TEXT))
+SELECT
+    crawl, kind, key, fingerprint, scraped_at, scraped_at, scraped_at, content, url,
+    CAST(data AS TEXT)
+FROM reading
+WHERE true
 ON CONFLICT (crawl, kind, key) DO UPDATE SET
     fingerprint = excluded.fingerprint,
     scraped_at = excluded.scraped_at,
@@ -26,37 +31,40 @@ ON CONFLICT (crawl, kind, key) DO UPDATE SET
     url = excluded.url,
     data = excluded.data,
     gone_at = NULL
-WHERE excluded.scraped_at >= scraped_at + ?9
+WHERE excluded.scraped_at >= scraped_at + ?
     OR excluded.scraped_at = scraped_at
     OR gone_at IS NOT NULL
 
--- save_observation: add a reading to an item's history, after save_item, with the same values
+-- save_observations: add readings to the history of items, after save_items, with the same rows
 -- It is the newest one: if it says something new. It comes late: if it says something else than the
--- newest one, unless items are to be left alone for a time. With ?10 (always) in both cases. The same
+-- newest one, unless items are to be left alone for a time. With `always` in both cases. The same
 -- moment read again, by a better spider, takes the place of the first reading.
+WITH
+reading (crawl, kind, key, fingerprint, scraped_at, content, url, data) AS (VALUES {rows}),
+how (refresh_s, always) AS (VALUES (?, ?))
 INSERT OR REPLACE INTO observations (item, scraped_at, fingerprint, url, data)
-SELECT id, ?5, ?4, ?7, CAST(?8 AS TEXT)
-FROM items
-WHERE crawl = ?1 AND kind = ?2 AND key = ?3 AND (
-    scraped_at = ?5 AND (?10 OR changed_at = ?5)
-    OR scraped_at > ?5 AND ?9 = 0 AND (?10 OR content <> ?6)
-    OR scraped_at > ?5 AND EXISTS (
+SELECT i.id, r.scraped_at, r.fingerprint, r.url, CAST(r.data AS TEXT)
+FROM reading AS r CROSS JOIN how CROSS JOIN items AS i
+WHERE i.crawl = r.crawl AND i.kind = r.kind AND i.key = r.key AND (
+    i.scraped_at = r.scraped_at AND (always OR i.changed_at = r.scraped_at)
+    OR i.scraped_at > r.scraped_at AND refresh_s = 0 AND (always OR i.content <> r.content)
+    OR i.scraped_at > r.scraped_at AND EXISTS (
         SELECT 1 FROM observations AS o
-        WHERE o.item = items.id AND o.scraped_at = ?5
+        WHERE o.item = i.id AND o.scraped_at = r.scraped_at
     )
 )
 
--- save_page: log one try, once
+-- save_pages: log tries, each once
 INSERT INTO pages (
     crawl, fingerprint, started_at, attempt, worker, duration_s, verdict, status,
     body_bytes, items, links, url, parent, error, digest, simhash, archived, etag, last_modified
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES {rows}
 ON CONFLICT (crawl, fingerprint, started_at, attempt, worker) DO NOTHING
 
--- save_rejected: keep a rejected item, once
+-- save_rejected: keep rejected items, each once
 INSERT INTO rejected (crawl, fingerprint, scraped_at, digest, kind, reason, url, data)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+VALUES {rows}
 ON CONFLICT (crawl, fingerprint, scraped_at, digest) DO NOTHING
 
 -- items_after: one page of the stream of items, of those that are wanted

@@ -1,0 +1,187 @@
+"""Leases that a quick worker takes ahead of its visits: they wait for a slot, and none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import cast
+
+import pytest
+
+from shoal import worker as working
+from shoal.config import Rules
+from shoal.frontier.port import (
+    CrawlState,
+    Entry,
+    Frontier,
+    Grant,
+    Lease,
+    Outcome,
+    Pulse,
+    Stats,
+    Verdict,
+)
+from shoal.task import Task
+from shoal.visit import Report
+from shoal.worker import AHEAD_PER_SLOT, Visits, Worker
+
+SLOTS = 4
+AHEAD = SLOTS * AHEAD_PER_SLOT
+
+
+class Plenty:
+    """A frontier that grants what is asked for, until it is told that this is all."""
+
+    def __init__(self, *, paced: bool = False) -> None:
+        self.paced = paced
+        self.asked: list[int] = []
+        self.held: set[str] = set()
+        self.ended: dict[str, Outcome] = {}
+        self.lost: set[str] = set()
+        self.is_dry = False
+        self._names = count()
+
+    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+        self.asked.append(limit)
+        return self._granted(limit)
+
+    async def exchange(
+        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+    ) -> tuple[list[Lease], Grant]:
+        self.asked.append(limit)
+        return await self.finish(crawl, outcomes), self._granted(limit)
+
+    async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
+        for outcome in outcomes:
+            self.held.remove(outcome.lease.token)
+            self.ended[outcome.lease.token] = outcome
+        return [outcome.lease for outcome in outcomes if outcome.lease.token in self.lost]
+
+    async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
+        return [lease for lease in leases if lease.token in self.lost]
+
+    async def stats(self, crawl: str) -> Stats:
+        rules = Rules(lease_s=0.03)  # Renewed every hundredth of a second.
+        return Stats(crawl=crawl, state=CrawlState.RUNNING, rules=rules, created_at=0.0)
+
+    async def beat(self, crawl: str, pulse: Pulse) -> bool:
+        return False
+
+    def _granted(self, limit: int) -> Grant:
+        names = [f"{next(self._names)}" for _ in range(0 if self.is_dry else limit)]
+        self.held.update(names)
+        tasks = [Task(url=f"http://shop.example/{name}", site="shop.example") for name in names]
+        leases = [
+            Lease(name.encode(), name, task, paced=self.paced)
+            for name, task in zip(names, tasks, strict=True)
+        ]
+        return Grant(CrawlState.RUNNING, leases)
+
+
+class Pages:
+    """Visits that end when the gate is open; it says how many were under way at once."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.open.set()
+        self.visited: list[str] = []
+        self.under_way: set[str] = set()
+        self.most = 0
+
+    def begin(self, rules: Rules) -> None: ...
+
+    async def visit(self, lease: Lease, decided: float) -> Report:
+        self.visited.append(lease.token)
+        self.under_way.add(lease.token)
+        self.most = max(self.most, len(self.under_way))
+        try:
+            await self.open.wait()
+        finally:
+            self.under_way.remove(lease.token)
+        return Report(Outcome(lease=lease, verdict=Verdict.DONE))
+
+    def confirm(self, follow_ups: Sequence[Entry]) -> None: ...
+
+    def start_over(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@asynccontextmanager
+async def at_work(frontier: Plenty, pages: Pages) -> AsyncIterator[Worker]:
+    """A worker that is told to stop at the end, and does."""
+    stores = (cast(Frontier, frontier), None)
+    worker = Worker("w", "crawl", cast(Visits, pages), *stores, slots=SLOTS)
+    running = asyncio.create_task(worker.run())
+    yield worker
+    worker.drain()
+    pages.open.set()
+    await running
+    assert frontier.held == set()
+
+
+async def until_ahead(frontier: Plenty, pages: Pages) -> None:
+    """Until all slots are taken by pages that do not end, and there are leases beside them."""
+    while max(frontier.asked, default=0) <= SLOTS:
+        await asyncio.sleep(0)
+    pages.open.clear()
+    while (len(pages.under_way), len(frontier.held)) != (SLOTS, SLOTS + AHEAD):
+        await asyncio.sleep(0.001)
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if each page took no time at all."""
+    monkeypatch.setattr(working, "AHEAD_S", 1_000.0)
+
+
+async def test_leases_wait_for_a_slot() -> None:
+    frontier, pages = Plenty(), Pages()
+    async with at_work(frontier, pages):
+        await until_ahead(frontier, pages)
+        visited = len(pages.visited)
+        frontier.is_dry = True
+        pages.open.set()
+        while frontier.held:
+            await asyncio.sleep(0)
+        assert len(pages.visited) == visited + AHEAD
+        assert pages.most == SLOTS
+
+
+async def test_what_waits_is_given_back_when_told_to_stop() -> None:
+    frontier, pages = Plenty(), Pages()
+    async with at_work(frontier, pages):
+        await until_ahead(frontier, pages)
+        under_way = set(pages.under_way)
+        waiting = frontier.held - under_way
+    ends = {token: (end.verdict, end.sent) for token, end in frontier.ended.items()}
+    assert {ends[token] for token in under_way} == {(Verdict.DONE, True)}
+    assert {ends[token] for token in waiting} == {(Verdict.RETURNED, False)}
+
+
+async def test_what_was_lost_while_it_waited_is_not_visited() -> None:
+    frontier, pages = Plenty(), Pages()
+    async with at_work(frontier, pages):
+        await until_ahead(frontier, pages)
+        waiting = frontier.held - pages.under_way
+        frontier.is_dry = True
+        frontier.lost = {min(waiting)}
+        while waiting & frontier.held:  # All of them: those that are ours are leased again.
+            await asyncio.sleep(0.001)
+        assert not waiting & set(pages.visited)
+
+
+@pytest.mark.parametrize(("paced", "ahead_s"), [(True, 1_000.0), (False, 0.0)])
+async def test_none_is_taken_ahead(
+    paced: bool, ahead_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of hosts with a rate: the permission to send would lapse. By a worker whose pages are slow:
+    others may have nothing to do."""
+    monkeypatch.setattr(working, "AHEAD_S", ahead_s)
+    frontier, pages = Plenty(paced=paced), Pages()
+    async with at_work(frontier, pages):
+        while len(frontier.ended) < SLOTS * 20:
+            await asyncio.sleep(0)
+        assert max(frontier.asked) <= SLOTS
