@@ -27,6 +27,9 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 30.0
 
+OLDEST_SQLITE = (3, 33)
+"""The first one with UPDATE ... FROM."""
+
 MAX_ROWS = 64
 """Rows that one statement writes at most."""
 _VERSIONS = """
@@ -115,6 +118,11 @@ class Database:
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            oldest = ".".join(map(str, OLDEST_SQLITE))
+            raise ConfigError(
+                f"this Python has SQLite {sqlite3.sqlite_version}, which is older than {oldest}"
+            )
         if not self._path.parent.is_dir():
             raise ConfigError(f"{self._path}: the folder does not exist")
         connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S, isolation_level=None)

@@ -111,6 +111,7 @@ class Worker:
         self._ask_at = 0.0
         self._asking = False
         self._is_paced = False
+        self._is_alone = False
         self._is_over = False
         self._stirred = 0
         self._committer: Committer
@@ -229,9 +230,7 @@ class Worker:
     def _free(self) -> int:
         """How many leases to ask for: none beside a task that must be alone, nor while there is
         much to store."""
-        if any(lease.alone for lease in self._held.values()):
-            return 0
-        if self._committer.held_bytes > MAX_HELD_BYTES:
+        if (self._is_alone and self._held) or self._committer.held_bytes > MAX_HELD_BYTES:
             return 0
         wanted = self._slots + self._ahead - len(self._visits) - len(self._ready)
         return min(wanted, self._slots * HELD_PER_SLOT - len(self._held))
@@ -271,7 +270,9 @@ class Worker:
         for lease in grant.leases:
             self._held[lease.token] = lease
             self._ready.append((lease, grant.decided))
-        self._is_paced = any(lease.paced for lease in grant.leases)
+        if grant.leases:
+            self._is_paced = any(lease.paced for lease in grant.leases)
+            self._is_alone = any(lease.alone for lease in grant.leases)
         self._start_visits()
 
     def _start_visits(self) -> None:
@@ -302,9 +303,10 @@ class Worker:
         del self._visits[lease.token]
         self._committer.put(report)
         self._start_visits()
+        if not self._ready:
+            self._changed.set()
         if not self._visits:
             self._committer.hurry()
-        self._changed.set()
 
     def _finished(self, reports: list[Report], stale: set[str]) -> None:
         for report in reports:
@@ -317,12 +319,13 @@ class Worker:
         self._changed.set()
 
     def _look_ahead(self, finished: int) -> None:
-        """Decide how many leases to take ahead of their visits. What may be sent now or not at all
-        cannot wait for a slot."""
+        """Decide how many leases to take ahead of their visits: none while there are slots enough
+        for what comes. What may be sent now or not at all cannot wait for a slot."""
         now = time.monotonic()
         per_second = finished / max(now - self._finished_at, ASK_EVERY_S)
         self._finished_at = now
-        most = 0 if self._is_paced else self._slots * AHEAD_PER_SLOT
+        is_quick = finished >= self._slots and not self._is_paced
+        most = self._slots * AHEAD_PER_SLOT if is_quick else 0
         self._ahead = min(int(per_second * AHEAD_S), most)
 
     # Holding and ending

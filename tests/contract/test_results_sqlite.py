@@ -318,3 +318,14 @@ async def _in_child(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     """Call a function in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return await asyncio.wrap_future(pool.submit(work, *args, **kwargs))
+
+
+async def test_a_python_with_an_old_sqlite_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 26, 0))
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.26.0")
+    results = SqliteResults(tmp_path / "new.db")
+    with pytest.raises(ConfigError, match=r"this Python has SQLite 3\.26\.0, which is older than"):
+        await results.count("any")
+    await results.close()
