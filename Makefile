@@ -35,7 +35,7 @@ test: setup  ## everything: check, then contract, integration, chaos and docs te
 	$(PYTEST) -n 3 --dist loadfile --durations=15 $(addprefix --ignore=,$(ALONE)) tests
 	$(PYTEST) --durations=15 $(ALONE)
 
-bench: setup  ## Shoal beside scrapy-redis, Scrapy, Crawlee and a bare loop: 15 minutes
+bench: setup  ## Shoal beside scrapy-redis, Scrapy, Crawlee and a bare loop: 20 minutes
 	@scripts/servers
 	$(PY) -m benchmarks
 

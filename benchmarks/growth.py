@@ -26,8 +26,7 @@ from benchmarks.site import OUT, make_site, served_all
 from benchmarks.tables import spread
 
 REDIS, FILE = "Redis", "SQLite"
-ON_REDIS = (10_000, 1_000_000, 5_000_000)
-ON_FILE = (10_000, 1_000_000)
+KNOWN = (10_000, 1_000_000, 5_000_000)
 
 
 class Depth(msgspec.Struct):
@@ -150,16 +149,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
     parser.add_argument("--pages", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--most", type=int, default=max(ON_REDIS), help="URLs known, at most")
+    parser.add_argument("--most", type=int, default=max(KNOWN), help="URLs known, at most")
     parser.add_argument("--charts", type=Path, default=OUT, help="the folder for the charts")
     args = parser.parse_args()
     console = wide_console()
-    wanted = {REDIS: ON_REDIS, FILE: ON_FILE}
     depths = [
-        Depth(store, known)
-        for store, many in wanted.items()
-        for known in many
-        if known <= args.most
+        Depth(store, known) for store in (REDIS, FILE) for known in KNOWN if known <= args.most
     ]
     measure(depths, args.pages, args.rounds, console)
     table = table_of(depths)
