@@ -358,6 +358,7 @@ class Worker:
             await asyncio.wait(self._visits.values())
 
     def _cancel_visits(self) -> None:
+        self._give_ready_back()  # Else each visit that ends would begin the next.
         for visit in self._visits.values():
             visit.cancel()
 

@@ -12,6 +12,7 @@ import pytest
 
 from shoal import worker as working
 from shoal.config import Rules
+from shoal.errors import StorageFailed
 from shoal.frontier.port import (
     CrawlState,
     Entry,
@@ -41,6 +42,7 @@ class Plenty:
         self.ended: dict[str, Outcome] = {}
         self.lost: set[str] = set()
         self.is_dry = False
+        self.is_broken = False
         self._names = count()
 
     async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
@@ -60,6 +62,8 @@ class Plenty:
         return [outcome.lease for outcome in outcomes if outcome.lease.token in self.lost]
 
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
+        if self.is_broken:
+            raise StorageFailed("no space left")
         return [lease for lease in leases if lease.token in self.lost]
 
     async def stats(self, crawl: str) -> Stats:
@@ -171,6 +175,19 @@ async def test_what_was_lost_while_it_waited_is_not_visited() -> None:
         while waiting & frontier.held:  # All of them: those that are ours are leased again.
             await asyncio.sleep(0.001)
         assert not waiting & set(pages.visited)
+
+
+async def test_nothing_is_visited_once_a_store_has_failed() -> None:
+    frontier, pages = Plenty(), Pages()
+    with pytest.raises(StorageFailed):
+        async with at_work(frontier, pages):
+            await until_ahead(frontier, pages)
+            in_hand, visited = set(frontier.held), list(pages.visited)
+            frontier.is_broken = True
+            while frontier.held:  # It is given back, all of it.
+                await asyncio.sleep(0.001)
+    assert pages.visited == visited
+    assert {frontier.ended[token].verdict for token in in_hand} == {Verdict.RETURNED}
 
 
 @pytest.mark.parametrize(("paced", "ahead_s"), [(True, 1_000.0), (False, 0.0)])
