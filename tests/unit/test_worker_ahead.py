@@ -113,11 +113,15 @@ class Pages:
     async def close(self) -> None: ...
 
 
+def worker_on(frontier: Plenty, pages: Pages) -> Worker:
+    stores = (cast(Frontier, frontier), None)
+    return Worker("w", "crawl", cast(Visits, pages), *stores, slots=SLOTS)
+
+
 @asynccontextmanager
 async def at_work(frontier: Plenty, pages: Pages) -> AsyncIterator[Worker]:
     """A worker that is told to stop at the end, and does."""
-    stores = (cast(Frontier, frontier), None)
-    worker = Worker("w", "crawl", cast(Visits, pages), *stores, slots=SLOTS)
+    worker = worker_on(frontier, pages)
     running = asyncio.create_task(worker.run())
     yield worker
     worker.drain()
@@ -179,14 +183,14 @@ async def test_what_was_lost_while_it_waited_is_not_visited() -> None:
 
 async def test_nothing_is_visited_once_a_store_has_failed() -> None:
     frontier, pages = Plenty(), Pages()
+    running = asyncio.create_task(worker_on(frontier, pages).run())
+    await until_ahead(frontier, pages)
+    in_hand, visited = set(frontier.held), list(pages.visited)
+    frontier.is_broken = True
     with pytest.raises(StorageFailed):
-        async with at_work(frontier, pages):
-            await until_ahead(frontier, pages)
-            in_hand, visited = set(frontier.held), list(pages.visited)
-            frontier.is_broken = True
-            while frontier.held:  # It is given back, all of it.
-                await asyncio.sleep(0.001)
+        await running
     assert pages.visited == visited
+    assert frontier.held == set()
     assert {frontier.ended[token].verdict for token in in_hand} == {Verdict.RETURNED}
 
 
