@@ -3,9 +3,7 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
 # These look at the time or the memory of whole crawls, so nothing else runs beside them.
 BESIDE := tests/chaos/test_scrapy_% tests/chaos/test_coordinators.py tests/chaos/test_chains.py \
-	tests/chaos/test_catalogue_kills.py tests/chaos/test_redis_failover.py \
-	tests/chaos/test_redis_killpoints.py tests/chaos/test_redis_one_shard_away.py \
-	tests/chaos/test_redis_restart.py tests/integration/test_crawl_again.py
+	tests/chaos/test_catalogue_kills.py tests/integration/test_crawl_again.py
 ALONE := $(filter-out $(BESIDE),$(wildcard tests/chaos/test_*.py tests/integration/test_crawl_*.py))
 
 .DEFAULT_GOAL := help
