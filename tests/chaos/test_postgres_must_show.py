@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shoal.demo.shop import Shop
+from shoal.worker import HELD_PER_SLOT
 from support.links import GatedSite, put_spider
 from support.postgres_servers import PostgresServer
 from support.processes import Folder, Running, is_alive, seeded_random, wait_until
@@ -63,7 +64,10 @@ def crash_and_restart(database: PostgresServer, crawl: Running) -> None:
     waited = crawl.err.count(WAITING)
     database.crash()
     wait_until(partial(has_waited, crawl, waited), "somebody to notice")
+    back = crawl.err.count(BACK)
     database.start()
+    # Those that still wait would not say so again.
+    wait_until(lambda: crawl.err.count(BACK) > back, "somebody to notice that it is back")
 
 
 def test_workers_are_killed_and_the_database_crashes(
@@ -110,7 +114,7 @@ def test_while_the_database_is_away_nothing_is_finished_and_little_is_fetched(
         database.stop()
         site.allowed = 10**9
         wait_until(lambda: has_waited(crawl, 0), "somebody to notice")
-        held = 4 * CONCURRENCY  # Leases that a worker holds at most.
+        held = HELD_PER_SLOT * CONCURRENCY
         wait_until(lambda: folder.stats("links").leased == held, "the worker to be full")
         assert len(site.hits) <= 1 + held
         assert folder.stats("links").done == 1

@@ -51,6 +51,8 @@ class HoldingSite(Site):
         """Holds back nothing any more."""
         self.under_way: Counter[str] = Counter()
         """The requests that wait for their answer, by User-Agent."""
+        self.answered = 0
+        """Pages that are not held back any more, or never were."""
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         response = await super()._respond(request)
@@ -59,6 +61,7 @@ class HoldingSite(Site):
         while not self.is_open and self._holds(request.path, agent, number):
             await asyncio.sleep(0.005)
         self.under_way[agent] -= 1
+        self.answered += request.path != "/robots.txt"
         return response
 
     def _holds(self, path: str, agent: str, number: int) -> bool:
@@ -167,8 +170,9 @@ def test_one_of_a_fleet_that_stood_still_for_too_long_is_replaced(
         wait_until_requests_are_under_way(site, USER_AGENT)
         wait_until(lambda: len(folder.holders("links")) == 2, "both workers to hold tasks")
         # Stopped while it writes to the file of results, it would keep the others from that too.
+        wait_until(lambda: len(site.hits) > site.moment, "answers to be held back")
         wait_until(
-            lambda: folder.stats("links").leased == site.under_way[USER_AGENT],
+            lambda: folder.stats("links").done == site.answered,
             "every page that was answered to be saved",
         )
         pid = seeded_random("which one").choice(crawl.workers())
