@@ -32,6 +32,7 @@ OLDEST_SQLITE = (3, 33)
 
 MAX_ROWS = 64
 """Rows that one statement writes at most."""
+
 _VERSIONS = """
 CREATE TABLE IF NOT EXISTS versions (part TEXT PRIMARY KEY, version INTEGER NOT NULL)
 """

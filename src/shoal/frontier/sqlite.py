@@ -173,9 +173,7 @@ class SqliteFrontier(Frontier):
         self, connection: sqlite3.Connection, crawl: str, outcomes: Sequence[Outcome]
     ) -> list[Lease]:
         with step(connection, crawl, self._clock) as current:
-            stale, follow_ups = end_tries(current, outcomes)
-            queue(current, follow_ups)
-        return stale
+            return end_tries(current, outcomes)
 
     async def exchange(
         self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
@@ -191,8 +189,7 @@ class SqliteFrontier(Frontier):
         limit: int,
     ) -> tuple[list[Lease], Grant]:
         with step(connection, crawl, self._clock) as current:
-            stale, follow_ups = end_tries(current, outcomes)
-            queue(current, follow_ups)
+            stale = end_tries(current, outcomes)
             leases = hand_out(current, worker, limit)
         grant = Grant(current.state, leases, wait_s(current), current.id, current.begun)
         return stale, grant

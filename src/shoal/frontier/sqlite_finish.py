@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.frontier.port import Entry, Lease, Outcome, Robots, TaskState, Verdict
+from shoal.frontier.sqlite_lease import queue
 from shoal.frontier.sqlite_step import (
     DEAD,
     DELAYED,
@@ -49,10 +50,10 @@ class Owned(msgspec.Struct, array_like=True):
 _read_owned = msgspec.json.Decoder(list[Owned]).decode
 
 
-def end_tries(current: Step, outcomes: Sequence[Outcome]) -> tuple[list[Lease], list[Entry]]:
-    """End tries whose leases are still owned. Returns the other leases, and what is to follow."""
+def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
+    """End tries whose leases are still owned, and queue what follows. Returns the other leases."""
     if not outcomes:
-        return [], []
+        return []
     leases = as_json(name_of(outcome.lease) for outcome in outcomes)
     (found,) = current.execute("owned_tasks", leases, current.id).fetchone()
     owned = {task.token: task for task in _read_owned(found)}
@@ -69,7 +70,8 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> tuple[list[Lease], 
             moves.append(_end_try(current, task, outcome))
             follow_ups += outcome.follow_ups
     current.write("move_tasks", moves)
-    return stale, follow_ups
+    queue(current, follow_ups)
+    return stale
 
 
 def _end_try(current: Step, task: Owned, outcome: Outcome) -> Move:

@@ -57,7 +57,8 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
     (seen,) = current.connection.execute(SQL["seen"], asked).fetchone()
     for fingerprint in msgspec.json.decode(seen):
         del found[fingerprint]
-    hosts = current.hosts_named(task.site for task in found.values())
+    # Most pages lead to nothing new.
+    hosts = current.hosts_named(task.site for task in found.values()) if found else {}
     rows = []
     for fingerprint, task in found.items():
         host = hosts[task.site]

@@ -115,9 +115,9 @@ class Step:
 
     def read_hosts(self, host_ids: Iterable[int]) -> None:
         """Read the schedules of hosts that will be asked for."""
-        unread = as_json(set(host_ids) - self._hosts.keys())
-        for row in self.execute("hosts", unread).fetchall():
-            self._hosts[row[0]] = Schedule(*row)
+        if unread := set(host_ids) - self._hosts.keys():
+            for row in self.execute("hosts", as_json(unread)).fetchall():
+                self._hosts[row[0]] = Schedule(*row)
 
     def hosts_named(self, names: Iterable[str]) -> dict[str, Schedule]:
         """The schedules of hosts, which are made if nobody has seen them yet."""
