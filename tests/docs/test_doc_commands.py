@@ -26,6 +26,8 @@ RUNS_SQL = ROOT / "docs/guides/results.md"
 
 _EXIT_CODE = re.compile(r"exit code (\d+)")
 _BOX = re.compile(r"[─-╿]")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?")
+"""Runs are called after one, which has no seconds if they are 0."""
 _DURATION = re.compile(r"\b\d+(?:\.\d+)?s\b|\b\d+m \d+s\b|\b\d+h \d+m\b|\b\d+d \d+h\b")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _EXTRA = re.compile(r"\[([a-z0-9,]+)\]")
@@ -116,7 +118,8 @@ def pattern(line: str) -> str:
 
 
 def comparable(line: str) -> str:
-    line = _NUMBER.sub("0", _DURATION.sub("0s", _BOX.sub(" ", line)))
+    for kind, shown in ((_BOX, " "), (_MOMENT, "0"), (_DURATION, "0s"), (_NUMBER, "0")):
+        line = kind.sub(shown, line)
     return " ".join(line.split())
 
 
@@ -133,6 +136,12 @@ def test_output_that_is_not_printed_is_found() -> None:
     assert lines_not_in(block, "│ state   │ paused │\n7 items in x.csv\n") == [
         "│ state │ running │"
     ]
+
+
+def test_a_run_that_began_with_a_minute_is_called_as_the_page_says() -> None:
+    block = Block("text", "shop@2026-11-15T14:03:22: begins\n", 1)
+
+    assert lines_not_in(block, "shop@2026-11-16T03:34: begins\n") == []
 
 
 def test_unknown_programs_and_wrong_exit_codes_are_found(tmp_path: Path, shop: str) -> None:
