@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import Protocol
 
 from shoal.archive.port import Archive
@@ -49,6 +50,10 @@ is committed and new ones come. A worker whose pages are slow takes none ahead o
 
 AHEAD_PER_SLOT = 4
 """Leases taken ahead at most, per request in flight."""
+
+STUCK_S = 10.0
+"""Leases that have waited so long for a slot are given back: the site has come to a stand, and
+other workers may have nothing to do."""
 
 MAX_HELD_BYTES = 64 * 1024 * 1024
 """Nothing more is leased while what waits for the stores takes so much memory."""
@@ -284,9 +289,11 @@ class Worker:
             lease, decided = self._ready.popleft()
             self._visits[lease.token] = asyncio.create_task(self._visit(lease, decided))
 
-    def _give_ready_back(self) -> None:
-        while self._ready:
+    def _give_ready_back(self, until: float = inf) -> None:
+        """Give back what was leased ahead, until a moment."""
+        while self._ready and self._ready[0][1] <= until:
             lease, _ = self._ready.popleft()
+            self._ahead = 0  # Others are not taken in its place.
             self._committer.put(give_back(lease, sent=False))
 
     async def _visit(self, lease: Lease, decided: float) -> None:
@@ -309,22 +316,24 @@ class Worker:
             self._committer.hurry()
 
     def _finished(self, reports: list[Report], stale: set[str]) -> None:
+        visited = 0
         for report in reports:
             outcome = report.outcome
+            visited += outcome.verdict is not Verdict.RETURNED
             del self._held[outcome.lease.token]
             if outcome.lease.token not in stale:
                 self._visitor.confirm(outcome.follow_ups)
                 self._heartbeat.pages += outcome.verdict is Verdict.DONE
-        self._look_ahead(len(reports))
+        self._look_ahead(visited)
         self._changed.set()
 
-    def _look_ahead(self, finished: int) -> None:
+    def _look_ahead(self, visited: int) -> None:
         """Decide how many leases to take ahead of their visits: none while there are slots enough
         for what comes. What may be sent now or not at all cannot wait for a slot."""
         now = time.monotonic()
-        per_second = finished / max(now - self._finished_at, ASK_EVERY_S)
+        per_second = visited / max(now - self._finished_at, ASK_EVERY_S)
         self._finished_at = now
-        is_quick = finished >= self._slots and not self._is_paced
+        is_quick = visited >= self._slots and not self._is_paced
         most = self._slots * AHEAD_PER_SLOT if is_quick else 0
         self._ahead = min(int(per_second * AHEAD_S), most)
 
@@ -333,6 +342,7 @@ class Worker:
     async def _keep_leases(self, every_s: float) -> None:
         while True:
             await asyncio.sleep(every_s)
+            self._give_ready_back(until=time.monotonic() - STUCK_S)
             held = list(self._held.values())
             if held:
                 await patiently("frontier", partial(self._renew, held))

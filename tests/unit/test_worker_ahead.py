@@ -181,6 +181,18 @@ async def test_what_was_lost_while_it_waited_is_not_visited() -> None:
         assert not waiting & set(pages.visited)
 
 
+async def test_what_waits_long_is_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    frontier, pages = Plenty(), Pages()
+    async with at_work(frontier, pages):
+        await until_ahead(frontier, pages)
+        waiting = frontier.held - pages.under_way
+        monkeypatch.setattr(working, "STUCK_S", 0.0)
+        while waiting & frontier.held:
+            await asyncio.sleep(0.001)
+        assert frontier.held == pages.under_way  # And nothing new instead of it.
+        assert {frontier.ended[token].verdict for token in waiting} == {Verdict.RETURNED}
+
+
 async def test_nothing_is_visited_once_a_store_has_failed() -> None:
     frontier, pages = Plenty(), Pages()
     running = asyncio.create_task(worker_on(frontier, pages).run())
