@@ -16,8 +16,9 @@ from pathlib import Path
 
 from shoal.admission import Admission
 from shoal.config import Rules
-from shoal.frontier.port import Entry, Frontier, Outcome, Verdict
+from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.values import Entry, Outcome, Verdict
 from shoal.task import Task
 
 CRAWL = "bench"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from shoal.admission import Admission
 from shoal.config import Rules
-from shoal.frontier.port import Entry
+from shoal.frontier.values import Entry
 from shoal.page import Page
 from shoal.task import Task
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from shoal.frontier.port import Entry
 from shoal.frontier.redis.packing import pack
+from shoal.frontier.values import Entry
 
 _LUA = Path(__file__).parent / "lua"
 _numbers = count()

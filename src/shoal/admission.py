@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from shoal.config import Rules
 from shoal.errors import BadUrl
-from shoal.frontier.port import Entry
+from shoal.frontier.values import Entry
 from shoal.task import Task
 from shoal.urls import FINGERPRINT_BYTES, Normaliser, allowed_host, digest, host_matches
 

@@ -7,7 +7,7 @@ reason. An address that the frontier knew before is fetched as a page of its own
 
 from __future__ import annotations
 
-from shoal.frontier.port import Lease, Outcome, Verdict
+from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.page import Page
 from shoal.task import Task
 

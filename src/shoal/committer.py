@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from shoal.archive.port import Archive
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
-from shoal.frontier.port import Lease, Outcome
+from shoal.frontier.values import Lease, Outcome
 from shoal.policy import parse_duration
 from shoal.results.port import Batch, Keep, Results
 from shoal.visit import Report

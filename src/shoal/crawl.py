@@ -22,7 +22,8 @@ from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.eventloop import run
 from shoal.fleet import Fleet, release_dead
 from shoal.frontier import frontier_at
-from shoal.frontier.port import CrawlState, Frontier, Stats
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Stats
 from shoal.machine import worker_name
 from shoal.recrawl import check_previous, mark_gone_items
 from shoal.results import results_at

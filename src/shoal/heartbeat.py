@@ -10,7 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import CrawlState, Frontier, Pulse
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Pulse
 from shoal.machine import machine_name, rss_bytes
 from shoal.seeding import collect
 from shoal.version import __version__

@@ -12,7 +12,7 @@ from shoal.admission import Admission, NotAdmitted
 from shoal.config import Rules
 from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Response
-from shoal.frontier.port import Lease, Outcome, Pushback, Verdict
+from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
 from shoal.policy import (
     GONE_STATUSES,
     MAX_REDIRECTS,

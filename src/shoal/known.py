@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
-from shoal.frontier.port import Entry
+from shoal.frontier.values import Entry
 from shoal.task import Task
 
 LIMIT = 100_000

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.catalogue import KEY, Catalogue, Note, catalogues_of
-from shoal.frontier.port import Outcome, Verdict
+from shoal.frontier.values import Outcome, Verdict
 from shoal.page import Page
 from shoal.policy import GONE_STATUSES
 from shoal.spider import Spider

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from shoal.catalogue import KEY as CATALOGUE
 from shoal.config import Rules
 from shoal.errors import ConfigError, StorageFailed
-from shoal.frontier.port import CrawlState, Lease, Stats
+from shoal.frontier.values import CrawlState, Lease, Stats
 from shoal.results.port import KnownPage, PageLog, Results, StoredItem
 from shoal.task import Task
 from shoal.waiting import patiently

@@ -11,7 +11,8 @@ from shoal import task as wire
 from shoal.admission import Admission, NotAdmitted
 from shoal.config import Rules
 from shoal.errors import BadUrl, ConfigError, ShoalError
-from shoal.frontier.port import Added, Control, Entry, Frontier, Stats
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Added, Control, Entry, Stats
 from shoal.spider import Spider, seeds
 from shoal.task import Task
 from shoal.waiting import patiently

@@ -18,7 +18,7 @@ from shoal.content import page_digest
 from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
-from shoal.frontier.port import Entry, Lease, Outcome, Robots, Verdict
+from shoal.frontier.values import Entry, Lease, Outcome, Robots, Verdict
 from shoal.judging import Judge, note_answer, one_line, raised
 from shoal.known import KnownUrls
 from shoal.page import Page

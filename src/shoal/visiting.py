@@ -9,7 +9,8 @@ from shoal.config import Rules, Settings
 from shoal.fetch.http import HttpFetcher
 from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
-from shoal.frontier.port import Entry, Frontier, Lease, Robots
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Entry, Lease, Robots
 from shoal.known import KnownUrls
 from shoal.recrawl import earlier_for
 from shoal.results.port import Results

@@ -19,7 +19,8 @@ from shoal.archive.port import Archive
 from shoal.committer import SOON_S, Committer, keep_of
 from shoal.config import Rules
 from shoal.errors import ShoalError, StorageError, UnknownCrawl, cause_of
-from shoal.frontier.port import CrawlState, Entry, Frontier, Grant, Lease, Outcome, Stats, Verdict
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Entry, Grant, Lease, Outcome, Stats, Verdict
 from shoal.heartbeat import Heartbeat
 from shoal.results.port import Results
 from shoal.visit import Report, give_back

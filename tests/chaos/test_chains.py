@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from shoal.frontier.port import Stats
+from shoal.frontier.values import Stats
 from support.processes import Folder, is_alive, seeded_random, wait_until
 from support.redis_chaos import DURABLE, assert_adds_up
 from support.redis_servers import RedisServer

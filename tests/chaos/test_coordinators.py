@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from shoal.frontier.port import CrawlState
+from shoal.frontier.values import CrawlState
 from support.coordinators import Office
 from support.links import numbered_pages, put_spider
 from support.processes import Folder, Running, children_of, wait_until

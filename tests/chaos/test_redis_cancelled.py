@@ -11,7 +11,8 @@ import pytest
 
 from shoal.config import Rules
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Control, Frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Control
 from support.redis_servers import RedisServer
 
 CRAWL = "crawl"

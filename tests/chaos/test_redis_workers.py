@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from shoal.config import USER_AGENT
-from shoal.frontier.port import Stats
+from shoal.frontier.values import Stats
 from shoal.machine import worker_name
 from support.links import numbered_pages, put_spider
 from support.processes import Ended, Folder, Running, seeded_random, wait_until

@@ -22,7 +22,8 @@ from hypothesis.stateful import (
 )
 
 from shoal.errors import ShoalError
-from shoal.frontier.port import Control, Entry, Frontier, Host, HostOrder, Lease, Record
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Control, Entry, Host, HostOrder, Lease, Record
 from support.frontier_lives import (
     ENTRIES,
     FAILURE,

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import support
-from shoal.frontier.port import CrawlState, TaskState
 from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.values import CrawlState, TaskState
 from support.frontier_audit import sqlite_faults
 from support.frontier_process import page, work
 from support.frontiers import CRAWL, Client, open_rules

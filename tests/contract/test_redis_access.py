@@ -10,8 +10,8 @@ import pytest
 from shoal.admission import Admission
 from shoal.config import Rules
 from shoal.errors import ConfigError
-from shoal.frontier.port import Control, Entry, Verdict
 from shoal.frontier.redis import RedisFrontier
+from shoal.frontier.values import Control, Entry, Verdict
 from shoal.seeding import read_seed
 from support.frontiers import CRAWL, Client, outcome, pages, pulse
 from support.redis_servers import RedisServer, TlsFiles

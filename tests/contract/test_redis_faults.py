@@ -12,8 +12,8 @@ import redis
 from aiohttp import web
 
 from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
-from shoal.frontier.port import Control, Verdict
 from shoal.frontier.redis import RedisFrontier
+from shoal.frontier.values import Control, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
 from support.processes import wait_until
 from support.redis_backend import RedisBackend

@@ -7,9 +7,9 @@ import logging
 import pytest
 import redis
 
-from shoal.frontier.port import Added, Control, CrawlState
 from shoal.frontier.redis import inbox
 from shoal.frontier.redis.names import inbox_key, rejected_key
+from shoal.frontier.values import Added, Control, CrawlState
 from shoal.seeding import collect
 from shoal.task import Task, encode
 from support.frontiers import CRAWL, open_rules, pages, pulse

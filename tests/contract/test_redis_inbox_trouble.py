@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from shoal.errors import StorageBusy
-from shoal.frontier.port import Added, Entry
 from shoal.frontier.redis import inbox
+from shoal.frontier.values import Added, Entry
 from support.frontiers import CRAWL, Client
 from support.redis_backend import RedisBackend
 from support.redis_inbox import INBOX, LOCK, REJECTED, push, read, rejected, url, urls_of

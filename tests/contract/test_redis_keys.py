@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import StorageFailed, UnknownCrawl
-from shoal.frontier.port import Entry, Robots, TaskState, Verdict
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.names import shard_of, tags
+from shoal.frontier.values import Entry, Robots, TaskState, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
 from support.redis_groups import RedisCluster
 from support.redis_servers import RedisServer

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from shoal.errors import StorageBusy
-from shoal.frontier.port import Control, CrawlState, Lease
 from shoal.frontier.redis.link import RedisLink
 from shoal.frontier.redis.scripts import script
+from shoal.frontier.values import Control, CrawlState, Lease
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
-from shoal.frontier.port import CrawlState, Verdict
+from shoal.frontier.values import CrawlState, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer

@@ -9,9 +9,9 @@ import pytest
 import redis
 
 from shoal.config import Rules
-from shoal.frontier.port import Control, CrawlState, Entry, Verdict
 from shoal.frontier.redis import scripts
 from shoal.frontier.redis.rules import numbers_of
+from shoal.frontier.values import Control, CrawlState, Entry, Verdict
 from shoal.task import Task
 from support.frontiers import CRAWL, Client, entry, outcome, pages
 from support.redis_backend import RedisBackend

@@ -10,8 +10,8 @@ from typing import TypeVar
 import pytest
 
 from shoal.errors import ConfigError, StorageBusy
-from shoal.frontier.port import Entry, TaskState
 from shoal.frontier.redis import RedisFrontier
+from shoal.frontier.values import Entry, TaskState
 from support.frontiers import CRAWL, Client, pages
 from support.redis_groups import RedisSentinel
 from support.redis_servers import RedisServer

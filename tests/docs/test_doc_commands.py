@@ -10,7 +10,7 @@ import pytest
 
 from shoal.cli.display import progress_line
 from shoal.config import Rules
-from shoal.frontier.port import CrawlState, Stats
+from shoal.frontier.values import CrawlState, Stats
 from support.docs import Reader
 from support.makefile import extras, targets
 from support.markdown import PAGES, README, ROOT, SHELL, Block, Command, blocks, commands, name_of

@@ -22,8 +22,9 @@ from w3lib.url import canonicalize_url
 
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Entry, Frontier, Lease, TaskState
+from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.values import Entry, Lease, TaskState
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
 from shoal.scrapy.migration.migrate import UNKNOWN, Migrated, Migration
 from shoal.scrapy.migration.oldqueue import OldKeys

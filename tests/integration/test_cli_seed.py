@@ -15,7 +15,8 @@ from shoal.coordinator import sowing
 from shoal.coordinator.bookmarks import Bookmarks
 from shoal.coordinator.sowing import Places, Sowing
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Added, Entry, Frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Added, Entry
 from support.processes import Folder, wait_until
 from support.sites import Site, serving
 

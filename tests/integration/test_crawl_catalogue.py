@@ -16,7 +16,7 @@ from shoal import Page, Spider, Summary, Task, crawl
 from shoal.admission import Admission
 from shoal.config import Rules, build
 from shoal.crawl import open_stores, run_crawl
-from shoal.frontier.port import Entry, TaskState
+from shoal.frontier.values import Entry, TaskState
 from shoal.spider import settings_of
 from support.catalogues import (
     ListingSite,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.frontier.port import Record
+from shoal.frontier.values import Record
 from support.hostile import HostileServer
 from support.hostile_pages import PAGES
 from support.processes import Folder, peak_memory_kb, wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from shoal.frontier.port import Host
+from shoal.frontier.values import Host
 from shoal.policy import AUTO_FLOOR_S, AUTO_START_S, BREAKER_AFTER, PROBE_FIRST_S, SEND_SLACK_S
 from support.links import numbered_pages, paths_of, put_spider
 from support.processes import Folder, wait_until

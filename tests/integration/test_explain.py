@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from shoal.frontier.port import Control, Entry, Frontier, Record, Verdict
+from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.values import Control, Entry, Record, Verdict
 from shoal.insight.explain import explain
 from shoal.results.port import Batch, PageLog, Results
 from shoal.results.sqlite import SqliteResults

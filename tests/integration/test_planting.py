@@ -13,7 +13,7 @@ import pytest
 from shoal.coordinator.planter import Order
 from shoal.coordinator.planting import PlanterFailed, planted
 from shoal.coordinator.runs import Run
-from shoal.frontier.port import CrawlState
+from shoal.frontier.values import CrawlState
 from support.coordinators import NEVER, Office
 from support.processes import Folder, children_of, is_alive, wait_until
 

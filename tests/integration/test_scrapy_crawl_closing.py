@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.frontier.port import Stats
+from shoal.frontier.values import Stats
 from support.processes import wait_until
 from support.redis_chaos import assert_adds_up
 from support.scrapy_projects import VERSIONS, assert_in_order, counted

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from shoal.frontier.port import TaskState
+from shoal.frontier.values import TaskState
 
 _NUMBERS = {state: str(number) for number, state in enumerate(TaskState)}
 _BLOCKED = -1

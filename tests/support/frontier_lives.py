@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shoal.frontier.port import Pushback, Record, Robots, TaskState, Verdict
+from shoal.frontier.values import Pushback, Record, Robots, TaskState, Verdict
 from support.frontiers import entry, open_rules
 
 HOSTS = 3

@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 from shoal.errors import StorageError
-from shoal.frontier.port import Control, Entry, Lease, Outcome, Verdict
 from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.values import Control, Entry, Lease, Outcome, Verdict
 from support.frontiers import A_MOMENT_S, CRAWL, Client, entry, outcome
 
 HOSTS = 5

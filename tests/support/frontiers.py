@@ -12,12 +12,13 @@ import msgspec
 
 from shoal.admission import Admission
 from shoal.config import Rules
-from shoal.frontier.port import (
+from shoal.frontier.port import Frontier
+from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.values import (
     Added,
     Control,
     CrawlState,
     Entry,
-    Frontier,
     Grant,
     Host,
     Lease,
@@ -29,7 +30,6 @@ from shoal.frontier.port import (
     TaskState,
     Verdict,
 )
-from shoal.frontier.sqlite import SqliteFrontier
 from shoal.task import Task
 from support.frontier_audit import sqlite_faults
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from shoal.fetch.connection import Connection
 from shoal.fetch.http import HttpFetcher
-from shoal.frontier.port import Grant, Lease, Outcome
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.link import RedisLink
+from shoal.frontier.values import Grant, Lease, Outcome
 from shoal.page import Page
 from shoal.results.sqlite import SqliteResults
 

@@ -20,7 +20,8 @@ from shoal.admission import Admission
 from shoal.config import DEFAULT_STORE, Rules
 from shoal.export import Format, export
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Frontier, Host, Pulse, Record, Stats
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Host, Pulse, Record, Stats
 from shoal.results import open_results
 from shoal.sqlitedb import path_of
 from shoal.task import Task

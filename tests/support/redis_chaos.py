@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from shoal.frontier.port import Stats
+from shoal.frontier.values import Stats
 from support.links import paths_of
 from support.processes import Folder
 from support.sites import Hit, Site

@@ -7,8 +7,8 @@ import redis
 
 from shoal.admission import Admission
 from shoal.config import Rules
-from shoal.frontier.port import Entry
 from shoal.frontier.redis.inbox import Rejected
+from shoal.frontier.values import Entry
 from shoal.seeding import read_seed
 from support.frontiers import CRAWL, Client
 

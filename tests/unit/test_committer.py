@@ -15,7 +15,7 @@ from shoal.committer import Committer, keep_of
 from shoal.config import Rules
 from shoal.content import page_digest
 from shoal.errors import StorageBusy, StorageFailed
-from shoal.frontier.port import Lease, Outcome, Verdict
+from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import Batch, Keep, PageLog, Results, StoredItem
 from shoal.task import Task
 from shoal.visit import Report

@@ -27,7 +27,8 @@ from shoal.coordinator.runs import (
 from shoal.coordinator.schedules import Schedule
 from shoal.frontier import frontier_at
 from shoal.frontier.notes import Deposed
-from shoal.frontier.port import Control, CrawlState, Frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Control, CrawlState
 
 HOUR = 3600.0
 BEGUN = 500_000 * HOUR + 60.0

@@ -13,7 +13,8 @@ import pytest
 from shoal import heartbeat
 from shoal.config import Rules
 from shoal.errors import ConfigError, StorageFailed, UnknownCrawl
-from shoal.frontier.port import Added, CrawlState, Entry, Frontier, Pulse, Stats
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Added, CrawlState, Entry, Pulse, Stats
 from shoal.heartbeat import Heartbeat
 from shoal.machine import rss_bytes
 from shoal.version import __version__

@@ -8,7 +8,7 @@ from shoal.admission import Admission
 from shoal.config import Rules
 from shoal.errors import FetchError, Refused, TooLarge
 from shoal.fetch.port import Response
-from shoal.frontier.port import Lease, Outcome, Pushback, Verdict
+from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
 from shoal.judging import Judge, note_answer, raised
 from shoal.task import Task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.frontier.port import Entry
+from shoal.frontier.values import Entry
 from shoal.known import KnownUrls
 from shoal.task import Task
 

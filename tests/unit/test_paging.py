@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.catalogue import KEY, Catalogue, Note, first_tasks
-from shoal.frontier.port import Entry, Lease, Outcome, Verdict
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.page import Page
 from shoal.paging import Pager, Turn, turn
 from shoal.spider import Spider

@@ -21,7 +21,7 @@ from shoal.crawl import Summary
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import RobotsGate
-from shoal.frontier.port import CrawlState, Lease, Robots, Stats, Verdict
+from shoal.frontier.values import CrawlState, Lease, Robots, Stats, Verdict
 from shoal.known import KnownUrls
 from shoal.recrawl import (
     Earlier,

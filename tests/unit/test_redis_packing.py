@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from shoal.admission import Admission
 from shoal.config import Rules
 from shoal.errors import BadUrl
-from shoal.frontier.port import Entry
 from shoal.frontier.redis.packing import pack, unpack
+from shoal.frontier.values import Entry
 from shoal.task import MAX_PRIORITY, Task
 
 _admission = Admission(Rules())

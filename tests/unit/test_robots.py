@@ -11,7 +11,7 @@ from shoal.errors import FetchError
 from shoal.fetch import robots as module
 from shoal.fetch.port import Response
 from shoal.fetch.robots import RobotsGate, next_hop, robots_url
-from shoal.frontier.port import Robots
+from shoal.frontier.values import Robots
 
 DAY_S = 24 * 3600
 

@@ -9,7 +9,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.utils.request import RequestFingerprinter
 
-from shoal.frontier.port import Lease
+from shoal.frontier.values import Lease
 from shoal.known import Recent
 from shoal.scrapy.running.entries import Entries
 from shoal.scrapy.running.verdicts import Life

@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from shoal.errors import StorageFailed
-from shoal.frontier.port import Added, Entry, Frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Added, Entry
 from shoal.scrapy.running.intake import BATCH, FULL, Intake
 from shoal.task import Task
 

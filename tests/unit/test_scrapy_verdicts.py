@@ -11,7 +11,7 @@ from scrapy.http import HtmlResponse, Response
 from twisted.internet.error import TimeoutError as TwistedTimeout
 from twisted.python.failure import Failure
 
-from shoal.frontier.port import Entry, Lease, Outcome, Verdict
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.scrapy.running.verdicts import Life, report_of
 from shoal.task import Task
 from shoal.visit import Report

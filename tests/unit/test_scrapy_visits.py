@@ -12,7 +12,8 @@ from scrapy import Request, Spider
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.request import RequestFingerprinter
 
-from shoal.frontier.port import Entry, Frontier, Lease, Verdict
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Entry, Lease, Verdict
 from shoal.policy import SEND_SLACK_S
 from shoal.scrapy.running.intake import Intake
 from shoal.scrapy.running.visits import ScrapyVisits

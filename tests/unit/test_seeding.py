@@ -14,7 +14,8 @@ from shoal import task as wire
 from shoal.admission import Admission
 from shoal.config import Rules
 from shoal.errors import BadUrl
-from shoal.frontier.port import Added, CrawlState, Entry, Frontier, Stats
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Added, CrawlState, Entry, Stats
 from shoal.seeding import collect, read_seed
 
 json_like = st.dictionaries(

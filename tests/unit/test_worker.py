@@ -13,17 +13,8 @@ from shoal import worker as working
 from shoal.archive.port import Archive, RawPage
 from shoal.config import Rules, Settings
 from shoal.fetch.port import Response
-from shoal.frontier.port import (
-    CrawlState,
-    Frontier,
-    Grant,
-    Lease,
-    Outcome,
-    Pulse,
-    Robots,
-    Stats,
-    Verdict,
-)
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Grant, Lease, Outcome, Pulse, Robots, Stats, Verdict
 from shoal.results.port import Batch, Results
 from shoal.spider import Spider
 from shoal.task import Task

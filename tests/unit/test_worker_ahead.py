@@ -13,17 +13,8 @@ import pytest
 from shoal import worker as working
 from shoal.config import Rules
 from shoal.errors import StorageFailed
-from shoal.frontier.port import (
-    CrawlState,
-    Entry,
-    Frontier,
-    Grant,
-    Lease,
-    Outcome,
-    Pulse,
-    Stats,
-    Verdict,
-)
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Entry, Grant, Lease, Outcome, Pulse, Stats, Verdict
 from shoal.task import Task
 from shoal.visit import Report
 from shoal.worker import AHEAD_PER_SLOT, Visits, Worker

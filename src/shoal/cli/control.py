@@ -9,7 +9,7 @@ import typer
 from shoal.cli.options import CrawlName, existing_stores, with_settings
 from shoal.eventloop import run
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Control, CrawlState
+from shoal.frontier.values import Control, CrawlState
 
 
 @with_settings("frontier")

@@ -13,7 +13,8 @@ from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, w
 from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Frontier, Record, TaskState
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Record, TaskState
 from shoal.task import Task
 
 PAGE = 500

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.crawl import Summary, Watch
-from shoal.frontier.port import CrawlState, Host, Pulse, Stats
+from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.status import (
     FEW_HOSTS,
     Snapshot,

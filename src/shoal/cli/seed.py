@@ -19,7 +19,7 @@ from shoal.coordinator.sowing import STDIN, Places, Sowing
 from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Added
+from shoal.frontier.values import Added
 from shoal.policy import parse_duration
 from shoal.seeding import BATCH
 

@@ -24,7 +24,8 @@ from shoal.coordinator.runs import (
 from shoal.coordinator.schedules import Schedule
 from shoal.coordinator.slots import run_name
 from shoal.errors import ConfigError
-from shoal.frontier.port import Control, CrawlState, Frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Control, CrawlState
 from shoal.target import is_scrapy
 
 GRACE_S = 60.0

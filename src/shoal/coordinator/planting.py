@@ -17,7 +17,8 @@ from shoal.coordinator.planter import Answer, Order
 from shoal.coordinator.runs import RUNS, Records, Run, read_all
 from shoal.coordinator.schedules import Schedule
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import Control, Frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Control
 
 RETRY_S = 5.0
 SAY_AGAIN_S = 300.0

@@ -16,7 +16,8 @@ from shoal.coordinator.sitemap_walk import SitemapWalk
 from shoal.coordinator.sitemaps import MAX_BYTES
 from shoal.errors import BadUrl, ConfigError, UnknownCrawl
 from shoal.fetch.http import HttpFetcher
-from shoal.frontier.port import Added, Frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Added
 from shoal.policy import AUTO_START_S, parse_rate
 from shoal.seeding import BATCH, add_all
 from shoal.task import Task

@@ -9,7 +9,8 @@ import msgspec
 
 from shoal.coordinator.runs import RUNS, Records, Run, read_all, settings_for
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import CrawlState, Frontier, Stats
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Stats
 from shoal.insight.status import lateness
 from shoal.recrawl import mark_gone_items
 from shoal.results import results_at

@@ -14,7 +14,7 @@ from protego import Protego
 from shoal import urls
 from shoal.errors import BadUrl, FetchError
 from shoal.fetch.port import Response
-from shoal.frontier.port import Robots
+from shoal.frontier.values import Robots
 from shoal.policy import REDIRECT_STATUSES
 
 MAX_HOPS = 5

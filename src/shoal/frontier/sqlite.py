@@ -14,24 +14,7 @@ from msgspec.structs import replace
 
 from shoal.config import Rules
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import (
-    CANCELLED,
-    WORKER_SILENT_S,
-    Added,
-    Control,
-    CrawlState,
-    Entry,
-    Frontier,
-    Grant,
-    Host,
-    HostOrder,
-    Lease,
-    Outcome,
-    Pulse,
-    Record,
-    Robots,
-    Stats,
-)
+from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite_asking import (
     dead_of,
     holders_of,
@@ -54,6 +37,23 @@ from shoal.frontier.sqlite_step import (
     name_of,
     stats_of,
     step,
+)
+from shoal.frontier.values import (
+    CANCELLED,
+    WORKER_SILENT_S,
+    Added,
+    Control,
+    CrawlState,
+    Entry,
+    Grant,
+    Host,
+    HostOrder,
+    Lease,
+    Outcome,
+    Pulse,
+    Record,
+    Robots,
+    Stats,
 )
 from shoal.sqlitedb import Database, load_schema, transaction
 

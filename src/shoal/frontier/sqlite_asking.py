@@ -7,7 +7,8 @@ import sqlite3
 import msgspec
 
 from shoal import task as wire
-from shoal.frontier.port import (
+from shoal.frontier.sqlite_step import BLOCKED, SQL, STATES, as_int, crawl_row
+from shoal.frontier.values import (
     BLOCKED_REASON,
     WORKER_SILENT_S,
     Entry,
@@ -18,7 +19,6 @@ from shoal.frontier.port import (
     Robots,
     TaskState,
 )
-from shoal.frontier.sqlite_step import BLOCKED, SQL, STATES, as_int, crawl_row
 
 _read_robots = msgspec.json.Decoder(Robots).decode
 _read_pulse = msgspec.json.Decoder(Pulse).decode

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.frontier.port import Entry, Lease, Outcome, Robots, TaskState, Verdict
 from shoal.frontier.sqlite_lease import queue
 from shoal.frontier.sqlite_step import (
     DEAD,
@@ -20,6 +19,7 @@ from shoal.frontier.sqlite_step import (
     as_json,
     name_of,
 )
+from shoal.frontier.values import Entry, Lease, Outcome, Robots, TaskState, Verdict
 from shoal.policy import (
     after_fault,
     after_pushback,

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal import task as wire
-from shoal.frontier.port import Added, CrawlState, Entry, Lease
 from shoal.frontier.sqlite_step import (
     BLOCKED,
     DEAD,
@@ -21,6 +20,7 @@ from shoal.frontier.sqlite_step import (
     as_int,
     as_json,
 )
+from shoal.frontier.values import Added, CrawlState, Entry, Lease
 from shoal.task import Task
 
 RECLAIM_BATCH = 500

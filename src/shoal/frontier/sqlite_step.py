@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
-from shoal.frontier.port import CrawlState, Lease, Stats, TaskState
+from shoal.frontier.values import CrawlState, Lease, Stats, TaskState
 from shoal.policy import AUTO_START_S, SEND_SLACK_S, Pace, parse_rate
 from shoal.sqlitedb import load_queries, transaction, write_rows
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from shoal.admission import Admission, NotAdmitted
-from shoal.frontier.port import Frontier, Record
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Record
 from shoal.insight.duplicates import url_of
 from shoal.results.port import PageLog, RejectedItem, Results, StoredItem
 from shoal.task import Task

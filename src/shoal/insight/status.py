@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from shoal.coordinator.runs import RUNS, Run, read
-from shoal.frontier.port import Frontier, Host, HostOrder, Pulse, Stats
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Host, HostOrder, Pulse, Stats
 from shoal.policy import eta_s
 
 HOSTS_SHOWN = 10

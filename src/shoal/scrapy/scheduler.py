@@ -22,7 +22,7 @@ from twisted.internet.defer import Deferred
 
 from shoal.addresses import masked
 from shoal.errors import ConfigError, ShoalError
-from shoal.frontier.port import Added
+from shoal.frontier.values import Added
 from shoal.scrapy import dupefilter, queue
 from shoal.scrapy.running.engine import is_starting
 from shoal.scrapy.running.joining import in_scrapys_words, join, open_stores

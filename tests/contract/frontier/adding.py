@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ConfigError
-from shoal.frontier.port import Added, Control, CrawlState, Entry
+from shoal.frontier.values import Added, Control, CrawlState, Entry
 from support.frontiers import A_MOMENT_S, CRAWL, Backend, entry, open_rules, outcome, pages
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ConfigError
-from shoal.frontier.port import Control, CrawlState, Entry, HostOrder, TaskState, Verdict
+from shoal.frontier.values import Control, CrawlState, Entry, HostOrder, TaskState, Verdict
 from support.frontiers import CRAWL, Backend, Client, entry, outcome, pages
 
 

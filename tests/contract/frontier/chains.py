@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.frontier.port import Control, CrawlState, Entry, Lease, TaskState, Verdict
+from shoal.frontier.values import Control, CrawlState, Entry, Lease, TaskState, Verdict
 from support.frontiers import HOST, Backend, Client, entry, outcome, pages
 
 CHAIN = "account-17"

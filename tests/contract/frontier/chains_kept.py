@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 
 from contract.frontier.chains import only, run_off, step_of, steps
-from shoal.frontier.port import Control, CrawlState, TaskState, Verdict
+from shoal.frontier.values import Control, CrawlState, TaskState, Verdict
 from support.frontiers import A_MOMENT_S, Backend, Client, outcome, pages
 
 

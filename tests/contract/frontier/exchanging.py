@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.frontier.port import Control, CrawlState, TaskState, Verdict
+from shoal.frontier.values import Control, CrawlState, TaskState, Verdict
 from support.frontiers import Backend, entry, outcome, pages
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import UnknownCrawl
-from shoal.frontier.port import Lease, Pushback, Robots, Stats, TaskState, Verdict
+from shoal.frontier.values import Lease, Pushback, Robots, Stats, TaskState, Verdict
 from support.frontiers import HOST, Backend, Client, entry, outcome, pages
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from shoal.frontier.port import Control, CrawlState, Grant, Lease, TaskState, Verdict
+from shoal.frontier.values import Control, CrawlState, Grant, Lease, TaskState, Verdict
 from support.frontiers import A_MOMENT_S, Backend, Client, entry, outcome, pages
 
 

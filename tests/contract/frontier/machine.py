@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from contract.frontier.model import Model
 from shoal.config import Rules
 from shoal.errors import ConfigError
-from shoal.frontier.port import Control, CrawlState, Entry, Lease, TaskState, Verdict
+from shoal.frontier.values import Control, CrawlState, Entry, Lease, TaskState, Verdict
 from support.frontiers import CRAWL, Backend, Client, entry, open_rules, outcome
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shoal.config import Rules
-from shoal.frontier.port import (
+from shoal.frontier.values import (
     Added,
     Control,
     CrawlState,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.frontier.port import Lease, Verdict
+from shoal.frontier.values import Lease, Verdict
 from support.frontiers import A_MOMENT_S, Backend, Client, entry, pages
 
 

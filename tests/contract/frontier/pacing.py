@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.frontier.port import Lease, Pushback, Robots, Verdict
+from shoal.frontier.values import Lease, Pushback, Robots, Verdict
 from shoal.policy import (
     AUTO_FLOOR_S,
     AUTO_START_S,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.frontier.port import Lease, Pushback, Robots, Verdict
+from shoal.frontier.values import Lease, Pushback, Robots, Verdict
 from shoal.policy import PUSHBACK_FIRST_S, SEND_SLACK_S
 from support.frontiers import ALLOW_ALL, HOST, Backend, Client, outcome, pages
 

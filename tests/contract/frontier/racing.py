@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from shoal.frontier.port import Added, Control, CrawlState
+from shoal.frontier.values import Added, Control, CrawlState
 from support.frontiers import Backend, Client, entry, outcome, pages
 
 CLIENTS = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from shoal.errors import BadUrl
-from shoal.frontier.port import WORKER_SILENT_S, Added, Entry
+from shoal.frontier.values import WORKER_SILENT_S, Added, Entry
 from support.frontiers import CRAWL, Backend, Client, pages, pulse
 
 

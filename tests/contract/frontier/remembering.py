@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ConfigError
-from shoal.frontier.port import Added, Control, CrawlState, Entry, TaskState
+from shoal.frontier.values import Added, Control, CrawlState, Entry, TaskState
 from support.frontiers import CRAWL, Backend, entry, pages
 
 EVERY_SIGN = [bytes.fromhex(key) for key in ("00" * 8, "ff" * 8, "80" + "00" * 7, "7f" + "ff" * 7)]

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import Added, Control, CrawlState, Frontier, TaskState, Verdict
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Added, Control, CrawlState, TaskState, Verdict
 from support.frontiers import ALLOW_ALL, CRAWL, HOST, Backend, entry, outcome, pages, pulse
 
 FINISHED, RUNNING = CrawlState.FINISHED, CrawlState.RUNNING

@@ -13,7 +13,12 @@ from typing import Any
 
 from shoal.config import Rules
 from shoal.errors import ConfigError, StorageBusy
-from shoal.frontier.port import (
+from shoal.frontier.redis.forms import Group, grouped
+from shoal.frontier.redis.link import Argument
+from shoal.frontier.redis.names import shard_of
+from shoal.frontier.redis.shard import Offer, Shard
+from shoal.frontier.redis.stats import stats_of
+from shoal.frontier.values import (
     CANCELLED,
     Added,
     Control,
@@ -24,11 +29,6 @@ from shoal.frontier.port import (
     Outcome,
     Stats,
 )
-from shoal.frontier.redis.forms import Group, grouped
-from shoal.frontier.redis.link import Argument
-from shoal.frontier.redis.names import shard_of
-from shoal.frontier.redis.shard import Offer, Shard
-from shoal.frontier.redis.stats import stats_of
 
 _LIVE = (CrawlState.RUNNING, CrawlState.PAUSED)
 

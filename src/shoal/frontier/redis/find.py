@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.frontier.port import BLOCKED_REASON, CrawlState, Entry, Record, TaskState
 from shoal.frontier.redis.link import RedisLink
 from shoal.frontier.redis.packing import unpack
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.stats import priorities_of
+from shoal.frontier.values import BLOCKED_REASON, CrawlState, Entry, Record, TaskState
 
 CHUNK = 1000
 LOOKS = 3

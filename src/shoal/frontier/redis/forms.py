@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from shoal.frontier.port import Entry, Lease, Outcome
 from shoal.frontier.redis.link import Argument
 from shoal.frontier.redis.packing import pack, unpack
+from shoal.frontier.values import Entry, Lease, Outcome
 
 Group = tuple[str, int, list[bytes]]
 """A host, a priority, and entries of them."""

@@ -10,13 +10,22 @@ import msgspec
 
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
-from shoal.frontier.port import (
+from shoal.frontier.port import Frontier
+from shoal.frontier.redis.crawl import RedisCrawl
+from shoal.frontier.redis.find import dead_record, find
+from shoal.frontier.redis.garbage import sweep
+from shoal.frontier.redis.inbox import collect
+from shoal.frontier.redis.link import RedisLink, redis_address
+from shoal.frontier.redis.names import CRAWLS, inbox_key, rejected_key, shards_key, tags
+from shoal.frontier.redis.notes import RedisNotes
+from shoal.frontier.redis.shard import Clock, Shard
+from shoal.frontier.redis.stats import host_of
+from shoal.frontier.values import (
     WORKER_SILENT_S,
     Added,
     Control,
     CrawlState,
     Entry,
-    Frontier,
     Grant,
     Host,
     HostOrder,
@@ -27,15 +36,6 @@ from shoal.frontier.port import (
     Robots,
     Stats,
 )
-from shoal.frontier.redis.crawl import RedisCrawl
-from shoal.frontier.redis.find import dead_record, find
-from shoal.frontier.redis.garbage import sweep
-from shoal.frontier.redis.inbox import collect
-from shoal.frontier.redis.link import RedisLink, redis_address
-from shoal.frontier.redis.names import CRAWLS, inbox_key, rejected_key, shards_key, tags
-from shoal.frontier.redis.notes import RedisNotes
-from shoal.frontier.redis.shard import Clock, Shard
-from shoal.frontier.redis.stats import host_of
 
 T = TypeVar("T")
 

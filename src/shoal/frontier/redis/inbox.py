@@ -18,10 +18,10 @@ import msgspec
 from redis.exceptions import NoScriptError
 
 from shoal.errors import BadUrl, StorageError
-from shoal.frontier.port import Added, Entry
 from shoal.frontier.redis.link import RedisLink
 from shoal.frontier.redis.names import inbox_key, rejected_key
 from shoal.frontier.redis.packing import pack
+from shoal.frontier.values import Added, Entry
 
 BATCH = 200
 LOCK_MS = 5_000

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal import task as wire
-from shoal.frontier.port import Entry
+from shoal.frontier.values import Entry
 from shoal.task import Task
 
 _SCHEMES = ("https://", "http://")

@@ -13,7 +13,6 @@ from redis.exceptions import NoScriptError
 
 from shoal.config import Rules
 from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
-from shoal.frontier.port import Added, CrawlState, Grant, Lease, Outcome
 from shoal.frontier.redis.failures import ScriptError
 from shoal.frontier.redis.forms import (
     Group,
@@ -28,6 +27,7 @@ from shoal.frontier.redis.forms import (
 from shoal.frontier.redis.link import Argument, RedisLink, script_call
 from shoal.frontier.redis.rules import numbers_of
 from shoal.frontier.redis.scripts import script
+from shoal.frontier.values import Added, CrawlState, Grant, Lease, Outcome
 
 MOST_LEASES = 1000
 """At once: a Lua script cannot return much longer lists."""

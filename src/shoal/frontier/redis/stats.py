@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.config import Rules
-from shoal.frontier.port import CrawlState, Host, Stats
+from shoal.frontier.values import CrawlState, Host, Stats
 
 _COUNTERS = (
     *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),

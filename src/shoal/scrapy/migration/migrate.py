@@ -15,7 +15,8 @@ import msgspec
 from scrapy.utils.request import RequestFingerprinter
 
 from shoal.errors import ConfigError, StorageBusy, UnknownCrawl, unreachable
-from shoal.frontier.port import CANCELLED, Added, CrawlState, Entry, Frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CANCELLED, Added, CrawlState, Entry
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
 from shoal.scrapy.migration.oldqueue import OldKeys, OldQueue
 from shoal.scrapy.migration.pickled import NotARequest, Stored, entry_of, request_of, values_of

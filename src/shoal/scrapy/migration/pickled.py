@@ -10,7 +10,7 @@ from scrapy import Request
 
 from shoal import task as wire
 from shoal.errors import ShoalError
-from shoal.frontier.port import Entry
+from shoal.frontier.values import Entry
 from shoal.scrapy.migration import unpickling
 from shoal.scrapy.wire.mapping import UTF_8, extras_of, task_of
 from shoal.scrapy.wire.requests import Fingerprinter, short_fingerprint

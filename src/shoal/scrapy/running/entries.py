@@ -9,7 +9,7 @@ from uuid import uuid4
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from shoal.frontier.port import Entry
+from shoal.frontier.values import Entry
 from shoal.known import Recent
 from shoal.scrapy.running.engine import is_starting
 from shoal.scrapy.running.verdicts import Life

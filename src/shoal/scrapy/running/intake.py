@@ -8,7 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 
-from shoal.frontier.port import Entry, Frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Entry
 from shoal.waiting import patiently
 
 BATCH = 100

@@ -10,7 +10,8 @@ from shoal.config import Settings
 from shoal.errors import ShoalError, UnknownCrawl
 from shoal.fleet import release_dead
 from shoal.frontier import open_frontier
-from shoal.frontier.port import CrawlState, Frontier, Stats
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Stats
 from shoal.machine import is_dead_here
 from shoal.results import open_results
 from shoal.results.port import Results

@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 
 from shoal.config import Settings
 from shoal.errors import ConfigError, ShoalError
-from shoal.frontier.port import Added, Control, CrawlState
+from shoal.frontier.values import Added, Control, CrawlState
 from shoal.machine import worker_name
 from shoal.scrapy.running import engine
 from shoal.scrapy.running.entries import Entries

@@ -10,7 +10,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from shoal.frontier.port import Entry, Lease, Outcome, Pushback, Verdict
+from shoal.frontier.values import Entry, Lease, Outcome, Pushback, Verdict
 from shoal.judging import note_status, one_line, put_off, raised
 from shoal.policy import GONE_STATUSES, PUSHBACK_STATUSES, parse_retry_after
 from shoal.results.port import RejectedItem, StoredItem

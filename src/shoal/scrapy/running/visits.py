@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 
 from shoal.config import Rules
 from shoal.errors import ShoalError
-from shoal.frontier.port import Entry, Lease, Outcome, Verdict
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.known import Recent
 from shoal.scrapy.running.intake import Intake
 from shoal.scrapy.running.verdicts import Life, report_of

@@ -1,0 +1,280 @@
+"""What goes into a frontier and comes out of it: tasks with their leases, outcomes and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from shoal.config import Rules
+from shoal.policy import Pace
+from shoal.task import Task
+
+
+class TaskState(StrEnum):
+    """Where a task is in its life."""
+
+    WAITING = "waiting"
+    DELAYED = "delayed"
+    LEASED = "leased"
+    DONE = "done"
+    DEAD = "dead"
+    DROPPED = "dropped"
+
+
+class CrawlState(StrEnum):
+    """Where a crawl is in its life."""
+
+    NEW = "new"
+    """Has seeds, but nobody has started it."""
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+
+    @property
+    def over(self) -> bool:
+        """Nothing will be handed out any more, unless new seeds come."""
+        return self in (CrawlState.CANCELLED, CrawlState.FINISHED)
+
+
+class Control(StrEnum):
+    """What can be done to a whole crawl."""
+
+    SEAL = "seal"
+    """All seeds are in: from now on the crawl is finished when nothing is left."""
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    """Everything not yet ended is dropped."""
+
+
+class Verdict(StrEnum):
+    """How one try at a task ended."""
+
+    DONE = "done"
+    RETRY = "retry"
+    DEAD = "dead"
+    DROPPED = "dropped"
+    RETURNED = "returned"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A task that has passed admission: its address is checked and its identity known."""
+
+    fingerprint: bytes
+    task: Task
+
+
+class Lease(msgspec.Struct):
+    """The right to work on a task, and to send its request now."""
+
+    fingerprint: bytes
+    token: str
+    task: Task
+    robots_at: float | None = None
+    """When the host's robots.txt was stored. None where the crawl obeys robots.txt and nobody has
+    fetched it: this lease is then the permission to fetch robots.txt instead of the page."""
+    paced: bool = False
+    """The host has a rate: what is not sent within `policy.SEND_SLACK_S` must be given back."""
+    alone: bool = False
+    """Workers died with this task: the worker holds nothing else, and must ask for nothing else
+    until this is finished."""
+
+
+class Grant(msgspec.Struct):
+    """The answer to a request for work."""
+
+    state: CrawlState
+    leases: list[Lease] = []
+    wait_s: float | None = None
+    """When asking again makes sense; None if only new work can change anything."""
+    epoch: int = 0
+    """Which crawl of this name it is: another number means that it was started over."""
+    decided: float = 0.0
+    """time.monotonic() at or before the moment of the grant: `policy.SEND_SLACK_S` runs from it."""
+
+
+class Robots(msgspec.Struct, frozen=True):
+    """A host's robots.txt, as the fleet shares it."""
+
+    text: str
+    """Empty allows everything."""
+    ttl_s: float
+    """How long it holds before it is fetched again."""
+    crawl_delay_s: float = 0.0
+    error: str = ""
+    """Why it could not be had. While this holds, nothing may be fetched from the host."""
+    location: str = ""
+    """Where a redirect says it is. Still unknown then: the next lease fetches it there."""
+    hops: int = 0
+    """Redirects so far."""
+
+
+class Pushback(msgspec.Struct, frozen=True):
+    """The host asked for less (429, 503)."""
+
+    retry_after_s: float | None = None
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What became of one leased task."""
+
+    lease: Lease
+    verdict: Verdict
+    reason: str = ""
+    """Why it was retried, died or was dropped. One line."""
+    detail: str = ""
+    """The traceback, where a handler raised."""
+    retry_in_s: float = 0.0
+    follow_ups: Sequence[Entry] = ()
+    sent: bool = True
+    """Whether a request went out. If not, the host's slot is given back too, where that is safe."""
+    fault: bool = False
+    """The host did not answer as a healthy one would: no answer at all, 5xx, 429."""
+    blocked: bool = False
+    """The host refused to serve us (403, 429, 503)."""
+    unchanged: bool = False
+    """The page was the same as in an earlier crawl, and was not sent again (304)."""
+    latency_s: float = 0.0
+    """How long the host took to answer. 0 if it did not."""
+    pushback: Pushback | None = None
+    robots: Robots | None = None
+    filtered: int = 0
+    """Links that were not admitted: other hosts, too deep, not http."""
+    duplicates: int = 0
+    """Links that the worker itself knew to be in the frontier already."""
+    items: int = 0
+    rejected: int = 0
+    body_bytes: int = 0
+
+
+class Added(msgspec.Struct, frozen=True):
+    """What `add` did."""
+
+    added: int = 0
+    duplicates: int = 0
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """All the frontier knows of one task."""
+
+    fingerprint: bytes
+    task: Task
+    """As it was added. Of tasks that are done or dropped a backend may keep less: then it is the
+    one that was asked for, and the page log of the results knows more."""
+    state: TaskState
+    losses: int = 0
+    reason: str = ""
+    detail: str = ""
+    due: float | None = None
+    """When a delayed task is ready again, or a lease expires."""
+    worker: str = ""
+
+
+class Host(msgspec.Struct, kw_only=True):
+    """How one host is being served."""
+
+    host: str
+    waiting: int = 0
+    leased: int = 0
+    done: int = 0
+    failed: int = 0
+    next_at: float = 0.0
+    penalty_s: float = 0.0
+    crawl_delay_s: float = 0.0
+    latency_s: float = 0.0
+    """How long it takes to answer, recently."""
+    failures: int = 0
+    """Failures in a row."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it fails so often that it is only probed."""
+        return Pace(failures=self.failures).is_broken
+
+
+class HostOrder(StrEnum):
+    """Which hosts to name first."""
+
+    BUSIEST = "busiest"
+    SLOWEST = "slowest"
+    FAILING = "failing"
+
+
+class Pulse(msgspec.Struct, kw_only=True):
+    """A worker's sign of life."""
+
+    worker: str
+    host: str
+    pid: int
+    version: str
+    in_flight: int = 0
+    pages: int = 0
+    """Pages it has finished since it began."""
+    pages_per_s: float = 0.0
+    rss_bytes: int = 0
+    at: float = 0.0
+    """When it was heard of, by the frontier's clock. Set by the frontier."""
+
+
+WORKER_SILENT_S = 15.0
+"""A worker that was not heard of for so long is not counted among the workers."""
+
+
+class Stats(msgspec.Struct, kw_only=True):
+    """A crawl's counters. Reading them costs the same however large the crawl is."""
+
+    crawl: str
+    state: CrawlState
+    rules: Rules
+    created_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    added: int = 0
+    duplicates: int = 0
+    filtered: int = 0
+    waiting: int = 0
+    delayed: int = 0
+    leased: int = 0
+    done: int = 0
+    dead: int = 0
+    dropped: int = 0
+    retries: int = 0
+    lost: int = 0
+    """Leases that ended because their worker died."""
+    items: int = 0
+    rejected: int = 0
+    body_bytes: int = 0
+    sent: int = 0
+    """Requests for pages that went out."""
+    blocked: int = 0
+    """Those of them that the host refused (403, 429, 503)."""
+    unchanged: int = 0
+    """Those of them whose page was the same as in an earlier crawl, and was not sent again."""
+    inbox: int = 0
+    """Seeds that others have left and nobody has looked at yet."""
+    refused: int = 0
+    """Entries of the inbox that were no tasks."""
+    bloom: bool = False
+    """Whether known URLs are in a Bloom filter by now."""
+    pages_per_s: float = 0.0
+    """Over the last ten to twenty seconds of work."""
+
+    @property
+    def remaining(self) -> int:
+        """Tasks that have not ended."""
+        return self.waiting + self.delayed + self.leased
+
+    @property
+    def ended(self) -> int:
+        """Tasks that have ended, one way or another."""
+        return self.done + self.dead + self.dropped
+
+
+BLOCKED_REASON = "waits for an earlier task of chain '{}'"
+"""Why a task of a chain waits though its host may be hit."""
+
+CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
+"""What those are told who bring work to a cancelled crawl."""
