@@ -111,7 +111,7 @@ class Worker:
         self._ready: deque[tuple[Lease, float]] = deque()  # Leased ahead, and when.
         self._ahead = 0
         self._finished_at = 0.0
-        self._visits: dict[str, asyncio.Task[None]] = {}
+        self._visits: dict[str, asyncio.Task[Report]] = {}
         self._heartbeat = Heartbeat(frontier, crawl, name, lambda: len(self._visits))
         self._epoch = 0
         self._ask_at = 0.0
@@ -288,7 +288,9 @@ class Worker:
             self._give_ready_back()
         while self._ready and len(self._visits) < self._slots:
             lease, decided = self._ready.popleft()
-            self._visits[lease.token] = asyncio.create_task(self._visit(lease, decided))
+            visit = asyncio.create_task(self._visit(lease, decided))
+            visit.add_done_callback(partial(self._visited, lease))
+            self._visits[lease.token] = visit
 
     def _give_ready_back(self, until: float = inf) -> None:
         """Give back what was leased ahead, until a moment."""
@@ -297,17 +299,19 @@ class Worker:
             self._ahead = 0  # Others are not taken in its place.
             self._committer.put(give_back(lease, sent=False))
 
-    async def _visit(self, lease: Lease, decided: float) -> None:
+    async def _visit(self, lease: Lease, decided: float) -> Report:
         try:
-            report = await self._visitor.visit(lease, decided)
-        except asyncio.CancelledError:  # Only `_settle` and `_keep_leases` cancel a visit.
-            report = give_back(lease, sent=True)
+            return await self._visitor.visit(lease, decided)
         except StorageError:  # The pump will meet it too, and say so.
-            report = give_back(lease, sent=False)
+            return give_back(lease, sent=False)
         except Exception as error:
             log.exception("visiting %s failed: this is a fault in shoal", lease.task.url)
             reason = f"internal error: {type(error).__name__}: {error}"
-            report = Report(Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason))
+            return Report(Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason))
+
+    def _visited(self, lease: Lease, visit: asyncio.Task[Report]) -> None:
+        """Called when a visit is over, also if it was cancelled before it had begun."""
+        report = give_back(lease, sent=True) if visit.cancelled() else visit.result()
         del self._visits[lease.token]
         self._committer.put(report)
         self._start_visits()

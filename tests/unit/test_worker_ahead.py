@@ -32,6 +32,9 @@ class Plenty:
         self.held: set[str] = set()
         self.ended: dict[str, Outcome] = {}
         self.lost: set[str] = set()
+        self.loses = 0
+        """So many leases are lost as soon as they are granted."""
+        self.lease_s = 0.03  # Renewed every hundredth of a second.
         self.is_dry = False
         self.is_broken = False
         self._names = count()
@@ -58,7 +61,7 @@ class Plenty:
         return [lease for lease in leases if lease.token in self.lost]
 
     async def stats(self, crawl: str) -> Stats:
-        rules = Rules(lease_s=0.03)  # Renewed every hundredth of a second.
+        rules = Rules(lease_s=self.lease_s)
         return Stats(crawl=crawl, state=CrawlState.RUNNING, rules=rules, created_at=0.0)
 
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
@@ -67,6 +70,7 @@ class Plenty:
     def _granted(self, limit: int) -> Grant:
         names = [f"{next(self._names)}" for _ in range(0 if self.is_dry else limit)]
         self.held.update(names)
+        self.lost.update(names[: max(self.loses - len(self.lost), 0)])
         tasks = [Task(url=f"http://shop.example/{name}", site="shop.example") for name in names]
         leases = [
             Lease(name.encode(), name, task, paced=self.paced)
@@ -170,6 +174,17 @@ async def test_what_was_lost_while_it_waited_is_not_visited() -> None:
         while waiting & frontier.held:  # All of them: those that are ours are leased again.
             await asyncio.sleep(0.001)
         assert not waiting & set(pages.visited)
+
+
+async def test_a_visit_that_is_lost_before_it_has_begun_frees_its_slot() -> None:
+    frontier, pages = Plenty(), Pages()
+    frontier.lease_s = 0.0  # Renewed whenever the event loop comes round.
+    frontier.loses = SLOTS * 20
+    pages.open.clear()
+    async with at_work(frontier, pages):
+        while not frontier.lost <= frontier.ended.keys() or len(frontier.lost) < frontier.loses:
+            await asyncio.sleep(0)
+        assert len(frontier.lost - set(pages.visited)) >= SLOTS
 
 
 async def test_what_waits_long_is_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
