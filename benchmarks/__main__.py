@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import argparse
 import platform
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from rich.table import Table
 
 from benchmarks import contest, procstat
 from benchmarks.contest import BARE, EMBEDDED, FLEET, MANY, SCRAPY_REDIS, TWO
-from benchmarks.crawls import Runs
+from benchmarks.crawls import Run, Runs
 from benchmarks.publish import Contest, chart_of
 from benchmarks.report import keep, wide_console
 from benchmarks.tables import crawl_table, load_table, ratio
@@ -91,6 +92,16 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
+def room_of(one: Sequence[Run]) -> str:
+    """How many times as fast this machine could be, if it did nothing else."""
+    busy = statistics.median(run.busy_cores or 0.0 for run in one)
+    cores = procstat.cores()
+    return (
+        f"one process and its servers keep {busy:.2f} of {cores} cores busy:"
+        f" there is room for {cores / busy:.2f} times one"
+    )
+
+
 def headlines(runs: Runs) -> list[str]:
     """The aims, and how far we are."""
     fleet, embedded = runs[FLEET], runs[EMBEDDED]
@@ -101,6 +112,7 @@ def headlines(runs: Runs) -> list[str]:
     ]
     if two := runs.get(f"{FLEET}{TWO}"):
         lines.append(f"{FLEET}{TWO}: {ratio(two, fleet)} times one (aim: 1.5)")
+        lines.append(room_of(fleet))
     if plain := runs.get(f"{SCRAPY_REDIS}, defaults"):
         lines.append(f"{FLEET}: {ratio(fleet, plain)} times {SCRAPY_REDIS} with its defaults")
     return lines

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,6 +34,8 @@ class Run(msgspec.Struct):
     workers: int = 1
     whole_s: float = 0.0
     """With the start of all processes."""
+    busy_cores: float | None = None
+    """From the first page on, by everything that runs on this machine, the servers for instance."""
     load: Load | None = None
     """What it was for the Redis server."""
 
@@ -100,7 +103,9 @@ def shoal(
         command += ["--concurrency", str(concurrency)]
         command += ["--frontier", frontier or store, "--results", results or store]
         usage = _succeeding(command)
-        began = min(float(note.read_text()) for note in Path(folder).glob("*.began"))
+        ended, busy_s = time.time(), procstat.busy_s()
+        notes = [note.read_text().split() for note in Path(folder).glob("*.began")]
+    began, busy_before_s = min((float(at), float(busy)) for at, busy in notes)
     told = json.loads(usage.stdout)
     return Run(
         pages=told["done"],
@@ -109,6 +114,7 @@ def shoal(
         rss_mb=usage.peak_rss_mb,
         workers=workers,
         whole_s=usage.wall_s,
+        busy_cores=(busy_s - busy_before_s) / (ended - began),
     )
 
 

@@ -50,6 +50,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def busy_s() -> float:
+    """CPU time that the whole machine has spent so far, on anything."""
+    fields = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
+    user, nice, system, _idle, _iowait, irq, softirq = map(int, fields[:7])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
 def figures_of(module: str, *options: str) -> Any:
     """What a benchmark module prints as JSON, run in a process of its own."""
     usage = run([sys.executable, "-m", f"benchmarks.{module}", *options])

@@ -1,7 +1,7 @@
 """The spider of the benchmarks: the same four fields and all links, as the bare loop reads them.
 
 Environment: SHOAL_BENCH_URLS, where to start; SHOAL_BENCH_CLOCK, a folder in which every worker
-notes when it read its first page.
+notes when it read its first page, and what the machine had done by then.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
+from benchmarks.procstat import busy_s
 from shoal import Item, Page, Spider, Task
 
 
@@ -46,10 +47,10 @@ class Bench(Spider):
         yield page.follow_all("a")
 
     def note_begin(self) -> None:
-        """Note the time of the first page."""
+        """Note the moment of the first page."""
         self.has_begun = True
         if folder := os.environ.get("SHOAL_BENCH_CLOCK"):
-            (Path(folder) / f"{os.getpid()}.began").write_text(f"{time.time()}")
+            (Path(folder) / f"{os.getpid()}.began").write_text(f"{time.time()} {busy_s()}")
 
 
 class Waiting(Spider):
