@@ -35,7 +35,7 @@ from links import Links
 """
 
 MOST_TIMES = {
-    **dict.fromkeys(("saving", "saved", "finished", "renewed", "beaten"), 2),
+    **dict.fromkeys(("leased", "saving", "saved", "finished", "renewed", "beaten"), 2),
     **dict.fromkeys(("collecting", "collected"), 1),
 }
 """How often a point is passed for sure by at least one of two workers: batches are few."""
