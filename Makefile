@@ -1,6 +1,8 @@
 # Everything runs from a bare Debian 12 with Python 3.11 and make; each target does its own set-up.
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
+# Tests start commands by the hundred. Modules are compiled once, whatever the machine's default is.
+export PYTHONDONTWRITEBYTECODE :=
 # These look at the time or the memory of whole crawls, so nothing else runs beside them.
 BESIDE := tests/chaos/test_scrapy_% tests/chaos/test_coordinators.py tests/chaos/test_chains.py \
 	tests/chaos/test_catalogue_kills.py tests/integration/test_crawl_again.py
