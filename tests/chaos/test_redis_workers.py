@@ -16,6 +16,7 @@ from aiohttp import web
 from shoal.config import USER_AGENT
 from shoal.frontier.values import Stats
 from shoal.machine import worker_name
+from shoal.worker import AHEAD_PER_SLOT
 from support.links import numbered_pages, put_spider
 from support.processes import Ended, Folder, Running, seeded_random, wait_until
 from support.redis_chaos import (
@@ -30,7 +31,11 @@ from support.redis_servers import RedisServer
 from support.sites import Site, serving
 from support.tcp_proxy import TcpProxy
 
-PAGES = 80
+SLOTS = 4
+"""Of each worker: so few that there is room at the host for all of them."""
+PAGES = 140
+MOST_HELD = SLOTS * (1 + AHEAD_PER_SLOT)
+"""Tasks that a worker takes at most while no answer comes."""
 HELD = "/1"
 ELSEWHERE = "elsewhere"
 """The User-Agent of the worker that comes to harm."""
@@ -79,7 +84,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 @pytest.fixture
 def site(server: RedisServer) -> Iterator[HoldingSite]:
     server.client().flushall()
-    moment = seeded_random("the moment").randrange(1, PAGES - 20)
+    # As many are left as three workers can hold: none of them goes without.
+    moment = seeded_random("the moment").randrange(1, PAGES - 3 * MOST_HELD)
     with serving(HoldingSite(moment)) as site:
         yield site
         site.is_open = True
@@ -88,8 +94,7 @@ def site(server: RedisServer) -> Iterator[HoldingSite]:
 @pytest.fixture
 def folder(tmp_path: Path, server: RedisServer, site: HoldingSite) -> Folder:
     folder = Folder(tmp_path, {"SHOAL_FRONTIER": server.url})
-    # So few in flight that there is room at the host for all workers.
-    put_spider(folder, [site], rate="none", lease_s=1.0, concurrency=4)
+    put_spider(folder, [site], rate="none", lease_s=1.0, concurrency=SLOTS)
     return folder
 
 
