@@ -116,7 +116,7 @@ class Worker:
         self._epoch = 0
         self._ask_at = 0.0
         self._asking = False
-        self._is_paced = False
+        self._is_scarce = False
         self._is_alone = False
         self._is_over = False
         self._stirred = 0
@@ -277,7 +277,7 @@ class Worker:
             self._held[lease.token] = lease
             self._ready.append((lease, grant.decided))
         if grant.leases:
-            self._is_paced = any(lease.paced for lease in grant.leases)
+            self._is_scarce = any(lease.paced or lease.crowded for lease in grant.leases)
             self._is_alone = any(lease.alone for lease in grant.leases)
         self._start_visits()
 
@@ -334,11 +334,12 @@ class Worker:
 
     def _look_ahead(self, visited: int) -> None:
         """Decide how many leases to take ahead of their visits: none while there are slots enough
-        for what comes. What may be sent now or not at all cannot wait for a slot."""
+        for what comes. What may be sent now or not at all cannot wait for a slot, and of a host
+        that is full, others wait for what we hold."""
         now = time.monotonic()
         per_second = visited / max(now - self._finished_at, ASK_EVERY_S)
         self._finished_at = now
-        is_quick = visited >= self._slots and not self._is_paced
+        is_quick = visited >= self._slots and not self._is_scarce
         most = self._slots * AHEAD_PER_SLOT if is_quick else 0
         self._ahead = min(int(per_second * AHEAD_S), most)
 

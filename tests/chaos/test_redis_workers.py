@@ -32,7 +32,6 @@ from support.sites import Site, serving
 from support.tcp_proxy import TcpProxy
 
 SLOTS = 4
-"""Of each worker: so few that there is room at the host for all of them."""
 PAGES = 140
 MOST_HELD = SLOTS * (1 + AHEAD_PER_SLOT)
 """Tasks that a worker takes at most while no answer comes."""
@@ -94,7 +93,8 @@ def site(server: RedisServer) -> Iterator[HoldingSite]:
 @pytest.fixture
 def folder(tmp_path: Path, server: RedisServer, site: HoldingSite) -> Folder:
     folder = Folder(tmp_path, {"SHOAL_FRONTIER": server.url})
-    put_spider(folder, [site], rate="none", lease_s=1.0, concurrency=SLOTS)
+    roomy = {"rate": "none", "concurrency": SLOTS, "concurrency_per_host": PAGES}
+    put_spider(folder, [site], lease_s=1.0, **roomy)
     return folder
 
 

@@ -156,6 +156,7 @@ class SameMachine(RuleBasedStateMachine):
         for one, other in zip(mine, theirs, strict=True):
             assert (other.fingerprint, other.task) == (one.fingerprint, one.task)
             assert (other.paced, other.alone) == (one.paced, one.alone)
+            assert other.crowded == one.crowded
             assert other.robots_at == rounded(one.robots_at)
         pairs = list(zip(mine, theirs, strict=True))
         self.pairs += pairs

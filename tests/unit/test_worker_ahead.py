@@ -26,8 +26,9 @@ AHEAD = SLOTS * AHEAD_PER_SLOT
 class Plenty:
     """A frontier that grants what is asked for, until it is told that this is all."""
 
-    def __init__(self, *, paced: bool = False) -> None:
+    def __init__(self, *, paced: bool = False, crowded: bool = False) -> None:
         self.paced = paced
+        self.crowded = crowded
         self.asked: list[int] = []
         self.held: set[str] = set()
         self.ended: dict[str, Outcome] = {}
@@ -73,7 +74,7 @@ class Plenty:
         self.lost.update(names[: max(self.loses - len(self.lost), 0)])
         tasks = [Task(url=f"http://shop.example/{name}", site="shop.example") for name in names]
         leases = [
-            Lease(name.encode(), name, task, paced=self.paced)
+            Lease(name.encode(), name, task, paced=self.paced, crowded=self.crowded)
             for name, task in zip(names, tasks, strict=True)
         ]
         return Grant(CrawlState.RUNNING, leases)
@@ -212,14 +213,21 @@ async def test_nothing_is_visited_once_a_store_has_failed() -> None:
     assert {frontier.ended[token].verdict for token in in_hand} == {Verdict.RETURNED}
 
 
-@pytest.mark.parametrize(("paced", "ahead_s"), [(True, 1_000.0), (False, 0.0)])
-async def test_none_is_taken_ahead(
-    paced: bool, ahead_s: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of hosts with a rate: the permission to send would lapse. By a worker whose pages are slow:
-    others may have nothing to do."""
-    monkeypatch.setattr(working, "AHEAD_S", ahead_s)
-    frontier, pages = Plenty(paced=paced), Pages()
+async def test_a_slow_worker_takes_none_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may have nothing to do."""
+    monkeypatch.setattr(working, "AHEAD_S", 0.0)
+    await assert_none_ahead(Plenty())
+
+
+@pytest.mark.parametrize("how", ["paced", "crowded"])
+async def test_none_is_taken_ahead(how: str) -> None:
+    """Of hosts with a rate: the permission to send would lapse. Of hosts that are full: others wait
+    for them."""
+    await assert_none_ahead(Plenty(**{how: True}))
+
+
+async def assert_none_ahead(frontier: Plenty) -> None:
+    pages = Pages()
     async with at_work(frontier, pages):
         while len(frontier.ended) < SLOTS * 20:
             await asyncio.sleep(0)

@@ -145,16 +145,17 @@ def _grant(current: Step, host: Schedule, tasks: Sequence[Queued], *, alone: boo
     interval_s = current.interval_of(host)
     host.next_at = current.now + interval_s
     robots_at = host.robots_at if host.knows_robots(current.now) else None
+    host.waiting -= len(tasks)
+    host.leased += len(tasks)
+    crowded = host.room(current.rules, current.now) == 0
     granted = []
     for queued in tasks:
         task = wire.decode(bytes.fromhex(queued.payload))
         task.retry_count = queued.attempts
         key = queued.fingerprint.to_bytes(8, signed=True)
         token = secrets.token_hex(8)
-        lease = Lease(key, token, task, robots_at, interval_s > 0, alone)
+        lease = Lease(key, token, task, robots_at, interval_s > 0, alone, crowded)
         granted.append((queued.id, lease, host.next_at))
-    host.waiting -= len(tasks)
-    host.leased += len(tasks)
     current.tally.update(waiting=-len(tasks), leased=len(tasks))
     return granted
 

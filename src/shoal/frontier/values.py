@@ -81,6 +81,8 @@ class Lease(msgspec.Struct):
     alone: bool = False
     """Workers died with this task: the worker holds nothing else, and must ask for nothing else
     until this is finished."""
+    crowded: bool = False
+    """The host has no room for more, with this one: others wait for it."""
 
 
 class Grant(msgspec.Struct):

@@ -92,6 +92,16 @@ class TestConcurrency:
         sites = [lease.task.site for lease in leases]
         assert (sites.count("a.example"), sites.count("b.example")) == (3, 3)
 
+    async def test_who_fills_a_host_is_told(self, backend: Backend) -> None:
+        client, other = backend.client(), backend.another()
+        await client.start(*pages(9), entry("b.example/"), concurrency_per_host=3)
+        first = await client.lease(3)
+        assert {lease.crowded for lease in first} == {False}
+        last = await other.lease(9)
+        assert {lease.crowded for lease in last} == {True}
+        await client.end(first[0])
+        assert (await client.lease_one()).crowded
+
     async def test_opens_again_with_every_end(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(4), concurrency_per_host=1)

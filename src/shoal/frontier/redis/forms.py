@@ -56,12 +56,13 @@ def finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> li
 def leases_of(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
     """The leases of each host, in the order of their tokens."""
     leases = list[Lease]()
-    for host, stored_at, paced, *tasks in granted:
-        site, robots_at, is_paced = host.decode(), int(stored_at) / 1e6 or None, bool(paced)
+    for host, stored_at, paced, crowded, *tasks in granted:
+        site, robots_at = host.decode(), int(stored_at) / 1e6 or None
+        how = (bool(paced), alone, bool(crowded))
         for number in range(0, len(tasks), 2):
             fingerprint, task, _ = unpack(tasks[number + 1], site, int(tasks[number]))
             token = f"{nonce}{len(leases) + 1}"
-            leases.append(Lease(fingerprint, token, task, robots_at, is_paced, alone))
+            leases.append(Lease(fingerprint, token, task, robots_at, *how))
     return leases
 
 

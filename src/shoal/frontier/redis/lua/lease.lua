@@ -8,7 +8,7 @@
 -- ARGV[5]  1 if a suspect may be handed out, 0 if the worker may hold tasks of other shards
 -- ARGV...  tokens that may have been granted and never arrived: they are given back first
 -- returns  {state, id, restarts, wait (-1: none), idle, whether the worker holds anything, alone,
---           {host, robots.txt stored at (0: unknown), paced, priority, entry, ...}, ...}
+--           {host, robots.txt stored at (0: unknown), paced, crowded, priority, entry, ...}, ...}
 --
 -- Atomic, because a slot that is free and a slot that is taken must be one decision for the fleet.
 
@@ -89,10 +89,11 @@ local function grant(host, entries, priorities)
   host.next = now + interval
   counts.waiting = counts.waiting - #entries
   counts.leased = counts.leased + #entries
-  local told = {host.name, robots_at, paced}
+  local crowded = room_of(host) == 0 and 1 or 0
+  local told = {host.name, robots_at, paced, crowded}
   for i, entry in ipairs(entries) do
     local priority = priorities[i]
-    told[2 * i + 2], told[2 * i + 3] = priority, entry
+    told[2 * i + 3], told[2 * i + 4] = priority, entry
     count = count + 1
     local own = token .. count
     local packed = cmsgpack.pack({host.name, priority, entry, worker, now, host.next})
