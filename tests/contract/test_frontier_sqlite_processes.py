@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 
-import support
 from shoal.frontier.sqlite import SqliteFrontier
 from shoal.frontier.values import CrawlState, TaskState
 from support.frontier_audit import sqlite_faults
 from support.frontier_process import page, work
 from support.frontiers import CRAWL, Client, open_rules
+from support.processes import TESTS
 
-TESTS = Path(support.__path__[0]).parent
 Process = subprocess.Popen[str]
 ENDLESS = 10**12
 

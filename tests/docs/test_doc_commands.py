@@ -118,7 +118,7 @@ def pattern(line: str) -> str:
 
 
 def comparable(line: str) -> str:
-    for kind, shown in ((_BOX, " "), (_MOMENT, "0"), (_DURATION, "0s"), (_NUMBER, "0")):
+    for kind, shown in ((_BOX, " "), (_MOMENT, "0T0"), (_DURATION, "0s"), (_NUMBER, "0")):
         line = kind.sub(shown, line)
     return " ".join(line.split())
 

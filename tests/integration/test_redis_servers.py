@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from support.processes import is_alive, wait_until
+from support.processes import TESTS, is_alive, wait_until
 from support.redis_groups import RedisCluster, RedisSentinel
 from support.redis_servers import RedisServer, TlsFiles, free_port, missing_server, valkey_binary
 from support.tcp_proxy import TcpProxy
-
-TESTS = Path(__file__).parent.parent
 
 SERVE_AND_SAY_PID = """
 import sys

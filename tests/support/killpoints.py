@@ -24,13 +24,12 @@ from shoal.frontier.redis.link import RedisLink
 from shoal.frontier.values import Grant, Lease, Outcome
 from shoal.page import Page
 from shoal.results.sqlite import SqliteResults
+from support.processes import TESTS
 
 POINT_VARIABLE = "KILL_POINT"
 """Names the variable with the point and the number: `saved:3`."""
 MARKER = Path("killed")
 """There once a worker was killed, in the folder that the commands run in."""
-
-TESTS = Path(__file__).parent.parent
 
 Applies = Callable[[tuple[Any, ...], Any], object]
 

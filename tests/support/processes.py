@@ -29,6 +29,8 @@ from shoal.task import Task
 T = TypeVar("T")
 
 SHOAL = Path(sys.executable).with_name("shoal")
+TESTS = Path(__file__).parent.parent
+"""Where `python -m support...` is found."""
 DEADLINE_S = 120.0
 """Nothing here takes this long. What does is stuck, and the test fails."""
 

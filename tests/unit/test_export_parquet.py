@@ -23,9 +23,7 @@ from shoal.export.rows import Kind, kind_of
 from shoal.results.port import Batch, Results, Wanted
 from shoal.results.sqlite import SqliteResults
 from support.export_process import MANY
-from support.processes import environment
-
-TESTS = Path(__file__).parent.parent
+from support.processes import TESTS, environment
 
 
 @pytest.fixture
@@ -159,11 +157,12 @@ async def test_large_items_make_small_row_groups(results: Results, target: Path)
 
 
 @pytest.mark.parametrize("fmt", [Format.JSONL, Format.PARQUET])
-def test_more_items_need_no_more_memory(target: Path, fmt: Format) -> None:
-    """All of them at once would take eighty megabytes more."""
+def test_many_items_need_little_memory(target: Path, fmt: Format) -> None:
+    """All of them at once would take a hundred megabytes and more."""
     command = [sys.executable, "-m", "support.export_process", fmt, str(target)]
     grown = int(subprocess.check_output(command, env=environment({"PYTHONPATH": str(TESTS)})))
-    assert grown < 40_000_000
+    # Of Parquet with what Arrow holds, twice a row group.
+    assert grown < (120_000_000 if fmt is Format.PARQUET else 10_000_000)
     if fmt is Format.PARQUET:
         assert pq.ParquetFile(target).metadata.num_rows == MANY
 
