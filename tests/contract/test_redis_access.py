@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
+from redis.exceptions import NoPermissionError
 
 from shoal.admission import Admission
 from shoal.config import Rules
@@ -14,11 +16,13 @@ from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.values import Control, Entry, Verdict
 from shoal.seeding import read_seed
 from support.frontiers import CRAWL, Client, outcome, pages, pulse
+from support.markdown import ROOT, blocks
 from support.redis_servers import RedisServer, TlsFiles
 
 PASSWORD = "p@ss/wo:rd#"
 ESCAPED = "p%40ss%2Fwo%3Ard%23"
 INBOX = f"shoal:{CRAWL}:inbox"
+SECURITY = ROOT / "docs/security.md"
 
 COMMANDS = (
     *("evalsha", "eval", "script|load", "time"),
@@ -31,7 +35,25 @@ COMMANDS = (
 )
 """All that a user of one server needs."""
 
+FORBIDDEN_TO_SEEDERS = (
+    ("LPUSH", "shoal:other:inbox", "https://shop.example/"),
+    ("LRANGE", "shoal:shop:inbox", "0", "-1"),
+    ("DEL", "shoal:shop:inbox"),
+    ("HSET", "shoal:{shop}:crawl", "state", "finished"),
+    ("HGETALL", "shoal:{shop}:crawl"),
+    ("SMEMBERS", "shoal:crawls"),
+    ("EVAL", "return 1", "0"),
+    ("KEYS", "*"),
+    ("CONFIG", "GET", "*"),
+)
+
 _admission = Admission(Rules())
+
+
+def acl_lines() -> list[str]:
+    """What docs/security.md tells operators to write."""
+    conf = next(block.text for block in blocks(SECURITY) if block.language == "conf")
+    return [line for line in conf.splitlines() if line.startswith("user ")]
 
 
 def read(text: bytes) -> Entry:
@@ -143,6 +165,20 @@ class TestRights:
             await frontier.start(CRAWL, Rules())
         assert "secret" not in str(raised.value)
         await frontier.close()
+
+    @pytest.mark.parametrize("command", FORBIDDEN_TO_SEEDERS, ids=" ".join)
+    def test_who_may_only_seed(self, redis_server: RedisServer, command: tuple[str, ...]) -> None:
+        """The lines that docs/security.md gives: they may push, and nothing else."""
+        with redis_server.client() as admin:
+            admin.flushall()
+            admin.hset("shoal:{shop}:crawl", "state", "running")
+        for line in acl_lines():
+            redis_server.cli("ACL", "SETUSER", *line.split()[1:])
+        address = redis_server.url.replace("//", "//seeder:SECRET@")
+        with redis.Redis.from_url(address) as seeder:
+            assert seeder.lpush("shoal:shop:inbox", "https://shop.example/") == 1
+            with pytest.raises(NoPermissionError):
+                seeder.execute_command(*command)
 
 
 class TestCertificates:
