@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from shoal.errors import ConfigError
-from shoal.policy import parse_duration, parse_rate
+from shoal.policy import MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
 from shoal.urls import TRACKING_PARAMETERS
 from shoal.version import __version__
 
@@ -152,6 +152,10 @@ class Settings(Rules, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Not said of `Rules`: a crawl that is under way may have others, which hold as these.
+        for name, most in (("max_retries", MAX_RETRIES), ("max_losses", MAX_LOSSES)):
+            if getattr(self, name) > most:
+                raise ConfigError(f"{name}: {getattr(self, name)} is more than {most}")
         if self.archive_format not in ARCHIVE_FORMATS:
             formats = ", ".join(ARCHIVE_FORMATS)
             raise ConfigError(f"archive_format: {self.archive_format!r} is none of {formats}")

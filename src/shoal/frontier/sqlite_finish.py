@@ -21,6 +21,7 @@ from shoal.frontier.sqlite_step import (
 )
 from shoal.frontier.values import Entry, Lease, Outcome, Robots, TaskState, Verdict
 from shoal.policy import (
+    MAX_TRIES,
     after_fault,
     after_pushback,
     after_success,
@@ -87,7 +88,8 @@ def _end_try(current: Step, task: Owned, outcome: Outcome) -> Move:
     if state in (DONE, DEAD, DROPPED):
         current.touch_chain(task.chain)
     _tally(current, outcome, STATES[state])
-    return task.id, state, task.attempts + has_failed, due, outcome.reason, outcome.detail
+    attempts = min(task.attempts + has_failed, MAX_TRIES)
+    return task.id, state, attempts, due, outcome.reason, outcome.detail
 
 
 def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:

@@ -53,12 +53,12 @@ def finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> li
     return [pack_values(packed), pack_values(sizes), *owners, *entries, *abroad]
 
 
-def leases_of(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
+def leases_of(granted: list[Any], nonce: str, clock_s: float, *, alone: bool) -> list[Lease]:
     """The leases of each host, in the order of their tokens."""
     leases = list[Lease]()
     for host, stored_at, paced, crowded, *tasks in granted:
         site, robots_at = host.decode(), int(stored_at) / 1e6 or None
-        how = (bool(paced), alone, bool(crowded))
+        how = (bool(paced), alone, bool(crowded), clock_s)
         for number in range(0, len(tasks), 2):
             fingerprint, task, _ = unpack(tasks[number + 1], site, int(tasks[number]))
             token = f"{nonce}{len(leases) + 1}"
@@ -66,9 +66,10 @@ def leases_of(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
     return leases
 
 
-def epoch_of(crawl_id: str, restarts: int) -> int:
-    """Changes when the crawl is started over, and when the server may have lost something."""
-    return hash((crawl_id, restarts))
+def epoch_of(crawl_id: str, life: str) -> int:
+    """Changes when the crawl is started over, and when the server may have lost something: see
+    `life` in step.lua."""
+    return hash((crawl_id, life))
 
 
 def owner_of(lease: Lease) -> bytes:

@@ -30,7 +30,7 @@ SET added = added + :added, duplicates = duplicates + :duplicates, filtered = fi
     retries = retries + :retries, lost = lost + :lost, items = items + :items,
     rejected = rejected + :rejected, body_bytes = body_bytes + :body_bytes,
     sent = sent + :sent, blocked = blocked + :blocked, unchanged = unchanged + :unchanged,
-    places = places + :places
+    places = places + :places, latest = MAX(latest, :now), ahead = :ahead
 WHERE id = :id;
 
 -- sample: remember how far the crawl was
@@ -103,7 +103,7 @@ WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE crawl_id = ? AND fingerprint = value
 SELECT EXISTS (SELECT 1 FROM remembered WHERE crawl_id = ? AND fingerprint = ?);
 
 -- add_tasks: tasks nobody has seen
-INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, state, place, chain, task)
+INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, state, place, chain, attempts, task)
 VALUES {rows};
 
 -- head_of_chain: the task of a chain that is under way, or else the first that waits for its turn
