@@ -28,6 +28,7 @@ from contract.frontier.leasing import (
     TestWait,
 )
 from contract.frontier.losing import TestReclaim, TestRelease, TestRenew
+from contract.frontier.many import TestManyLeases, TestManyPriorities
 from contract.frontier.noting import TestLeading, TestNotes
 from contract.frontier.ordering import TestOrder
 from contract.frontier.pacing import TestAuto, TestBreaker, TestLatency
@@ -61,6 +62,8 @@ __all__ = [
     "TestLatency",
     "TestLeading",
     "TestLease",
+    "TestManyLeases",
+    "TestManyPriorities",
     "TestMaxPages",
     "TestNotes",
     "TestOrder",

@@ -7,6 +7,7 @@ import sqlite3
 import msgspec
 
 from shoal import task as wire
+from shoal.frontier import stored_robots
 from shoal.frontier.sqlite_step import (
     BLOCKED,
     SQL,
@@ -28,7 +29,6 @@ from shoal.frontier.values import (
     TaskState,
 )
 
-_read_robots = msgspec.json.Decoder(Robots).decode
 _read_pulse = msgspec.json.Decoder(Pulse).decode
 
 
@@ -36,7 +36,7 @@ def robots_of(connection: sqlite3.Connection, crawl: str, host: str) -> Robots |
     """The robots.txt that some worker stored."""
     crawl_id = crawl_row(connection, crawl)["id"]
     row = connection.execute(SQL["robots"], (crawl_id, host)).fetchone()
-    return _read_robots(row[0]) if row else None
+    return stored_robots.unpack(row[0]) if row else None
 
 
 def holders_of(connection: sqlite3.Connection, crawl: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from shoal.frontier import stored_robots
 from shoal.frontier.sqlite_lease import queue
 from shoal.frontier.sqlite_step import (
     DEAD,
@@ -140,7 +141,7 @@ def _free_slot(current: Step, host: Schedule, outcome: Outcome, task: Owned) -> 
 
 
 def _keep_robots(current: Step, host: Schedule, robots: Robots, leased_at: float) -> None:
-    current.execute("save_robots", host.id, msgspec.json.encode(robots).decode())
+    current.execute("save_robots", host.id, stored_robots.pack(robots))
     if robots.location:
         return  # It is elsewhere: known only when the next lease has fetched it there.
     host.robots_at = current.now

@@ -85,7 +85,7 @@ class Lease(msgspec.Struct):
     crowded: bool = False
     """The host has no room for more, with this one: others wait for it."""
     clock_s: float = 0.0
-    """What time.monotonic() has to be added to, to be the frontier's time."""
+    """The frontier's time when our time.monotonic() was 0."""
 
     def now(self) -> float:
         """The frontier's time, which is the same for all workers whatever their own clocks say."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.frontier import stored_robots
 from shoal.frontier.redis.link import Argument
 from shoal.frontier.redis.packing import pack, unpack
 from shoal.frontier.values import Entry, Lease, Outcome
@@ -87,6 +88,11 @@ def _micro(seconds: float) -> int:
     return round(seconds * 1e6)
 
 
+def _raw(data: bytes) -> msgspec.Raw:
+    """Bytes that cmsgpack takes for text: it has no other kind of string."""
+    return msgspec.Raw(b"\xdb" + len(data).to_bytes(4) + data)
+
+
 class _Ended(msgspec.Struct, omit_defaults=True):
     """An outcome as finish.lua takes it. Most have few values that are not 0 or empty."""
 
@@ -106,7 +112,7 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     body_bytes: int = 0
     pushback: bool = False
     retry_after: int = 0
-    robots: str = ""
+    robots: msgspec.Raw | None = None
     robots_ttl: int = 0
     crawl_delay: int = 0
     elsewhere: bool = False
@@ -135,7 +141,7 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         ended.pushback = True
         ended.retry_after = _micro(outcome.pushback.retry_after_s or 0.0)
     if outcome.robots is not None:
-        ended.robots = msgspec.json.encode(outcome.robots).decode()
+        ended.robots = _raw(stored_robots.pack(outcome.robots))
         ended.robots_ttl = _micro(outcome.robots.ttl_s)
         ended.crawl_delay = _micro(outcome.robots.crawl_delay_s)
         ended.elsewhere = bool(outcome.robots.location)

@@ -10,6 +10,7 @@ import msgspec
 
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
+from shoal.frontier import stored_robots
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis.crawl import RedisCrawl
 from shoal.frontier.redis.find import dead_record, find
@@ -52,7 +53,6 @@ _RANK: dict[HostOrder, Callable[[Host], tuple[float | str, ...]]] = {
     HostOrder.FAILING: lambda host: (-host.failed, host.host),
 }
 
-_read_robots = msgspec.json.Decoder(Robots).decode
 _read_pulse = msgspec.json.Decoder(Pulse).decode
 
 log = logging.getLogger("shoal")
@@ -117,7 +117,7 @@ class RedisFrontier(Frontier):
     async def robots(self, crawl: str, host: str) -> Robots | None:
         prefix = await (await self._crawl(crawl)).shard(host).prefix()
         stored = await self._link.command("HGET", f"{prefix}robots", host)
-        return _read_robots(stored) if stored else None
+        return stored_robots.unpack(stored) if stored else None
 
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         home = (await self._crawl(crawl)).home

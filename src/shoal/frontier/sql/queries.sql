@@ -125,7 +125,7 @@ WHERE crawl_id = ? AND state = 0 AND losses >= 2 ORDER BY id LIMIT ?;
 
 -- holds_any: whether a worker holds anything
 SELECT EXISTS (
-    SELECT 1 FROM tasks WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?
+    SELECT 1 FROM tasks WHERE crawl_id = ? AND state = 2 AND worker = ?
 );
 
 -- lease_tasks: hand tasks out
@@ -160,12 +160,10 @@ WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
 
 -- held_tasks: what one worker holds
 SELECT id, host_id, chain, state, losses FROM tasks
-WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?;
+WHERE crawl_id = ? AND state = 2 AND worker = ?;
 
 -- holders: who holds leases
-SELECT DISTINCT worker FROM tasks
-WHERE crawl_id = ? AND due IS NOT NULL AND state = 2
-ORDER BY worker;
+SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND state = 2 ORDER BY worker;
 
 -- wake_task: a retry's wait is over
 UPDATE tasks SET state = 0, due = NULL, place = ? WHERE id = ?;

@@ -10,7 +10,7 @@
 -- ID:dead             hash    fingerprint -> packed {host, priority, entry, reason, detail}
 -- ID:died             zset    fingerprints of the dead, in their own order, to turn pages in
 -- ID:dropped          hash    fingerprint -> reason
--- ID:robots           hash    host -> robots.txt, as JSON
+-- ID:robots           hash    host -> robots.txt, see stored_robots.py
 --
 -- An entry is 8 bytes of fingerprint, a byte each for failed tries and lost workers, the chain if it has
 -- one (see chains.lua), and the task.
