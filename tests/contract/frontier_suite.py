@@ -18,6 +18,7 @@ from contract.frontier.adding import TestAdd, TestAddByState, TestStart
 from contract.frontier.asking import TestAsk, TestBury, TestDead, TestRevive, TestTwoCrawls
 from contract.frontier.chains import TestBlocked, TestChain, TestFollowUpsOfChains
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
+from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
 from contract.frontier.exchanging import TestExchange
 from contract.frontier.finishing import TestFollowUps, TestStale, TestVerdicts
 from contract.frontier.leasing import (
@@ -50,6 +51,8 @@ __all__ = [
     "TestChain",
     "TestChainRace",
     "TestChainsLookedAfter",
+    "TestClockSetBack",
+    "TestClockSetForward",
     "TestConcurrency",
     "TestDead",
     "TestEnd",
@@ -58,6 +61,7 @@ __all__ = [
     "TestFollowUps",
     "TestFollowUpsOfChains",
     "TestForget",
+    "TestFrontiersTime",
     "TestInbox",
     "TestLatency",
     "TestLeading",

@@ -34,7 +34,6 @@ from shoal.frontier.sqlite_step import (
     as_int,
     as_json,
     crawl_row,
-    moment_of,
     name_of,
     stats_of,
     step,
@@ -202,13 +201,10 @@ class SqliteFrontier(Frontier):
 
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         def write(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                row = crawl_row(connection, crawl)
-                at = moment_of(row, self._clock)
-                heard = replace(pulse, at=at.by_machine)
-                connection.execute(SQL["strike_workers"], (row["id"], at.now - WORKER_SILENT_S))
-                values = (row["id"], heard.worker, at.now, _encode_json(heard).decode())
-                connection.execute(SQL["beat"], values)
+            with step(connection, crawl, self._clock) as current:
+                current.execute("strike_workers", current.id, current.now - WORKER_SILENT_S)
+                heard = _encode_json(replace(pulse, at=current.clock.by_machine)).decode()
+                current.execute("beat", current.id, pulse.worker, current.now, heard)
 
         await self._db.run(write)
         return False

@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
-from shoal.frontier.clock import Moment, moment
+from shoal.frontier.clock import JUMP_S, Moment, moment
 from shoal.frontier.values import CrawlState, Lease, Stats, TaskState
 from shoal.policy import AUTO_START_S, SEND_SLACK_S, Pace, parse_rate
 from shoal.sqlitedb import load_queries, transaction, write_rows
@@ -172,7 +172,8 @@ class Step:
         """Write hosts, counters and, where nothing is left to do, the end of the crawl."""
         self.advance_chains()
         self.save_hosts()
-        if any(self.tally.values()) or self.has_jumped:
+        is_later = self.now >= self.row["latest"] + JUMP_S
+        if any(self.tally.values()) or self.has_jumped or is_later:
             moments = {"now": self.now, "ahead": self.clock.ahead}
             values = {**_NOTHING, **self.tally, **moments, "id": self.id}
             self.connection.execute(SQL["count"], values)

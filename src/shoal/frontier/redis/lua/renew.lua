@@ -20,4 +20,5 @@ for i, owner in ipairs(owners) do
     stale[#stale + 1] = i
   end
 end
+close_crawl()
 return stale
