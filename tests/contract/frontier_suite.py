@@ -19,6 +19,7 @@ from contract.frontier.asking import TestAsk, TestBury, TestDead, TestRevive, Te
 from contract.frontier.chains import TestBlocked, TestChain, TestFollowUpsOfChains
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
 from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
+from contract.frontier.counting import TestLosses, TestTries
 from contract.frontier.exchanging import TestExchange
 from contract.frontier.finishing import TestFollowUps, TestStale, TestVerdicts
 from contract.frontier.leasing import (
@@ -66,6 +67,7 @@ __all__ = [
     "TestLatency",
     "TestLeading",
     "TestLease",
+    "TestLosses",
     "TestManyLeases",
     "TestManyPriorities",
     "TestMaxPages",
@@ -84,6 +86,7 @@ __all__ = [
     "TestSlots",
     "TestStale",
     "TestStart",
+    "TestTries",
     "TestTwoCrawls",
     "TestUnknown",
     "TestVerdicts",

@@ -163,6 +163,20 @@ class TestClockSetForward:
         assert await client.finish(outcome(early)) == [early]
         await other.end(late)
 
+    async def test_what_was_done_in_the_future_is_soon_past(self, backend: Backend) -> None:
+        """A host was hit there, a page put off, another one handed to a worker that died."""
+        client, gone = backend.client(), backend.another("gone")
+        await client.start(*pages(3), rate="30/m", lease_s=30.0)
+        await backend.advance(3 * YEARS)
+        await client.end(await client.lease_one(), Verdict.RETRY, retry_in_s=20.0)
+        await backend.advance(3.0)
+        await gone.lease_one()
+        await backend.advance(-3 * YEARS)
+        for _ in range(60):
+            await backend.advance(1.0)
+            await client.finish(*map(outcome, await client.lease()))
+        assert (await client.stats()).done == 3
+
     async def test_small_steps_are_no_jump(self, backend: Backend) -> None:
         """Clocks are adjusted all the time. What waits then waits longer by so much."""
         client = backend.client()

@@ -102,6 +102,17 @@ class TestNotes:
         await others.write("runs", "a", None, later)
         assert await others.read("runs", "a") is None
 
+    async def test_a_term_is_its_leaders_alone(self, backend: Backend) -> None:
+        """A replica that takes over may give a number out again that it has not heard of."""
+        notes = backend.frontier.notes
+        leader = await notes.lead("one", 5.0)
+        assert leader is not None
+        for text in (b"old", None):
+            with pytest.raises(Deposed):
+                await notes.write("runs", "a", text, Leader("other", leader.term))
+        await notes.write("runs", "a", b"1", leader)
+        assert await notes.read("runs", "a") == b"1"
+
     async def test_who_was_late_but_not_followed_may_write(self, backend: Backend) -> None:
         notes = backend.frontier.notes
         leader = await notes.lead("one", 5.0)
