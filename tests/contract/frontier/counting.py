@@ -27,12 +27,13 @@ class TestTries:
         tries = 0
         while leases := await client.lease():
             tries += 1
+            assert tries <= 20
             failed = judge.failed(leases[0], "bad", retryable=True)
             await client.finish(failed)
             await backend.advance(failed.retry_in_s + 1.0)
         record = await client.record(page)
         assert (record.state, record.task.retry_count) == (TaskState.DEAD, MAX_TRIES)
-        assert tries == 20
+        assert tries == 20, record
 
     async def test_whatever_is_said_of_it_no_more_are_counted(self, backend: Backend) -> None:
         """Who says how often is another one: a middleware of Scrapy's."""
@@ -62,6 +63,7 @@ class TestLosses:
         lost = 0
         while await client.lease():
             lost += await client.frontier.release(CRAWL, client.worker)
+            assert lost <= MAX_LOSSES
         record = await client.record(page)
         assert (record.state, record.losses, lost) == (TaskState.DEAD, MAX_LOSSES, MAX_LOSSES)
         assert record.reason == f"poison: {MAX_LOSSES} workers died with it"
