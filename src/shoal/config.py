@@ -58,7 +58,7 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         Meta(description="Follow links at most this deep; seeds are at 0"),
     ] = None
     max_retries: Annotated[
-        int, Meta(ge=0, description="Tries after the first one, before a task is dead")
+        int, Meta(ge=0, description="Tries after the first one, before a task is dead; at most 254")
     ] = 3
     allowed_hosts: Annotated[
         tuple[str, ...],
@@ -77,7 +77,7 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
     ] = 30.0
     max_losses: Annotated[
-        int, Meta(ge=1, description="Workers a task may lose before it is dead as poison")
+        int, Meta(ge=1, description="Workers a task may lose before it is dead as poison, at most 255")
     ] = 5
 
     seen: Annotated[
