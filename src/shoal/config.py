@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from shoal.errors import ConfigError
-from shoal.policy import parse_duration, parse_rate
+from shoal.policy import MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
 from shoal.urls import TRACKING_PARAMETERS
 from shoal.version import __version__
 
@@ -58,7 +58,7 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         Meta(description="Follow links at most this deep; seeds are at 0"),
     ] = None
     max_retries: Annotated[
-        int, Meta(ge=0, description="Tries after the first one, before a task is dead")
+        int, Meta(ge=0, description="Tries after the first one, before a task is dead; at most 254")
     ] = 3
     allowed_hosts: Annotated[
         tuple[str, ...],
@@ -77,7 +77,7 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
     ] = 30.0
     max_losses: Annotated[
-        int, Meta(ge=1, description="Workers a task may lose before it is dead as poison")
+        int, Meta(ge=1, description="Workers a task may lose before it is dead as poison, at most 255")
     ] = 5
 
     seen: Annotated[
@@ -152,6 +152,10 @@ class Settings(Rules, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Not said of `Rules`: a crawl that is under way may have others, which hold as these.
+        for name, most in (("max_retries", MAX_RETRIES), ("max_losses", MAX_LOSSES)):
+            if getattr(self, name) > most:
+                raise ConfigError(f"{name}: {getattr(self, name)} is more than {most}")
         if self.archive_format not in ARCHIVE_FORMATS:
             formats = ", ".join(ARCHIVE_FORMATS)
             raise ConfigError(f"archive_format: {self.archive_format!r} is none of {formats}")

@@ -21,6 +21,13 @@ PUSHBACK_STATUSES = frozenset({429, 503})
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 10
 
+MAX_TRIES = 255
+"""Failed tries of a task that are counted: a queue has a byte for them, whatever rules and senders
+say. Not one more is made."""
+MAX_RETRIES = MAX_TRIES - 1
+MAX_LOSSES = 255
+"""The same for workers that died with it."""
+
 BACKOFF_FIRST_S = 1.0
 BACKOFF_LIMIT_S = 300.0
 RETRY_AFTER_LIMIT_S = 3600.0
@@ -119,7 +126,12 @@ def retry_wait_s(failures: int, jitter: float, retry_after_s: float | None) -> f
 
 def may_retry(failures: int, max_retries: int) -> bool:
     """Whether a task that has failed so often gets another try."""
-    return failures <= max_retries
+    return failures <= min(max_retries, MAX_RETRIES)
+
+
+def is_poison(losses: int, max_losses: int) -> bool:
+    """Whether so many workers died with a task that no other may try it."""
+    return losses >= min(max_losses, MAX_LOSSES)
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:

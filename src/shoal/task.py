@@ -56,6 +56,33 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """Fetch it even if this address was seen before."""
 
 
+_LIMITS = {
+    "priority": (-MAX_PRIORITY, MAX_PRIORITY),
+    "depth": (0, MAX_COUNT),
+    "retry_count": (0, MAX_COUNT),
+    "max_retries": (0, MAX_COUNT),
+}
+
+
+def bad_number(task: Task) -> str | None:
+    """Which number of a task no other worker could read; None if all is well. What comes over a
+    wire was checked there; what is made in Python was not."""
+    if (  # Almost all are like this.
+        task.max_retries is None
+        and type(task.priority) is type(task.depth) is type(task.retry_count) is int
+        and -MAX_PRIORITY <= task.priority <= MAX_PRIORITY
+        and 0 <= task.depth <= MAX_COUNT
+        and 0 <= task.retry_count <= MAX_COUNT
+    ):
+        return None
+    for name, (least, most) in _LIMITS.items():
+        value = getattr(task, name)
+        is_left_out = name == "max_retries" and value is None
+        if not is_left_out and not (type(value) is int and least <= value <= most):
+            return f"{name} must be a whole number from {least} to {most}, not {value!r}"
+    return None
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Task)
 

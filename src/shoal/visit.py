@@ -92,7 +92,7 @@ class Visitor:
         if too_late(lease, decided):
             return give_back(lease, sent=False)
         request = conditional(lease.task, known) if known else lease.task
-        started_at = time.time()
+        started_at = lease.now()
         try:
             response = await self._fetcher.fetch(request)
         except FetchError as error:
@@ -255,7 +255,7 @@ def page_log(
         worker=worker,
         attempt=task.retry_count + 1,
         started_at=started_at,
-        duration_s=max(time.time() - started_at, 0.0),
+        duration_s=max(outcome.lease.now() - started_at, 0.0),
         verdict=outcome.verdict,
         status=status,
         body_bytes=len(body),

@@ -18,6 +18,8 @@ from contract.frontier.adding import TestAdd, TestAddByState, TestStart
 from contract.frontier.asking import TestAsk, TestBury, TestDead, TestRevive, TestTwoCrawls
 from contract.frontier.chains import TestBlocked, TestChain, TestFollowUpsOfChains
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
+from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
+from contract.frontier.counting import TestLosses, TestTries
 from contract.frontier.exchanging import TestExchange
 from contract.frontier.finishing import TestFollowUps, TestStale, TestVerdicts
 from contract.frontier.leasing import (
@@ -28,6 +30,7 @@ from contract.frontier.leasing import (
     TestWait,
 )
 from contract.frontier.losing import TestReclaim, TestRelease, TestRenew
+from contract.frontier.many import TestManyLeases, TestManyPriorities
 from contract.frontier.noting import TestLeading, TestNotes
 from contract.frontier.ordering import TestOrder
 from contract.frontier.pacing import TestAuto, TestBreaker, TestLatency
@@ -49,6 +52,8 @@ __all__ = [
     "TestChain",
     "TestChainRace",
     "TestChainsLookedAfter",
+    "TestClockSetBack",
+    "TestClockSetForward",
     "TestConcurrency",
     "TestDead",
     "TestEnd",
@@ -57,10 +62,14 @@ __all__ = [
     "TestFollowUps",
     "TestFollowUpsOfChains",
     "TestForget",
+    "TestFrontiersTime",
     "TestInbox",
     "TestLatency",
     "TestLeading",
     "TestLease",
+    "TestLosses",
+    "TestManyLeases",
+    "TestManyPriorities",
     "TestMaxPages",
     "TestNotes",
     "TestOrder",
@@ -77,6 +86,7 @@ __all__ = [
     "TestSlots",
     "TestStale",
     "TestStart",
+    "TestTries",
     "TestTwoCrawls",
     "TestUnknown",
     "TestVerdicts",

@@ -15,6 +15,7 @@ from support.frontiers import CRAWL, Client
 from support.redis_backend import RedisBackend
 from support.redis_inbox import INBOX, LOCK, REJECTED, push, read, rejected, url, urls_of
 from support.redis_servers import RedisServer
+from support.until import until
 
 
 @pytest.fixture
@@ -68,6 +69,19 @@ class TestTogether:
         assert await other.frontier.collect(CRAWL, read) == Added()
         raw.delete(LOCK)
         assert await other.frontier.collect(CRAWL, read) == Added(2, 0)
+
+    async def test_one_that_died_before_the_clock_was_set_back_lets_go_in_time(
+        self, on_redis: RedisBackend, raw: redis.Redis
+    ) -> None:
+        client = on_redis.client()
+        await client.start()
+        push(raw, url(0))
+        raw.set(LOCK, "another's", px=2 * 3_600_000)
+        assert await client.frontier.collect(CRAWL, read) == Added()
+        assert 0 < raw.pttl(LOCK) <= inbox.LOCK_MS
+        raw.pexpire(LOCK, 1)
+        await until("the end of the lock", lambda: not raw.exists(LOCK))
+        assert await client.frontier.collect(CRAWL, read) == Added(1, 0)
 
     async def test_one_that_dies_lets_go_in_time(
         self, on_redis: RedisBackend, raw: redis.Redis

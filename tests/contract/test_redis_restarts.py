@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
+from shoal.frontier.redis.scripts import SCRIPTS, script
 from shoal.frontier.values import CrawlState, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
 from support.redis_backend import RedisBackend
-from support.redis_servers import RedisServer
+from support.redis_servers import RedisServer, free_port
 
 Ask = Callable[[Client], Awaitable[object]]
 ASKS: list[Ask] = [
@@ -122,6 +123,37 @@ class TestKilled:
         assert await client.renew(lease) == []
         await backend.advance(31.0)
         assert len(await other.lease()) == 1
+
+
+class TestTakenOver:
+    async def test_a_master_that_comes_back_and_knows_the_scripts(
+        self, on_redis: RedisBackend, redis_server: RedisServer
+    ) -> None:
+        """Two failovers in a row: it was a replica in between."""
+        client, other = on_redis.client(), on_redis.another()
+        await client.start(*pages(3))
+        before = {(await at.ask(0)).epoch for at in (client, other, client)}
+        assert len(before) == 1
+        with redis_server.client() as raw:
+            raw.replicaof("127.0.0.1", str(free_port()))  # There is nobody: it keeps what it has.
+            raw.replicaof("NO", "ONE")
+            digests = [script(name).digest for name in SCRIPTS]
+            assert all(raw.script_exists(*digests)), "by this nobody would notice"
+        after = {(await at.ask(0)).epoch for at in (client, other, client)}
+        assert len(after) == 1
+        assert not after & before
+
+    async def test_who_may_not_ask_for_it_works_all_the_same(
+        self, on_redis: RedisBackend, redis_server: RedisServer
+    ) -> None:
+        redis_server.cli("ACL", "SETUSER", "few", "on", "nopass", "~*", "+@all", "-info")
+        address = redis_server.url.replace("://", "://few:x@")
+        few = RedisBackend(address)
+        client = few.client()
+        await client.start(*pages(2))
+        epochs = {(await client.ask(1)).epoch for _ in range(2)}
+        assert len(epochs) == 1
+        await few.close()
 
 
 class TestScripts:

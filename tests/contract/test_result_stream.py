@@ -19,7 +19,7 @@ from shoal.results.port import Batch, Keep, Results, RunNote
 from shoal.results.sqlite import SqliteResults
 from shoal.results.stream import RedisStreamResults, ResultQueue, wire
 from shoal.results.stream import queue as queue_module
-from shoal.results.stream.wire import Entry
+from shoal.results.stream.wire import Entry, Garbage
 from support.redis_servers import RedisServer
 from support.streams import KEY, age, drain_all, held, put_aside, stream_url, waiting
 
@@ -178,6 +178,39 @@ class TestLarge:
         with pytest.raises(StorageBusy):
             await results.save(CRAWL, batch)
         assert waiting(raw) == in_it
+
+
+class TestMany:
+    async def test_more_than_ten_thousand_are_held_and_done(
+        self, queues: OpenQueue, raw: redis.Redis
+    ) -> None:
+        queue, many = queues(), 10_500
+        await queue.take()
+        with raw.pipeline(transaction=False) as pipe:
+            for _ in range(many):
+                pipe.xadd(KEY, {"a": "b"})
+            pipe.execute()
+        read: Any = raw.xreadgroup(queue_module.GROUP, "gone", {KEY: ">"}, count=many)
+        entries = [Entry(identity, CRAWL, Batch()) for identity, _ in read[0][1]]
+        await queue.touch(entries)
+        assert raw.xpending(KEY, queue_module.GROUP)["consumers"] == [
+            {"name": queue._drainer.encode(), "pending": many}
+        ]
+        aside = [Garbage(at.id.decode(), "{}", "not ours", 0.0) for at in entries[:20]]
+        await queue.put_aside(aside)
+        await queue.done(entries)
+        assert (waiting(raw), held(raw), len(put_aside(raw))) == (0, 0, 20)
+
+    async def test_garbage_that_cannot_be_put_aside_stays(
+        self, queues: OpenQueue, raw: redis.Redis
+    ) -> None:
+        raw.set(f"{KEY}:garbage", "somebody else's")
+        raw.xadd(KEY, {"hello": "world"})
+        queue = queues()
+        taken = await queue.take()
+        with pytest.raises(ConfigError):
+            await queue.put_aside(taken.garbage)
+        assert (waiting(raw), held(raw)) == (1, 1)
 
 
 class TestTaking:

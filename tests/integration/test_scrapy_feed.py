@@ -194,6 +194,33 @@ class TestDying:
             assert found == lost, "with its old id, by which the frontier knows it"
             assert datas(await other.take(9)) == [url(2)]
 
+    async def test_the_clock_was_set_back_meanwhile(
+        self, server: RedisServer, raw: redis.Redis
+    ) -> None:
+        raw.rpush(KEY, url(1))
+        async with opened(server, held_s=2 * 3600.0) as dying:
+            await dying.take(1)
+        async with opened(server, held_s=0.001) as other:
+            found = await until(lambda: other.take(1), "the end of the longest time")
+            assert datas(found) == [url(1)]
+
+    async def test_more_than_ten_thousand(self, feed: Feed, raw: redis.Redis) -> None:
+        for kind in (raw.rpush, raw.sadd):
+            kind(KEY, *map(url, range(10_500)))
+            taken = await feed.take(100_000)
+            taken += await feed.take(100_000)
+            assert sorted(datas(taken)) == sorted(map(url, range(10_500)))
+            await feed.done(taken)
+            assert await feed.waiting() == 0
+
+    async def test_what_cannot_be_put_aside_stays(self, feed: Feed, raw: redis.Redis) -> None:
+        raw.rpush(KEY, url(1))
+        raw.set(REJECTED, "somebody else's")
+        (message,) = await feed.take(1)
+        with pytest.raises(ShoalError):
+            await feed.reject(message, "bad")
+        assert raw.zcard(TAKEN) == 1
+
     async def test_nobody_gets_what_another_has(
         self, server: RedisServer, feed: Feed, raw: redis.Redis
     ) -> None:

@@ -218,6 +218,16 @@ async def test_a_key_that_is_somebody_elses(
         assert collector.get_value("pages") == 1
 
 
+async def test_what_was_not_kept_does_not_count_as_sent(
+    server: RedisServer, raw: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    raw.set(KEY, "something")
+    async with collecting(server.url) as collector:
+        collector.inc_value("pages")
+        await until(lambda: "stats are not sent to Redis" in caplog.text)
+        assert raw.keys(f"{KEY}:senders") == []
+
+
 async def test_what_scrapy_2_13_passes(server: RedisServer, raw: redis.Redis) -> None:
     """It names the spider everywhere. Newer ones warn of that, and so are not asked here."""
     crawler = Crawler(Shop, {"REDIS_URL": server.url, "STATS_DUMP": False})

@@ -153,6 +153,7 @@ class Backend(ABC):
     """Whether hosts are spread over several servers."""
 
     def __init__(self) -> None:
+        self.clock = FakeClock()
         self._opened: list[Frontier] = []
         self.frontier = self.open_another()
 
@@ -160,9 +161,9 @@ class Backend(ABC):
     def _open(self) -> Frontier:
         """A frontier on this backend's data."""
 
-    @abstractmethod
     async def advance(self, seconds: float) -> None:
-        """Let this much time pass for the frontier."""
+        """Let this much time pass for the frontier; less than none sets its clock back."""
+        self.clock.now += seconds
 
     def open_another(self) -> Frontier:
         """One more client of the same data, as another process would be."""
@@ -199,14 +200,10 @@ class SqliteBackend(Backend):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.clock = FakeClock()
         super().__init__()
 
     def _open(self) -> Frontier:
         return SqliteFrontier(self.path, clock=self.clock)
-
-    async def advance(self, seconds: float) -> None:
-        self.clock.now += seconds
 
     async def check(self) -> None:
         await super().check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis import RedisFrontier
-from support.frontiers import Backend, FakeClock
+from support.frontiers import Backend
 
 
 class RedisBackend(Backend):
@@ -13,11 +13,7 @@ class RedisBackend(Backend):
     def __init__(self, address: str) -> None:
         self.address = address
         self.is_sharded = address.startswith("redis+cluster:")
-        self.clock = FakeClock()
         super().__init__()
 
     def _open(self) -> Frontier:
         return RedisFrontier(self.address, clock=self.clock)
-
-    async def advance(self, seconds: float) -> None:
-        self.clock.now += seconds

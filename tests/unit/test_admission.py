@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,3 +109,17 @@ def test_any_task_is_admitted_or_a_bad_url(url: str, depth: int) -> None:
     except BadUrl:
         return
     assert entry.task.site
+
+
+@pytest.mark.parametrize("name", ["priority", "depth", "retry_count", "max_retries"])
+@pytest.mark.parametrize("number", [1.5, float("nan"), float("inf"), 2**31, 10**30, "1", True])
+def test_a_number_that_no_other_worker_could_read(name: str, number: Any) -> None:
+    with pytest.raises(BadUrl, match=f"^{name} must be a whole number"):
+        Admission(Rules()).admit(Task(url="http://a.example/", **{name: number}))
+
+
+@pytest.mark.parametrize("name", ["depth", "retry_count", "max_retries"])
+def test_a_number_below_nothing(name: str) -> None:
+    fields: dict[str, Any] = {name: -1}
+    with pytest.raises(BadUrl, match=f"^{name} must be a whole number from 0 to"):
+        Admission(Rules()).admit(Task(url="http://a.example/", **fields))

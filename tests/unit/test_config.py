@@ -157,3 +157,12 @@ def test_any_values_are_settings_or_a_config_error(values: dict[str, Any]) -> No
         assert str(error)  # noqa: PT017 - that it has words is all there is to say
     else:
         assert build(msgspec.structs.asdict(settings)) == settings
+
+
+@pytest.mark.parametrize(("name", "most"), [("max_retries", 254), ("max_losses", 255)])
+def test_no_more_than_a_queue_can_count(name: str, most: int) -> None:
+    assert getattr(build({name: most}), name) == most
+    with pytest.raises(ConfigError, match=f"^{name}: {most + 1} is more than {most}$"):
+        build({name: most + 1})
+    old = msgspec.json.decode(f'{{"{name}": 100000}}', type=Rules)
+    assert getattr(old, name) == 100_000, "a crawl that was started with it can be read"

@@ -25,7 +25,7 @@ from shoal.coordinator.runs import (
     read_all,
 )
 from shoal.coordinator.schedules import Schedule
-from shoal.frontier import frontier_at
+from shoal.frontier import frontier_at, notes
 from shoal.frontier.notes import Deposed
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Control, CrawlState
@@ -89,10 +89,10 @@ async def frontier(tmp_path: Path) -> AsyncIterator[Frontier]:
 class Leader:
     """One coordinator that leads, by a clock of the test's."""
 
-    def __init__(self, frontier: Frontier, term: int, **fields: Any) -> None:
+    def __init__(self, frontier: Frontier, own: notes.Leader, **fields: Any) -> None:
         self.frontier = frontier
         self.schedules = {"shop": hourly(**fields)}
-        self.records = Records(frontier.notes, term)
+        self.records = Records(frontier.notes, own)
 
     async def look(self, now: float) -> None:
         await Firing(self.frontier, self.records).look(self.schedules, now)
@@ -112,9 +112,9 @@ class Leader:
 
 
 async def leading(frontier: Frontier, **fields: Any) -> Leader:
-    term = await frontier.notes.lead("one", 1e9)
-    assert term is not None
-    leader = Leader(frontier, term, **fields)
+    own = await frontier.notes.lead("one", 1e9)
+    assert own is not None
+    leader = Leader(frontier, own, **fields)
     await leader.look(BEGUN)
     return leader
 

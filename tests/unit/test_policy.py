@@ -326,3 +326,16 @@ def test_a_page_that_fails_again_says_nothing_new_of_a_healthy_host() -> None:
     assert policy.after_fault(pace, 100, 90, is_retry=True) == pace
     opened = policy.after_fault(pace, 100, 90)
     assert policy.after_fault(opened, 105, 103, is_retry=True).failures == opened.failures + 1
+
+
+@pytest.mark.parametrize("most", [policy.MAX_RETRIES, policy.MAX_TRIES, 256, 10**9])
+def test_no_more_tries_than_a_queue_can_count(most: int) -> None:
+    """Else the count would stand still, and the task would be tried for ever."""
+    assert policy.may_retry(policy.MAX_RETRIES, most)
+    assert not policy.may_retry(policy.MAX_TRIES, most)
+
+
+@pytest.mark.parametrize("most", [policy.MAX_LOSSES, 256, 10**9])
+def test_no_more_losses_than_a_queue_can_count(most: int) -> None:
+    assert not policy.is_poison(policy.MAX_LOSSES - 1, most)
+    assert policy.is_poison(policy.MAX_LOSSES, most)

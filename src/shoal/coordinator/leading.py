@@ -8,7 +8,7 @@ import secrets
 import time
 
 from shoal.errors import StorageError
-from shoal.frontier.notes import Deposed, Notes
+from shoal.frontier.notes import Deposed, Leader, Notes
 from shoal.machine import worker_name
 
 TTL_S = 5.0
@@ -25,14 +25,14 @@ class Leadership:
         # A process that has the number of a dead one is not that one.
         self.holder = f"{worker_name(pid)}-{secrets.token_hex(3)}"
 
-    async def gain(self) -> int:
-        """Wait until we lead. Returns the term."""
+    async def gain(self) -> Leader:
+        """Wait until we lead. Returns in whose name and which term."""
         said = ""
         while True:
             try:
-                term = await self._notes.lead(self.holder, TTL_S)
-                if term is not None:
-                    return term
+                own = await self._notes.lead(self.holder, TTL_S)
+                if own is not None:
+                    return own
                 leader = await self._notes.leader()
                 news = f"{leader.holder} leads; standing by" if leader else said
             except StorageError as error:  # Also a full disk: somebody may make room.
@@ -42,7 +42,7 @@ class Leadership:
                 said = news
             await asyncio.sleep(RENEW_S)
 
-    async def hold(self, term: int) -> None:
+    async def hold(self, own: Leader) -> None:
         """Go on leading. Raises Deposed if somebody else does, or may: while the frontier cannot be
         reached nobody can tell us."""
         good_until = time.monotonic() + TTL_S
@@ -55,7 +55,7 @@ class Leadership:
                 if time.monotonic() > good_until:
                     raise Deposed("the frontier does not answer") from None
                 continue
-            if held != term:
+            if held != own:
                 raise Deposed
             good_until = began + TTL_S
 

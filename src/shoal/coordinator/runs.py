@@ -18,7 +18,7 @@ import msgspec
 
 from shoal import config
 from shoal.config import Settings
-from shoal.frontier.notes import Notes
+from shoal.frontier.notes import Leader, Notes
 
 T = TypeVar("T")
 
@@ -120,14 +120,14 @@ async def history(notes: Notes, schedule: str) -> list[Run]:
 class Records:
     """The leader's pen: everything is written in the name of its term."""
 
-    def __init__(self, notes: Notes, term: int) -> None:
+    def __init__(self, notes: Notes, leader: Leader) -> None:
         self.notes = notes
-        self.term = term
+        self.leader = leader
 
     async def write(self, shelf: str, name: str, value: msgspec.Struct | None) -> None:
         """Write a note, or strike it out. Raises Deposed."""
         text = None if value is None else msgspec.json.encode(value)
-        await self.notes.write(shelf, name, text, self.term)
+        await self.notes.write(shelf, name, text, self.leader)
 
     async def close(self, run: Run) -> None:
         """It is over. Done twice, or stopped in between, it does no harm."""

@@ -66,12 +66,12 @@ class Coordinator:
 
     async def _serve(self) -> None:
         while True:
-            term = await self._leadership.gain()
-            log.info("leading, term %d", term)
+            leader = await self._leadership.gain()
+            log.info("leading, term %d", leader.term)
             try:
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(self._leadership.hold(term))
-                    group.create_task(self._do_chores(Records(self._frontier.notes, term)))
+                    group.create_task(self._leadership.hold(leader))
+                    group.create_task(self._do_chores(Records(self._frontier.notes, leader)))
             except BaseExceptionGroup as group_error:
                 cause = cause_of(group_error)
                 if not isinstance(cause, Deposed):

@@ -1,8 +1,9 @@
 """What coordinators share through the frontier: who leads, and small notes on shelves.
 
-One coordinator leads at a time, for a term with a number. A note is written in the name of a term,
-and is refused once another has begun: a leader that was stopped, and wakes up when somebody else
-leads, changes nothing. What it may still do beside notes must be harmless when it is done twice.
+One coordinator leads at a time, for a term with a number. A note is written in the name of a leader
+and its term, and is refused once another has begun: a leader that was stopped, and wakes up when
+somebody else leads, changes nothing. What it may still do beside notes must be harmless when it is
+done twice.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Deposed(ShoalError):
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """Who leads."""
+    """Who leads, and in which term. Only both together are never used again: a server that takes
+    over from another may not know of the last term, and give its number to somebody else."""
 
     holder: str
     term: int
@@ -32,9 +34,10 @@ class Notes(ABC):
     """Kept beside the crawls of one frontier. Raises StorageBusy and StorageFailed as it does."""
 
     @abstractmethod
-    async def lead(self, holder: str, ttl_s: float) -> int | None:
-        """Lead for so long from now, or go on leading. Returns the term: the same one for as long
-        as nobody else led in between. None while another leads."""
+    async def lead(self, holder: str, ttl_s: float) -> Leader | None:
+        """Lead for so long from now, or go on leading. The term is the same one for as long as
+        nobody else led in between. None while another leads: without a word of it for at most
+        `ttl_s`, whatever the clock did."""
 
     @abstractmethod
     async def resign(self, holder: str) -> None:
@@ -46,10 +49,10 @@ class Notes(ABC):
 
     @abstractmethod
     async def write(
-        self, shelf: str, name: str, text: bytes | None, term: int | None = None
+        self, shelf: str, name: str, text: bytes | None, leader: Leader | None = None
     ) -> None:
-        """Write a note, or strike it out (None). With a term: raises Deposed, and changes nothing,
-        if that is over. Without one it is always written: what people wish for."""
+        """Write a note, or strike it out (None). In a leader's name: raises Deposed, and changes
+        nothing, if its term is over. Else it is always written: what people wish for."""
 
     @abstractmethod
     async def read(self, shelf: str, name: str) -> bytes | None:

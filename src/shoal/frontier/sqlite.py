@@ -65,7 +65,8 @@ class SqliteFrontier(Frontier):
     """Everything the port promises, on one file. Each method is one transaction."""
 
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
-        schema = load_schema("shoal.frontier", "schema.sql", "schema_2.sql", "schema_3.sql")
+        versions = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql")
+        schema = load_schema("shoal.frontier", *versions)
         # A power cut may undo the last steps, in order: work is then done again, never lost.
         self._db = Database(path, "frontier", schema)
         self._clock = clock
@@ -85,18 +86,17 @@ class SqliteFrontier(Frontier):
         self, connection: sqlite3.Connection, crawl: str, rules: Rules, *, again: bool
     ) -> Stats:
         with transaction(connection):
-            now = self._clock()
             row = self._row_or_new(connection, crawl, rules)
             state = CrawlState(row["state"])
             if state.over and not again:
-                return stats_of(row, now)
+                return stats_of(row, self._clock)
             if state is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(crawl))
             sealed = state in (CrawlState.RUNNING, CrawlState.PAUSED) and row["sealed"]
             state = CrawlState.PAUSED if state is CrawlState.PAUSED else CrawlState.RUNNING
-            values = (state, _encode_json(rules).decode(), sealed, now, row["id"])
+            values = (state, _encode_json(rules).decode(), sealed, self._clock(), row["id"])
             connection.execute(SQL["start_crawl"], values)
-            return stats_of(crawl_row(connection, crawl), now)
+            return stats_of(crawl_row(connection, crawl), self._clock)
 
     def _row_or_new(
         self, connection: sqlite3.Connection, crawl: str, rules: Rules
@@ -149,6 +149,8 @@ class SqliteFrontier(Frontier):
         current = Step(connection, crawl_row(connection, crawl), self._clock)
         if current.state is not CrawlState.RUNNING:
             return Grant(current.state)
+        if current.has_jumped:
+            return None  # Which has to be noted, or this moment would last.
         idle_s = wait_s(current)
         return None if idle_s == 0.0 else Grant(current.state, [], idle_s)
 
@@ -199,12 +201,10 @@ class SqliteFrontier(Frontier):
 
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         def write(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                crawl_id = crawl_row(connection, crawl)["id"]
-                heard = replace(pulse, at=self._clock())
-                connection.execute(SQL["strike_workers"], (crawl_id, heard.at - WORKER_SILENT_S))
-                values = (crawl_id, heard.worker, heard.at, _encode_json(heard).decode())
-                connection.execute(SQL["beat"], values)
+            with step(connection, crawl, self._clock) as current:
+                current.execute("strike_workers", current.id, current.now - WORKER_SILENT_S)
+                heard = _encode_json(replace(pulse, at=current.clock.by_machine)).decode()
+                current.execute("beat", current.id, pulse.worker, current.now, heard)
 
         await self._db.run(write)
         return False
@@ -281,10 +281,10 @@ class SqliteFrontier(Frontier):
     # Asking
 
     async def stats(self, crawl: str) -> Stats:
-        return await self._db.run(lambda c: stats_of(crawl_row(c, crawl), self._clock()))
+        return await self._db.run(lambda c: stats_of(crawl_row(c, crawl), self._clock))
 
     async def crawls(self) -> list[Stats]:
-        return await self._db.run(lambda c: [stats_of(r, self._clock()) for r in all_rows(c)])
+        return await self._db.run(lambda c: [stats_of(r, self._clock) for r in all_rows(c)])
 
     async def find(self, crawl: str, entry: Entry) -> Record | None:
         return await self._db.run(partial(record_of, crawl=crawl, entry=entry))
@@ -298,7 +298,7 @@ class SqliteFrontier(Frontier):
         return await self._db.run(partial(hosts_of, crawl=crawl, limit=limit, order=order))
 
     async def workers(self, crawl: str) -> list[Pulse]:
-        return await self._db.run(lambda c: workers_of(c, crawl, self._clock()))
+        return await self._db.run(lambda c: workers_of(c, crawl, self._clock))
 
     async def close(self) -> None:
         await self._db.close()

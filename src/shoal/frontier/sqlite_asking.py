@@ -7,7 +7,16 @@ import sqlite3
 import msgspec
 
 from shoal import task as wire
-from shoal.frontier.sqlite_step import BLOCKED, SQL, STATES, as_int, crawl_row
+from shoal.frontier import stored_robots
+from shoal.frontier.sqlite_step import (
+    BLOCKED,
+    SQL,
+    STATES,
+    Clock,
+    as_int,
+    crawl_row,
+    moment_of,
+)
 from shoal.frontier.values import (
     BLOCKED_REASON,
     WORKER_SILENT_S,
@@ -20,7 +29,6 @@ from shoal.frontier.values import (
     TaskState,
 )
 
-_read_robots = msgspec.json.Decoder(Robots).decode
 _read_pulse = msgspec.json.Decoder(Pulse).decode
 
 
@@ -28,7 +36,7 @@ def robots_of(connection: sqlite3.Connection, crawl: str, host: str) -> Robots |
     """The robots.txt that some worker stored."""
     crawl_id = crawl_row(connection, crawl)["id"]
     row = connection.execute(SQL["robots"], (crawl_id, host)).fetchone()
-    return _read_robots(row[0]) if row else None
+    return stored_robots.unpack(row[0]) if row else None
 
 
 def holders_of(connection: sqlite3.Connection, crawl: str) -> list[str]:
@@ -39,10 +47,11 @@ def holders_of(connection: sqlite3.Connection, crawl: str) -> list[str]:
 
 def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Record | None:
     """One task. Its fingerprint says which."""
-    key = crawl_row(connection, crawl)["id"], as_int(entry.fingerprint)
+    crawl_at = crawl_row(connection, crawl)
+    key = crawl_at["id"], as_int(entry.fingerprint)
     row = connection.execute(SQL["find_task"], key).fetchone()
     if row:
-        return _record(row)
+        return _record(row, crawl_at["ahead"])
     if not connection.execute(SQL["is_remembered"], key).fetchone()[0]:
         return None
     return Record(fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE)
@@ -64,18 +73,24 @@ def hosts_of(
     connection: sqlite3.Connection, crawl: str, limit: int, order: HostOrder
 ) -> list[Host]:
     """The first hosts in an order."""
-    crawl_id = crawl_row(connection, crawl)["id"]
-    rows = connection.execute(SQL[f"{order}_hosts"], (crawl_id, limit))
-    return [Host(**dict(zip(Host.__struct_fields__, row, strict=True))) for row in rows]
+    row = crawl_row(connection, crawl)
+    found = connection.execute(SQL[f"{order}_hosts"], (row["id"], limit))
+    hosts = [Host(**dict(zip(Host.__struct_fields__, at, strict=True))) for at in found]
+    for host in hosts:
+        host.next_at = max(host.next_at - row["ahead"], 0.0)
+    return hosts
 
 
-def workers_of(connection: sqlite3.Connection, crawl: str, now: float) -> list[Pulse]:
+def workers_of(connection: sqlite3.Connection, crawl: str, clock: Clock) -> list[Pulse]:
     """The workers that were heard of lately."""
-    values = crawl_row(connection, crawl)["id"], now - WORKER_SILENT_S
+    row = crawl_row(connection, crawl)
+    values = row["id"], moment_of(row, clock).now - WORKER_SILENT_S
     return [_read_pulse(row[0]) for row in connection.execute(SQL["workers"], values)]
 
 
-def _record(row: tuple[int, bytes, int, int, int, str, str, float | None, str | None]) -> Record:
+def _record(
+    row: tuple[int, bytes, int, int, int, str, str, float | None, str | None], ahead: float = 0.0
+) -> Record:
     fingerprint, payload, state, attempts, losses, reason, detail, due, worker = row
     task = wire.decode(payload)
     task.retry_count = attempts
@@ -86,6 +101,6 @@ def _record(row: tuple[int, bytes, int, int, int, str, str, float | None, str | 
         losses=losses,
         reason=BLOCKED_REASON.format(task.chain) if state == BLOCKED else reason,
         detail=detail,
-        due=due,
+        due=due and due - ahead,
         worker=worker or "",
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from shoal.frontier import stored_robots
 from shoal.frontier.sqlite_lease import queue
 from shoal.frontier.sqlite_step import (
     DEAD,
@@ -21,6 +22,7 @@ from shoal.frontier.sqlite_step import (
 )
 from shoal.frontier.values import Entry, Lease, Outcome, Robots, TaskState, Verdict
 from shoal.policy import (
+    MAX_TRIES,
     after_fault,
     after_pushback,
     after_success,
@@ -87,7 +89,8 @@ def _end_try(current: Step, task: Owned, outcome: Outcome) -> Move:
     if state in (DONE, DEAD, DROPPED):
         current.touch_chain(task.chain)
     _tally(current, outcome, STATES[state])
-    return task.id, state, task.attempts + has_failed, due, outcome.reason, outcome.detail
+    attempts = min(task.attempts + has_failed, MAX_TRIES)
+    return task.id, state, attempts, due, outcome.reason, outcome.detail
 
 
 def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:
@@ -138,7 +141,7 @@ def _free_slot(current: Step, host: Schedule, outcome: Outcome, task: Owned) -> 
 
 
 def _keep_robots(current: Step, host: Schedule, robots: Robots, leased_at: float) -> None:
-    current.execute("save_robots", host.id, msgspec.json.encode(robots).decode())
+    current.execute("save_robots", host.id, stored_robots.pack(robots))
     if robots.location:
         return  # It is elsewhere: known only when the next lease has fetched it there.
     host.robots_at = current.now

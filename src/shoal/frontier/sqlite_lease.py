@@ -21,6 +21,7 @@ from shoal.frontier.sqlite_step import (
     as_json,
 )
 from shoal.frontier.values import Added, CrawlState, Entry, Lease
+from shoal.policy import MAX_TRIES, is_poison
 from shoal.task import Task
 
 RECLAIM_BATCH = 500
@@ -64,7 +65,8 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
         host = hosts[task.site]
         state, place = enter(current, host, task.chain, NEXT if task.redirects else BEHIND)
         whose = (current.id, fingerprint, host.id)
-        rows.append((*whose, task.priority, state, place, task.chain, wire.encode(task)))
+        tries = min(task.retry_count, MAX_TRIES)
+        rows.append((*whose, task.priority, state, place, task.chain, tries, wire.encode(task)))
     current.write("add_tasks", rows)
     added = Added(len(rows), len(entries) - len(rows))
     current.tally.update(added=added.added, waiting=added.added, duplicates=added.duplicates)
@@ -154,7 +156,8 @@ def _grant(current: Step, host: Schedule, tasks: Sequence[Queued], *, alone: boo
         task.retry_count = queued.attempts
         key = queued.fingerprint.to_bytes(8, signed=True)
         token = secrets.token_hex(8)
-        lease = Lease(key, token, task, robots_at, interval_s > 0, alone, crowded)
+        how = (interval_s > 0, alone, crowded, current.now - current.begun)
+        lease = Lease(key, token, task, robots_at, *how)
         granted.append((queued.id, lease, host.next_at))
     current.tally.update(waiting=-len(tasks), leased=len(tasks))
     return granted
@@ -179,7 +182,7 @@ def _reclaim(current: Step) -> None:
 def lose(current: Step, row: tuple[int, int, str | None, int, int]) -> None:
     """The worker that held it is gone. A task that takes worker after worker is poison."""
     row_id, host_id, chain, _, losses = row
-    poisoned = losses + 1 >= current.rules.max_losses
+    poisoned = is_poison(losses + 1, current.rules.max_losses)
     state, reason = (DEAD, POISON.format(losses + 1)) if poisoned else (WAITING, "")
     current.execute("lose_task", state, reason, row_id)
     host = current.host(host_id)

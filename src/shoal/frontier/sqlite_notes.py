@@ -18,17 +18,20 @@ class SqliteNotes(Notes):
         self._db = db
         self._clock = clock
 
-    async def lead(self, holder: str, ttl_s: float) -> int | None:
-        def take(connection: sqlite3.Connection) -> int | None:
+    async def lead(self, holder: str, ttl_s: float) -> Leader | None:
+        def take(connection: sqlite3.Connection) -> Leader | None:
             with transaction(connection):
                 now = self._clock()
                 was, term, until = connection.execute(SQL["leader"]).fetchone() or ("", 0, 0.0)
+                if until > now + ttl_s:
+                    # Nobody leads for longer at a time: the clock was set back.
+                    connection.execute(SQL["lead"], (was, term, now + ttl_s))
                 if now < until and was != holder:
                     return None
                 # A leader whose time ran out, and that nobody has followed, leads on.
                 term += was != holder or until == 0
                 connection.execute(SQL["lead"], (holder, term, now + ttl_s))
-            return int(term)
+            return Leader(holder, int(term))
 
         return await self._db.run(take)
 
@@ -47,11 +50,11 @@ class SqliteNotes(Notes):
         return await self._db.run(look)
 
     async def write(
-        self, shelf: str, name: str, text: bytes | None, term: int | None = None
+        self, shelf: str, name: str, text: bytes | None, leader: Leader | None = None
     ) -> None:
         def put(connection: sqlite3.Connection) -> None:
             with transaction(connection):
-                if term is not None and self._is_over(connection, term):
+                if leader is not None and self._is_over(connection, leader):
                     raise Deposed
                 if text is None:
                     connection.execute(SQL["strike"], (shelf, name))
@@ -60,9 +63,9 @@ class SqliteNotes(Notes):
 
         await self._db.run(put)
 
-    def _is_over(self, connection: sqlite3.Connection, term: int) -> bool:
+    def _is_over(self, connection: sqlite3.Connection, leader: Leader) -> bool:
         row = connection.execute(SQL["leader"]).fetchone()
-        return row is None or row[1] != term or row[2] == 0
+        return row is None or row[:2] != (leader.holder, leader.term) or row[2] == 0
 
     async def read(self, shelf: str, name: str) -> bytes | None:
         row = await self._db.run(lambda c: c.execute(SQL["read"], (shelf, name)).fetchone())

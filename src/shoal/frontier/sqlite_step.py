@@ -14,6 +14,7 @@ from msgspec.structs import astuple
 
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
+from shoal.frontier.clock import JUMP_S, Moment, moment
 from shoal.frontier.values import CrawlState, Lease, Stats, TaskState
 from shoal.policy import AUTO_START_S, SEND_SLACK_S, Pace, parse_rate
 from shoal.sqlitedb import load_queries, transaction, write_rows
@@ -91,7 +92,8 @@ class Step:
         self.id: int = row["id"]
         # Read before the clock, so that what leaves within the slack of it is in time by the clock.
         self.begun = time.monotonic()
-        self.now = clock()
+        self.clock = moment_of(row, clock)
+        self.now = self.clock.now
         self.state = CrawlState(row["state"])
         self.rules = _read_rules(row["rules"])
         self.rate = parse_rate(self.rules.rate)
@@ -170,16 +172,24 @@ class Step:
         """Write hosts, counters and, where nothing is left to do, the end of the crawl."""
         self.advance_chains()
         self.save_hosts()
-        if any(self.tally.values()):
-            self.connection.execute(SQL["count"], {**_NOTHING, **self.tally, "id": self.id})
+        is_later = self.now >= self.row["latest"] + JUMP_S
+        if any(self.tally.values()) or self.has_jumped or is_later:
+            moments = {"now": self.now, "ahead": self.clock.ahead}
+            values = {**_NOTHING, **self.tally, **moments, "id": self.id}
+            self.connection.execute(SQL["count"], values)
         if self.tally["done"] and self.now - self.row["sample_at"] >= SAMPLE_EVERY_S:
             self.execute("sample", self.now, self.count("done"), self.id)
         self._finish_if_done()
 
+    @property
+    def has_jumped(self) -> bool:
+        """Whether the machine's clock went back, and nobody has noted it yet."""
+        return bool(self.clock.ahead != self.row["ahead"])
+
     def set_state(self, state: CrawlState) -> None:
         """The crawl is now in this state."""
         self.state = state
-        self.execute("set_state", state, self.now if state.over else None, self.id)
+        self.execute("set_state", state, self.clock.by_machine if state.over else None, self.id)
 
     def seal(self) -> None:
         """All seeds are in."""
@@ -232,6 +242,11 @@ def step(connection: sqlite3.Connection, crawl: str, clock: Clock) -> Iterator[S
         current.close()
 
 
+def moment_of(row: dict[str, Any], clock: Clock) -> Moment:
+    """What the clock of a crawl says."""
+    return moment(clock(), row["latest"], row["ahead"])
+
+
 def crawl_row(connection: sqlite3.Connection, crawl: str) -> dict[str, Any]:
     """The row of a crawl. Raises UnknownCrawl."""
     cursor = connection.execute(SQL["crawl"], (crawl,))
@@ -247,24 +262,24 @@ def all_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return [_named(cursor, row) for row in cursor.fetchall()]
 
 
-def stats_of(row: dict[str, Any], now: float) -> Stats:
+def stats_of(row: dict[str, Any], clock: Clock) -> Stats:
     """A crawl's row as its statistics."""
     times = {name: row[name] for name in ("created_at", "started_at", "finished_at")}
     return Stats(
         crawl=row["name"],
         state=CrawlState(row["state"]),
         rules=_read_rules(row["rules"]),
-        pages_per_s=_recent_rate(row, now),
+        pages_per_s=_recent_rate(row, moment_of(row, clock)),
         **times,
         **{name: row[name] for name in _COUNTERS},
     )
 
 
-def _recent_rate(row: dict[str, Any], now: float) -> float:
+def _recent_rate(row: dict[str, Any], at: Moment) -> float:
     since, done_then = row["earlier_at"], row["earlier_done"]
     if not since:
-        since, done_then = row["started_at"] or now, 0
-    until = row["finished_at"] or now
+        since, done_then = row["started_at"] or at.now, 0
+    until = row["finished_at"] + at.ahead if row["finished_at"] else at.now
     return (row["done"] - done_then) / (until - since) if until > since else 0.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -83,6 +84,12 @@ class Lease(msgspec.Struct):
     until this is finished."""
     crowded: bool = False
     """The host has no room for more, with this one: others wait for it."""
+    clock_s: float = 0.0
+    """The frontier's time when our time.monotonic() was 0."""
+
+    def now(self) -> float:
+        """The frontier's time, which is the same for all workers whatever their own clocks say."""
+        return self.clock_s + time.monotonic()
 
 
 class Grant(msgspec.Struct):

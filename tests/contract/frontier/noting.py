@@ -16,19 +16,20 @@ class TestLeading:
     async def test_the_first_who_asks_leads(self, backend: Backend) -> None:
         one, other = backend.frontier.notes, backend.open_another().notes
         assert await one.leader() is None
-        assert await one.lead("one", 5.0) == 1
+        assert await one.lead("one", 5.0) == Leader("one", 1)
         assert await other.lead("other", 5.0) is None
         assert await other.leader() == Leader("one", 1)
 
     async def test_of_many_who_ask_at_once_one_leads(self, backend: Backend) -> None:
         notes = [backend.open_another().notes for _ in range(5)]
         asked = (at.lead(f"holder {number}", 5.0) for number, at in enumerate(notes))
-        assert sorted(await asyncio.gather(*asked), key=str) == [1, None, None, None, None]
+        leaders = [leader for leader in await asyncio.gather(*asked) if leader]
+        assert [leader.term for leader in leaders] == [1]
 
     async def test_a_leader_goes_on_in_its_term(self, backend: Backend) -> None:
         notes = backend.frontier.notes
         for _ in range(4):
-            assert await notes.lead("one", 5.0) == 1
+            assert await notes.lead("one", 5.0) == Leader("one", 1)
             await backend.advance(4.0)
             assert await notes.lead("other", 5.0) is None
 
@@ -37,7 +38,7 @@ class TestLeading:
         await notes.lead("one", 5.0)
         await backend.advance(5.5)
         assert await notes.leader() is None
-        assert await notes.lead("other", 5.0) == 2
+        assert await notes.lead("other", 5.0) == Leader("other", 2)
         assert await notes.lead("one", 5.0) is None
 
     async def test_one_that_was_late_and_that_nobody_followed_goes_on(
@@ -46,7 +47,7 @@ class TestLeading:
         notes = backend.frontier.notes
         await notes.lead("one", 5.0)
         await backend.advance(50.0)
-        assert await notes.lead("one", 5.0) == 1
+        assert await notes.lead("one", 5.0) == Leader("one", 1)
 
     async def test_who_resigns_is_followed_at_once(self, backend: Backend) -> None:
         notes = backend.frontier.notes
@@ -55,13 +56,13 @@ class TestLeading:
         assert await notes.leader() == Leader("one", 1)
         await notes.resign("one")
         assert await notes.leader() is None
-        assert await notes.lead("other", 5.0) == 2
+        assert await notes.lead("other", 5.0) == Leader("other", 2)
 
     async def test_a_new_term_after_resigning(self, backend: Backend) -> None:
         notes = backend.frontier.notes
         await notes.lead("one", 5.0)
         await notes.resign("one")
-        assert await notes.lead("one", 5.0) == 2
+        assert await notes.lead("one", 5.0) == Leader("one", 2)
 
 
 class TestNotes:
@@ -88,33 +89,44 @@ class TestNotes:
 
     async def test_a_deposed_leader_writes_nothing(self, backend: Backend) -> None:
         notes, others = backend.frontier.notes, backend.open_another().notes
-        term = await notes.lead("one", 5.0)
-        await notes.write("runs", "a", b"1", term)
+        leader = await notes.lead("one", 5.0)
+        await notes.write("runs", "a", b"1", leader)
         await backend.advance(5.5)
         later = await others.lead("other", 5.0)
         for text in (b"old", None):
             with pytest.raises(Deposed):
-                await notes.write("runs", "a", text, term)
+                await notes.write("runs", "a", text, leader)
         assert await others.read("runs", "a") == b"1"
         await others.write("runs", "a", b"new", later)
         assert await others.read("runs", "a") == b"new"
         await others.write("runs", "a", None, later)
         assert await others.read("runs", "a") is None
 
+    async def test_a_term_is_its_leaders_alone(self, backend: Backend) -> None:
+        """A replica that takes over may give a number out again that it has not heard of."""
+        notes = backend.frontier.notes
+        leader = await notes.lead("one", 5.0)
+        assert leader is not None
+        for text in (b"old", None):
+            with pytest.raises(Deposed):
+                await notes.write("runs", "a", text, Leader("other", leader.term))
+        await notes.write("runs", "a", b"1", leader)
+        assert await notes.read("runs", "a") == b"1"
+
     async def test_who_was_late_but_not_followed_may_write(self, backend: Backend) -> None:
         notes = backend.frontier.notes
-        term = await notes.lead("one", 5.0)
+        leader = await notes.lead("one", 5.0)
         await backend.advance(50.0)
-        await notes.write("runs", "a", b"1", term)
+        await notes.write("runs", "a", b"1", leader)
         assert await notes.read("runs", "a") == b"1"
 
     async def test_who_has_resigned_may_not_write(self, backend: Backend) -> None:
         notes = backend.frontier.notes
-        term = await notes.lead("one", 5.0)
+        leader = await notes.lead("one", 5.0)
         await notes.resign("one")
         with pytest.raises(Deposed):
-            await notes.write("runs", "a", b"1", term)
+            await notes.write("runs", "a", b"1", leader)
 
     async def test_a_term_that_never_was(self, backend: Backend) -> None:
         with pytest.raises(Deposed):
-            await backend.frontier.notes.write("runs", "a", b"1", 7)
+            await backend.frontier.notes.write("runs", "a", b"1", Leader("one", 7))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from shoal.frontier.values import Lease, Pushback, Robots, Verdict
 from shoal.policy import PUSHBACK_FIRST_S, SEND_SLACK_S
 from support.frontiers import ALLOW_ALL, HOST, Backend, Client, outcome, pages
@@ -66,6 +68,18 @@ class TestRate:
 
 
 class TestRobots:
+    @pytest.mark.parametrize(
+        "text",
+        ["", "User-agent: *\nDisallow: /ä\ud7ff\U0001f41f\n" * 20_000, "\x01" * 500 * 1024],
+        ids=["empty", "long", "longest"],
+    )
+    async def test_whatever_they_are_they_come_back(self, backend: Backend, text: str) -> None:
+        client = backend.client()
+        await client.start(*pages(9), robots=True)
+        robots = Robots(text=text, ttl_s=3600.0, crawl_delay_s=0.5)
+        await client.end(await client.lease_one(), Verdict.RETURNED, robots=robots)
+        assert await client.frontier.robots(client.crawl, HOST) == robots
+
     async def test_one_lease_until_they_are_known(self, backend: Backend) -> None:
         client, other = backend.client(), backend.another()
         await client.start(*pages(9), robots=True, concurrency_per_host=4)

@@ -15,6 +15,7 @@ from shoal.frontier.redis.stats import priorities_of
 from shoal.frontier.values import BLOCKED_REASON, CrawlState, Entry, Record, TaskState
 
 CHUNK = 1000
+QUEUES_AT_ONCE = 100
 LOOKS = 3
 """A task may leave the queue while we walk it, and come back behind us. What was seen must be
 somewhere, or done."""
@@ -79,16 +80,31 @@ def _found(where: bytes, rest: list[Any], entry: Entry) -> Record:
 async def _waiting(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
     prefix, site = await shard.prefix(), entry.task.site
     host = await link.command("HGET", f"{prefix}hosts", site)
-    for priority in priorities_of(host) if host else ():
-        key = f"{prefix}q:{priority}:{site}"
-        first = 0
-        while chunk := await link.command("LRANGE", key, first, first + CHUNK - 1):
-            for packed in chunk:
-                if packed[:8] == entry.fingerprint:
-                    _, task, losses = unpack(packed, site, priority)
-                    state = TaskState.WAITING
-                    return Record(fingerprint=packed[:8], task=task, state=state, losses=losses)
-            first += len(chunk)
+    queues = await priorities_of(link, prefix, site, host) if host else []
+    for start in range(0, len(queues), QUEUES_AT_ONCE):
+        some = queues[start : start + QUEUES_AT_ONCE]
+        keys = [f"{prefix}q:{priority}:{site}" for priority in some]
+        heads = await link.together(*(("LRANGE", key, 0, CHUNK // len(keys)) for key in keys))
+        for priority, key, head in zip(some, keys, heads, strict=True):
+            packed = await _in_queue(link, key, head, entry.fingerprint)
+            if packed is not None:
+                _, task, losses = unpack(packed, site, priority)
+                state = TaskState.WAITING
+                return Record(fingerprint=packed[:8], task=task, state=state, losses=losses)
+    return None
+
+
+async def _in_queue(link: RedisLink, key: str, chunk: Any, fingerprint: bytes) -> bytes | None:
+    """The entry of a fingerprint in a queue, of which the first chunk was asked for."""
+    first = 0
+    if isinstance(chunk, Exception):
+        chunk = await link.command("LRANGE", key, 0, CHUNK - 1)
+    while chunk:
+        for packed in chunk:
+            if packed[:8] == fingerprint:
+                return bytes(packed)
+        first += len(chunk)
+        chunk = await link.command("LRANGE", key, first, first + CHUNK - 1)
     return None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.frontier import stored_robots
 from shoal.frontier.redis.link import Argument
 from shoal.frontier.redis.packing import pack, unpack
 from shoal.frontier.values import Entry, Lease, Outcome
@@ -53,12 +54,12 @@ def finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> li
     return [pack_values(packed), pack_values(sizes), *owners, *entries, *abroad]
 
 
-def leases_of(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
+def leases_of(granted: list[Any], nonce: str, clock_s: float, *, alone: bool) -> list[Lease]:
     """The leases of each host, in the order of their tokens."""
     leases = list[Lease]()
     for host, stored_at, paced, crowded, *tasks in granted:
         site, robots_at = host.decode(), int(stored_at) / 1e6 or None
-        how = (bool(paced), alone, bool(crowded))
+        how = (bool(paced), alone, bool(crowded), clock_s)
         for number in range(0, len(tasks), 2):
             fingerprint, task, _ = unpack(tasks[number + 1], site, int(tasks[number]))
             token = f"{nonce}{len(leases) + 1}"
@@ -66,9 +67,10 @@ def leases_of(granted: list[Any], nonce: str, *, alone: bool) -> list[Lease]:
     return leases
 
 
-def epoch_of(crawl_id: str, restarts: int) -> int:
-    """Changes when the crawl is started over, and when the server may have lost something."""
-    return hash((crawl_id, restarts))
+def epoch_of(crawl_id: str, life: str) -> int:
+    """Changes when the crawl is started over, and when the server may have lost something: see
+    `life` in step.lua."""
+    return hash((crawl_id, life))
 
 
 def owner_of(lease: Lease) -> bytes:
@@ -84,6 +86,11 @@ def seconds_or_none(microseconds: bytes | int) -> float | None:
 
 def _micro(seconds: float) -> int:
     return round(seconds * 1e6)
+
+
+def _raw(data: bytes) -> msgspec.Raw:
+    """Bytes that cmsgpack takes for text: it has no other kind of string."""
+    return msgspec.Raw(b"\xdb" + len(data).to_bytes(4) + data)
 
 
 class _Ended(msgspec.Struct, omit_defaults=True):
@@ -105,7 +112,7 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     body_bytes: int = 0
     pushback: bool = False
     retry_after: int = 0
-    robots: str = ""
+    robots: msgspec.Raw | None = None
     robots_ttl: int = 0
     crawl_delay: int = 0
     elsewhere: bool = False
@@ -134,7 +141,7 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         ended.pushback = True
         ended.retry_after = _micro(outcome.pushback.retry_after_s or 0.0)
     if outcome.robots is not None:
-        ended.robots = msgspec.json.encode(outcome.robots).decode()
+        ended.robots = _raw(stored_robots.pack(outcome.robots))
         ended.robots_ttl = _micro(outcome.robots.ttl_s)
         ended.crawl_delay = _micro(outcome.robots.crawl_delay_s)
         ended.elsewhere = bool(outcome.robots.location)

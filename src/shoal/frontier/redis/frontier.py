@@ -10,6 +10,7 @@ import msgspec
 
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
+from shoal.frontier import stored_robots
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis.crawl import RedisCrawl
 from shoal.frontier.redis.find import dead_record, find
@@ -19,7 +20,7 @@ from shoal.frontier.redis.link import RedisLink, redis_address
 from shoal.frontier.redis.names import CRAWLS, inbox_key, rejected_key, shards_key, tags
 from shoal.frontier.redis.notes import RedisNotes
 from shoal.frontier.redis.shard import Clock, Shard
-from shoal.frontier.redis.stats import host_of
+from shoal.frontier.redis.stats import ahead_of, host_of
 from shoal.frontier.values import (
     WORKER_SILENT_S,
     Added,
@@ -52,7 +53,6 @@ _RANK: dict[HostOrder, Callable[[Host], tuple[float | str, ...]]] = {
     HostOrder.FAILING: lambda host: (-host.failed, host.host),
 }
 
-_read_robots = msgspec.json.Decoder(Robots).decode
 _read_pulse = msgspec.json.Decoder(Pulse).decode
 
 log = logging.getLogger("shoal")
@@ -117,7 +117,7 @@ class RedisFrontier(Frontier):
     async def robots(self, crawl: str, host: str) -> Robots | None:
         prefix = await (await self._crawl(crawl)).shard(host).prefix()
         stored = await self._link.command("HGET", f"{prefix}robots", host)
-        return _read_robots(stored) if stored else None
+        return stored_robots.unpack(stored) if stored else None
 
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         home = (await self._crawl(crawl)).home
@@ -209,16 +209,15 @@ class RedisFrontier(Frontier):
         self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
     ) -> list[Host]:
         on_redis = await self._crawl(crawl)
-        is_cancelled = (await on_redis.stats()).state is CrawlState.CANCELLED
         found = list[Host]()
         for shard in on_redis.shards:
-            found += await self._ranked(shard, limit, order, is_cancelled=is_cancelled)
+            found += await self._ranked(shard, limit, order)
         found.sort(key=_RANK[order])
         return found[:limit]
 
-    async def _ranked(
-        self, shard: Shard, limit: int, order: HostOrder, *, is_cancelled: bool
-    ) -> list[Host]:
+    async def _ranked(self, shard: Shard, limit: int, order: HostOrder) -> list[Host]:
+        counts = await shard.counts()
+        is_cancelled = counts["state"] == CrawlState.CANCELLED
         prefix = await shard.prefix()
         lowest = 0 if order is HostOrder.BUSIEST else 1
         key = f"{prefix}{_ORDERS[order]}"
@@ -227,19 +226,22 @@ class RedisFrontier(Frontier):
         )
         rows = await self._link.command("HMGET", f"{prefix}hosts", *names) if names else []
         return [
-            host_of(name.decode(), packed, is_cancelled=is_cancelled)
+            host_of(name.decode(), packed, ahead_of(counts), is_cancelled=is_cancelled)
             for name, packed in zip(names, rows, strict=True)
         ]
 
     async def workers(self, crawl: str) -> list[Pulse]:
         home = (await self._crawl(crawl)).home
-        now = int((await home.counts())["now"])
+        counts = await home.counts()
+        now, ahead_s = int(counts["now"]), ahead_of(counts)
         key = f"{await home.prefix()}workers"
         alive, silent = [], []
         for worker, value in sorted((await self._link.command("HGETALL", key)).items()):
             at, _, body = value.partition(b" ")
             if now - int(at) <= WORKER_SILENT_S * 1e6:
-                alive.append(msgspec.structs.replace(_read_pulse(body), at=int(at) / 1e6))
+                pulse = _read_pulse(body)
+                pulse.at = int(at) / 1e6 - ahead_s
+                alive.append(pulse)
             else:
                 silent.append(worker)
         if silent:

@@ -8,7 +8,7 @@ from shoal.frontier.redis.stats import priorities_of
 CHUNK = 500
 _SINGLE = (
     *("ready", "load", "slow", "failing", "suspects", "held", "due", "delayed", "dead", "died"),
-    *("dropped", "robots", "workers", "blocked"),
+    *("dropped", "robots", "workers", "blocked", "holding"),
 )
 
 
@@ -28,13 +28,14 @@ async def _sweep_hosts(link: RedisLink, prefix: str) -> None:
     hosts = f"{prefix}hosts"
     while names := await link.command("HRANDFIELD", hosts, CHUNK):
         rows = await link.command("HMGET", hosts, *names)
-        queues = [
-            f"{prefix}q:{priority}:{name.decode()}"
-            for name, packed in zip(names, rows, strict=True)
-            for priority in priorities_of(packed)
-        ]
-        if queues:
-            await link.command("UNLINK", *queues)
+        keys = list[str]()
+        for name, packed in zip(names, rows, strict=True):
+            host = name.decode()
+            priorities = await priorities_of(link, prefix, host, packed)
+            keys += [f"{prefix}q:{priority}:{host}" for priority in priorities]
+            keys.append(f"{prefix}lower:{host}")
+        for first in range(0, len(keys), CHUNK):
+            await link.command("UNLINK", *keys[first : first + CHUNK])
         await link.command("HDEL", hosts, *names)
 
 

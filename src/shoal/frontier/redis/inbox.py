@@ -54,6 +54,8 @@ async def collect(
     if not await _is_list(link, inbox):
         return Added()
     if not await link.command("SET", _lock(inbox), token, "NX", "PX", LOCK_MS):
+        # It is nobody's for longer, even if the clock was set back meanwhile.
+        await link.command("PEXPIRE", _lock(inbox), LOCK_MS, "LT")
         return Added()
     try:
         raw = await link.command("LRANGE", inbox, -BATCH, -1)

@@ -20,9 +20,9 @@ class RedisNotes(Notes):
         self._link = link
         self._clock = clock
 
-    async def lead(self, holder: str, ttl_s: float) -> int | None:
+    async def lead(self, holder: str, ttl_s: float) -> Leader | None:
         leader = await self._seat(holder, round(ttl_s * 1e6))
-        return leader.term if leader and leader.holder == holder else None
+        return leader if leader and leader.holder == holder else None
 
     async def resign(self, holder: str) -> None:
         await self._seat(holder, 0)
@@ -31,10 +31,10 @@ class RedisNotes(Notes):
         return await self._seat("", 0)
 
     async def write(
-        self, shelf: str, name: str, text: bytes | None, term: int | None = None
+        self, shelf: str, name: str, text: bytes | None, leader: Leader | None = None
     ) -> None:
-        if term is not None:
-            values = (term, name) if text is None else (term, name, text)
+        if leader is not None:
+            values = (leader.term, leader.holder, name) + (() if text is None else (text,))
             if not await self._eval("note", [LEADER, SHELF + shelf], *values):
                 raise Deposed
         elif text is None:

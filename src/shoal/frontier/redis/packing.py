@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from shoal import task as wire
 from shoal.frontier.values import Entry
+from shoal.policy import MAX_TRIES
 from shoal.task import Task
 
 _SCHEMES = ("https://", "http://")
@@ -67,7 +68,7 @@ def pack(entry: Entry) -> bytes:
     rest = _rest(task, parent, created_at)
     job_type = "" if task.job_type == wire.DEFAULT_HANDLER else task.job_type
     packed = _Packed(scheme, url, job_type, task.depth, parent, created_at, rest)
-    head = entry.fingerprint + bytes((min(max(task.retry_count, 0), 255), 0))
+    head = entry.fingerprint + bytes((min(task.retry_count, MAX_TRIES), 0))
     if task.chain is not None:
         head += _chain_bytes(task.chain, is_next=bool(task.redirects))
     return head + _encode(packed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from shoal.config import Rules
-from shoal.policy import parse_duration, parse_rate
+from shoal.policy import MAX_LOSSES, parse_duration, parse_rate
 
 BLOOM_AUTO_FROM = 10_000_000
 """With `seen = "auto"`, so many URLs are known exactly; those that follow go to a Bloom filter."""
@@ -28,7 +28,7 @@ def numbers_of(rules: Rules, shards: int) -> dict[str, int]:
         "max_pages": (rules.max_pages or 0) if shards == 1 else 0,
         "robots": int(rules.robots),
         "lease": round(rules.lease_s * 1e6),
-        "max_losses": rules.max_losses,
+        "max_losses": min(rules.max_losses, MAX_LOSSES),
         "bloom_from": {"exact": -1, "bloom": 0, "auto": BLOOM_AUTO_FROM // shards}[rules.seen],
         "bloom_bits": math.ceil(1000 * -math.log(layer_error) / math.log(2) ** 2),
         "bloom_hashes": math.ceil(-math.log2(layer_error)),

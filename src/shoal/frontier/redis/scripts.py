@@ -10,6 +10,7 @@ from importlib.resources import files
 import msgspec
 
 from shoal import policy
+from shoal.frontier.clock import JUMP_S
 
 _LIBRARIES = re.compile(r"^-- uses +(.*)$", re.MULTILINE)
 
@@ -55,6 +56,7 @@ def _policy() -> str:
     times = {
         "slack": policy.SEND_SLACK_S,
         "sample_every": SAMPLE_EVERY_S,
+        "clock_jump": JUMP_S,
         "pushback_first": policy.PUSHBACK_FIRST_S,
         "pushback_limit": policy.PUSHBACK_LIMIT_S,
         "penalty_floor": policy.PENALTY_FLOOR_S,

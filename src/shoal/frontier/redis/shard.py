@@ -116,7 +116,7 @@ class Shard:
 
     async def note_new_server(self) -> None:
         """The server does not know our scripts: it was restarted, or another has taken over. It may
-        have lost the last moments (see `restarts` in step.lua), and no lease could be renewed."""
+        have lost the last moments (see `life` in step.lua), and no lease could be renewed."""
         await self._link.command("EVAL", script("grace").text, 1, self.key, self._now())
 
     def _now(self) -> str:
@@ -187,13 +187,13 @@ class Shard:
         self._unsure = []
 
     def _offer(self, ask: _Ask, answer: list[Any]) -> Offer:
-        state, crawl_id, restarts, wait, idle, holds, alone, *granted = answer
+        state, crawl_id, life, now, wait, idle, holds, alone, *granted = answer
         self._id = crawl_id.decode()
         grant = Grant(
             state=CrawlState(state.decode()),
-            leases=leases_of(granted, ask.nonce, alone=bool(alone)),
+            leases=leases_of(granted, ask.nonce, int(now) / 1e6 - ask.decided, alone=bool(alone)),
             wait_s=seconds_or_none(wait),
-            epoch=epoch_of(self._id, restarts),
+            epoch=epoch_of(self._id, life.decode()),
             decided=ask.decided,
         )
         return Offer(grant, bool(idle), bool(holds))
@@ -237,7 +237,7 @@ class Shard:
             for name, value in zip(flat[::2], flat[1::2], strict=True)
         }
         self._id = told["id"]
-        return told | {"epoch": str(epoch_of(self._id, int(told["restarts"])))}
+        return told | {"epoch": str(epoch_of(self._id, told["life"]))}
 
     async def prefix(self) -> str:
         """What all keys of the crawl as it is now begin with. Raises as `run` does."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.config import Rules
+from shoal.frontier.redis.link import RedisLink
 from shoal.frontier.values import CrawlState, Host, Stats
 
 _COUNTERS = (
@@ -20,6 +21,8 @@ HOST_NUMBERS = (
     *("ready", "load", "slow", "failing"),
 )
 """What a host's packed form begins with: see lua/hosts.lua."""
+MORE = -(2**40)
+"""The last of its priorities, if there are more."""
 
 _read_numbers = msgspec.msgpack.Decoder(list[int]).decode
 _read_rules = msgspec.json.Decoder(Rules).decode
@@ -41,12 +44,21 @@ def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
     )
 
 
-def priorities_of(packed: bytes) -> list[int]:
-    """The priorities for which a host has a queue."""
-    return _read_numbers(packed)[len(HOST_NUMBERS) :]
+async def priorities_of(link: RedisLink, prefix: str, host: str, packed: bytes) -> list[int]:
+    """The priorities for which a host has a queue, of its packed form and what that leaves out."""
+    kept = _read_numbers(packed)[len(HOST_NUMBERS) :]
+    if not kept or kept[-1] != MORE:
+        return kept
+    lower = await link.command("ZRANGE", f"{prefix}lower:{host}", 0, -1)
+    return kept[:-1] + [int(priority) for priority in lower]
 
 
-def host_of(name: str, packed: bytes, *, is_cancelled: bool) -> Host:
+def ahead_of(shard: dict[str, str]) -> float:
+    """How far a shard's clock is ahead of its server's: see clock.py."""
+    return int(shard["ahead"]) / 1e6
+
+
+def host_of(name: str, packed: bytes, ahead_s: float, *, is_cancelled: bool) -> Host:
     """A host, of its packed form. Of a cancelled crawl nothing waits any more."""
     numbers = dict(zip(HOST_NUMBERS, _read_numbers(packed), strict=False))
     return Host(
@@ -55,7 +67,7 @@ def host_of(name: str, packed: bytes, *, is_cancelled: bool) -> Host:
         leased=0 if is_cancelled else numbers["leased"],
         done=numbers["done"],
         failed=numbers["failed"],
-        next_at=numbers["next"] / 1e6,
+        next_at=max(numbers["next"] / 1e6 - ahead_s, 0.0),
         penalty_s=numbers["penalty"] / 1e6,
         crawl_delay_s=numbers["crawl_delay"] / 1e6,
         latency_s=numbers["latency"] / 1e6,
@@ -72,6 +84,6 @@ def _recent_rate(shard: dict[str, str]) -> float:
     since, done_then = int(shard.get("earlier_at", 0)), int(shard.get("earlier_done", 0))
     if not since:
         since, done_then = int(shard.get("started_at", now)), 0
-    until = int(shard.get("finished_at", now))
+    until = int(shard["finished_at"]) + int(shard["ahead"]) if "finished_at" in shard else now
     done = int(shard.get("done", 0)) - done_then
     return done / ((until - since) / 1e6) if until > since else 0.0

@@ -30,7 +30,7 @@ SET added = added + :added, duplicates = duplicates + :duplicates, filtered = fi
     retries = retries + :retries, lost = lost + :lost, items = items + :items,
     rejected = rejected + :rejected, body_bytes = body_bytes + :body_bytes,
     sent = sent + :sent, blocked = blocked + :blocked, unchanged = unchanged + :unchanged,
-    places = places + :places
+    places = places + :places, latest = MAX(latest, :now), ahead = :ahead
 WHERE id = :id;
 
 -- sample: remember how far the crawl was
@@ -103,7 +103,7 @@ WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE crawl_id = ? AND fingerprint = value
 SELECT EXISTS (SELECT 1 FROM remembered WHERE crawl_id = ? AND fingerprint = ?);
 
 -- add_tasks: tasks nobody has seen
-INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, state, place, chain, task)
+INSERT INTO tasks (crawl_id, fingerprint, host_id, priority, state, place, chain, attempts, task)
 VALUES {rows};
 
 -- head_of_chain: the task of a chain that is under way, or else the first that waits for its turn
@@ -125,7 +125,7 @@ WHERE crawl_id = ? AND state = 0 AND losses >= 2 ORDER BY id LIMIT ?;
 
 -- holds_any: whether a worker holds anything
 SELECT EXISTS (
-    SELECT 1 FROM tasks WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?
+    SELECT 1 FROM tasks WHERE crawl_id = ? AND state = 2 AND worker = ?
 );
 
 -- lease_tasks: hand tasks out
@@ -160,12 +160,10 @@ WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
 
 -- held_tasks: what one worker holds
 SELECT id, host_id, chain, state, losses FROM tasks
-WHERE crawl_id = ? AND due IS NOT NULL AND state = 2 AND worker = ?;
+WHERE crawl_id = ? AND state = 2 AND worker = ?;
 
 -- holders: who holds leases
-SELECT DISTINCT worker FROM tasks
-WHERE crawl_id = ? AND due IS NOT NULL AND state = 2
-ORDER BY worker;
+SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND state = 2 ORDER BY worker;
 
 -- wake_task: a retry's wait is over
 UPDATE tasks SET state = 0, due = NULL, place = ? WHERE id = ?;

@@ -28,6 +28,9 @@ HELD_S = 60.0
 REJECTED_KEPT = 10_000
 """The newest ones; older ones make room."""
 
+MOST = 10_000
+"""Messages at a time: an id has room for four digits of a number."""
+
 _TOKEN_BYTES = 14
 _ID_LENGTH = 2 * _TOKEN_BYTES + 4
 _WHAT = "feed"
@@ -94,7 +97,7 @@ class Feed:
 
     async def _take(self, key: str, limit: int) -> list[Message]:
         token = secrets.token_hex(_TOKEN_BYTES)
-        members = await self._run("feed_take", key, limit, self._held_ms, token)
+        members = await self._run("feed_take", key, min(limit, MOST), self._held_ms, token)
         return [
             Message(member[:_ID_LENGTH].decode(), member[_ID_LENGTH:], key) for member in members
         ]

@@ -10,6 +10,7 @@
 -- Atomic, because a message must be in one of the two keys at any moment. One that is in nobody's hands
 -- any more was put aside already: the answer to the first time was lost.
 
+redis.call('LTRIM', KEYS[2], 0, ARGV[1] - 1) -- If that is no list, nothing has happened yet.
 if redis.call('ZREM', KEYS[1], ARGV[2]) == 1 then
   redis.call('LPUSH', KEYS[2], ARGV[3])
   redis.call('LTRIM', KEYS[2], 0, ARGV[1] - 1)

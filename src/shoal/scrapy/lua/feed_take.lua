@@ -32,6 +32,11 @@ local function pop(count)
   return {}
 end
 
+-- Nobody has more time than that: the clock was set back, and those who took them may be gone.
+local too_late = '(' .. now_ms + hold_ms
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', held, too_late, '+inf', 'LIMIT', 0, most)) do
+  redis.call('ZADD', held, now_ms + hold_ms, member)
+end
 local taken = redis.call('ZRANGEBYSCORE', held, '-inf', now_ms, 'LIMIT', 0, most)
 if #taken < most then
   local new = pop(most - #taken)

@@ -15,13 +15,14 @@ local stats, senders, sender, number = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local last = redis.call('HGET', senders, sender)
+redis.call('HGET', stats, '') -- If that is no hash, nothing has happened yet.
 
 local function forget_the_gone()
   local others_left = false
   local others = redis.call('HGETALL', senders)
   for i = 1, #others, 2 do
     local heard_ms = tonumber(string.match(others[i + 1], ' (%d+)$'))
-    if now_ms - heard_ms < tonumber(ARGV[3]) then
+    if math.abs(now_ms - heard_ms) < tonumber(ARGV[3]) then -- The clock may have been set back.
       others_left = true
     else
       redis.call('HDEL', senders, others[i])

@@ -81,7 +81,8 @@ class Listener:
         row = None
         if self._results is not None:
             url, fingerprint = life.lease.task.url, life.lease.fingerprint
-            row = self._items.row(item, url=url, fingerprint=fingerprint, scraped_at=time.time())
+            at = life.lease.now()
+            row = self._items.row(item, url=url, fingerprint=fingerprint, scraped_at=at)
         if isinstance(row, RejectedItem):
             log.warning("an item of %s cannot be stored: %s", row.url, row.reason)
             life.rejected.append(row)

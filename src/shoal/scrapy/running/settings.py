@@ -21,7 +21,7 @@ from scrapy.utils.misc import load_object
 from shoal import config
 from shoal.config import Settings
 from shoal.errors import ConfigError
-from shoal.policy import parse_rate
+from shoal.policy import MAX_RETRIES, parse_rate
 from shoal.scrapy.connection import address_of
 from shoal.scrapy.running.results import ResultsPipeline
 
@@ -87,7 +87,7 @@ def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
         "rate": _rate(settings, spider),
         "concurrency": settings.getint("CONCURRENT_REQUESTS") or UNLIMITED,
         "concurrency_per_host": settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or UNLIMITED,
-        "max_retries": settings.getint("RETRY_TIMES"),
+        "max_retries": min(settings.getint("RETRY_TIMES"), MAX_RETRIES),
         "robots": False,  # Scrapy's own middleware sees to that.
         "fingerprints": _fingerprints(settings),
     }

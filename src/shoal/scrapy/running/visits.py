@@ -6,7 +6,6 @@ lease ─▶ ready ─next_request─▶ in the engine ─▶ callback, items, f
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -138,7 +137,7 @@ class ScrapyVisits:
             if too_late(visit.life.lease, visit.decided):
                 visit.end(give_back(visit.life.lease, sent=False))
                 continue
-            visit.life.started_at = time.time()
+            visit.life.started_at = visit.life.lease.now()
             self._running[visit.request] = visit
             return visit.request
         return None

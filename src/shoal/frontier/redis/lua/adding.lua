@@ -4,8 +4,6 @@
 -- what the next so many of them are: cmsgpack does not take bytes, and so nothing is copied. An entry of
 -- a chain is a group of its own.
 
-local PUSHED_AT_ONCE = 1000
-
 -- Turn groups into {host, priority, first, last}, from an argument on. Returns the next argument.
 local function place_groups(groups, argument)
   for _, group in ipairs(groups) do
@@ -18,9 +16,7 @@ end
 
 local function push_all(host_name, priority, entries)
   local key = prefix .. 'q:' .. priority .. ':' .. host_name
-  for first = 1, #entries, PUSHED_AT_ONCE do
-    call('RPUSH', key, unpack(entries, first, math.min(first + PUSHED_AT_ONCE - 1, #entries)))
-  end
+  call_many('RPUSH', key, entries)
   local host = host_named(host_name)
   note_priority(host, priority)
   host.waiting = host.waiting + #entries
@@ -43,9 +39,7 @@ local function push_new(groups, known)
       pushes[#pushes + 1] = {group[1], group[2], entries}
     end
   end
-  for first = 1, #wanted, PUSHED_AT_ONCE do
-    read_hosts({unpack(wanted, first, math.min(first + PUSHED_AT_ONCE - 1, #wanted))})
-  end
+  read_hosts(wanted)
   for _, push in ipairs(pushes) do
     if chain_of(push[3][1]) then
       join_chain(push[1], push[2], push[3][1])

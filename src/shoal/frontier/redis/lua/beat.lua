@@ -14,4 +14,5 @@ if not open_crawl() then
   return unknown()
 end
 call('HSET', prefix .. 'workers', ARGV[2], whole(now) .. ' ' .. ARGV[3])
+close_crawl()
 return 1

@@ -67,7 +67,7 @@ local function advance_chains()
     local first = call('ZRANGE', waiting, 0, 0)[1]
     if first and call('HSETNX', prefix .. 'chains', chain, first) == 1 then
       local packed = call('HGET', prefix .. 'blocked', first)
-      local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
+      local host_name, priority, entry = values_of(packed)
       call('ZREM', waiting, first)
       call('HDEL', prefix .. 'blocked', first)
       counts.waiting = counts.waiting - 1 -- It was counted before, and is counted again.

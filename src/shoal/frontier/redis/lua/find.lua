@@ -15,7 +15,11 @@ local fingerprint = ARGV[2]
 local seen = seen_flags({fingerprint})[1] and 1 or 0
 
 local function found(where, due, packed)
-  return {seen, state, where, due, unpack(cmsgpack.unpack(packed))}
+  return {seen, state, where, due, values_of(packed)}
+end
+
+local function by_clock(moment)
+  return whole(moment - counts.ahead)
 end
 
 -- The fingerprint may also be part of something else, so it is looked at again.
@@ -34,13 +38,13 @@ end
 local held = call('HGETALL', prefix .. 'held')
 for i = 1, #held, 2 do
   if is_it(held[i + 1]) then
-    return found('leased', call('ZSCORE', prefix .. 'due', held[i]), held[i + 1])
+    return found('leased', by_clock(call('ZSCORE', prefix .. 'due', held[i])), held[i + 1])
   end
 end
 local delayed = call('ZRANGE', prefix .. 'delayed', 0, -1, 'WITHSCORES')
 for i = 1, #delayed, 2 do
   if is_it(delayed[i]) then
-    return found('delayed', delayed[i + 1], delayed[i])
+    return found('delayed', by_clock(delayed[i + 1]), delayed[i])
   end
 end
 for _, packed in ipairs(call('LRANGE', prefix .. 'suspects', 0, -1)) do

@@ -90,10 +90,11 @@ function moves.returned(host, priority, entry)
 end
 
 local function end_try(outcome, task, token)
-  local host_name, priority, entry, _, leased_at, reserved = unpack(task)
+  local host_name, priority, entry, worker, leased_at, reserved = unpack(task, 1, 6)
   local host = host_named(host_name)
   host.leased = host.leased - 1
   counts.leased = counts.leased - 1
+  note_holding(worker, -1)
   adjust(host, entry, outcome, leased_at, reserved)
   moves[outcome.verdict](host, priority, entry, outcome, token)
   if outcome.verdict ~= 'retry' and outcome.verdict ~= 'returned' then
@@ -116,7 +117,8 @@ end
 local others = cmsgpack.unpack(ARGV[3])
 place_groups(others, argument)
 
-local stale, ended, groups = {}, {}, {}
+local ended, groups = {}, {}
+local answer = {state, 0}
 local held = held_by(owners)
 local wanted, is_wanted = {}, {}
 for _, task in ipairs(held) do
@@ -136,13 +138,11 @@ for i, outcome in ipairs(outcomes) do
       groups[#groups + 1] = group
     end
   else
-    stale[#stale + 1] = i
+    answer[#answer + 1] = i
   end
 end
-if #ended > 0 then
-  call('HDEL', prefix .. 'held', unpack(ended))
-  call('ZREM', prefix .. 'due', unpack(ended))
-end
+call_many('HDEL', prefix .. 'held', ended)
+call_many('ZREM', prefix .. 'due', ended)
 for _, group in ipairs(others) do
   groups[#groups + 1] = group
 end
@@ -152,4 +152,5 @@ end
 advance_chains() -- After the follow-ups: the target of a redirect comes before what waits.
 save_hosts()
 close_crawl()
-return {state, is_idle(), unpack(stale)}
+answer[1], answer[2] = state, is_idle()
+return answer

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Take note of a server that did not know our scripts: see `restarts` in step.lua. It was away and
+-- Take note of a server that did not know our scripts: see `life` in step.lua. It was away and
 -- nobody could renew leases, so all are prolonged. Runs also when the server is out of memory.
 --
 -- uses     step

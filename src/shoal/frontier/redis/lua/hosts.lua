@@ -1,6 +1,8 @@
 -- The hosts of a shard. Needs step.lua, pace.lua.
 --
--- ID:hosts    hash  host -> packed numbers, see pack_host, and then the priorities of its queues
+-- ID:hosts    hash  host -> packed numbers, see pack_host, and then the priorities of its queues,
+--                   the highest first; MORE at their end if there are others
+-- ID:lower:HOST  zset  the others: priorities of its queues that are lower than those
 -- ID:ready    zset  hosts with work and room, by the moment they may next be hit: the heap
 -- ID:load     zset  every host, by the tasks it has waiting or in flight, roughly
 -- ID:slow     zset  every host that has answered, by its latency, roughly
@@ -10,7 +12,8 @@
 
 -- The last four are its scores in the sorted sets; -1: it is not there.
 local NEW_HOST = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, 0}
-local AT_ONCE = 1000
+local MORE = -2 ^ 40
+local MOST_PRIORITIES = 32
 
 local hosts, names = {}, {}
 
@@ -23,8 +26,11 @@ local function unpack_host(name, packed)
     crawl_delay = v[7], robots_at = v[8], robots_until = v[9], done = v[10], failed = v[11],
     failures = v[12], broken_at = v[13], latency = v[14],
     ready = v[15], load = v[16], slow = v[17], failing = v[18],
-    priorities = {unpack(v, 19)},
+    priorities = {}, has_lower = v[#v] == MORE and #v > 18,
   }
+  for i = 19, host.has_lower and #v - 1 or #v do
+    host.priorities[i - 18] = v[i]
+  end
   hosts[name] = host
   names[#names + 1] = name
   return host
@@ -36,27 +42,58 @@ end
 
 -- Read hosts that will be needed, all at once.
 local function read_hosts(wanted)
-  if #wanted > 0 then
-    for i, packed in ipairs(call('HMGET', prefix .. 'hosts', unpack(wanted))) do
-      if not hosts[wanted[i]] then
-        unpack_host(wanted[i], packed)
-      end
+  for i, packed in ipairs(ask_many('HMGET', prefix .. 'hosts', wanted)) do
+    if not hosts[wanted[i]] then
+      unpack_host(wanted[i], packed)
     end
   end
 end
 
--- Note that a host has a queue of this priority. They are kept with the highest first.
-local function note_priority(host, priority)
-  local place = 1
-  for i, known in ipairs(host.priorities) do
-    if known == priority then
-      return
-    end
-    if known > priority then
-      place = i + 1
-    end
+-- Of many priorities, keep the highest with the host: a step must not cost more for each there is.
+local function keep_few_priorities(host)
+  local kept, lower = host.priorities, {}
+  if #kept <= MOST_PRIORITIES then
+    return
   end
-  table.insert(host.priorities, place, priority)
+  while #kept > MOST_PRIORITIES / 2 do
+    local priority = table.remove(kept)
+    lower[#lower + 1] = priority -- Its score,
+    lower[#lower + 1] = priority -- and itself.
+  end
+  call_many('ZADD', prefix .. 'lower:' .. host.name, lower)
+  host.has_lower = true
+end
+
+-- Note that a host has a queue of this priority.
+local function note_priority(host, priority)
+  local kept = host.priorities
+  local place = #kept + 1
+  while place > 1 and kept[place - 1] < priority do
+    place = place - 1
+  end
+  if kept[place - 1] == priority then
+    return
+  end
+  if place > #kept and host.has_lower then
+    call('ZADD', prefix .. 'lower:' .. host.name, priority, priority)
+    return
+  end
+  table.insert(kept, place, priority)
+  keep_few_priorities(host)
+end
+
+-- The highest priority for which a host has a queue, or nil.
+local function best_priority(host)
+  if not host.priorities[1] and host.has_lower then
+    local lower = prefix .. 'lower:' .. host.name
+    local highest = call('ZRANGE', lower, 0, MOST_PRIORITIES / 2 - 1, 'REV')
+    call_many('ZREM', lower, highest)
+    for i, priority in ipairs(highest) do
+      host.priorities[i] = tonumber(priority)
+    end
+    host.has_lower = #highest == MOST_PRIORITIES / 2
+  end
+  return host.priorities[1]
 end
 
 -- The time between two requests to a host: the most careful of all that is known.
@@ -91,13 +128,19 @@ local function free_slot(host, leased_at, reserved)
 end
 
 local function pack_host(host)
-  return cmsgpack.pack({
+  local v = {
     host.waiting, host.suspects, host.leased, host.next, host.penalty, host.pushed,
     host.crawl_delay, host.robots_at, host.robots_until, host.done, host.failed,
     host.failures, host.broken_at, host.latency,
     host.ready, host.load, host.slow, host.failing,
-    unpack(host.priorities),
-  })
+  }
+  for i, priority in ipairs(host.priorities) do
+    v[18 + i] = priority
+  end
+  if host.has_lower then
+    v[#v + 1] = MORE
+  end
+  return cmsgpack.pack(v)
 end
 
 -- Whether a score that only serves to find the first few is too far from the truth.
@@ -111,13 +154,6 @@ local function note_score(scores, host, order, score)
     host[order] = score
     scores[#scores + 1] = whole(score)
     scores[#scores + 1] = host.name
-  end
-end
-
-local function save_scores(order, scores)
-  for first = 1, #scores, AT_ONCE do
-    local last = math.min(first + AT_ONCE - 1, #scores)
-    call('ZADD', prefix .. order, unpack(scores, first, last))
   end
 end
 
@@ -139,17 +175,14 @@ local function save_hosts()
       note_score(slow, host, 'slow', host.latency)
     end
     note_score(failing, host, 'failing', host.failed)
+    keep_few_priorities(host) -- An earlier version kept them all.
     rows[#rows + 1] = name
     rows[#rows + 1] = pack_host(host)
   end
-  for first = 1, #rows, AT_ONCE do
-    call('HSET', prefix .. 'hosts', unpack(rows, first, math.min(first + AT_ONCE - 1, #rows)))
-  end
-  for first = 1, #removed, AT_ONCE do
-    call('ZREM', prefix .. 'ready', unpack(removed, first, math.min(first + AT_ONCE - 1, #removed)))
-  end
-  save_scores('ready', ready)
-  save_scores('load', load)
-  save_scores('slow', slow)
-  save_scores('failing', failing)
+  call_many('HSET', prefix .. 'hosts', rows)
+  call_many('ZREM', prefix .. 'ready', removed)
+  call_many('ZADD', prefix .. 'ready', ready)
+  call_many('ZADD', prefix .. 'load', load)
+  call_many('ZADD', prefix .. 'slow', slow)
+  call_many('ZADD', prefix .. 'failing', failing)
 end

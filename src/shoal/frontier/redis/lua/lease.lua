@@ -7,7 +7,7 @@
 -- ARGV[4]  what the tokens begin with; a number from 1 on follows. Nobody has used it before
 -- ARGV[5]  1 if a suspect may be handed out, 0 if the worker may hold tasks of other shards
 -- ARGV...  tokens that may have been granted and never arrived: they are given back first
--- returns  {state, id, restarts, wait (-1: none), idle, whether the worker holds anything, alone,
+-- returns  {state, id, life, now, wait (-1: none), idle, whether the worker holds anything, alone,
 --           {host, robots.txt stored at (0: unknown), paced, crowded, priority, entry, ...}, ...}
 --
 -- Atomic, because a slot that is free and a slot that is taken must be one decision for the fleet.
@@ -25,14 +25,15 @@ local granted = {}
 
 -- The answer to an earlier request was lost on the way: nobody has seen these.
 local function undo(tokens)
-  local held = call('HMGET', prefix .. 'held', unpack(tokens))
+  local held = ask_many('HMGET', prefix .. 'held', tokens)
   for i = #tokens, 1, -1 do -- The last first: then they wait in the order they had.
     local packed = held[i]
     if packed then
-      local host_name, priority, entry, _, leased_at, reserved = unpack(cmsgpack.unpack(packed))
+      local host_name, priority, entry, holder, leased_at, reserved = values_of(packed)
       local host = host_named(host_name)
       host.leased = host.leased - 1
       counts.leased = counts.leased - 1
+      note_holding(holder, -1)
       free_slot(host, leased_at, reserved)
       enqueue('LPUSH', host, priority, entry)
       end_lease(tokens[i])
@@ -44,7 +45,7 @@ local function wake_delayed()
   local delayed = prefix .. 'delayed'
   local due = call('ZRANGEBYSCORE', delayed, '-inf', whole(now), 'LIMIT', 0, RECLAIM_BATCH)
   for _, packed in ipairs(due) do
-    local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
+    local host_name, priority, entry = values_of(packed)
     -- Behind what waits: a host's failures must not keep its other pages from their turn.
     enqueue('RPUSH', host_named(host_name), priority, entry)
     counts.delayed = counts.delayed - 1
@@ -63,8 +64,9 @@ end
 -- A host's best entries, at most so many, and their priorities. Emptied queues are struck off.
 local function take(host, count)
   local entries, priorities = {}, {}
-  while #entries < count and host.priorities[1] do
-    local best, wanted = host.priorities[1], count - #entries
+  local best = best_priority(host)
+  while best and #entries < count do
+    local wanted = count - #entries
     local popped = call('LPOP', prefix .. 'q:' .. best .. ':' .. host.name, wanted) or {}
     for _, entry in ipairs(popped) do
       entries[#entries + 1] = entry
@@ -73,6 +75,7 @@ local function take(host, count)
     if #popped < wanted then
       table.remove(host.priorities, 1)
     end
+    best = best_priority(host)
   end
   return entries, priorities
 end
@@ -89,6 +92,7 @@ local function grant(host, entries, priorities)
   host.next = now + interval
   counts.waiting = counts.waiting - #entries
   counts.leased = counts.leased + #entries
+  note_holding(worker, #entries)
   local crowded = room_of(host) == 0 and 1 or 0
   local told = {host.name, robots_at, paced, crowded}
   for i, entry in ipairs(entries) do
@@ -117,20 +121,11 @@ local function serve_ready_hosts(most)
   end
 end
 
-local function holds_any()
-  for _, packed in ipairs(call('HVALS', prefix .. 'held')) do
-    if cmsgpack.unpack(packed)[4] == worker then
-      return true
-    end
-  end
-  return false
-end
-
 -- One task that workers died with, for a worker that has nothing else to lose.
 local function serve_suspect()
   local suspects = prefix .. 'suspects'
   for _, packed in ipairs(call('LRANGE', suspects, 0, SUSPECTS_SEEN - 1)) do
-    local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
+    local host_name, priority, entry = values_of(packed)
     local host = host_named(host_name)
     if host.next <= now and room_of(host) > 0 then
       host.suspects = host.suspects - 1
@@ -144,31 +139,31 @@ end
 
 -- When asking again makes sense.
 local function next_moment()
-  local moments = {}
+  local first = math.huge
   local may_lease = limit > 0 and pages_left() > 0
   local orders = may_lease and {'due', 'delayed', 'ready'} or {'due', 'delayed'}
   for _, order in ipairs(orders) do
-    local first = call('ZRANGE', prefix .. order, 0, 0, 'WITHSCORES')
-    moments[#moments + 1] = tonumber(first[2])
+    local found = call('ZRANGE', prefix .. order, 0, 0, 'WITHSCORES')
+    first = math.min(first, tonumber(found[2]) or math.huge)
   end
   if may_lease then
     for _, packed in ipairs(call('LRANGE', prefix .. 'suspects', 0, SUSPECTS_SEEN - 1)) do
       local host = host_named(cmsgpack.unpack(packed)[1])
       if room_of(host) > 0 then
-        moments[#moments + 1] = host.next
+        first = math.min(first, host.next)
       end
     end
   end
-  return #moments > 0 and math.max(math.min(unpack(moments)) - now, 0) or -1
+  return first < math.huge and math.max(first - now, 0) or -1
 end
 
 if #ARGV > 5 and state ~= 'cancelled' then
-  undo({unpack(ARGV, 6)})
+  undo(arguments_from(6))
   save_hosts()
   close_crawl()
 end
 if state ~= 'running' then
-  return {state, id, restarts(), -1, is_idle(), 0, 0}
+  return {state, id, life(), whole(now), -1, is_idle(), 0, 0}
 end
 wake_delayed()
 reclaim_expired()
@@ -183,16 +178,18 @@ if most > 0 then
 end
 local alone, holds = 0, 0
 if most > 0 and count == 0 and call('LLEN', prefix .. 'suspects') > 0 then
-  holds = holds_any() and 1 or 0
+  holds = held_count(worker) > 0 and 1 or 0
   if holds == 0 and may_suspect and serve_suspect() then
     alone = 1
   end
 end
-if count > 0 then
-  call('HSET', prefix .. 'held', unpack(held))
-  call('ZADD', prefix .. 'due', unpack(due))
-end
+call_many('HSET', prefix .. 'held', held)
+call_many('ZADD', prefix .. 'due', due)
 save_hosts()
 close_crawl()
 local wait = state == 'running' and next_moment() or -1
-return {state, id, restarts(), whole(wait), is_idle(), holds, alone, unpack(granted)}
+local answer = {state, id, life(), whole(now), whole(wait), is_idle(), holds, alone}
+for _, told in ipairs(granted) do
+  answer[#answer + 1] = told
+end
+return answer

@@ -3,11 +3,12 @@
 -- The worker that held it is gone. A task that takes worker after worker is poison.
 local function lose(token, packed)
   end_lease(token)
-  local host_name, priority, entry = unpack(cmsgpack.unpack(packed))
+  local host_name, priority, entry, worker = values_of(packed)
   local host = host_named(host_name)
   host.leased = host.leased - 1
   counts.leased = counts.leased - 1
   counts.lost = counts.lost + 1
+  note_holding(worker, -1)
   local losses = losses_of(entry) + 1
   entry = with_counts(entry, attempts_of(entry), losses)
   if losses >= rules.max_losses then

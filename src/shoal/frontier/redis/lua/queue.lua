@@ -3,13 +3,14 @@
 -- ID:q:PRIORITY:HOST  list    entries that wait, the next one first
 -- ID:suspects         list    packed {host, priority, entry}: two workers died with these
 -- ID:held             hash    token -> packed {host, priority, entry, worker, leased at, reserved}
+-- ID:holding          hash    worker -> how many leases it has
 -- ID:due              zset    tokens by the moment their lease expires
 -- ID:delayed          zset    packed {host, priority, entry, token} by the moment of the next try; the
 --                             token is that of the last one: the same task may be there twice
 -- ID:dead             hash    fingerprint -> packed {host, priority, entry, reason, detail}
 -- ID:died             zset    fingerprints of the dead, in their own order, to turn pages in
 -- ID:dropped          hash    fingerprint -> reason
--- ID:robots           hash    host -> robots.txt, as JSON
+-- ID:robots           hash    host -> robots.txt, see stored_robots.py
 --
 -- An entry is 8 bytes of fingerprint, a byte each for failed tries and lost workers, the chain if it has
 -- one (see chains.lua), and the task.
@@ -31,7 +32,7 @@ local function held_by(owners)
   for i, owner in ipairs(owners) do
     tokens[i] = owner:sub(9)
   end
-  local held = call('HMGET', prefix .. 'held', unpack(tokens))
+  local held = ask_many('HMGET', prefix .. 'held', tokens)
   for i, packed in ipairs(held) do
     local task = packed and cmsgpack.unpack(packed)
     held[i] = task and fingerprint_of(task[3]) == owners[i]:sub(1, 8) and task

@@ -10,10 +10,7 @@
 if not open_crawl() then
   return unknown()
 end
-local fingerprints, fresh = {}, {}
-for i = 2, #ARGV do
-  fingerprints[i - 1] = ARGV[i]
-end
+local fingerprints, fresh = arguments_from(2), {}
 if state ~= 'cancelled' then
   for i, is_seen in ipairs(seen_flags(fingerprints)) do
     if not is_seen then

@@ -11,7 +11,7 @@ if not open_crawl() then
   return unknown()
 end
 local stale = {}
-local owners = {unpack(ARGV, 2)}
+local owners = arguments_from(2)
 local held = held_by(owners)
 for i, owner in ipairs(owners) do
   if held[i] then
@@ -20,4 +20,5 @@ for i, owner in ipairs(owners) do
     stale[#stale + 1] = i
   end
 end
+close_crawl()
 return stale

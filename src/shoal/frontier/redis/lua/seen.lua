@@ -11,7 +11,6 @@
 --
 -- A fingerprint goes to the exact set until that has bloom_from of them, then to the filter.
 
-local CHUNK = 1000
 local GENERATIONS = 4
 
 local function generation()
@@ -79,12 +78,8 @@ local function in_bloom(bloom, fingerprint)
 end
 
 local function mark_seen_in_one(g, fingerprints, flags)
-  for first = 1, #fingerprints, CHUNK do
-    local last = math.min(first + CHUNK - 1, #fingerprints)
-    local found = call('SMISMEMBER', prefix .. 'seen:' .. g, unpack(fingerprints, first, last))
-    for i, is_member in ipairs(found) do
-      flags[first + i - 1] = flags[first + i - 1] or is_member == 1
-    end
+  for i, is_member in ipairs(ask_many('SMISMEMBER', prefix .. 'seen:' .. g, fingerprints)) do
+    flags[i] = flags[i] or is_member == 1
   end
   local bloom = read_bloom(g)
   for i, fingerprint in ipairs(bloom.layers > 0 and fingerprints or {}) do
@@ -119,14 +114,14 @@ local function add_to_bloom(g, fingerprints, first)
     if bloom.layers == 0 or is_full(bloom) then
       add_layer(bloom)
     end
-    local command = {}
+    local commands = {}
     for _, bit in ipairs(bits_of(fingerprints[i], size_of(bloom.layers), bloom.hashes)) do
-      command[#command + 1] = 'SET'
-      command[#command + 1] = 'u1'
-      command[#command + 1] = whole(bit)
-      command[#command + 1] = 1
+      commands[#commands + 1] = 'SET'
+      commands[#commands + 1] = 'u1'
+      commands[#commands + 1] = whole(bit)
+      commands[#commands + 1] = 1
     end
-    call('BITFIELD', bloom.key .. ':' .. bloom.layers, unpack(command))
+    call_many('BITFIELD', bloom.key .. ':' .. bloom.layers, commands)
     bloom.count = bloom.count + 1
   end
   call('HSET', bloom.key, 'layers', bloom.layers, 'count', bloom.count)
@@ -142,9 +137,14 @@ local function remember(fingerprints)
   if rules.bloom_from >= 0 then
     room = math.max(math.min(room, rules.bloom_from - call('SCARD', key)), 0)
   end
-  for first = 1, room, CHUNK do
-    call('SADD', key, unpack(fingerprints, first, math.min(first + CHUNK - 1, room)))
+  local exact = fingerprints
+  if room < #fingerprints then
+    exact = {}
+    for i = 1, room do
+      exact[i] = fingerprints[i]
+    end
   end
+  call_many('SADD', key, exact)
   if room > 0 then
     keep_for_a_time(key)
   end

@@ -18,7 +18,7 @@ for i = 3, #ARGV do
   if packed and is_refused then
     count = count + 1
   elseif packed then
-    local host_name, priority, entry, reason = unpack(cmsgpack.unpack(packed))
+    local host_name, priority, entry, reason = values_of(packed)
     if ARGV[2] == 'revive' and chain_of(entry) then
       counts.waiting = counts.waiting + 1
       join_chain(host_name, priority, with_counts(entry, 0, 0))

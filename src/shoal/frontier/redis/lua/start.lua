@@ -14,7 +14,7 @@
 local action, new_id, as_json, as_numbers = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local is_new = call('HSETNX', KEYS[1], 'id', new_id) == 1
 if is_new then
-  call('HSET', KEYS[1], 'state', 'new', 'created_at', whole(now))
+  call('HSET', KEYS[1], 'state', 'new', 'created_at', whole(clock))
   call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
 end
 open_crawl()
@@ -29,7 +29,7 @@ end
 if state == 'new' or state == 'finished' then
   call('HSET', KEYS[1], 'sealed', 0)
 end
-call('HSETNX', KEYS[1], 'started_at', whole(now))
+call('HSETNX', KEYS[1], 'started_at', whole(clock))
 if state ~= 'paused' then
   set_state('running')
 end

@@ -2,7 +2,7 @@
 -- All that is counted of a shard of a crawl.
 --
 -- uses     step seen
--- returns  {name, value, ...}: now, idle, restarts, bloom (1: there is a Bloom filter), all counts,
+-- returns  {name, value, ...}: now, idle, life, bloom (1: there is a Bloom filter), all counts,
 --          and the fields of the hash
 --
 -- Atomic, because counters that are read one by one do not add up.
@@ -11,7 +11,7 @@ if not open_crawl() then
   return unknown()
 end
 local bloom = call('EXISTS', prefix .. 'bloom:' .. generation())
-local told = {'now', whole(now), 'idle', is_idle(), 'restarts', restarts(), 'bloom', bloom}
+local told = {'now', whole(now), 'idle', is_idle(), 'life', life(), 'bloom', bloom}
 for name, count in pairs(counts) do
   told[#told + 1] = name
   told[#told + 1] = whole(count)

@@ -6,13 +6,17 @@
 -- ARGV[1]  the time in microseconds, or nothing: then it is the server's own clock that counts.
 --
 -- Times are whole microseconds, which a Lua number holds exactly. POLICY comes from policy.py.
+--
+-- `now` never goes back, see clock.py: where the clock does, it is `counts.ahead` of the clock from then
+-- on. `clock` is what the clock says: for those who ask when a crawl was started or has ended.
 
 local call = redis.call
-local now = tonumber(ARGV[1])
-if not now then
+local clock = tonumber(ARGV[1])
+if not clock then
   local time = call('TIME')
-  now = time[1] * 1000000 + time[2]
+  clock = time[1] * 1000000 + time[2]
 end
+local now = clock
 
 -- The crawl: all fields but `id` and `state` are packed, which saves most of the time it takes to
 -- read them. `rules` never change within a step; `counts` are written back at its end.
@@ -20,12 +24,57 @@ local COUNTS = {
   'added', 'duplicates', 'filtered', 'waiting', 'delayed', 'leased', 'done', 'dead', 'dropped',
   'retries', 'lost', 'items', 'rejected', 'body_bytes', 'sent', 'blocked',
   'sample_at', 'sample_done', 'earlier_at', 'earlier_done', 'unchanged', 'turns',
+  'latest', 'ahead',
 }
 
+-- What is passed on at a time: `unpack` has room for some 8,000 values. Even, so that pairs stay together.
+local AT_ONCE = 1000
+
 local state, id, sealed, prefix, rules, counts, done_before
+local holdings = {}
 
 local function whole(number)
   return string.format('%.0f', number)
+end
+
+-- Call a command on a key, with any number of values.
+local function call_many(command, key, values)
+  for first = 1, #values, AT_ONCE do
+    call(command, key, unpack(values, first, math.min(first + AT_ONCE - 1, #values)))
+  end
+end
+
+-- The same for one that has an answer to each value. Returns all of them.
+local function ask_many(command, key, values)
+  local answers = {}
+  for first = 1, #values, AT_ONCE do
+    local last = math.min(first + AT_ONCE - 1, #values)
+    for i, answer in ipairs(call(command, key, unpack(values, first, last))) do
+      answers[first + i - 1] = answer
+    end
+  end
+  return answers
+end
+
+-- The values of a packed record, see queue.lua.
+local function values_of(packed)
+  return unpack(cmsgpack.unpack(packed), 1, 6)
+end
+
+-- The arguments of the script from one on, as a list.
+local function arguments_from(first)
+  local arguments = {}
+  for i = first, #ARGV do
+    arguments[#arguments + 1] = ARGV[i]
+  end
+  return arguments
+end
+
+local function read_clock()
+  now = clock + counts.ahead
+  if now < counts.latest - POLICY.clock_jump then
+    now, counts.ahead = counts.latest, counts.latest - clock
+  end
 end
 
 -- Read the crawl. False if there is none.
@@ -42,6 +91,7 @@ local function open_crawl()
     counts[name] = values[i] or 0
   end
   done_before = counts.done
+  read_clock()
   return true
 end
 
@@ -49,17 +99,42 @@ local function unknown()
   return redis.error_reply('UNKNOWNCRAWL no such crawl')
 end
 
--- How often clients have met a server that did not know the scripts: one that was restarted, or
--- a replica that took over. It may have lost the last moments, so what clients remember is void.
-local function restarts()
-  return tonumber(call('GET', KEYS[1]:sub(1, -6) .. 'restarts')) or 0
+-- Which life of which server this is: how often clients have met one that did not know the scripts, and the
+-- name of its history, which changes when a replica takes over. One that was restarted or took over
+-- may have lost the last moments, so what clients remember is void.
+local function life()
+  local info = redis.pcall('INFO', 'replication') -- Which not everybody may ask for.
+  local history = type(info) == 'string' and info:match('master_replid:(%x+)') or ''
+  return (call('GET', KEYS[1]:sub(1, -6) .. 'restarts') or '0') .. ' ' .. history
+end
+
+-- How many leases a worker has.
+local function held_count(worker)
+  return (tonumber(call('HGET', prefix .. 'holding', worker)) or 0) + (holdings[worker] or 0)
+end
+
+-- A worker has got leases, or lost them.
+local function note_holding(worker, change)
+  holdings[worker] = (holdings[worker] or 0) + change
+end
+
+local function save_holdings()
+  for worker, change in pairs(holdings) do
+    local count = held_count(worker)
+    if change ~= 0 and count > 0 then
+      call('HSET', prefix .. 'holding', worker, count)
+    elseif change ~= 0 then
+      call('HDEL', prefix .. 'holding', worker)
+    end
+  end
+  holdings = {}
 end
 
 local function set_state(new_state)
   state = new_state
   call('HSET', KEYS[1], 'state', state)
   if state == 'finished' or state == 'cancelled' then
-    call('HSET', KEYS[1], 'finished_at', whole(now))
+    call('HSET', KEYS[1], 'finished_at', whole(clock))
   else
     call('HDEL', KEYS[1], 'finished_at')
   end
@@ -85,6 +160,8 @@ local function close_crawl()
     counts.earlier_at, counts.earlier_done = counts.sample_at, counts.sample_done
     counts.sample_at, counts.sample_done = now, counts.done
   end
+  counts.latest = math.max(counts.latest, now)
+  save_holdings()
   local values = {}
   for i, name in ipairs(COUNTS) do
     values[i] = counts[name]

@@ -12,14 +12,17 @@
 -- does no harm: the answer to the first time may have been lost.
 
 local group, longest, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local ids, aside = {}, {}
-for i = 4, #ARGV do
-  local list = i < 4 + count and ids or aside
-  list[#list + 1] = ARGV[i]
+local acknowledged = 0
+if #ARGV > 3 + count then
+  redis.call('LTRIM', KEYS[2], 0, longest - 1) -- If that is no list, nothing has happened yet.
 end
-local were_there = redis.call('XACK', KEYS[1], group, unpack(ids)) > 0
-redis.call('XDEL', KEYS[1], unpack(ids))
-if were_there and #aside > 0 then
-  redis.call('LPUSH', KEYS[2], unpack(aside))
+for i = 4, 3 + count do
+  acknowledged = acknowledged + redis.call('XACK', KEYS[1], group, ARGV[i])
+  redis.call('XDEL', KEYS[1], ARGV[i])
+end
+if acknowledged > 0 and #ARGV > 3 + count then
+  for i = 4 + count, #ARGV do
+    redis.call('LPUSH', KEYS[2], ARGV[i])
+  end
   redis.call('LTRIM', KEYS[2], 0, longest - 1)
 end

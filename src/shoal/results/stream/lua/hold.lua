@@ -9,8 +9,6 @@
 --
 -- A script only because the client library cannot read the answer to XCLAIM with JUSTID.
 
-local claim = {ARGV[1], ARGV[2], 0, unpack(ARGV, 4)}
-for _, word in ipairs({'IDLE', ARGV[3], 'JUSTID'}) do
-  claim[#claim + 1] = word
+for i = 4, #ARGV do
+  redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[i], 'IDLE', ARGV[3], 'JUSTID')
 end
-redis.call('XCLAIM', KEYS[1], unpack(claim))

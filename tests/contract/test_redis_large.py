@@ -1,0 +1,154 @@
+"""The Redis frontier where there is much of something: what it keeps and reads, now and before."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import redis
+
+from contract.frontier.many import MANY, lease_all, of_many_priorities
+from shoal.frontier.redis.stats import HOST_NUMBERS
+from shoal.frontier.values import Control, CrawlState, Verdict
+from support.frontiers import A_MOMENT_S, CRAWL, HOST, Client, entry, outcome, pages
+from support.redis_backend import RedisBackend
+from support.redis_servers import RedisServer
+
+
+@pytest.fixture
+def raw(redis_server: RedisServer) -> redis.Redis:
+    return redis_server.client()
+
+
+def key_of(raw: redis.Redis, name: str) -> bytes:
+    """The key of the only crawl that ends like this."""
+    (key,) = raw.keys(f"shoal:*:{name}")
+    assert isinstance(key, bytes)
+    return key
+
+
+def calls_of(raw: redis.Redis) -> dict[str, int]:
+    """How often each command was called, by scripts too."""
+    return {name: stats["calls"] for name, stats in raw.info("commandstats").items()}
+
+
+class TestPriorities:
+    async def test_a_host_keeps_few_of_many(self, on_redis: RedisBackend, raw: redis.Redis) -> None:
+        """Every step reads and writes what it keeps: so that must not grow with what waits."""
+        client = on_redis.client()
+        await client.start(*of_many_priorities(0, 1), concurrency_per_host=MANY)
+        sizes = [raw.hstrlen(key_of(raw, "hosts"), HOST)]
+        for _ in range(5):
+            await client.lease(100)
+            sizes.append(raw.hstrlen(key_of(raw, "hosts"), HOST))
+        assert max(sizes) < 500
+        assert raw.zcard(key_of(raw, f"lower:{HOST}")) > MANY - 600
+
+    async def test_a_host_of_an_earlier_version_had_all(
+        self, on_redis: RedisBackend, raw: redis.Redis
+    ) -> None:
+        client = on_redis.client()
+        entries = of_many_priorities(-MANY, 1)
+        await client.start(*entries, concurrency_per_host=2 * MANY)
+        await client.control(Control.SEAL)
+        self.pack_as_before(raw, [each.task.priority for each in entries])
+        assert (await client.record(entries[MANY // 2])).task.priority == -MANY // 2
+        others = [entry(f"{HOST}/{n}!", priority=n) for n in (7, -(2**31) + 1)]
+        await client.add(*others)
+        leases = await lease_all(client)
+        found = [lease.task.priority for lease in leases]
+        assert len(found) == MANY + 2
+        assert found == sorted(found, reverse=True)
+        await client.finish(*map(outcome, leases))
+        assert (await client.stats()).state is CrawlState.FINISHED
+
+    async def test_a_crawl_of_an_earlier_version_is_forgotten(
+        self, on_redis: RedisBackend, raw: redis.Redis
+    ) -> None:
+        client = on_redis.client()
+        entries = of_many_priorities(0, 1)[:2_000]
+        await client.start(*entries)
+        self.pack_as_before(raw, [each.task.priority for each in entries])
+        await client.frontier.forget(CRAWL)
+        assert raw.keys("shoal:*:q:*") == raw.keys("shoal:*:lower:*") == []
+
+    def pack_as_before(self, raw: redis.Redis, priorities: list[int]) -> None:
+        """As it was: all priorities with the host, the highest first."""
+        hosts = key_of(raw, "hosts")
+        packed = raw.hget(hosts, HOST)
+        assert isinstance(packed, bytes)
+        numbers = msgspec.msgpack.decode(packed)[: len(HOST_NUMBERS)]
+        before = [*numbers, *sorted(priorities, reverse=True)]
+        raw.hset(hosts, HOST, msgspec.msgpack.encode(before))
+        raw.unlink(key_of(raw, f"lower:{HOST}"))
+
+
+class TestLeases:
+    async def test_all_get_time_on_a_new_server(
+        self, on_redis: RedisBackend, raw: redis.Redis
+    ) -> None:
+        client = on_redis.client()
+        await client.start(*pages(MANY), concurrency_per_host=MANY, lease_s=30.0)
+        leases = await lease_all(client)
+        await on_redis.advance(31.0)
+        raw.script_flush()
+        assert await client.lease() == []
+        assert await client.renew(*leases) == []
+
+    async def test_of_answers_that_were_lost(self, on_redis: RedisBackend) -> None:
+        """As many as one client can be unsure of, and more."""
+        client = on_redis.client()
+        await client.start(*pages(MANY), concurrency_per_host=MANY)
+        leases = await lease_all(client)
+        (shard,) = (await on_redis.frontier._crawl(CRAWL)).shards  # type: ignore[attr-defined]
+        shard._unsure = [lease.token for lease in leases]
+        assert len((await client.ask(1)).leases) == 1
+        assert await client.renew(*leases) == leases
+
+
+class TestHolding:
+    """A suspect is for a worker that holds nothing. To know that, no lease has to be looked at."""
+
+    async def start(self, client: Client) -> None:
+        """Two pages, of which two workers died with one, and many that others hold."""
+        await client.start(entry("s.example/"), max_losses=9)
+        for _ in range(2):
+            await client.lease_one()
+            await client.frontier.release(CRAWL, client.worker)
+        await client.add(*pages(50))
+
+    async def test_no_lease_is_read(self, on_redis: RedisBackend, raw: redis.Redis) -> None:
+        client, other = on_redis.client(), on_redis.another("other")
+        await self.start(client)
+        assert len(await other.lease(50)) == 16
+        raw.config_resetstat()
+        (lease,) = await client.lease(1)
+        assert lease.alone
+        assert await other.lease(1) == []
+        assert not {"cmdstat_hvals", "cmdstat_hgetall", "cmdstat_hscan"} & calls_of(raw).keys()
+
+    @pytest.mark.parametrize("end", ["finished", "given back", "expired", "released", "undone"])
+    async def test_who_holds_nothing_any_more_gets_it(
+        self, on_redis: RedisBackend, raw: redis.Redis, end: str
+    ) -> None:
+        client = on_redis.client()
+        await self.start(client)
+        leases = await client.lease(50)
+        assert len(leases) == 16
+        if end == "finished":
+            await client.finish(*map(outcome, leases))
+        elif end == "given back":
+            await client.finish(*(outcome(at, Verdict.RETURNED) for at in leases))
+        elif end == "expired":
+            await on_redis.advance(31.0)
+        elif end == "released":
+            await client.frontier.release(CRAWL, client.worker)
+        else:
+            (shard,) = (await on_redis.frontier._crawl(CRAWL)).shards  # type: ignore[attr-defined]
+            shard._unsure = [lease.token for lease in leases]
+        while not (taken := await client.lease(50))[0].alone:
+            await client.finish(*map(outcome, taken))
+        (suspect,) = taken
+        assert raw.hgetall(key_of(raw, "holding")) == {b"worker": b"1"}
+        await on_redis.advance(A_MOMENT_S)
+        await client.end(suspect)
+        assert raw.keys("shoal:*:holding") == []
