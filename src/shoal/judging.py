@@ -92,7 +92,8 @@ class Judge:
         """The target is a task of its own: it waits for its own permission like any other."""
         task = lease.task
         try:
-            target = self._admission.admit(_redirect(task, status, join(parse(task.url), location)))
+            asked = _redirect(task, status, join(parse(task.url), location))
+            target = self._admission.admit(asked, task.site)
         except NotAdmitted as error:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
