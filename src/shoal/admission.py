@@ -48,18 +48,17 @@ class Admission:
             raise NotAdmitted(f"deeper than {self._max_depth}: {task.url}")
         if self._allowed and not host_matches(identity.site, self._allowed):
             raise NotAdmitted(f"host not allowed: {task.url}")
-        if found_on is not None and not self._may_lead(found_on, identity.site):
+        other_port = ":" in identity.site and identity.site != found_on
+        if other_port and found_on is not None and not self._is_port_allowed(identity.site):
             raise NotAdmitted(f"another port, which allowed_hosts does not name: {task.url}")
         return self._entry(task, identity.normal, identity.site)
 
-    def _may_lead(self, found_on: str, site: str) -> bool:
-        """Whether a page of one site may send us to this one. Ports are hosts of their own to the
+    def _is_port_allowed(self, site: str) -> bool:
+        """Whether pages of other sites may send us to this one. Ports are hosts of their own to the
         throttle: with links to a thousand of them a page would have us hit one machine a thousand
         times as hard as we may. On machines of our own, ports are what tells servers apart."""
         name = without_port(site)
-        if name == site or site == found_on or is_own(name):
-            return True
-        return host_matches(site, self._ports)
+        return name == site or is_own(name) or host_matches(site, self._ports)
 
     def fingerprint(self, url: str) -> bytes:
         """The fingerprint under which a plain GET of this URL is known."""

@@ -87,9 +87,9 @@ def parse(url: str) -> can_ada.URL:
         raise BadUrl(f"not a URL: {_shown(url)}") from None
     if parsed.protocol not in ("http:", "https:"):
         raise BadUrl(f"not an http(s) URL: {_shown(url)}")
-    name = parsed.hostname
-    if name.endswith("."):
-        parsed.hostname = name[:-1]
+    host = parsed.host
+    if host.endswith(".") or ".:" in host:
+        parsed.hostname = parsed.hostname[:-1]
     return parsed
 
 
