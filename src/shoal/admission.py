@@ -7,9 +7,17 @@ from collections.abc import Callable
 
 from shoal.config import Rules
 from shoal.errors import BadUrl
+from shoal.fetch.guard import is_private_literal
 from shoal.frontier.values import Entry
 from shoal.task import Task, bad_number
-from shoal.urls import FINGERPRINT_BYTES, Normaliser, allowed_host, digest, host_matches
+from shoal.urls import (
+    FINGERPRINT_BYTES,
+    Normaliser,
+    allowed_host,
+    digest,
+    host_matches,
+    without_port,
+)
 
 MAX_URL_LENGTH = 8000
 
@@ -24,11 +32,13 @@ class Admission:
     def __init__(self, rules: Rules) -> None:
         self._normaliser = Normaliser(rules.drop_params)
         self._allowed = tuple(allowed_host(host) for host in rules.allowed_hosts)
+        self._ports = tuple(host for host in self._allowed if without_port(host) != host)
         self._max_depth = rules.max_depth
         self._of_scrapy = _scrapy_fingerprints(rules.fingerprints)
 
-    def admit(self, task: Task) -> Entry:
-        """The task with its site and its fingerprint. Raises BadUrl or NotAdmitted."""
+    def admit(self, task: Task, found_on: str | None = None) -> Entry:
+        """The task with its site and its fingerprint. `found_on` is the site of the page that leads
+        to it: a seed has none. Raises BadUrl or NotAdmitted."""
         if len(task.url) > MAX_URL_LENGTH:
             raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
         if (flaw := bad_number(task)) is not None:
@@ -40,7 +50,17 @@ class Admission:
             raise NotAdmitted(f"deeper than {self._max_depth}: {task.url}")
         if self._allowed and not host_matches(identity.site, self._allowed):
             raise NotAdmitted(f"host not allowed: {task.url}")
+        other_port = ":" in identity.site and identity.site != found_on
+        if other_port and found_on is not None and not self._is_port_allowed(identity.site):
+            raise NotAdmitted(f"another port, which allowed_hosts does not name: {task.url}")
         return self._entry(task, identity.normal, identity.site)
+
+    def _is_port_allowed(self, site: str) -> bool:
+        """Whether pages of other sites may send us to this one. Ports are hosts of their own to the
+        throttle: with links to a thousand of them a page would have us hit one machine a thousand
+        times as hard as we may. On machines of our own, ports are what tells servers apart."""
+        name = without_port(site)
+        return name == site or is_own(name) or host_matches(site, self._ports)
 
     def fingerprint(self, url: str) -> bytes:
         """The fingerprint under which a plain GET of this URL is known."""
@@ -52,7 +72,7 @@ class Admission:
         return self._entry(task, identity.normal, identity.site)
 
     def _entry(self, task: Task, normal: str, site: str) -> Entry:
-        task.site = site
+        task.site = site if self._of_scrapy is None else slot_of(site)
         if task.dont_filter:
             task.task_id = task.task_id or uuid.uuid4().hex
             key = digest(f"task {task.task_id}")
@@ -61,6 +81,19 @@ class Admission:
         else:
             key = digest(normal, task.method, task.body)
         return Entry(key[:FINGERPRINT_BYTES], task)
+
+
+def slot_of(site: str) -> str:
+    """How a host is scheduled in crawls of Scrapy's, as by Scrapy itself: without its port. Our own
+    crawls keep the port, because robots.txt is that of a port."""
+    name = without_port(site)
+    return site if is_own(name) else name
+
+
+def is_own(name: str) -> bool:
+    """Whether a host is not of the public internet, by its name: localhost, a private address."""
+    bare = name.strip("[]")
+    return is_private_literal(bare) or not ("." in bare or ":" in bare)
 
 
 def _scrapy_fingerprints(whose: str) -> Callable[[Task], bytes] | None:

@@ -160,14 +160,14 @@ async def _begin(
     address = masked(settings.frontier)
     await _refuse_silent_restart(frontier, results, name, address)
     await frontier.start(name, settings.rules())
-    await results.note_run(name, run_note(settings, targets))
+    await results.note_run(name, run_note(settings, targets, settings.previous))
     await release_dead(frontier, name)
 
 
-def run_note(settings: Settings, targets: list[str]) -> RunNote:
+def run_note(settings: Settings, targets: list[str], previous: str | None) -> RunNote:
     """How a crawl runs, for the results to remember."""
     # An archive's address has no login in it: that was refused when it was opened.
-    return RunNote(masked(settings.frontier), targets, settings.archive or "")
+    return RunNote(masked(settings.frontier), targets, settings.archive or "", previous or "")
 
 
 async def _run(

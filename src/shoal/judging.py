@@ -19,6 +19,7 @@ from shoal.policy import (
     PUSHBACK_STATUSES,
     REDIRECT_STATUSES,
     RETRY_STATUSES,
+    is_meant,
     may_retry,
     parse_rate,
     parse_retry_after,
@@ -84,15 +85,15 @@ class Judge:
         wait_s = parse_retry_after(response.headers.get("Retry-After"), time.time())
         reason = f"HTTP {response.status}"
         outcome = self.failed(lease, reason, retryable=True, retry_after_s=wait_s)
-        if response.status in PUSHBACK_STATUSES:
-            outcome.pushback = Pushback(wait_s)
+        outcome.pushback = pushback_of(response.status, wait_s)
         return outcome
 
     def _redirected(self, lease: Lease, status: int, location: str) -> Outcome:
         """The target is a task of its own: it waits for its own permission like any other."""
         task = lease.task
         try:
-            target = self._admission.admit(_redirect(task, status, join(parse(task.url), location)))
+            asked = _redirect(task, status, join(parse(task.url), location))
+            target = self._admission.admit(asked, task.site)
         except NotAdmitted as error:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
@@ -116,7 +117,15 @@ def raised(lease: Lease, error: BaseException) -> Outcome:
         verdict=Verdict.DEAD,
         reason=one_line(f"{type(error).__name__}: {error}"),
         detail=_tail(error),
+        ours=True,
     )
+
+
+def pushback_of(status: int, retry_after_s: float | None) -> Pushback | None:
+    """What a status says of how much the host wants. None: nothing."""
+    if status not in PUSHBACK_STATUSES:
+        return None
+    return Pushback(retry_after_s, meant=is_meant(status, retry_after_s))
 
 
 def put_off(outcome: Outcome, retry_after_s: float | None) -> None:

@@ -17,7 +17,8 @@ no window of the rate's period sees one request too many."""
 
 RETRY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 GONE_STATUSES = frozenset({404, 410})
-PUSHBACK_STATUSES = frozenset({429, 503})
+TOO_MANY = 429
+PUSHBACK_STATUSES = frozenset({TOO_MANY, 503})
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 10
 
@@ -31,6 +32,10 @@ MAX_LOSSES = 255
 BACKOFF_FIRST_S = 1.0
 BACKOFF_LIMIT_S = 300.0
 RETRY_AFTER_LIMIT_S = 3600.0
+
+REFUSALS_IN_A_ROW = 3
+"""A 503 is the host's word only if so many tries in a row have failed. One among answers says
+something of its page: that one is tried again later, and the others go on."""
 
 PUSHBACK_FIRST_S = 1.0
 PUSHBACK_LIMIT_S = 300.0
@@ -172,12 +177,28 @@ class Pace(msgspec.Struct, frozen=True):
         return BREAKER_AFTER <= self.failures < BREAKER_AFTER + BREAKER_PROBES
 
 
-def after_pushback(pace: Pace, now: float, leased_at: float, retry_after_s: float | None) -> Pace:
-    """The host said 429 or 503: everybody waits, twice as long as the last time.
+def is_meant(status: int, retry_after_s: float | None) -> bool:
+    """Whether a refusal is the host's word by itself: 429 is about us, Retry-After about a time.
+    A bare 503 is what many a broken page says."""
+    return status == TOO_MANY or retry_after_s is not None
+
+
+def after_pushback(
+    pace: Pace,
+    now: float,
+    leased_at: float,
+    retry_after_s: float | None,
+    *,
+    meant: bool = True,
+) -> Pace:
+    """The host said 429 or 503: everybody waits, twice as long as the last time. Comes after
+    `after_fault`: a refusal that is not meant counts if the host has failed often enough in a row.
 
     Answers to requests that left before the penalty was raised say nothing new: a burst of sixteen
     429s is one refusal, not sixteen.
     """
+    if not meant and pace.failures < REFUSALS_IN_A_ROW:
+        return pace
     penalty_s, pushed_at = pace.penalty_s, pace.pushed_at
     if leased_at >= pushed_at:
         penalty_s = min(max(penalty_s * 2, PUSHBACK_FIRST_S), PUSHBACK_LIMIT_S)

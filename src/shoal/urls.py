@@ -77,13 +77,19 @@ class Normaliser:
 
 
 def parse(url: str) -> can_ada.URL:
-    """Parse an absolute http(s) URL as browsers do. Raises BadUrl."""
+    """Parse an absolute http(s) URL as browsers do. Raises BadUrl.
+
+    The name of a host loses the dot that may end it: it is the same host with it and without.
+    """
     try:
         parsed = can_ada.parse(url)
     except (ValueError, TypeError):  # TypeError: a lone surrogate is no text to can_ada
         raise BadUrl(f"not a URL: {_shown(url)}") from None
     if parsed.protocol not in ("http:", "https:"):
         raise BadUrl(f"not an http(s) URL: {_shown(url)}")
+    host = parsed.host
+    if host.endswith(".") or ".:" in host:
+        parsed.hostname = parsed.hostname[:-1]
     return parsed
 
 
@@ -118,12 +124,17 @@ def allowed_host(written: str) -> str:
     return parsed.host.removesuffix(":443")
 
 
+def without_port(site: str) -> str:
+    """The name of a site's host."""
+    return site.rpartition(":")[0] if ":" in site and not site.endswith("]") else site
+
+
 def host_matches(site: str, allowed: Iterable[str]) -> bool:
     """Whether a site is one of the allowed hosts or below one of them.
 
     `shop.example` allows `www.shop.example` and any port; `shop.example:8080` only that port.
     """
-    name = site.rpartition(":")[0] if ":" in site and not site.endswith("]") else site
+    name = without_port(site)
     return any(
         site == host or name == host or name.endswith("." + host) or site.endswith("." + host)
         for host in allowed

@@ -186,7 +186,7 @@ class Visitor:
         reading = await read(self._spider, page, fetched_at, canonical=self._rules.canonical)
         if reading.error is not None:
             outcome = raised(lease, reading.error)
-            outcome.follow_ups = self._admitted(further.tasks)
+            outcome.follow_ups = self._admitted(lease, further.tasks)
             report = self._report(outcome, started_at, response)
         else:
             # In front: the handler may follow the same pages, and of two the first counts.
@@ -199,14 +199,15 @@ class Visitor:
     def _turn_past(self, outcome: Outcome, status: int | None = None) -> None:
         """A page of a catalogue may lead on even where it could not be had."""
         further = self._pager.without(outcome, status)
-        outcome.follow_ups = [*self._admitted(further.tasks), *outcome.follow_ups]
+        further_pages = self._admitted(outcome.lease, further.tasks)
+        outcome.follow_ups = [*further_pages, *outcome.follow_ups]
 
     def _harvested(
         self, page: Page, lease: Lease, response: Response, started_at: float, reading: Reading
     ) -> Report:
         outcome = Outcome(lease=lease, verdict=Verdict.DONE)
         fresh = self._known_urls.fresh(reading.tasks)
-        outcome.follow_ups = self._admitted(fresh)
+        outcome.follow_ups = self._admitted(lease, fresh)
         outcome.filtered = len(fresh) - len(outcome.follow_ups)
         outcome.duplicates = len(reading.tasks) - len(fresh)
         outcome.items, outcome.rejected = len(reading.items), len(reading.rejected)
@@ -218,7 +219,7 @@ class Visitor:
     def _compare(self, page: Page, report: Report) -> None:
         """What the spider wants to know of pages that are the same, or nearly so."""
         if self._rules.canonical and (alias := alias_of(page)):
-            others = self._admitted([alias])
+            others = self._admitted(report.outcome.lease, [alias])
             others = [other for other in others if other.fingerprint != page.fingerprint]
             # In front: the page may well link to it, and of two the first counts.
             report.outcome.follow_ups = [*others, *report.outcome.follow_ups]
@@ -227,11 +228,11 @@ class Visitor:
         if self._rules.simhash and report.page is not None:
             report.page.simhash = simhash(page.visible_text)
 
-    def _admitted(self, tasks: list[Task]) -> list[Entry]:
+    def _admitted(self, lease: Lease, tasks: list[Task]) -> list[Entry]:
         admitted = []
         for task in tasks:
             try:
-                admitted.append(self._admission.admit(task))
+                admitted.append(self._admission.admit(task, lease.task.site))
             except BadUrl:
                 continue
         return admitted

@@ -36,6 +36,7 @@ from contract.frontier.ordering import TestOrder
 from contract.frontier.pacing import TestAuto, TestBreaker, TestLatency
 from contract.frontier.politeness import TestPushback, TestRate, TestRobots, TestSlots
 from contract.frontier.racing import TestRace
+from contract.frontier.refusing import TestUnavailable
 from contract.frontier.registering import TestInbox, TestWorkers
 from contract.frontier.remembering import TestRemember
 from contract.frontier.steering import TestCancel, TestEnd, TestForget, TestPause, TestUnknown
@@ -88,6 +89,7 @@ __all__ = [
     "TestStart",
     "TestTries",
     "TestTwoCrawls",
+    "TestUnavailable",
     "TestUnknown",
     "TestVerdicts",
     "TestWait",

@@ -17,7 +17,7 @@ from contract.results_suite import (
     some_page,
     some_rejected,
 )
-from shoal.results.port import Batch, Keep, KnownPage, Results, StoredItem, Wanted
+from shoal.results.port import Batch, Keep, KnownPage, Results, RunNote, StoredItem, Wanted
 
 MONDAY, TUESDAY, WEDNESDAY = "shop-monday", "shop-tuesday", "shop-wednesday"
 PAGE = some_fingerprint(1)
@@ -205,6 +205,32 @@ class RecrawlContract:
         assert await keys(since=9.0) == ["a", "b"]
         assert await keys(since=9.5) == await keys(kind="Review") == []
         assert await keys(changed=True) == []
+
+    async def test_what_changed_since_the_earlier_crawl(self, results: Results) -> None:
+        """Items of the one before that say something else now; those that are new are new."""
+
+        async def read(crawl: str, at: float, previous: str = "", **numbers: int) -> None:
+            items = [some_item(key, at=at, data=b'{"n":%d}' % n) for key, n in numbers.items()]
+            await results.note_run(crawl, RunNote("redis://one", previous=previous))
+            await results.save(crawl, Batch(items=items))
+
+        async def changed(crawl: str, **wanted: Any) -> list[str]:
+            return [item.key async for item in results.items(crawl, Wanted(changed=True, **wanted))]
+
+        await read(MONDAY, 1.0, same=1, other=1, away=1, back=1)
+        await read(TUESDAY, 2.0, MONDAY, same=1, other=2, back=2, new=1)
+        assert await changed(TUESDAY) == ["other", "back"]
+        assert await changed(TUESDAY, kind="Review") == await changed(TUESDAY, since=2.5) == []
+        assert await changed(TUESDAY, since=1.5) == ["other", "back"]
+        assert await changed(TUESDAY, gone=True) == ["other", "back"]
+        await results.mark_gone(TUESDAY, MONDAY, 3.0)
+        assert await changed(TUESDAY, gone=True) == ["other", "back"]
+        await read(WEDNESDAY, 4.0, TUESDAY, same=1, other=2, away=2, back=1)
+        assert await changed(WEDNESDAY) == ["back"], "what was gone is as new"
+        await read(WEDNESDAY, 5.0, TUESDAY, same=2)
+        assert await changed(WEDNESDAY, since=4.5) == ["same"]
+        await results.forget(TUESDAY)
+        assert await changed(WEDNESDAY) == ["same"], "only in its own time"
 
     async def test_a_crawl_with_gone_items_is_forgotten(self, results: Results) -> None:
         await results.save(MONDAY, Batch(items=[some_item()]))

@@ -594,7 +594,7 @@ class ResultsContract:
         assert await results.note_of(CRAWL) is None
         await results.save(CRAWL, Batch(items=[some_item()]))
         assert await results.note_of(CRAWL) is None
-        for note in (RunNote("redis://one"), RunNote("redis://b", ["a.py:B"], "file:///pages")):
+        for note in (RunNote("redis://one"), RunNote("redis://b", ["a.py:B"], "file:///", "a")):
             await results.note_run(CRAWL, note)
             assert await results.note_of(CRAWL) == note
         assert await results.note_of("another") is None

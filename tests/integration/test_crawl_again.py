@@ -102,6 +102,15 @@ class Shops:
 
         return asyncio.run(ask())
 
+    def changed(self, name: str) -> set[str]:
+        """The keys of the items that changed."""
+
+        async def ask() -> set[str]:
+            async with results_at(self.results) as results:
+                return {item.key async for item in results.items(name, Wanted(changed=True))}
+
+        return asyncio.run(ask())
+
     def gone(self, name: str) -> set[str]:
         """The keys of the items that are gone."""
         return {key for key, item in self.items(name).items() if item.gone_at is not None}
@@ -165,7 +174,7 @@ def test_three_days_of_a_shop(shops: Shops) -> None:
     assert shops.site.conditions["/strong"] == {"If-None-Match", "If-Modified-Since"}
     assert (second.items, second.gone, second.stats.unchanged) == ({"Thing": 7}, 1, 3)
     after = shops.items(TUESDAY)
-    assert shops.gone(TUESDAY) == {"going"}
+    assert (shops.gone(TUESDAY), shops.changed(TUESDAY)) == ({"going"}, {"changing"})
     assert after["going"].gone_at == pytest.approx(second.stats.finished_at)
     assert after["moving"].url.endswith("/new-place")
     assert json.loads(after["changing"].data) == {"sku": "changing", "price": 2}
@@ -181,7 +190,7 @@ def test_three_days_of_a_shop(shops: Shops) -> None:
     unchanged = {path for path, status in shops.site.answers if status == 304}
     assert unchanged == {"/strong", "/weak", "/dated", "/changing", "/new", "/new-place"}
     assert (third.items, third.gone, third.stats.unchanged) == ({"Thing": 8}, 0, 6)
-    assert shops.gone(WEDNESDAY) == set()
+    assert shops.gone(WEDNESDAY) == shops.changed(WEDNESDAY) == set()
     assert after["going"].scraped_at < shops.items(WEDNESDAY)["going"].scraped_at
 
 
@@ -258,6 +267,7 @@ from shoal import Item, Spider
 
 class Thing(Item, key="sku"):
     sku: str
+    price: int
 
 class Shop(Spider):
     name = "shop"
@@ -266,8 +276,8 @@ class Shop(Spider):
 
     def parse(self, page):
         yield from page.follow_all("a")
-        for sku in page.css("b::text").getall():
-            yield Thing(sku=sku)
+        for found in page.css("b"):
+            yield Thing(sku=found.css("::text").get(), price=int(found.attrib["data-price"]))
 """
 
 
@@ -286,4 +296,6 @@ def test_on_the_command_line(site: VersionedSite, tmp_path: Path) -> None:
     gone_at = {item["sku"]: item["_gone_at"] for item in map(json.loads, written)}
     assert [sku for sku, at in gone_at.items() if at] == ["going"]
     assert {item["sku"] for item in folder.export(TUESDAY)} == gone_at.keys() - {"going"}
+    changed = folder.shoal("export", TUESDAY, "--where-changed").out.splitlines()
+    assert [json.loads(line)["sku"] for line in changed] == ["changing"]
     assert "gone since 20" in folder.shoal("explain", TUESDAY, f"{site.url}going").out

@@ -12,7 +12,7 @@ from aiohttp import web
 from shoal.policy import SEND_SLACK_S
 from support.links import numbered_pages, put_spider
 from support.processes import Folder, wait_until
-from support.sites import Answer, Hit, Site, serving
+from support.sites import Answer, Hit, Site, html, serving
 
 PER_SECOND = 10
 HOSTS, PAGES = 3, 30
@@ -53,6 +53,27 @@ async def slow_down(path: str) -> web.Response:
     if path == "/robots.txt":
         return web.Response(text=f"User-agent: *\nCrawl-delay: {CRAWL_DELAY_S}\n")
     return await numbered_pages(6)(path)
+
+
+async def to_every_port(path: str) -> web.Response:
+    """Links to many ports of one machine, and a redirect to one more."""
+    if path == "/away":
+        return web.Response(status=302, headers={"Location": "http://victim.example:99/"})
+    ports = (f'<a href="http://victim.example:{port}/"></a>' for port in range(8000, 8050))
+    return html("".join(ports) + '<a href="/away"></a>')
+
+
+def test_a_page_cannot_have_us_hit_every_port_of_a_machine(folder: Folder) -> None:
+    with serving(Site(to_every_port)) as site:
+        put_spider(folder, [site])
+        assert folder.shoal("crawl", "links.py", "--rate", "none").code == 0
+        told = folder.shoal("explain", "links", "http://victim.example:8000/").out
+        moved = folder.shoal("explain", "links", f"{site.url}away").out
+    assert [host.host for host in folder.hosts("links")] == [f"127.0.0.1:{site.port}"]
+    stats = folder.stats("links")
+    assert (stats.filtered, stats.done, stats.dropped) == (50, 1, 1)
+    for text in (told, moved):
+        assert "another port, which allowed_hosts does not name" in text
 
 
 def test_no_window_sees_more_than_the_rate(folder: Folder) -> None:

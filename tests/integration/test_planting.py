@@ -9,11 +9,14 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from shoal.coordinator.planter import Order
 from shoal.coordinator.planting import PlanterFailed, planted
 from shoal.coordinator.runs import Run
 from shoal.frontier.values import CrawlState
+from shoal.results import results_at
+from shoal.results.port import RunNote
 from support.coordinators import NEVER, Office
 from support.processes import Folder, children_of, is_alive, wait_until
 
@@ -71,6 +74,16 @@ async def test_seeds_are_planted(folder: Folder, spider: str) -> None:
     await planted(order(spider))
     stats = await folder.ask_frontier(lambda frontier: frontier.stats("run"))
     assert (stats.added, stats.state) == (1, "running")
+
+
+async def test_the_results_know_which_run_it_follows_on(folder: Folder) -> None:
+    async with results_at(f"sqlite:///{folder.path}/shoal.db") as results:
+        await results.note_run("earlier", RunNote("sqlite:///shoal.db"))
+        asked = order("Good")
+        await planted(replace(asked, run=replace(asked.run, previous="earlier")))
+        note = await results.note_of("run")
+    assert note is not None
+    assert note.previous == "earlier"
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,14 @@ ends = st.fixed_dictionaries(
         "retry_in_s": st.sampled_from([0.0, 2.2, 30.3]),
         "sent": st.just(True) | st.booleans(),
         "fault": st.just(False) | st.booleans(),
+        "ours": st.booleans(),
         "blocked": st.booleans(),
         "unchanged": st.booleans(),
         "latency_s": st.sampled_from([0.0, 0.05, 0.31, 2.7, 400.0]),
         "pushback": st.none()
-        | st.builds(Pushback, retry_after_s=st.sampled_from([None, 5.3, 90.9])),
+        | st.builds(
+            Pushback, retry_after_s=st.sampled_from([None, 5.3, 90.9]), meant=st.booleans()
+        ),
         "robots": st.none() | robots_texts,
         "follow_ups": st.lists(st.sampled_from(ENTRIES), max_size=3),
         "reason": st.sampled_from(["", "because"]),
@@ -79,7 +82,12 @@ ends = st.fixed_dictionaries(
 )
 some_ends = st.lists(ends, min_size=1, max_size=4)
 some_keys = st.none() | st.lists(st.sampled_from(KEYS), max_size=3)
-FAILURE = {"verdict": Verdict.RETRY, "fault": True, "latency_s": 0.1}
+FAILURE = {
+    "verdict": Verdict.RETRY,
+    "fault": True,
+    "latency_s": 0.1,
+    "pushback": Pushback(meant=False),
+}
 
 
 def rounded(value: Any) -> Any:

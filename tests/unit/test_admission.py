@@ -123,3 +123,67 @@ def test_a_number_below_nothing(name: str) -> None:
     fields: dict[str, Any] = {name: -1}
     with pytest.raises(BadUrl, match=f"^{name} must be a whole number from 0 to"):
         Admission(Rules()).admit(Task(url="http://a.example/", **fields))
+
+
+VICTIM = "victim.example"
+
+
+@pytest.mark.parametrize("port", [81, 8080, 65535])
+@pytest.mark.parametrize("found_on", ["evil.example", VICTIM, f"{VICTIM}:82"])
+@pytest.mark.parametrize("allowed_hosts", [(), (VICTIM, "evil.example")])
+def test_a_page_cannot_send_us_to_every_port_of_a_machine(
+    port: int, found_on: str, allowed_hosts: tuple[str, ...]
+) -> None:
+    door = admission(allowed_hosts)
+    with pytest.raises(NotAdmitted, match="another port, which allowed_hosts does not name"):
+        door.admit(Task(url=f"http://{VICTIM}:{port}/"), found_on)
+
+
+@pytest.mark.parametrize(
+    ("url", "found_on"),
+    [
+        (f"http://{VICTIM}:81/", None),
+        (f"http://{VICTIM}:81/", f"{VICTIM}:81"),
+        (f"http://{VICTIM}/", f"{VICTIM}:81"),
+        (f"https://{VICTIM}:443/", VICTIM),
+        ("http://localhost:81/", "localhost"),
+        ("http://shop:81/", VICTIM),
+        ("http://127.0.0.1:81/", "127.0.0.1:82"),
+        ("http://[::1]:81/", "[::1]"),
+        ("http://[2606:4700::1]/", VICTIM),
+    ],
+    ids=lambda value: value or "a seed",
+)
+def test_where_a_page_may_lead(url: str, found_on: str | None) -> None:
+    admission().admit(Task(url=url), found_on)
+
+
+@pytest.mark.parametrize("host", ["93.184.216.34", "[2606:4700::1]"])
+def test_an_address_is_a_machine_like_a_name(host: str) -> None:
+    with pytest.raises(NotAdmitted):
+        admission().admit(Task(url=f"http://{host}:81/"), host)
+
+
+def test_a_port_that_is_allowed_by_name() -> None:
+    door = admission((VICTIM, f"{VICTIM}:8080"))
+    door.admit(Task(url=f"http://{VICTIM}:8080/"), VICTIM)
+    door.admit(Task(url=f"http://www.{VICTIM}:8080/"), VICTIM)
+    with pytest.raises(NotAdmitted):
+        door.admit(Task(url=f"http://{VICTIM}:8081/"), VICTIM)
+
+
+def test_the_dot_behind_a_name_makes_no_other_host() -> None:
+    plain, dotted = (Task(url=f"http://{name}:81/a") for name in (VICTIM, f"{VICTIM}."))
+    assert admission().admit(plain).fingerprint == admission().admit(dotted).fingerprint
+    assert plain.site == dotted.site == f"{VICTIM}:81"
+    admission((VICTIM,)).admit(Task(url=f"http://{VICTIM}./"))
+    assert admission((f"{VICTIM}.",)).admit(Task(url=f"http://{VICTIM}/")).task.site == VICTIM
+
+
+def test_in_crawls_of_scrapys_the_ports_of_a_name_are_one_host() -> None:
+    door = Admission(Rules(fingerprints="scrapy"))
+    sites = [
+        door.admit(Task(url=f"http://{host}/")).task.site
+        for host in (VICTIM, f"{VICTIM}:81", f"{VICTIM}.:82", "127.0.0.1:81", "localhost:81")
+    ]
+    assert sites == [VICTIM, VICTIM, VICTIM, "127.0.0.1:81", "localhost:81"]

@@ -48,6 +48,28 @@ def test_refusals_to_serve_us_are_blocks() -> None:
     assert {s for s in range(200, 600) if answered(s).blocked} == {403, 429, 503}
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "pushback"),
+    [
+        (429, {}, Pushback()),
+        (503, {}, Pushback(meant=False)),
+        (503, {"Retry-After": "7"}, Pushback(7.0)),
+        (503, {"Retry-After": "soon"}, Pushback(meant=False)),
+        (500, {"Retry-After": "7"}, None),
+    ],
+)
+def test_whether_a_refusal_is_the_hosts_word(
+    status: int, headers: dict[str, str], pushback: Pushback | None
+) -> None:
+    outcome = judge().answered(LEASE, Response(URL, status, headers, b"", 0.25))
+    assert outcome.pushback == pushback
+
+
+def test_what_a_handler_raises_is_ours() -> None:
+    assert raised(LEASE, KeyError("title")).ours
+    assert not answered(418).ours
+
+
 def test_an_answer_has_a_latency_and_a_size() -> None:
     outcome = answered(404)
     assert (outcome.latency_s, outcome.body_bytes) == (0.25, 5)

@@ -52,7 +52,10 @@ def test_what_a_page_led_to_is_finished_with_it() -> None:
     assert ended(page(), was_read=True, follow_ups=[follow_up]).follow_ups == [follow_up]
 
 
-@pytest.mark.parametrize("answer", [page(), failure(TwistedTimeout)])
+GOOD = page()
+
+
+@pytest.mark.parametrize("answer", [GOOD, failure(TwistedTimeout)])
 def test_what_raised_is_dead_with_its_traceback(answer: Response | Failure) -> None:
     try:
         raise KeyError("price")
@@ -61,6 +64,7 @@ def test_what_raised_is_dead_with_its_traceback(answer: Response | Failure) -> N
     assert outcome.verdict is Verdict.DEAD
     assert outcome.reason == "KeyError: 'price'"
     assert "Traceback" in outcome.detail
+    assert (outcome.ours, outcome.fault) == (True, answer is not GOOD)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,14 @@ def test_what_raised_is_dead_with_its_traceback(answer: Response | Failure) -> N
 def test_an_error_page_that_no_callback_saw(status: int, verdict: Verdict) -> None:
     outcome = ended(page(status))
     assert (outcome.verdict, outcome.reason) == (verdict, f"HTTP {status}")
+    assert not outcome.ours
+
+
+def test_a_bare_503_is_not_meant_and_a_429_is() -> None:
+    unmeant, meant = ended(page(503)).pushback, ended(page(429)).pushback
+    assert unmeant is not None
+    assert meant is not None
+    assert (unmeant.meant, meant.meant) == (False, True)
 
 
 def test_an_error_page_that_the_spider_asked_for_is_done() -> None:

@@ -40,7 +40,8 @@ WhereChanged = Annotated[
     bool,
     typer.Option(
         "--where-changed",
-        help="Only items that changed after they were first stored; with --since: since then.",
+        help="Only items that changed after they were first stored, or since the crawl that"
+        " --previous named; with --since: since then.",
     ),
 ]
 
@@ -74,6 +75,8 @@ def export(
       shoal export shop --kind Product -o products.parquet
 
       shoal export shop --where-changed --since 1d -o changed.csv
+
+      shoal export shop-tuesday --where-changed -o changed.jsonl
 
       shoal export shop-tuesday --gone -o all.jsonl
     """

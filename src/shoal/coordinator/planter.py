@@ -97,7 +97,7 @@ async def _plant(run: Run, spider: type[Spider], settings: Settings) -> None:
         stats = await frontier.start(run.crawl, rules, again=False)
         if stats.state.over:
             return
-        await results.note_run(run.crawl, run_note(settings, run.targets))
+        await results.note_run(run.crawl, run_note(settings, run.targets, rules.previous))
         await _sow(run, frontier, settings)
         if not spider.plants_itself:
             await plant(frontier, run.crawl, target.create(spider), rules)

@@ -85,7 +85,7 @@ def _end_try(current: Step, task: Owned, outcome: Outcome) -> Move:
     has_failed = outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
     host.waiting += state == WAITING
     host.done += state == DONE
-    host.failed += has_failed
+    host.failed += has_failed and (outcome.fault or not outcome.ours)
     if state in (DONE, DEAD, DROPPED):
         current.touch_chain(task.chain)
     _tally(current, outcome, STATES[state])
@@ -111,19 +111,18 @@ def _adjust(current: Step, host: Schedule, outcome: Outcome, leased_at: float) -
     """What the try says of its host: its robots.txt, its pace, whether it is well."""
     if outcome.robots is not None:
         _keep_robots(current, host, outcome.robots, leased_at)
-    if outcome.pushback is not None:
-        wait_s = outcome.pushback.retry_after_s
-        host.pace = after_pushback(host.pace, current.now, leased_at, wait_s)
-    elif outcome.verdict is Verdict.DONE:
-        if current.rate.auto:
-            host.pace = after_success_auto(host.pace, leased_at, outcome.latency_s)
-        else:
-            host.pace = after_success(host.pace, leased_at)
     if outcome.fault:
         is_retry = outcome.lease.task.retry_count > 0
         host.pace = after_fault(host.pace, current.now, leased_at, is_retry=is_retry)
     elif _was_asked_for(outcome):
         host.failures = 0
+    if (pushback := outcome.pushback) is not None:
+        wait_s, meant = pushback.retry_after_s, pushback.meant
+        host.pace = after_pushback(host.pace, current.now, leased_at, wait_s, meant=meant)
+    elif current.rate.auto and _gave_page(outcome):
+        host.pace = after_success_auto(host.pace, leased_at, outcome.latency_s)
+    elif not current.rate.auto and _served(outcome):
+        host.pace = after_success(host.pace, leased_at)
     if outcome.latency_s > 0:
         host.latency_s = smoothed_s(host.latency_s, outcome.latency_s)
 
@@ -131,6 +130,16 @@ def _adjust(current: Step, host: Schedule, outcome: Outcome, leased_at: float) -
 def _was_asked_for(outcome: Outcome) -> bool:
     """Whether the page was asked for. What is given back was cut short, or was for robots.txt."""
     return outcome.sent and outcome.verdict is not Verdict.RETURNED
+
+
+def _served(outcome: Outcome) -> bool:
+    """Whether the host answered as one that is well and wants us, whatever we made of it."""
+    return _was_asked_for(outcome) and not outcome.fault and not outcome.blocked
+
+
+def _gave_page(outcome: Outcome) -> bool:
+    """The same with a page. Other answers are quick: they say nothing of how long a page takes."""
+    return _served(outcome) and (outcome.verdict is Verdict.DONE or outcome.ours)
 
 
 def _free_slot(current: Step, host: Schedule, outcome: Outcome, task: Owned) -> None:

@@ -188,7 +188,6 @@ def lose(current: Step, row: tuple[int, int, str | None, int, int]) -> None:
     host = current.host(host_id)
     host.leased -= 1
     host.waiting += state == WAITING
-    host.failed += state == DEAD
     if state == DEAD:
         current.touch_chain(chain)
     current.tally.update(leased=-1, lost=1, **{STATES[state]: 1})

@@ -125,6 +125,8 @@ class Pushback(msgspec.Struct, frozen=True):
     """The host asked for less (429, 503)."""
 
     retry_after_s: float | None = None
+    meant: bool = True
+    """Whether it is the host's word by itself: see `policy.is_meant`."""
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -142,6 +144,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     """Whether a request went out. If not, the host's slot is given back too, where that is safe."""
     fault: bool = False
     """The host did not answer as a healthy one would: no answer at all, 5xx, 429."""
+    ours: bool = False
+    """The failure is ours: what the host sent was good, and the spider could not read it."""
     blocked: bool = False
     """The host refused to serve us (403, 429, 503)."""
     unchanged: bool = False

@@ -90,7 +90,7 @@ def _verdict(record: Record, tries: list[PageLog]) -> str:
 
 def _never_added(admission: Admission, url: str) -> str:
     try:
-        admission.admit(Task(url=url))
+        admission.admit(Task(url=url), found_on="")
     except NotAdmitted as error:
         return f"never added: {error}"
     return "never added: no page linked to it, and it was not a seed"

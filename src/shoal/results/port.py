@@ -118,7 +118,7 @@ class Wanted(msgspec.Struct, frozen=True):
     since: float | None = None
     """Scraped at this time or later; with `changed`: changed at this time or later."""
     changed: bool = False
-    """Changed since it was first stored."""
+    """Changed since it was first stored, or since the crawl that this one follows on."""
     gone: bool = False
     """Also those that are gone. `since` is then, for these, the time at which they were."""
 
@@ -130,6 +130,8 @@ class RunNote(msgspec.Struct, frozen=True):
     targets: list[str] = []
     """What the spider was called on the command line; empty if it came from Python."""
     archive: str = ""
+    previous: str = ""
+    """The earlier crawl that it follows on, if there is one."""
 
 
 class Pruned(msgspec.Struct):

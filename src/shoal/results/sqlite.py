@@ -47,7 +47,7 @@ T = TypeVar("T")
 STREAM_ROWS = 1_000
 STREAM_BYTES = 4 * 1024 * 1024
 
-_SCHEMA = load_schema("shoal.results", "schema_1.sql", "schema_2.sql", "schema_3.sql")
+_SCHEMA = load_schema("shoal.results", *(f"schema_{version}.sql" for version in range(1, 5)))
 _QUERIES = load_queries("shoal.results", "queries.sql")
 
 
@@ -115,8 +115,8 @@ class SqliteResults(Results):
         return NearPage(fingerprint, fingerprint_of(rows[0][0]), rows[0][1]) if rows else None
 
     async def note_of(self, crawl: str) -> RunNote | None:
-        for frontier, targets, archive in await self._rows("note_of", crawl=crawl):
-            return RunNote(frontier, msgspec.json.decode(targets, type=list[str]), archive)
+        for frontier, targets, *rest in await self._rows("note_of", crawl=crawl):
+            return RunNote(frontier, msgspec.json.decode(targets, type=list[str]), *rest)
         return None
 
     async def note_run(self, crawl: str, note: RunNote) -> None:
@@ -125,6 +125,7 @@ class SqliteResults(Results):
             "frontier": note.frontier,
             "targets": msgspec.json.encode(note.targets).decode(),
             "archive": note.archive,
+            "previous": note.previous,
         }
         await self._write(lambda connection: connection.execute(_QUERIES["note_run"], values))
 

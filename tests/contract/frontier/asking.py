@@ -157,6 +157,20 @@ class TestAsk:
         (first,) = await client.frontier.hosts(CRAWL, 1, HostOrder.FAILING)
         assert first.host == "c.example"
 
+    async def test_what_the_spider_cannot_read_is_no_failure_of_the_host(
+        self, backend: Backend
+    ) -> None:
+        client = backend.client()
+        await client.start(
+            *(entry(f"{host}/{n}") for host in ("a.example", "b.example") for n in range(3))
+        )
+        for lease in await client.lease(9):
+            fault = lease.task.site == "b.example"
+            await client.end(lease, Verdict.DEAD, ours=True, fault=fault)
+        hosts = await client.frontier.hosts(CRAWL, 9, HostOrder.FAILING)
+        assert [(host.host, host.failed) for host in hosts] == [("b.example", 3)]
+        assert (await client.stats()).dead == 6
+
     async def test_crawls_come_newest_first(self, backend: Backend) -> None:
         assert await backend.frontier.crawls() == []
         for name in ("one", "two", "three"):

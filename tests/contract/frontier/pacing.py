@@ -123,6 +123,14 @@ class TestAuto:
             await client.end(lease, verdict, latency_s=0.1, retry_in_s=600.0)
         assert await pause_of(client) == pytest.approx(4.0)
 
+    async def test_a_page_that_the_spider_cannot_read_was_one(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(9), rate="auto")
+        await self.answer(backend, client, 4.0)
+        lease = await next_lease(backend, client)
+        await client.end(lease, Verdict.DEAD, ours=True, latency_s=1.0)
+        assert await pause_of(client) == pytest.approx(2.5)
+
     async def test_a_crawl_delay_that_is_longer_wins(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(9), rate="auto", robots=True)

@@ -224,6 +224,33 @@ class TestPushback:
         await backend.advance(PUSHBACK_FIRST_S)
         assert len(await client.lease(9)) > 1
 
+    @pytest.mark.parametrize(
+        ("verdict", "how"),
+        [
+            (Verdict.DEAD, {"ours": True}),
+            (Verdict.DROPPED, {}),
+            (Verdict.DEAD, {}),
+        ],
+        ids=["a page that the handler cannot read", "404", "any other answer"],
+    )
+    async def test_any_answer_melts_it_whatever_we_make_of_it(
+        self, backend: Backend, verdict: Verdict, how: dict[str, bool]
+    ) -> None:
+        client = backend.client()
+        await client.start(*pages(9))
+        await refuse(client, await client.lease_one())
+        await backend.advance(PUSHBACK_FIRST_S + 0.1)
+        await client.end(await client.lease_one(), verdict, latency_s=0.1, **how)
+        assert (await client.host()).penalty_s == PUSHBACK_FIRST_S / 2
+
+    async def test_not_one_of_a_host_that_does_not_want_us(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(9))
+        await refuse(client, await client.lease_one())
+        await backend.advance(PUSHBACK_FIRST_S + 0.1)
+        await client.end(await client.lease_one(), Verdict.DEAD, latency_s=0.1, blocked=True)
+        assert (await client.host()).penalty_s == PUSHBACK_FIRST_S
+
 
 class TestSlots:
     """A slot that was not used goes back, unless that would break the rate."""

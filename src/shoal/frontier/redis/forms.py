@@ -110,7 +110,9 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     items: int = 0
     rejected: int = 0
     body_bytes: int = 0
+    ours: bool = False
     pushback: bool = False
+    meant: bool = False
     retry_after: int = 0
     robots: msgspec.Raw | None = None
     robots_ttl: int = 0
@@ -135,10 +137,12 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         outcome.items,
         outcome.rejected,
         outcome.body_bytes,
+        outcome.ours,
         follow_ups=follow_ups,
     )
     if outcome.pushback is not None:
         ended.pushback = True
+        ended.meant = outcome.pushback.meant
         ended.retry_after = _micro(outcome.pushback.retry_after_s or 0.0)
     if outcome.robots is not None:
         ended.robots = _raw(stored_robots.pack(outcome.robots))

@@ -68,6 +68,7 @@ def _policy() -> str:
     numbers = {
         "recovery_factor": policy.RECOVERY_FACTOR,
         "latency_weight": policy.LATENCY_WEIGHT,
+        "refusals_in_a_row": policy.REFUSALS_IN_A_ROW,
         "breaker_after": policy.BREAKER_AFTER,
         "breaker_probes": policy.BREAKER_PROBES,
         "bloom_first": BLOOM_FIRST,

@@ -18,7 +18,7 @@ from shoal.results.postgres.link import Connection
 from shoal.sqlitedb import load_queries, load_schema, load_script
 
 PACKAGE = "shoal.results.postgres"
-VERSIONS = load_schema(PACKAGE, "schema_1.sql", "schema_2.sql", "schema_3.sql")
+VERSIONS = load_schema(PACKAGE, *(f"schema_{version}.sql" for version in range(1, 5)))
 MONTHS_AHEAD = 2
 MONTH_TRIES = 5
 LOCK_S = 2

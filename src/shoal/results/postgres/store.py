@@ -162,13 +162,14 @@ class PostgresResults(Results):
         return None
 
     async def note_of(self, crawl: str) -> RunNote | None:
-        for frontier, targets, archive in await self._rows("note_of", crawl):
-            return RunNote(frontier, targets, archive)
+        for row in await self._rows("note_of", crawl):
+            return RunNote(*row)
         return None
 
     async def note_run(self, crawl: str, note: RunNote) -> None:
         targets = [storable_text(target) for target in note.targets]
-        await self._rows("note_run", crawl, note.frontier, targets, note.archive)
+        previous = storable_text(note.previous)
+        await self._rows("note_run", crawl, note.frontier, targets, note.archive, previous)
 
     async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
         if not dry_run:

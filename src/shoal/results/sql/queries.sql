@@ -68,14 +68,23 @@ VALUES {rows}
 ON CONFLICT (crawl, fingerprint, scraped_at, digest) DO NOTHING
 
 -- items_after: one page of the stream of items, of those that are wanted
--- Returns the id to go on from, then the item; data, as bytes, comes last.
+-- Returns the id to go on from, then the item; data, as bytes, comes last. An item has changed in its
+-- own crawl, or since the one that this follows on.
 SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, CAST(data AS BLOB)
-FROM items
+FROM items AS i
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
     AND id > :after
     AND (:kind IS NULL OR kind = :kind)
     AND (:since IS NULL OR iif(:changed, changed_at, coalesce(gone_at, scraped_at)) >= :since)
-    AND (NOT :changed OR changed_at > first_at)
+    AND (NOT :changed OR changed_at > first_at OR EXISTS (
+        SELECT 1 FROM items AS earlier
+        WHERE earlier.crawl = (
+                SELECT id FROM result_crawls
+                WHERE name = (SELECT previous FROM result_crawls WHERE name = :crawl)
+            )
+            AND earlier.kind = i.kind AND earlier.key = i.key
+            AND earlier.content <> i.content AND earlier.gone_at IS NULL
+    ))
     AND (:gone OR gone_at IS NULL)
 ORDER BY id
 LIMIT :limit
@@ -212,15 +221,18 @@ FROM near_pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
 
 -- note_of: how the crawl last ran
-SELECT frontier, targets, archive FROM result_crawls WHERE name = :crawl AND frontier <> ''
+SELECT frontier, targets, archive, previous
+FROM result_crawls
+WHERE name = :crawl AND frontier <> ''
 
 -- note_run: how the crawl runs
-INSERT INTO result_crawls (name, frontier, targets, archive)
-VALUES (:crawl, :frontier, :targets, :archive)
+INSERT INTO result_crawls (name, frontier, targets, archive, previous)
+VALUES (:crawl, :frontier, :targets, :archive, :previous)
 ON CONFLICT (name) DO UPDATE SET
     frontier = excluded.frontier,
     targets = excluded.targets,
-    archive = excluded.archive
+    archive = excluded.archive,
+    previous = excluded.previous
 
 -- prune_observations: remove readings from before a moment
 DELETE FROM observations WHERE scraped_at < :before

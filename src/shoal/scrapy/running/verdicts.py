@@ -10,9 +10,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from shoal.frontier.values import Entry, Lease, Outcome, Pushback, Verdict
-from shoal.judging import note_status, one_line, put_off, raised
-from shoal.policy import GONE_STATUSES, PUSHBACK_STATUSES, parse_retry_after
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
+from shoal.judging import note_status, one_line, pushback_of, put_off, raised
+from shoal.policy import GONE_STATUSES, parse_retry_after
 from shoal.results.port import RejectedItem, StoredItem
 from shoal.visit import Report, page_log
 
@@ -71,7 +71,7 @@ def _judged(life: Life) -> Outcome:
         return Outcome(lease=lease, verdict=verdict, reason=_reason(answer.value))
     if not life.was_read:
         verdict = Verdict.DROPPED if life.status in GONE_STATUSES else Verdict.DEAD
-        return Outcome(lease=lease, verdict=verdict, reason=_unread(life))
+        return Outcome(lease=lease, verdict=verdict, reason=_unread(life), ours=_is_good(life))
     return Outcome(lease=lease, verdict=Verdict.DONE)
 
 
@@ -83,8 +83,13 @@ def _retried(life: Life) -> Outcome:
     return outcome
 
 
+def _is_good(life: Life) -> bool:
+    """Whether nothing is wrong with the answer that the callback did not get."""
+    return life.status is None or life.status < 300
+
+
 def _unread(life: Life) -> str:
-    if life.status is None or life.status < 300:
+    if _is_good(life):
         return "a spider middleware kept it from the callback"
     return f"HTTP {life.status}"
 
@@ -100,5 +105,4 @@ def _blame_host(life: Life, outcome: Outcome) -> None:
         outcome.fault = life.sent and outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
         return
     note_status(outcome, life.status)
-    if life.status in PUSHBACK_STATUSES:
-        outcome.pushback = Pushback(parse_retry_after(life.retry_after, time.time()))
+    outcome.pushback = pushback_of(life.status, parse_retry_after(life.retry_after, time.time()))

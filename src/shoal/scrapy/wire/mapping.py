@@ -16,6 +16,7 @@ import msgspec
 from scrapy import Request
 
 from shoal import urls
+from shoal.admission import slot_of
 from shoal.errors import BadUrl
 from shoal.scrapy.wire.cookies import Cookies
 from shoal.scrapy.wire.tagged import Unrestorable, from_plain, to_plain
@@ -61,7 +62,7 @@ _NO_EXTRAS = Extras()
 def site_of(url: str) -> str:
     """The host that is scheduled; for addresses that have none, such as `data:`, the scheme."""
     try:
-        site = urls.parse(url).host
+        site = slot_of(urls.parse(url).host)
     except BadUrl:
         site = ""
     return site or url.partition(":")[0].lower() + ":"

@@ -37,19 +37,20 @@ local function adjust(host, entry, outcome, leased_at, reserved)
   if outcome.robots then
     keep_robots(host, outcome, leased_at)
   end
-  if outcome.pushback then
-    after_pushback(host, now, leased_at, outcome.retry_after or 0)
-  elseif outcome.verdict == 'done' then
-    if rules.auto == 1 then
-      after_success_auto(host, leased_at, outcome.latency or 0)
-    else
-      after_success(host, leased_at)
-    end
-  end
+  local served, gave_page = false, false
   if outcome.fault then
     after_fault(host, now, leased_at, attempts_of(entry) > 0)
   elseif outcome.sent and outcome.verdict ~= 'returned' then
     host.failures = 0
+    served = not outcome.blocked
+    gave_page = served and (outcome.verdict == 'done' or outcome.ours)
+  end
+  if outcome.pushback then
+    after_pushback(host, now, leased_at, outcome.retry_after or 0, outcome.meant)
+  elseif rules.auto == 1 and gave_page then
+    after_success_auto(host, leased_at, outcome.latency or 0)
+  elseif rules.auto ~= 1 and served then
+    after_success(host, leased_at)
   end
   if outcome.latency then
     host.latency = smoothed(host.latency, outcome.latency)
@@ -66,8 +67,15 @@ function moves.done(host)
   counts.done = counts.done + 1
 end
 
+-- Not where the host sent what it should, and the spider could not read it.
+local function count_failure(host, outcome)
+  if outcome.fault or not outcome.ours then
+    host.failed = host.failed + 1
+  end
+end
+
 function moves.retry(host, priority, entry, outcome, token)
-  host.failed = host.failed + 1
+  count_failure(host, outcome)
   counts.retries = counts.retries + 1
   counts.delayed = counts.delayed + 1
   entry = with_counts(entry, attempts_of(entry) + 1, losses_of(entry))
@@ -76,6 +84,7 @@ function moves.retry(host, priority, entry, outcome, token)
 end
 
 function moves.dead(host, priority, entry, outcome)
+  count_failure(host, outcome)
   entry = with_counts(entry, attempts_of(entry) + 1, losses_of(entry))
   bury_as_dead(host, priority, entry, outcome.reason or '', outcome.detail or '')
 end

@@ -8,7 +8,11 @@ local function is_broken(failures)
     and failures < POLICY.breaker_after + POLICY.breaker_probes
 end
 
-local function after_pushback(host, now, leased_at, retry_after)
+-- After after_fault: a refusal that is not meant counts if the host has failed often in a row.
+local function after_pushback(host, now, leased_at, retry_after, meant)
+  if not meant and host.failures < POLICY.refusals_in_a_row then
+    return
+  end
   if leased_at >= host.pushed then
     local doubled = math.max(host.penalty * 2, POLICY.pushback_first)
     host.penalty = math.min(doubled, POLICY.pushback_limit)

@@ -76,7 +76,6 @@ end
 local function bury_as_dead(host, priority, entry, reason, detail)
   local fingerprint = fingerprint_of(entry)
   local packed = cmsgpack.pack({host.name, priority, entry, reason, detail})
-  host.failed = host.failed + 1
   if call('HSETNX', prefix .. 'dead', fingerprint, packed) == 0 then
     counts.dropped = counts.dropped + 1
     return

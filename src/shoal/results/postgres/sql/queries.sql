@@ -118,13 +118,14 @@ ON CONFLICT DO NOTHING
 SELECT kind, fields FROM kinds WHERE crawl = $1
 
 -- items_after: one page of the stream of items, of those that are wanted
--- $2 the id to go on from, $3 kind, $4 since, $5 changed, $6 gone, $7 rows and $8 bytes at most.
+-- $2 the id to go on from, $3 kind, $4 since, $5 changed, $6 gone, $7 rows and $8 bytes at most. An
+-- item has changed in its own crawl, or since the one that this follows on.
 SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data
 FROM (
     SELECT *, sum(octet_length(data)) OVER (ORDER BY id) - octet_length(data) AS bytes_before
     FROM (
         SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data::text AS data
-        FROM items
+        FROM items AS i
         WHERE crawl = $1
             AND id > $2
             AND ($3::text IS NULL OR kind = $3)
@@ -132,7 +133,12 @@ FROM (
                 OR CASE
                     WHEN $5::boolean THEN changed_at ELSE coalesce(gone_at, scraped_at)
                 END >= $4)
-            AND (NOT $5::boolean OR changed_at > first_at)
+            AND (NOT $5::boolean OR changed_at > first_at OR EXISTS (
+                SELECT FROM items AS earlier
+                WHERE earlier.crawl = (SELECT previous FROM crawls WHERE name = $1)
+                    AND earlier.kind = i.kind AND earlier.key = i.key
+                    AND earlier.content <> i.content AND earlier.gone_at IS NULL
+            ))
             AND ($6::boolean OR gone_at IS NULL)
         ORDER BY id
         LIMIT $7
@@ -273,14 +279,15 @@ ON CONFLICT (crawl, fingerprint) DO UPDATE SET
 SELECT like_fingerprint, distance FROM near_pages WHERE crawl = $1 AND fingerprint = $2
 
 -- note_of: how the crawl last ran
-SELECT frontier, targets, archive FROM crawls WHERE name = $1
+SELECT frontier, targets, archive, previous FROM crawls WHERE name = $1
 
 -- note_run: how the crawl runs
-INSERT INTO crawls (name, frontier, targets, archive) VALUES ($1, $2, $3, $4)
+INSERT INTO crawls (name, frontier, targets, archive, previous) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (name) DO UPDATE SET
     frontier = excluded.frontier,
     targets = excluded.targets,
-    archive = excluded.archive
+    archive = excluded.archive,
+    previous = excluded.previous
 
 -- forget: delete all that belongs to a crawl
 -- The order of its fields stays: other processes know that they have noted it.
