@@ -8,7 +8,7 @@ from collections.abc import Callable
 from shoal.config import Rules
 from shoal.errors import BadUrl
 from shoal.frontier.values import Entry
-from shoal.task import Task
+from shoal.task import Task, unsupported
 from shoal.urls import FINGERPRINT_BYTES, Normaliser, allowed_host, digest, host_matches
 
 MAX_URL_LENGTH = 8000
@@ -31,6 +31,8 @@ class Admission:
         """The task with its site and its fingerprint. Raises BadUrl or NotAdmitted."""
         if len(task.url) > MAX_URL_LENGTH:
             raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
+        if flaw := unsupported(task):
+            raise BadUrl(f"{flaw}: {task.url}")
         identity = self._normaliser.identify(task.url)
         if not identity.site:
             raise BadUrl(f"URL without a host: {task.url!r}")
