@@ -22,8 +22,9 @@ from support.hostile_wire import Connection, Request
 class HostileServer:
     """The server. `requests` is its log, `robots` what /robots.txt says (None: 404)."""
 
-    def __init__(self, robots: str | bytes | None = None) -> None:
+    def __init__(self, robots: str | bytes | None = None, address: str = "127.0.0.1") -> None:
         self.robots = robots
+        self.address = address
         self.requests: list[Request] = []
         self.connections: list[Connection] = []
         self.port = 0
@@ -32,7 +33,7 @@ class HostileServer:
         self._arrived = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, self.address, self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -67,6 +68,11 @@ class HostileServer:
     def bytes_sent(self) -> int:
         """All that went out so far, over all connections."""
         return sum(connection.bytes_sent for connection in self.connections)
+
+    @property
+    def open_connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._busy)
 
     async def arrival(self, path: str) -> Request:
         """The first request for a path; waits until there is one."""

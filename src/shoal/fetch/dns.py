@@ -22,8 +22,9 @@ LOOKUP_S = 5.0
 """How long one look-up may take."""
 
 FIRST_TRY_S = 1.0
-TRIES = 5
-"""Each waits twice as long as the last. c-ares must not give up before `LOOKUP_S` is over."""
+TRIES = 6
+"""c-ares waits a quarter of a second if it knows the server as a quick one, then twice as long, and
+so on. It must not give up before `LOOKUP_S` is over."""
 
 REMEMBERED_S = 60.0
 MAX_REMEMBERED = 10_000

@@ -48,6 +48,9 @@ OWN_FAULT_PAUSE_S = 2.0
 """Who asks again at once, while our own machine lacks what it takes, gets the same again."""
 WARN_EVERY_S = 60.0
 
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+"""What other programs take a proxy from, in capitals or not. We do not."""
+
 log = logging.getLogger("shoal")
 
 _AFTER_SCHEME = len("https://")
@@ -168,6 +171,14 @@ class HttpFetcher(Fetcher):
                 raise Refused("this request cannot be sent: a password in the URL, and a header")
             merged["authorization"] = "Authorization", place.authorization
         return merged
+
+
+def warn_of_proxies(environ: Mapping[str, str]) -> None:
+    """Say which variables are set and not heeded. Their values may hold passwords."""
+    set_ones = {name.upper() for name, value in environ.items() if value}
+    if ignored := [name for name in PROXY_VARIABLES if name in set_ones]:
+        names = " and ".join(ignored)
+        log.warning("%s: proxies are not supported yet, pages are fetched without", names)
 
 
 @lru_cache(maxsize=4096)
