@@ -1,4 +1,5 @@
-"""A web server that misbehaves on purpose. Each path breaks something else: see `hostile_pages`.
+"""A web server that misbehaves on purpose. Each path breaks something else: see `hostile_pages`,
+which a whole crawl may follow, and `hostile_tricks`.
 
 It speaks on raw streams, because a proper HTTP library would refuse to be this bad.
 
@@ -16,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from support.hostile_pages import PAGES, not_found
+from support.hostile_tricks import TRICKS
 from support.hostile_wire import Connection, Request
 
 
@@ -111,5 +113,5 @@ class HostileServer:
             await connection.reply(request, text, "Content-Type: text/plain")
             return
         folder = request.page[: request.page.find("/", 1) + 1]
-        page = PAGES.get(request.page) or PAGES.get(folder) or not_found
+        page = PAGES.get(request.page) or PAGES.get(folder) or TRICKS.get(request.page) or not_found
         await page(connection, request)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shoal.admission import MAX_URL_LENGTH, Admission, NotAdmitted
 from shoal.config import Rules
 from shoal.errors import BadUrl
-from shoal.task import Task, decode, encode
+from shoal.task import Task, decode
 from shoal.urls import FINGERPRINT_BYTES
 
 
@@ -53,7 +53,7 @@ def test_method_and_body_are_part_of_the_identity() -> None:
 @pytest.mark.parametrize("field", ["proxy_pool", "session"])
 def test_what_no_worker_heeds_yet_is_refused(field: str) -> None:
     """It is a field on the wire, but fetched without it the task would not be what was meant."""
-    task = decode(encode(Task(url="https://shop.example/", **{field: "mine"})))
+    task = decode(b'{"url": "https://shop.example/", "%s": "mine"}' % field.encode())
     with pytest.raises(BadUrl, match=f"^{field} is not supported yet: https://shop.example/$"):
         admission().admit(task)
 
