@@ -9,7 +9,7 @@ from shoal.config import Rules
 from shoal.errors import BadUrl
 from shoal.fetch.guard import is_private_literal
 from shoal.frontier.values import Entry
-from shoal.task import Task, bad_number
+from shoal.task import Task, bad_number, unsupported
 from shoal.urls import (
     FINGERPRINT_BYTES,
     Normaliser,
@@ -41,7 +41,7 @@ class Admission:
         to it: a seed has none. Raises BadUrl or NotAdmitted."""
         if len(task.url) > MAX_URL_LENGTH:
             raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
-        if (flaw := bad_number(task)) is not None:
+        if flaw := bad_number(task) or unsupported(task):
             raise BadUrl(f"{flaw}: {task.url!r}")
         identity = self._normaliser.identify(task.url)
         if not identity.site:

@@ -20,6 +20,7 @@ from shoal.archive import archive_at
 from shoal.config import Settings
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.eventloop import run
+from shoal.fetch.http import warn_of_proxies
 from shoal.fleet import Fleet, release_dead
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
@@ -30,7 +31,7 @@ from shoal.results import results_at
 from shoal.results.port import Results, RunNote
 from shoal.seeding import collect, plant
 from shoal.spider import Spider, settings_of
-from shoal.target import create, spec_of
+from shoal.target import create, is_scrapy, spec_of
 from shoal.visiting import spider_worker
 from shoal.waiting import patiently, wait_for_event
 
@@ -110,6 +111,8 @@ async def run_crawl(
     began = time.monotonic()
     name = settings.name or spider.name
     own_spider = create(spider)
+    if not is_scrapy(targets or []):  # Scrapy goes through proxies.
+        warn_of_proxies(os.environ)
     async with (
         open_stores(settings) as (frontier, results),
         archive_at(settings.archive, settings.archive_format, check=True) as archive,

@@ -14,6 +14,7 @@
     │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt
     └── FetchError            a page could not be had; `retryable` says if trying again may help
         ├── Refused           our own guard said no: private address, bad scheme
+        ├── OwnFault          our own machine could not: nothing was sent, the host is not to blame
         └── TooLarge          the body, or what it decompresses to, is over the limit
 
 Errors of libraries (sqlite3, asyncpg, ...) are mapped to these at the edge, in the adapter that
@@ -72,6 +73,10 @@ class Refused(FetchError):
     """Our own guard said no; asking again would give the same answer."""
 
     retryable = False
+
+
+class OwnFault(FetchError):
+    """Our own machine could not: no sockets, no memory. Nothing was sent."""
 
 
 class TooLarge(FetchError):

@@ -7,6 +7,7 @@ import time
 import traceback
 
 import msgspec
+from can_ada import URL
 
 from shoal.admission import Admission, NotAdmitted
 from shoal.config import Rules
@@ -30,6 +31,9 @@ from shoal.urls import join, parse
 
 BLOCKED_STATUSES = frozenset({403, 429, 503})
 """Answers of hosts that do not want to serve us."""
+
+KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
+"""Headers of a task that go along to another site. Any other may be a secret."""
 
 MAX_DETAIL = 8_000
 MAX_REASON = 500
@@ -107,6 +111,9 @@ class Judge:
             reason = f"more than {MAX_REDIRECTS} redirects, from {target.task.redirects[0]}"
             return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
         reason = f"HTTP {status} to {target.task.url}"
+        if left_out := [name for name in task.headers if name not in target.task.headers]:
+            reason += f", without {', '.join(left_out)}"
+        reason = one_line(reason)
         return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
 
 
@@ -155,17 +162,40 @@ def _timed_out(error: FetchError) -> bool:
 
 
 def _redirect(task: Task, status: int, url: str) -> Task:
-    """The task that a redirect asks for. Browsers turn all but 307 and 308 into a GET."""
+    """The task that a redirect asks for. Browsers turn all but 307 and 308 into a GET.
+
+    What may be a secret stays with the host it was meant for. Raises BadUrl if nothing is left.
+    """
     keeps_method = status in (307, 308) or task.method in ("GET", "HEAD")
+    headers = task.headers
+    if not keeps_method:
+        headers = {name: headers[name] for name in headers if not _is_of_body(name)}
+    if not _is_same_place(parse(task.url), parse(url)):
+        if keeps_method and task.body:
+            raise BadUrl(f"a body is not sent to another site: {url}")
+        headers = {name: headers[name] for name in headers if name.lower() in KEPT_ELSEWHERE}
     return msgspec.structs.replace(
         task,
         url=url,
         task_id="",
         retry_count=0,
         method=task.method if keeps_method else "GET",
+        headers=headers,
         body=task.body if keeps_method else None,
         redirects=[*task.redirects, task.url],
     )
+
+
+def _is_of_body(header: str) -> bool:
+    return header.lower().startswith("content-")
+
+
+def _is_same_place(one: URL, other: URL) -> bool:
+    """Whether both are served by the same: scheme, host and port. What was sent in the clear to a
+    host may also be sent to it under encryption, but never the other way round."""
+    is_upgrade = (one.protocol, other.protocol) == ("http:", "https:")
+    same_scheme = one.protocol == other.protocol or (is_upgrade and not one.port + other.port)
+    return same_scheme and (one.hostname, one.port) == (other.hostname, other.port)
 
 
 def one_line(text: str) -> str:

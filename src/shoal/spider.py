@@ -24,7 +24,7 @@ from shoal.errors import ConfigError, ShoalError
 from shoal.items import is_item_class
 from shoal.page import Page
 from shoal.selection import Selection
-from shoal.task import DEFAULT_HANDLER, MAX_PRIORITY, Task, decode, encode
+from shoal.task import DEFAULT_HANDLER, MAX_PRIORITY, Task, decode, encode, unsupported
 
 Seeds = Iterable[Task | str] | AsyncIterable[Task | str] | Awaitable[Iterable[Task | str]]
 """What `start` may be: a generator, plain or async, or anything that gives a list."""
@@ -219,6 +219,7 @@ def _is_plain(task: Task) -> bool:
         and not task.headers
         and task.body is None
         and task.chain is None
+        and unsupported(task) is None
     )
 
 
@@ -230,7 +231,7 @@ def _flaw(task: Task) -> str | None:
         decode(encode(task))
     except Exception as error:  # whatever is in `meta` may raise anything
         return str(error)
-    return None
+    return unsupported(task)
 
 
 def _shown(value: Any) -> str:

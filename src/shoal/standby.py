@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from shoal.coordinator.runs import RUNS, Run, read_all, settings_for
 from shoal.errors import ShoalError, StorageError, UnknownCrawl
+from shoal.fetch.http import warn_of_proxies
 from shoal.fleet import Fleet, release_dead
 from shoal.frontier.port import Frontier
 from shoal.waiting import wait_for_event
@@ -33,6 +35,7 @@ class Standby:
 
     async def run(self) -> None:
         """Serve until told to stop."""
+        warn_of_proxies(os.environ)
         serving: dict[str, asyncio.Task[None]] = {}
         while not self._draining.is_set():
             serving = {crawl: task for crawl, task in serving.items() if not task.done()}

@@ -83,6 +83,13 @@ def bad_number(task: Task) -> str | None:
     return None
 
 
+def unsupported(task: Task) -> str | None:
+    """What a task relies on that no worker heeds yet. None: it may be fetched."""
+    if task.proxy_pool is None and task.session is None:
+        return None
+    return f"{'session' if task.proxy_pool is None else 'proxy_pool'} is not supported yet"
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Task)
 

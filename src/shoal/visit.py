@@ -15,7 +15,7 @@ from shoal.aliases import ALIAS, alias_of, dropped_alias
 from shoal.archive.port import RawPage
 from shoal.config import Rules
 from shoal.content import page_digest
-from shoal.errors import BadUrl, FetchError, Refused
+from shoal.errors import BadUrl, FetchError, OwnFault, Refused
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
 from shoal.frontier.values import Entry, Lease, Outcome, Robots, Verdict
@@ -95,6 +95,8 @@ class Visitor:
         started_at = lease.now()
         try:
             response = await self._fetcher.fetch(request)
+        except OwnFault:
+            return give_back(lease, sent=False)
         except FetchError as error:
             outcome = self._judge.unanswered(lease, error)
             self._turn_past(outcome)
@@ -117,6 +119,8 @@ class Visitor:
         request = Task(url=moved.location if moved else robots_url(lease.task.url))
         try:
             answer: Response | FetchError = await self._fetcher.fetch(request)
+        except OwnFault:
+            return give_back(lease, sent=False)
         except Refused as error:  # The page itself would be refused too.
             return Report(self._judge.failed(lease, str(error), retryable=False, sent=False))
         except FetchError as error:

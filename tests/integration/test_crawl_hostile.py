@@ -53,6 +53,7 @@ VERDICTS = {
     "/redirect-self": "dead: redirects in a loop: ",
     "/redirect-loop": "done: HTTP 302 to ",
     "/redirect-loop-2": "done: HTTP 302 to ",
+    "/redirect-brotli": "done: HTTP 302 to ",
     "/redirect-chain/3": "done: HTTP 302 to ",
     "/redirect-to": "done: HTTP 302 to ",
     "/redirect-private": "done: HTTP 302 to ",

@@ -10,6 +10,7 @@ from shoal.config import Settings
 from shoal.errors import ConfigError, Refused
 from shoal.fetch.http import HttpFetcher
 from shoal.task import Task
+from support.dns_server import NameServer
 from support.fetching import fetching
 from support.hostile import HostileServer
 from support.hostile_pages import LATIN_1_TEXT, OK_BODY, PNG
@@ -152,6 +153,8 @@ async def test_headers_of_the_task_go_before(server: HostileServer, fetcher: Htt
         ("", "a"),
         ("content-length", "5"),
         ("Transfer-Encoding", "chunked"),
+        ("Host", "another.example"),
+        ("host", ""),
     ],
 )
 async def test_headers_that_cannot_be_sent(
@@ -191,6 +194,13 @@ async def test_credentials_in_the_url(server: HostileServer, fetcher: HttpFetche
         Task(url="http://127.0.0.1:1/", method="GET / HTTP/1.1\r\nX:"),
         Task(url="http://127.0.0.1:1/", method="POST", body="\udcff"),
         Task(url="http://me:pw@127.0.0.1:1/", headers={"Authorization": "Basic eA=="}),
+        Task(url="http://a..b/"),
+        Task(url="http://.example/"),
+        Task(url="https://a..b/"),
+        Task(url=f"http://{'x' * 64}.example/"),
+        Task(url=f"http://{'x.' * 127}example/"),
+        Task(url="http://example../"),
+        Task(url="http://../"),
     ],
 )
 async def test_requests_that_cannot_be_sent(fetcher: HttpFetcher, task: Task) -> None:
@@ -212,3 +222,25 @@ async def test_no_proxy_from_the_environment(
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert (await fetcher.fetch(Task(url=server.url("/ok")))).status == 200
+
+
+async def test_names_that_are_long_but_not_too_long(
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = ".".join(["x" * 63] * 3 + ["y" * 61])
+    names = {name: ["127.0.0.1"], "a_b.example": ["127.0.0.1"], "localhost": ["127.0.0.1"]}
+    async with NameServer(names) as name_server:
+        name_server.is_used_by(monkeypatch)
+        async with fetching() as fetcher:
+            for host in (name, "a_b.example", "a_b.example.", "127.0.0.1", "[::ffff:127.0.0.1]"):
+                response = await fetcher.fetch(Task(url=f"http://{host}:{server.port}/ok"))
+                assert response.body == OK_BODY
+
+
+@pytest.mark.parametrize("path", ["/status/204", "/status/304", "/redirect-brotli"])
+async def test_answers_whose_body_is_not_needed_may_be_encoded_in_any_way(
+    server: HostileServer, fetcher: HttpFetcher, path: str
+) -> None:
+    response = await fetcher.fetch(Task(url=server.url(f"{path}?encoding=br")))
+    assert response.headers["Content-Encoding"] == "br"
+    assert response.body == b""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import socket
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ from shoal.errors import FetchError, TooLarge
 from shoal.eventloop import run
 from shoal.fetch.http import HttpFetcher
 from shoal.task import Task
+from support.dns_server import NameServer
 from support.fetching import LIMIT, fetching
 from support.hostile import HostileServer
 from support.hostile_pages import OK_BODY
@@ -143,14 +143,12 @@ async def unused_port() -> int:
 
 @pytest.mark.parametrize("private", [True, False])
 async def test_dns_fails(private: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def look_up(*_: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    async with fetching(allow_private=private) as fetcher:
-        with pytest.raises(FetchError, match=r"^DNS: name not found$") as caught:
-            await fetcher.fetch(Task(url="http://no-such-name.invalid/"))
-    assert caught.value.retryable
+    async with NameServer({}) as server:
+        server.is_used_by(monkeypatch)
+        async with fetching(allow_private=private) as fetcher:
+            with pytest.raises(FetchError, match=r"^DNS: name not found$") as caught:
+                await fetcher.fetch(Task(url="http://no-such-name.invalid/"))
+        assert caught.value.retryable
 
 
 async def test_tls_with_somebody_who_does_not_speak_it(fetcher: HttpFetcher) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from shoal.errors import FetchError, Refused
 from shoal.fetch.http import HttpFetcher
 from shoal.task import Task
+from support.dns_server import NameServer
 from support.fetching import fetching
 from support.hostile import HostileServer
 from support.hostile_pages import OK_BODY
@@ -75,19 +75,29 @@ async def test_names_of_private_addresses_are_refused(
 
 
 async def test_one_reading_of_the_host(
-    server: HostileServer, fetcher: HttpFetcher, monkeypatch: pytest.MonkeyPatch
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some parsers see 127.0.0.1 as the host here, and shop.invalid as a user."""
-    asked = []
+    async with NameServer({}) as names:
+        names.is_used_by(monkeypatch)
+        async with fetching(allow_private=False) as fetcher:
+            with pytest.raises(FetchError, match=r"^DNS: "):
+                await fetcher.fetch(Task(url=f"http://shop.invalid\\@127.0.0.1:{server.port}/ok"))
+        assert set(names.asked) == {"shop.invalid"}
+    assert server.connections == []
 
-    def look_up(host: str, *_: object) -> None:
-        asked.append(host)
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    with pytest.raises(FetchError, match=r"^DNS: "):
-        await fetcher.fetch(Task(url=f"http://shop.invalid\\@127.0.0.1:{server.port}/ok"))
-    assert asked == ["shop.invalid"]
+async def test_what_a_name_server_says_is_checked(
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = ["127.0.0.1", "168.63.129.16", "192.0.0.192", "::1", "3fff::1"]
+    names = {f"n{number}.example": [address] for number, address in enumerate(addresses)}
+    async with NameServer(names) as name_server:
+        name_server.is_used_by(monkeypatch)
+        async with fetching(allow_private=False) as fetcher:
+            for name, (address,) in names.items():
+                with pytest.raises(Refused, match=f"^{name} is {address}, which is a private"):
+                    await fetcher.fetch(Task(url=f"http://{name}:{server.port}/ok"))
     assert server.connections == []
 
 

@@ -1,4 +1,5 @@
-"""A web server that misbehaves on purpose. Each path breaks something else: see `hostile_pages`.
+"""A web server that misbehaves on purpose. Each path breaks something else: see `hostile_pages`,
+which a whole crawl may follow, and `hostile_tricks`.
 
 It speaks on raw streams, because a proper HTTP library would refuse to be this bad.
 
@@ -16,14 +17,16 @@ from types import TracebackType
 from typing import Self
 
 from support.hostile_pages import PAGES, not_found
+from support.hostile_tricks import TRICKS
 from support.hostile_wire import Connection, Request
 
 
 class HostileServer:
     """The server. `requests` is its log, `robots` what /robots.txt says (None: 404)."""
 
-    def __init__(self, robots: str | bytes | None = None) -> None:
+    def __init__(self, robots: str | bytes | None = None, address: str = "127.0.0.1") -> None:
         self.robots = robots
+        self.address = address
         self.requests: list[Request] = []
         self.connections: list[Connection] = []
         self.port = 0
@@ -32,7 +35,7 @@ class HostileServer:
         self._arrived = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, self.address, self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -67,6 +70,11 @@ class HostileServer:
     def bytes_sent(self) -> int:
         """All that went out so far, over all connections."""
         return sum(connection.bytes_sent for connection in self.connections)
+
+    @property
+    def open_connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._busy)
 
     async def arrival(self, path: str) -> Request:
         """The first request for a path; waits until there is one."""
@@ -105,5 +113,5 @@ class HostileServer:
             await connection.reply(request, text, "Content-Type: text/plain")
             return
         folder = request.page[: request.page.find("/", 1) + 1]
-        page = PAGES.get(request.page) or PAGES.get(folder) or not_found
+        page = PAGES.get(request.page) or PAGES.get(folder) or TRICKS.get(request.page) or not_found
         await page(connection, request)

@@ -88,6 +88,8 @@ async def status(to: Connection, request: Request) -> None:
     line = f"{request.page.rpartition('/')[2]} As You Wish"
     retry_after = request.query("retry_after")
     headers = [f"Retry-After: {retry_after}"] if retry_after else []
+    if encoding := request.query("encoding"):
+        headers.append(f"Content-Encoding: {encoding}")
     if line.startswith(("1", "204", "304")):
         await to.head(*headers, status=line)
     else:
@@ -104,6 +106,9 @@ def redirect(target: str) -> Page:
 PAGES["/redirect-self"] = redirect("/redirect-self")
 PAGES["/redirect-loop"] = redirect("/redirect-loop-2")
 PAGES["/redirect-loop-2"] = redirect("/redirect-loop")
+PAGES["/redirect-brotli"] = fixed(
+    b"\x0b\x00\x80ok\x03", "Location: /ok", "Content-Encoding: br", status="302 Found"
+)
 
 
 @page("/redirect-chain/")

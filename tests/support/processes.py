@@ -202,8 +202,12 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment without settings of Shoal, and these."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
+    """Our environment without settings of Shoal and without proxies, and these."""
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("SHOAL_") and not name.upper().endswith("_PROXY")
+    }
     return own | {"COLUMNS": "200", "NO_COLOR": "1"} | dict(more or {})
 
 

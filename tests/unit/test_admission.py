@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shoal.admission import MAX_URL_LENGTH, Admission, NotAdmitted
 from shoal.config import Rules
 from shoal.errors import BadUrl
-from shoal.task import Task
+from shoal.task import Task, decode
 from shoal.urls import FINGERPRINT_BYTES
 
 
@@ -50,6 +50,14 @@ def test_method_and_body_are_part_of_the_identity() -> None:
         Task(url="https://shop.example/", method="POST", body="a"),
     ]
     assert len({admission().admit(task).fingerprint for task in tasks}) == 3
+
+
+@pytest.mark.parametrize("field", ["proxy_pool", "session"])
+def test_what_no_worker_heeds_yet_is_refused(field: str) -> None:
+    """It is a field on the wire, but fetched without it the task would not be what was meant."""
+    task = decode(b'{"url": "https://shop.example/", "%s": "mine"}' % field.encode())
+    with pytest.raises(BadUrl, match=f"^{field} is not supported yet: https://shop.example/$"):
+        admission().admit(task)
 
 
 def test_depth() -> None:

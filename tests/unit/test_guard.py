@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 
 import pytest
@@ -22,6 +23,12 @@ PUBLIC = [
     "::ffff:8.8.8.8",
     "2002:0808:0808::1",
     "64:ff9b::808:808",
+    "168.63.129.15",
+    "168.63.129.17",
+    "192.0.1.1",
+    "3ffe::1",
+    "3fff:1000::1",
+    "2001:200::1",
 ]
 
 PRIVATE = [
@@ -35,7 +42,19 @@ PRIVATE = [
     "169.254.169.254",
     "172.16.0.1",
     "172.31.255.255",
+    "168.63.129.16",
     "192.0.0.1",
+    "192.0.0.9",
+    "192.0.0.170",
+    "192.0.0.192",
+    "192.0.0.255",
+    "192.31.196.1",
+    "192.52.193.1",
+    "192.88.99.1",
+    "192.175.48.1",
+    "100.100.100.200",
+    "198.51.100.1",
+    "203.0.113.1",
     "192.0.2.1",
     "192.168.1.1",
     "198.18.0.1",
@@ -65,6 +84,31 @@ PRIVATE = [
     "fec0::1",
     "ff02::1",
     "100::1",
+    "100:0:0:1::1",
+    "::ffff:168.63.129.16",
+    "::ffff:192.0.0.192",
+    "::ffff:0:10.0.0.1",
+    "2002:a83f:8110::1",
+    "2002:c000:c0::1",
+    "64:ff9b::a83f:8110",
+    "64:ff9b::192.0.0.192",
+    "64:ff9b:1::1",
+    "64:ff9b:2::808:808",
+    "2001::1",
+    "2001:1::1",
+    "2001:2::1",
+    "2001:3::1",
+    "2001:4:112::1",
+    "2001:10::1",
+    "2001:20::1",
+    "2001:30::1",
+    "2001:1ff:ffff::1",
+    "2620:4f:8000::1",
+    "3fff::1",
+    "3fff:fff:ffff::1",
+    "4000::1",
+    "5f00::1",
+    "fd20:ce::254",
 ]
 
 
@@ -106,3 +150,14 @@ def test_a_name_that_has_only_private_addresses() -> None:
 
 def test_a_name_without_addresses() -> None:
     assert only_public("nothing.example", []) == []
+
+
+def test_python_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it calls global or private differs between its versions."""
+    for name in ("is_global", "is_private", "is_reserved", "is_multicast"):
+        for kind in (ipaddress.IPv4Address, ipaddress.IPv6Address):
+            monkeypatch.setattr(kind, name, property(lambda self: pytest.fail("was asked")))
+    assert is_public("1.1.1.1")
+    assert is_public("2606:4700:4700::1111")
+    assert not is_public("10.0.0.1")
+    assert not is_public("fd00::1")

@@ -107,3 +107,100 @@ def test_a_handler_that_raises_says_nothing_of_the_host() -> None:
     outcome = raised(LEASE, ValueError("broken\npage"))
     assert (outcome.verdict, outcome.reason) == (Verdict.DEAD, "ValueError: broken page")
     assert not outcome.fault
+
+
+# Redirects
+
+SECRETS = {
+    "Authorization": "Bearer s3cret",
+    "cookie": "session=s3cret",
+    "X-Api-Key": "s3cret",
+    "Proxy-Authorization": "Basic s3cret",
+    "X-Anything": "s3cret",
+    "Referer": "http://a.example/?token=s3cret",
+}
+HARMLESS = {"accept": "text/html", "Accept-Language": "de", "User-Agent": "mine"}
+
+
+def redirected(task: Task, location: str, status: int = 302) -> Outcome:
+    response = Response(task.url, status, {"Location": location}, b"", 0.1)
+    return judge().answered(Lease(bytes(8), "token", task), response)
+
+
+def target(outcome: Outcome) -> Task:
+    assert outcome.verdict is Verdict.DONE, outcome.reason
+    (entry,) = outcome.follow_ups
+    return entry.task
+
+
+@pytest.mark.parametrize(
+    ("url", "location"),
+    [
+        ("https://a.example/1", "https://b.example/"),
+        ("https://a.example/1", "//b.example/"),
+        ("https://a.example/1", "http://a.example/1"),
+        ("https://a.example/1", "https://a.example:8443/1"),
+        ("https://a.example/1", "https://www.a.example/1"),
+        ("https://a.example/1", "https://a.example./1"),
+        ("http://a.example/1", "http://a.example:8080/1"),
+        ("http://a.example:8080/1", "https://a.example/1"),
+        ("http://a.example/1", "https://a.example:8443/1"),
+        ("https://me:pw@a.example/1", "http://b.example/"),
+        ("https://a.example/1", "https://a.example@b.example/"),
+        ("https://a.example/1", "https:\\\\b.example/"),
+    ],
+)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_secrets_stay_with_their_host(url: str, location: str, status: int) -> None:
+    outcome = redirected(Task(url=url, headers=SECRETS | HARMLESS), location, status)
+    assert target(outcome).headers == HARMLESS
+    assert ":pw@" not in target(outcome).url
+    assert outcome.reason.endswith(f", without {', '.join(SECRETS)}")
+    assert "s3cret" not in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("url", "location"),
+    [
+        ("https://a.example/1", "/2"),
+        ("https://a.example/1", "https://A.example:443/2"),
+        ("https://me:pw@a.example/1", "/2"),
+        ("http://a.example:8080/1", "//a.example:8080/2"),
+        ("http://a.example/1", "https://a.example/1"),
+    ],
+)
+def test_on_the_same_host_they_go_along(url: str, location: str) -> None:
+    outcome = redirected(Task(url=url, headers=SECRETS | HARMLESS), location)
+    assert target(outcome).headers == SECRETS | HARMLESS
+    assert "without" not in outcome.reason
+
+
+def test_a_secret_does_not_come_back_on_the_way() -> None:
+    first = target(redirected(Task(url=URL, headers=SECRETS), "http://b.example/"))
+    assert target(redirected(first, URL + "/2")).headers == {}
+
+
+FORM = {"content-type": "text/plain", "Content-Length": "1", "Content-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_what_described_the_body_goes_with_it(status: int) -> None:
+    task = Task(url=URL, method="POST", body="a", headers=FORM | SECRETS)
+    sent = target(redirected(task, "/2", status))
+    assert (sent.method, sent.body, sent.headers) == ("GET", None, SECRETS)
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_body_that_is_sent_again_is_described_again(status: int) -> None:
+    task = Task(url=URL, method="POST", body="a", headers=FORM)
+    sent = target(redirected(task, "/2", status))
+    assert (sent.method, sent.body, sent.headers) == ("POST", "a", FORM)
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_body_is_a_secret_too(status: int) -> None:
+    task = Task(url=URL, method="POST", body="password=s3cret")
+    outcome = redirected(task, "http://b.example/", status)
+    assert (outcome.verdict, list(outcome.follow_ups)) == (Verdict.DEAD, [])
+    reason = "redirected: a body is not sent to another site: http://b.example/"
+    assert outcome.reason == reason

@@ -15,6 +15,7 @@ from shoal.config import Settings
 from shoal.crawl import open_stores, stopped_by_signals
 from shoal.errors import ConfigError
 from shoal.eventloop import run
+from shoal.fetch.http import warn_of_proxies
 from shoal.fleet import Fleet, release_dead
 from shoal.machine import worker_name
 from shoal.spider import Spider, settings_of
@@ -59,6 +60,8 @@ def worker(
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
     logs.configure(json_lines=settings.json_logs)
+    if not target.is_scrapy(targets):  # Scrapy goes through proxies.
+        warn_of_proxies(os.environ)
     run(_work(spider, targets, settings, until_finished=until_finished))
 
 

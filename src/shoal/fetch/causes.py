@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import socket
 import ssl
 
 CLOSED = "server closed the connection"
@@ -11,7 +11,19 @@ CLOSED_EARLY = "server closed the connection before the body was complete"
 HEADERS_TOO_LARGE = "response headers too large"
 NOT_HTTP = "not a valid HTTP response"
 
-_NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
+_OWN_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN})
+
+
+def is_own_fault(error: OSError, *, is_ipv4: bool) -> bool:
+    """Whether this machine is to blame for an error, and not the host that was to be reached.
+
+    A missing route is not among them: it may be a host that cannot be reached from here, and its
+    tasks would be tried for ever. "No address available" means that all local ports are in use;
+    but of IPv6, that there is none.
+    """
+    if isinstance(error, ssl.SSLError):
+        return False
+    return error.errno in _OWN_FAULTS or (is_ipv4 and error.errno == errno.EADDRNOTAVAIL)
 
 
 def cause(error: Exception) -> str:
@@ -22,18 +34,10 @@ def cause(error: Exception) -> str:
         case ssl.SSLError():
             reason: str = getattr(error, "reason", None) or "handshake failed"
             return f"TLS: {reason.lower().replace('_', ' ')}"
-        case socket.gaierror():
-            return _dns_cause(error)
         case OSError():
             return _system_cause(error)
         case _:  # uvloop reports some failures to connect as RuntimeError.
             return "request failed"
-
-
-def _dns_cause(error: socket.gaierror) -> str:
-    if error.errno in _NO_SUCH_NAME:
-        return "DNS: name not found"
-    return f"DNS: {(error.strerror or 'lookup failed').lower()}"
 
 
 def _system_cause(error: OSError) -> str:

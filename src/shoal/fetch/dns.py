@@ -1,58 +1,97 @@
-"""Looking up names with the system's resolver, in threads of its own, and remembering the answer.
+"""Looking up names with c-ares, and remembering the answer.
 
-Event loops have few threads for this (uvloop lets two lookups run at a time), and a name server
-that does not answer holds one for many seconds. Other hosts must not wait for it.
+A name server that does not answer must not keep others waiting. c-ares asks for any number of names
+at once over one socket; the system's own resolver would hold a thread for each.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-THREADS = 32
+import aiodns
+import pycares
+from aiodns.error import DNSError
+
+from shoal.errors import FetchError
+
+LOOKUP_S = 5.0
+"""How long one look-up may take."""
+
+FIRST_TRY_S = 1.0
+TRIES = 6
+"""c-ares waits a quarter of a second if it knows the server as a quick one, then twice as long, and
+so on. It must not give up before `LOOKUP_S` is over."""
+
 REMEMBERED_S = 60.0
 MAX_REMEMBERED = 10_000
 
+_NOT_FOUND = (pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_ENODATA)
+
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
-"""One of the answers of getaddrinfo: family, type, protocol, name, socket address."""
+"""As getaddrinfo gives them: family, type, protocol, name, socket address."""
 
 
 class Resolver:
-    """Resolves names with getaddrinfo. Those who ask for the same name at once share an answer."""
+    """Resolves names. Those who ask for the same name at once share an answer."""
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="dns")
+    def __init__(self, nameservers: Sequence[str] = ()) -> None:
+        """`nameservers` are asked instead of the system's: `127.0.0.1:53`."""
+        self._ares = aiodns.DNSResolver(
+            nameservers, asyncio.get_running_loop(), timeout=FIRST_TRY_S, tries=TRIES
+        )
         self._known: dict[tuple[str, int], tuple[float, list[AddressInfo]]] = {}
-        self._asked: dict[tuple[str, int], asyncio.Future[list[AddressInfo]]] = {}
+        self._asked: dict[tuple[str, int], asyncio.Future[pycares.AddrInfoResult]] = {}
 
     async def resolve(self, host: str, port: int) -> list[AddressInfo]:
-        """All addresses of a name. Raises socket.gaierror if there are none."""
+        """All addresses of a name. Raises FetchError if there are none, and OSError if our own
+        machine is in no state to ask."""
         key = host, port
         until, found = self._known.get(key, (0.0, []))
         if monotonic() < until:
             return found
-        if key not in self._asked:
-            loop = asyncio.get_running_loop()
-            lookup = loop.run_in_executor(self._threads, _look_up, host, port)
-            self._asked[key] = lookup
-            lookup.add_done_callback(lambda _: self._asked.pop(key, None))
-        found = await asyncio.shield(self._asked[key])
+        found = await self._look_up(key)
         if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
         self._known[key] = monotonic() + REMEMBERED_S, found
         return found
 
-    def close(self) -> None:
-        """Let the threads end. Does not wait for lookups that hang."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    async def close(self) -> None:
+        """End all look-ups."""
+        await self._ares.close()
+
+    async def _look_up(self, key: tuple[str, int]) -> list[AddressInfo]:
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                answer = await asyncio.shield(self._asked.get(key) or self._ask(key))
+        except TimeoutError:
+            raise FetchError(f"DNS: no answer within {LOOKUP_S:g} s") from None
+        except DNSError as error:
+            code, words = error.args
+            if code == pycares.errno.ARES_ECONNREFUSED:
+                socket.socket().close()  # Says so if it is the lack of sockets.
+            words = "name not found" if code in _NOT_FOUND else words.lower()
+            raise FetchError(f"DNS: {words}") from None
+        return [_address_info(node) for node in answer.nodes]
+
+    def _ask(self, key: tuple[str, int]) -> asyncio.Future[pycares.AddrInfoResult]:
+        host, port = key
+        asked = self._ares.getaddrinfo(
+            host, port=port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+        )
+        self._asked[key] = asked
+        asked.add_done_callback(lambda asked: self._answered(key, asked))
+        return asked
+
+    def _answered(self, key: tuple[str, int], asked: asyncio.Future[Any]) -> None:
+        self._asked.pop(key, None)
+        if not asked.cancelled():
+            asked.exception()  # Else asyncio would complain that nobody has waited for it.
 
 
-def _look_up(host: str, port: int) -> list[AddressInfo]:
-    found = socket.getaddrinfo(
-        *(host, port, socket.AF_UNSPEC, socket.SOCK_STREAM),
-        *(socket.IPPROTO_TCP, socket.AI_ADDRCONFIG),
-    )
-    return [*found]
+def _address_info(node: pycares.AddrInfoNode) -> AddressInfo:
+    address, *rest = node.addr
+    return node.family, node.socktype, node.protocol, "", (address.decode(), *rest)

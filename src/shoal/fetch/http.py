@@ -7,6 +7,7 @@ FetchError, with one line for people.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from base64 import b64encode
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ import msgspec
 
 from shoal import urls
 from shoal.config import Settings
-from shoal.errors import BadUrl, ConfigError, FetchError, Refused
+from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused
 from shoal.fetch.causes import cause
 from shoal.fetch.connection import Connection
 from shoal.fetch.guard import is_private_literal, refusal
@@ -32,8 +33,25 @@ ACCEPT_ENCODING = "gzip, deflate"
 CONNECT_TIMEOUT_S = 10.0
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-FRAMING_HEADERS = frozenset({"content-length", "transfer-encoding"})
-"""They follow from the body; any other value would break the connection."""
+FOLLOWING_HEADERS = {
+    "content-length": "the body",
+    "transfer-encoding": "the body",
+    "host": "the URL, as rate, robots.txt and identity do",
+}
+"""What cannot be set, and what it follows from. Any other value would break the connection, or
+have a site visited under the name of another one."""
+
+MAX_LABEL = 63
+MAX_NAME = 253
+
+OWN_FAULT_PAUSE_S = 2.0
+"""Who asks again at once, while our own machine lacks what it takes, gets the same again."""
+WARN_EVERY_S = 60.0
+
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+"""What other programs take a proxy from, in capitals or not. We do not."""
+
+log = logging.getLogger("shoal")
 
 _AFTER_SCHEME = len("https://")
 _is_header_name = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
@@ -48,6 +66,8 @@ class Place(msgspec.Struct, frozen=True):
     """As it is sent: with the port, if that is not the scheme's own."""
     authorization: str
     """What a name and a password in the URL become. Empty without them."""
+    is_valid: bool
+    """Whether its host could have an address: browsers' parsers take names that DNS does not."""
 
 
 class HttpFetcher(Fetcher):
@@ -67,13 +87,14 @@ class HttpFetcher(Fetcher):
         self._usual = _lines(self._headers)
         self._pool = Pool(settings.max_body_bytes, is_guarded=self._is_guarded)
         self._loop = asyncio.get_running_loop()
+        self._warn_at = 0.0
 
     async def fetch(self, task: Task) -> Response:
         """Send the request once, read the answer."""
         started = perf_counter()
         place, target = self._address(task.url)
         request = self._request(task, place, target)
-        connection = self._pool.take(place.origin) or await self._connect(place.origin)
+        connection = self._pool.take(place.origin) or await self._connected(place.origin)
         left_s = self._timeout_s - (perf_counter() - started)
         timer = self._loop.call_later(left_s, connection.time_out, self._too_slow)
         try:
@@ -87,6 +108,16 @@ class HttpFetcher(Fetcher):
     async def close(self) -> None:
         """Close all connections."""
         await self._pool.close()
+
+    async def _connected(self, origin: Origin) -> Connection:
+        try:
+            return await self._connect(origin)
+        except OwnFault as error:
+            if self._loop.time() >= self._warn_at:
+                self._warn_at = self._loop.time() + WARN_EVERY_S
+                log.warning("no new connections, tasks wait: %s on this machine", error)
+            await asyncio.sleep(OWN_FAULT_PAUSE_S)
+            raise
 
     async def _connect(self, origin: Origin) -> Connection:
         limit_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
@@ -111,6 +142,8 @@ class HttpFetcher(Fetcher):
             raise Refused(str(error)) from None
         slash = href.index("/", _AFTER_SCHEME)
         place = _place(href[:slash])
+        if not place.is_valid:
+            raise Refused(f"not a host name: {place.origin.host[:60]!r}")
         if self._is_guarded and is_private_literal(place.origin.host):
             raise refusal(place.origin.host, place.origin.host)
         return place, href[slash:].partition("#")[0]
@@ -140,6 +173,14 @@ class HttpFetcher(Fetcher):
         return merged
 
 
+def warn_of_proxies(environ: Mapping[str, str]) -> None:
+    """Say which variables are set and not heeded. Their values may hold passwords."""
+    set_ones = {name.upper() for name, value in environ.items() if value}
+    if ignored := [name for name in PROXY_VARIABLES if name in set_ones]:
+        names = " and ".join(ignored)
+        log.warning("%s: proxies are not supported yet, pages are fetched without", names)
+
+
 @lru_cache(maxsize=4096)
 def _place(start: str) -> Place:
     """What the start of a URL means, up to its path. It has been through the parser."""
@@ -151,7 +192,12 @@ def _place(start: str) -> Place:
     if url.username or url.password:
         pair = unquote_to_bytes(url.username) + b":" + unquote_to_bytes(url.password)
         authorization = f"Basic {b64encode(pair).decode()}"
-    return Place(Origin(is_tls, host, port), url.host, authorization)
+    return Place(Origin(is_tls, host, port), url.host, authorization, _is_host(host))
+
+
+def _is_host(host: str) -> bool:
+    name = host.removesuffix(".")
+    return len(name) <= MAX_NAME and all(0 < len(label) <= MAX_LABEL for label in name.split("."))
 
 
 def _lines(headers: Mapping[str, str]) -> str:
@@ -174,5 +220,5 @@ def _check_header(name: str, value: str) -> None:
     shown = ascii(name[:60])
     if not _is_header_name(name) or not _is_header_value(value):
         raise Refused(f"not a valid header: {shown}")
-    if name.lower() in FRAMING_HEADERS:
-        raise Refused(f"header {shown} cannot be set: it follows from the body")
+    if source := FOLLOWING_HEADERS.get(name.lower()):
+        raise Refused(f"header {shown} cannot be set: it follows from {source}")

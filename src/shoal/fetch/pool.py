@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import resource
+import socket
 import ssl
+from collections import OrderedDict, deque
 from functools import cached_property
 
 import msgspec
 from aiohappyeyeballs import start_connection
 
+from shoal.errors import OwnFault
+from shoal.fetch.causes import cause, is_own_fault
 from shoal.fetch.connection import Connection
 from shoal.fetch.dns import AddressInfo, Resolver
 from shoal.fetch.guard import only_public
 
 IDLE_S = 15.0
 """A connection that nobody has needed for so long is closed."""
+
+MAX_IDLE = 500
+"""Idle connections in all: each costs memory, here and there. Fewer where few files may be open."""
+
+FILES_PER_IDLE = 4
+"""Of all files that this process may have open, idle connections are at most one in so many."""
 
 SECOND_ADDRESS_AFTER_S = 0.25
 """If the first address of a name does not answer by then, the next one is tried beside it."""
@@ -29,24 +40,28 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Pool:
-    """All connections of one fetcher. How many there are is the worker's business."""
+    """All connections of one fetcher. How many are busy is the worker's business."""
 
     def __init__(self, max_body_bytes: int, *, is_guarded: bool) -> None:
         self._max_body_bytes = max_body_bytes
         self._is_guarded = is_guarded
         self._resolver = Resolver()
         self._loop = asyncio.get_running_loop()
-        self._idle: dict[Origin, list[tuple[float, Connection]]] = {}
+        self._idle: OrderedDict[Connection, tuple[float, Origin]] = OrderedDict()
+        """Since when, and where it leads; the one that was idle longest comes first."""
+        self._idle_at: dict[Origin, deque[Connection]] = {}
+        self._max_idle = _max_idle()
         self._sweeping: asyncio.TimerHandle | None = None
 
     def take(self, origin: Origin) -> Connection | None:
         """An idle connection: the one that was used last, as it is the least likely to be closed
         by the server just now."""
-        idle = self._idle.get(origin)
-        while idle:
-            _, connection = idle.pop()
-            if connection.is_reusable:
+        while origin in self._idle_at:
+            connection = self._idle_at[origin].pop()
+            self._forget(connection)
+            if connection.is_reusable and connection.is_quiet():
                 return connection
+            connection.abort()
         return None
 
     def give_back(self, origin: Origin, connection: Connection) -> None:
@@ -54,13 +69,40 @@ class Pool:
         if not connection.is_reusable:
             connection.abort()
             return
-        self._idle.setdefault(origin, []).append((self._loop.time(), connection))
+        self._idle[connection] = self._loop.time(), origin
+        self._idle_at.setdefault(origin, deque()).append(connection)
+        if len(self._idle) > self._max_idle:
+            self._close_oldest()
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(IDLE_S, self._sweep)
 
     async def connect(self, origin: Origin) -> Connection:
-        """A new connection, to an address that was checked. Raises Refused and OSError."""
-        addresses = await self._addresses(origin)
+        """A new connection, to an address that was checked. Raises FetchError and OSError."""
+        is_ipv4 = False
+        try:
+            addresses = await self._addresses(origin)
+            is_ipv4 = all(family == socket.AF_INET for family, *_ in addresses)
+            return await self._connect(origin, addresses)
+        except OSError as error:
+            if not is_own_fault(error, is_ipv4=is_ipv4):
+                raise
+            self.close_idle()  # So that there is room the next time.
+            raise OwnFault(cause(error)) from error
+
+    def close_idle(self) -> None:
+        """Close all that is idle."""
+        while self._idle:
+            self._close_oldest()
+
+    async def close(self) -> None:
+        """Close all that is idle, and look up no more names."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        self.close_idle()
+        await self._resolver.close()
+        await asyncio.sleep(0)  # Transports close in the next turn of the loop.
+
+    async def _connect(self, origin: Origin, addresses: list[AddressInfo]) -> Connection:
         sock = await start_connection(addresses, happy_eyeballs_delay=SECOND_ADDRESS_AFTER_S)
         _, connection = await self._loop.create_connection(
             lambda: Connection(self._max_body_bytes),
@@ -69,17 +111,6 @@ class Pool:
             server_hostname=origin.host if origin.is_tls else None,
         )
         return connection
-
-    async def close(self) -> None:
-        """Close all that is idle."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-        for idle in self._idle.values():
-            for _, connection in idle:
-                connection.abort()
-        self._idle.clear()
-        self._resolver.close()
-        await asyncio.sleep(0)  # Transports close in the next turn of the loop.
 
     async def _addresses(self, origin: Origin) -> list[AddressInfo]:
         found = await self._resolver.resolve(origin.host, origin.port)
@@ -94,15 +125,24 @@ class Pool:
     def _sweep(self) -> None:
         """Close what was idle for long."""
         self._sweeping = None
-        oldest = self._loop.time() - IDLE_S
-        for origin, idle in list(self._idle.items()):
-            for since, connection in idle:
-                if since < oldest:
-                    connection.abort()
-            kept = [entry for entry in idle if entry[1].is_reusable]
-            if kept:
-                self._idle[origin] = kept
-            else:
-                del self._idle[origin]
+        long_ago = self._loop.time() - IDLE_S
+        while self._idle and next(iter(self._idle.values()))[0] < long_ago:
+            self._close_oldest()
         if self._idle:
             self._sweeping = self._loop.call_later(IDLE_S, self._sweep)
+
+    def _close_oldest(self) -> None:
+        _, origin = next(iter(self._idle.values()))
+        oldest = self._idle_at[origin].popleft()
+        self._forget(oldest)
+        oldest.abort()
+
+    def _forget(self, connection: Connection) -> None:
+        _, origin = self._idle.pop(connection)
+        if not self._idle_at[origin]:
+            del self._idle_at[origin]
+
+
+def _max_idle() -> int:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_IDLE if files < 0 else min(MAX_IDLE, files // FILES_PER_IDLE)
