@@ -17,6 +17,11 @@ end
 local was, term, till = unpack(redis.call('HMGET', KEYS[1], 'holder', 'term', 'until'))
 was, term, till = was or '', tonumber(term) or 0, tonumber(till) or 0
 local who, lasts = ARGV[2], tonumber(ARGV[3])
+if lasts > 0 and till > now + lasts then
+  -- The clock has gone back. Whoever leads says so again before this is over.
+  till = now + lasts
+  redis.call('HSET', KEYS[1], 'until', string.format('%.0f', till))
+end
 if who == '' or now < till and was ~= who then
   return now < till and {was, term} or {}
 end
