@@ -14,6 +14,8 @@ from shoal.frontier.values import Entry, Lease, Robots
 from shoal.known import KnownUrls
 from shoal.recrawl import earlier_for
 from shoal.results.port import Results
+from shoal.sitemap_tasks import SITEMAP
+from shoal.sitemap_visit import SitemapVisitor
 from shoal.spider import Spider
 from shoal.visit import Report, Visitor
 from shoal.waiting import patiently
@@ -65,11 +67,14 @@ class SpiderVisits:
         self._keeps_raw = keeps_raw
         self._known_urls = KnownUrls()
         self._fetcher: Fetcher | None = None
+        self._rules: Rules
         self._visitor: Visitor
+        self._sitemaps: SitemapVisitor | None = None
 
     def begin(self, rules: Rules) -> None:
         """Visit under these rules from now on."""
         self._fetcher = self._fetcher or HttpFetcher(self._settings)
+        self._rules = rules
         self._visitor = Visitor(
             self._spider,
             self._fetcher,
@@ -81,10 +86,21 @@ class SpiderVisits:
             keeps_raw=self._keeps_raw,
             earlier=earlier_for(rules, self._results),
         )
+        if self._sitemaps is not None:
+            self._sitemaps.begin(rules, self._visitor)
 
     async def visit(self, lease: Lease, decided: float) -> Report:
         """One try."""
+        if lease.task.job_type == SITEMAP:
+            return await self._for_sitemaps().visit(lease, decided)
         return await self._visitor.visit(lease, decided)
+
+    def _for_sitemaps(self) -> SitemapVisitor:
+        """Most crawls have none."""
+        if self._sitemaps is None:
+            self._sitemaps = SitemapVisitor(self._settings, self._worker)
+            self._sitemaps.begin(self._rules, self._visitor)
+        return self._sitemaps
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
         """These links need not be offered to the frontier again."""
@@ -96,8 +112,9 @@ class SpiderVisits:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._fetcher is not None:
-            await self._fetcher.close()
+        for opened in (self._fetcher, self._sitemaps):
+            if opened is not None:
+                await opened.close()
 
     async def _known_robots(self, site: str) -> Robots | None:
         return await patiently("frontier", lambda: self._frontier.robots(self._crawl, site))

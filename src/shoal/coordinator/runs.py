@@ -119,7 +119,7 @@ def _decoded(shelf: str, name: str, text: bytes, form: type[T]) -> T | None:
     try:
         return msgspec.json.decode(text, type=form)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _say_once(f"note {name[:100]!a} of {shelf[:100]!a} is left alone: {ascii(str(error))}")
+        _say_once(f"note {name[:100]!a} of {shelf[:100]!a} is left alone: {str(error)!a}")
         return None
 
 

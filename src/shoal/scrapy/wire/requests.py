@@ -51,8 +51,13 @@ class Requests:
         self._fingerprinter = fingerprinter
         self._jars = jars
         self._names: dict[Any, str] = {}
+        self._reserved: dict[str, Callable[..., Any]] = {}
         # Where it is overridden, as by CrawlSpider, no callback and `parse` are two things.
         self._has_own_default = type(spider)._parse is not scrapy.Spider._parse
+
+    def reserve(self, name: str, callback: Callable[..., Any]) -> None:
+        """Have a callback that is not the spider's, under a name that none of its methods has."""
+        self._reserved[name] = callback
 
     def fingerprint(self, request: Request) -> bytes:
         """The request's identity, by the project's own fingerprinter."""
@@ -96,6 +101,9 @@ class Requests:
         return name
 
     def _find_name(self, method: Any) -> str | None:
+        for reserved, callback in self._reserved.items():
+            if callback == method:
+                return reserved
         own, function = getattr(method, "__name__", ""), getattr(method, "__func__", None)
         if getattr(self._spider, own, _NO_METHOD) == method:
             return str(own)
@@ -150,6 +158,8 @@ class Requests:
         return _with_url(request, task.url)
 
     def _method(self, name: str) -> Callable[..., Any]:
+        if name in self._reserved:
+            return self._reserved[name]
         method = None if name.startswith("__") else getattr(self._spider, name, None)
         if not callable(method):
             raise UnknownCallback(self._spider.name, name)
