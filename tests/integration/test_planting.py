@@ -13,6 +13,7 @@ import pytest
 from shoal.coordinator.planter import Order
 from shoal.coordinator.planting import PlanterFailed, planted
 from shoal.coordinator.runs import Run
+from shoal.coordinator.schedules import Schedule
 from shoal.frontier.values import CrawlState
 from support.coordinators import NEVER, Office
 from support.processes import Folder, children_of, is_alive, wait_until
@@ -61,15 +62,18 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
         yield folder
 
 
+RUN = "shop@2026-11-15T03:00"
+
+
 def order(spider: str) -> Order:
-    run = Run(crawl="run", schedule="s", targets=[f"spiders.py:{spider}"], slot=0.0, fired_at=0.0)
-    return Order(run, {})
+    schedule = Schedule(name="shop", target=f"spiders.py:{spider}", cron=NEVER)
+    return Order(schedule, {}, Run(crawl=RUN, schedule="shop", slot=0.0, fired_at=0.0))
 
 
 @pytest.mark.parametrize("spider", ["Good", "Prints"])
 async def test_seeds_are_planted(folder: Folder, spider: str) -> None:
     await planted(order(spider))
-    stats = await folder.ask_frontier(lambda frontier: frontier.stats("run"))
+    stats = await folder.ask_frontier(lambda frontier: frontier.stats(RUN))
     assert (stats.added, stats.state) == (1, "running")
 
 
@@ -116,7 +120,6 @@ def test_a_planter_ends_with_its_coordinator(folder: Folder) -> None:
         office.leads(coordinator)
         crawl = office.begin()
         wait_until(lambda: office.runs().get(crawl), "the run")
-        wait_until(lambda: office.runs()[crawl].spider is not None, "the spider")
         (planter,) = wait_until(lambda: children_of(coordinator.pid), "the planter")
         os.kill(coordinator.pid, signal.SIGKILL)
         wait_until(lambda: not is_alive(planter), "its end")

@@ -123,13 +123,12 @@ FIRST, SECOND = "shop@2027-01-15T09:00", "shop@2027-01-15T10:00"
 
 
 async def test_a_run_begins_once(frontier: Frontier) -> None:
-    leader = await leading(frontier, window="2h", settings={"rate": "2/s"})
+    leader = await leading(frontier, window="2h")
     assert await leader.running() == []
     for moment in (NEXT - 1, NEXT + 0.2, NEXT + 0.7, NEXT + 30):
         await leader.look(moment)
     (run,) = (await read_all(frontier.notes, RUNS, Run)).values()
     assert (run.crawl, run.slot, run.deadline) == (FIRST, NEXT, NEXT + 2 * HOUR)
-    assert run.settings == {"rate": "2/s"}
 
 
 async def test_not_again_when_it_is_over(frontier: Frontier) -> None:
