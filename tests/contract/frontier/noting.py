@@ -63,6 +63,23 @@ class TestLeading:
         await notes.resign("one")
         assert await notes.lead("one", 5.0) == 2
 
+    async def test_a_clock_that_goes_back_gives_nobody_more_time(self, backend: Backend) -> None:
+        notes = backend.frontier.notes
+        await notes.lead("one", 5.0)
+        await backend.advance(-7200.0)
+        assert await notes.lead("other", 5.0) is None
+        await backend.advance(5.5)
+        assert await notes.lead("other", 5.0) == 2
+
+    async def test_nor_does_it_depose_anybody(self, backend: Backend) -> None:
+        notes = backend.frontier.notes
+        await notes.lead("one", 5.0)
+        await backend.advance(-7200.0)
+        for _ in range(4):
+            assert await notes.lead("other", 5.0) is None
+            assert await notes.lead("one", 5.0) == 1
+            await backend.advance(1.0)
+
 
 class TestNotes:
     """Written, read, struck out; refused in the name of a term that is over."""
