@@ -46,6 +46,26 @@ def test_nothing_begins_without_a_coordinator(folder: Folder, office: Office) ->
     assert folder.shoal("schedule", "history").out == "nothing has run yet\n"
 
 
+def test_no_secret_is_shown_or_kept(folder: Folder, office: Office) -> None:
+    folder.write("links.py", "raise ValueError('postgresql://me@db-host')")
+    secret = "postgresql://me:hunter2@db-host/shop"
+    more = f'settings = {{ results = "{secret}", archive = "s3://key:hunter2@bucket" }}'
+    office.schedule(NEVER, more)
+    path = folder.path / "shoal.toml"
+    path.write_text(path.read_text() + office_with("site", "https://me:hunter2@shop.example/"))
+    with folder.running("serve") as coordinator:
+        office.leads(coordinator)
+        office.begin()
+        wait_until(office.past, "the run's end")
+        shown = [coordinator.err, Path(f"/proc/{coordinator.pid}/cmdline").read_text()]
+        for words in (("list",), ("list", "--json"), ("history",), ("history", "--json")):
+            ended = folder.shoal("schedule", *words)
+            assert ended.code == 0, ended
+            shown += ended
+    assert "hunter2" not in "".join(map(str, shown))
+    assert b"hunter2" not in b"".join(file.read_bytes() for file in folder.path.glob("shoal.db*"))
+
+
 @pytest.mark.parametrize(
     ("words", "toml", "says"),
     [
