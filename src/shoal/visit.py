@@ -81,8 +81,13 @@ class Visitor:
         """One try. `decided` is the monotonic moment of the grant: permission to send is short."""
         if lease.task.job_type == ALIAS:
             return Report(dropped_alias(lease))
-        if (hindrance := await self.hindrance(lease, decided)) is not None:
-            return hindrance
+        if self._rules.robots:
+            if lease.robots_at is None:
+                return await self._learn_robots(lease, decided)
+            refusal = await self._robots_refusal(lease, lease.robots_at)
+            if refusal is not None:
+                self._turn_past(refusal.outcome)
+                return refusal
         known = await self._earlier.page(lease) if self._earlier else None
         if too_late(lease, decided):
             return give_back(lease, sent=False)
@@ -102,17 +107,6 @@ class Visitor:
         return report
 
     # robots.txt
-
-    async def hindrance(self, lease: Lease, decided: float) -> Report | None:
-        """What robots.txt makes of a lease. None: the page may be fetched."""
-        if not self._rules.robots:
-            return None
-        if lease.robots_at is None:
-            return await self._learn_robots(lease, decided)
-        refusal = await self._robots_refusal(lease, lease.robots_at)
-        if refusal is not None:
-            self._turn_past(refusal.outcome)
-        return refusal
 
     async def _learn_robots(self, lease: Lease, decided: float) -> Report:
         """This lease's permission goes to robots.txt; its task is given back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from shoal.archive.port import Archive
@@ -15,7 +16,7 @@ from shoal.known import KnownUrls
 from shoal.recrawl import earlier_for
 from shoal.results.port import Results
 from shoal.sitemap_tasks import SITEMAP
-from shoal.sitemap_visit import SitemapVisitor
+from shoal.sitemap_visit import SitemapVisitor, for_sitemaps, sitemaps_at_once
 from shoal.spider import Spider
 from shoal.visit import Report, Visitor
 from shoal.waiting import patiently
@@ -67,14 +68,16 @@ class SpiderVisits:
         self._keeps_raw = keeps_raw
         self._known_urls = KnownUrls()
         self._fetcher: Fetcher | None = None
-        self._rules: Rules
         self._visitor: Visitor
-        self._sitemaps: SitemapVisitor | None = None
+        self._rules: Rules
+        self._sitemap_fetcher: Fetcher | None = None
+        self._sitemap_visitor: SitemapVisitor | None = None
+        self._sitemap_room = asyncio.Semaphore(sitemaps_at_once(settings))
 
     def begin(self, rules: Rules) -> None:
         """Visit under these rules from now on."""
         self._fetcher = self._fetcher or HttpFetcher(self._settings)
-        self._rules = rules
+        self._rules, self._sitemap_visitor = rules, None
         self._visitor = Visitor(
             self._spider,
             self._fetcher,
@@ -86,21 +89,29 @@ class SpiderVisits:
             keeps_raw=self._keeps_raw,
             earlier=earlier_for(rules, self._results),
         )
-        if self._sitemaps is not None:
-            self._sitemaps.begin(rules, self._visitor)
 
     async def visit(self, lease: Lease, decided: float) -> Report:
         """One try."""
         if lease.task.job_type == SITEMAP:
-            return await self._for_sitemaps().visit(lease, decided)
+            async with self._sitemap_room:
+                return await self._for_sitemaps().visit(lease, decided)
         return await self._visitor.visit(lease, decided)
 
     def _for_sitemaps(self) -> SitemapVisitor:
-        """Most crawls have none."""
-        if self._sitemaps is None:
-            self._sitemaps = SitemapVisitor(self._settings, self._worker)
-            self._sitemaps.begin(self._rules, self._visitor)
-        return self._sitemaps
+        """Made when there is one: most crawls have none."""
+        if self._sitemap_visitor is None:
+            if self._sitemap_fetcher is None:
+                self._sitemap_fetcher = HttpFetcher(for_sitemaps(self._settings))
+            self._sitemap_visitor = SitemapVisitor(
+                self._spider,
+                self._sitemap_fetcher,
+                self._rules,
+                RobotsGate(self._settings.user_agent),
+                self._known_robots,
+                self._known_urls,
+                self._worker,
+            )
+        return self._sitemap_visitor
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
         """These links need not be offered to the frontier again."""
@@ -112,9 +123,9 @@ class SpiderVisits:
 
     async def close(self) -> None:
         """Close the connections."""
-        for opened in (self._fetcher, self._sitemaps):
-            if opened is not None:
-                await opened.close()
+        for fetcher in (self._fetcher, self._sitemap_fetcher):
+            if fetcher is not None:
+                await fetcher.close()
 
     async def _known_robots(self, site: str) -> Robots | None:
         return await patiently("frontier", lambda: self._frontier.robots(self._crawl, site))

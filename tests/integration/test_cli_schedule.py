@@ -61,8 +61,8 @@ def test_no_secret_is_shown_or_kept(folder: Folder, office: Office) -> None:
         for words in (("list",), ("list", "--json"), ("history",), ("history", "--json")):
             ended = folder.shoal("schedule", *words)
             assert ended.code == 0, ended
-            shown += ended
-    assert "hunter2" not in "".join(map(str, shown))
+            shown += [ended.out, ended.err]
+    assert "hunter2" not in "".join(shown)
     assert b"hunter2" not in b"".join(file.read_bytes() for file in folder.path.glob("shoal.db*"))
 
 

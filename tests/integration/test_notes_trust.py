@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from shoal.admission import Admission
-from shoal.config import Rules
+from shoal.config import Rules, Settings
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Control
 from shoal.task import Task
@@ -58,8 +58,9 @@ def site() -> Iterator[Site]:
 
 def forge(raw: redis.Redis, *, planted: bool, schedule: str = "shop") -> None:
     """As a worker of old would have believed it, and as much as one can wish for."""
+    crawl = CRAWL.replace("shop", schedule)
     note = {
-        "crawl": CRAWL.replace("shop", schedule),
+        "crawl": crawl,
         "schedule": schedule,
         "targets": ["evil.py"],
         "settings": {"allow_private": True, "results": "sqlite:///elsewhere.db"},
@@ -68,7 +69,7 @@ def forge(raw: redis.Redis, *, planted: bool, schedule: str = "shop") -> None:
         "fired_at": 0.0,
         "planted": planted,
     }
-    raw.hset(RUNS_KEY, note["crawl"], msgspec.json.encode(note))
+    raw.hset(RUNS_KEY, crawl, msgspec.json.encode(note))
 
 
 async def begin(frontier: Frontier, url: str) -> None:
@@ -110,6 +111,29 @@ def test_and_allows_itself_nothing_that_its_own_file_does_not(
     assert not (folder.path / "elsewhere.db").exists()
     (dead,) = folder.shoal("dead", "list", CRAWL, "--json").json()
     assert "private address" in dead["reason"]
+
+
+def test_what_a_crawls_record_says_beyond_its_rules_is_not_heard(
+    folder: Folder, raw: redis.Redis, site: Site
+) -> None:
+    """A worker takes the rules of a crawl from there: its rate, not what the worker may reach."""
+    asyncio.run(folder.ask_frontier(lambda frontier: begin(frontier, site.url)))
+    (record,) = (
+        key for key in raw.scan_iter() if raw.type(key) == b"hash" and raw.hexists(key, "rules")
+    )
+    rules = msgspec.json.decode(raw.hget(record, "rules") or b"{}")
+    beyond = {"allow_private": True, "results": "sqlite:///elsewhere.db", "targets": ["evil.py"]}
+    raw.hset(record, "rules", msgspec.json.encode(rules | beyond))
+    ended = folder.shoal("worker", "own.py", "--name", CRAWL, "--until-finished")
+    assert ended.code == 0, ended
+    assert (folder.stats(CRAWL).dead, site.hits, evil_was_run(folder)) == (1, [], False)
+    assert not (folder.path / "elsewhere.db").exists()
+
+
+def test_no_rule_widens_what_a_process_may_do() -> None:
+    own = {"frontier", "results", "archive", "allow_private", "user_agent", "max_body_bytes"}
+    assert own.isdisjoint(Rules.__struct_fields__)
+    assert own < set(Settings.__struct_fields__)
 
 
 def test_a_coordinator_seeds_only_what_its_own_file_names(folder: Folder, raw: redis.Redis) -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from shoal import sitemap_tasks
 from shoal.admission import Admission
-from shoal.config import Rules
+from shoal.config import Rules, Settings
 from shoal.errors import BadUrl
 from shoal.sitemap_tasks import SITEMAP, Listed, Note, can_be_read, read_listed, sitemap_task
+from shoal.sitemap_visit import for_sitemaps, sitemaps_at_once
+from shoal.sitemaps import MAX_BYTES
 from shoal.task import Task, decode, encode
 from support.sitemaps import index, urlset
 
@@ -123,3 +125,15 @@ async def test_the_error_page_of_a_site_without_a_robots_txt_is_not_read() -> No
 
 def test_no_spider_has_a_handler_of_that_name() -> None:
     assert not SITEMAP.isidentifier()
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "body_bytes", "at_once"),
+    [(32, 8 << 20, 4), (1, 8 << 20, 1), (32, 1000, 1), (32, 128 << 20, 32)],
+)
+def test_sitemaps_take_no_more_memory_than_pages(
+    concurrency: int, body_bytes: int, at_once: int
+) -> None:
+    settings = Settings(concurrency=concurrency, max_body_bytes=body_bytes)
+    assert sitemaps_at_once(settings) == at_once
+    assert for_sitemaps(settings).max_body_bytes == max(body_bytes, MAX_BYTES)

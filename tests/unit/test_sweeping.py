@@ -29,9 +29,9 @@ async def frontier(tmp_path: Path) -> AsyncIterator[Frontier]:
 
 async def swept(frontier: Frontier, *, is_steady: bool) -> list[str]:
     """The crawls that are left of two runs, and what their notes say of it."""
-    term = await frontier.notes.lead("one", 1e9)
-    assert term is not None
-    records = Records(frontier.notes, term)
+    leader = await frontier.notes.lead("one", 1e9)
+    assert leader is not None
+    records = Records(frontier.notes, leader)
     for crawl, ended_at in ((OLD, NOW - 8 * DAY), (FRESH, NOW - 6 * DAY)):
         await frontier.start(crawl, Rules())
         run = Run(

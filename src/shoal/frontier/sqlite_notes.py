@@ -23,10 +23,10 @@ class SqliteNotes(Notes):
             with transaction(connection):
                 now = self._clock()
                 was, term, until = connection.execute(SQL["leader"]).fetchone() or ("", 0, 0.0)
+                if until > now + ttl_s:
+                    # Nobody leads for longer at a time: the clock was set back.
+                    connection.execute(SQL["lead"], (was, term, now + ttl_s))
                 if now < until and was != holder:
-                    if until > now + ttl_s:
-                        # The clock has gone back. Whoever leads says so again before this is over.
-                        connection.execute(SQL["lead"], (was, term, now + ttl_s))
                     return None
                 # A leader whose time ran out, and that nobody has followed, leads on.
                 term += was != holder or until == 0

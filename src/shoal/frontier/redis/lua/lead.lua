@@ -14,11 +14,11 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-local was, term, till = unpack(redis.call('HMGET', KEYS[1], 'holder', 'term', 'until'))
-was, term, till = was or '', tonumber(term) or 0, tonumber(till) or 0
+local stored = redis.call('HMGET', KEYS[1], 'holder', 'term', 'until')
+local was, term, till = stored[1] or '', tonumber(stored[2]) or 0, tonumber(stored[3]) or 0
 local who, lasts = ARGV[2], tonumber(ARGV[3])
 if lasts > 0 and till > now + lasts then
-  -- The clock has gone back. Whoever leads says so again before this is over.
+  -- Nobody leads for longer at a time: the clock was set back, and the leader may be dead.
   till = now + lasts
   redis.call('HSET', KEYS[1], 'until', string.format('%.0f', till))
 end
