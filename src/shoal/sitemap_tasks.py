@@ -88,50 +88,54 @@ def can_be_read(task: Task, status: int) -> bool:
 async def read_listed(
     task: Task, fingerprint: bytes, status: int, body: bytes, admission: Admission
 ) -> Listed:
-    """What such an answer leads to: pages, as seeds, and further sitemaps."""
-    note = _note_of(task)
-    listed = Listed()
-    locations = _in_robots(status, body) if note.is_robots else read_sitemap(body)
+    """What such an answer leads to: pages, and further sitemaps. All are as deep as it is, so the
+    pages of one that was a seed are seeds."""
+    reader = _Reader(task, fingerprint, admission)
+    locations = _in_robots(status, body) if reader.note.is_robots else read_sitemap(body)
     try:
         for number, location in enumerate(locations):
             if number >= MAX_LOCATIONS:
                 raise BadSitemap(f"more than {MAX_LOCATIONS:,} addresses: the rest is left out")
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            if _is_wanted(location, note):
-                _put(listed, location, note, task.url, fingerprint, admission)
+            reader.take(location)
     except BadSitemap as error:
-        listed.problem = str(error)
-    return listed
+        reader.listed.problem = str(error)
+    return reader.listed
 
 
-def _put(
-    listed: Listed,
-    location: Location,
-    note: Note,
-    found_in: str,
-    fingerprint: bytes,
-    admission: Admission,
-) -> None:
-    try:
-        is_page = not location.is_sitemap
-        task = Task(url=location.url) if is_page else _further(location, note, found_in)
-        task.parent = fingerprint.hex()
-        listed.entries.append(admission.admit(task))
-    except BadUrl:
-        listed.filtered += 1
+class _Reader:
+    """Makes tasks of what one sitemap lists."""
 
+    def __init__(self, task: Task, fingerprint: bytes, admission: Admission) -> None:
+        self.note = _note_of(task)
+        self.listed = Listed()
+        self._task = task
+        self._parent = fingerprint.hex()
+        self._admission = admission
 
-def _further(location: Location, note: Note, found_in: str) -> Task:
-    if note.level >= MAX_LEVELS:
-        raise BadSitemap(f"more than {MAX_LEVELS} indexes, one in the other")
-    address = urls.join(urls.parse(found_in), location.url)
-    return sitemap_task(address, Note(note.reading, note.since, note.level + 1))
+    def take(self, location: Location) -> None:
+        """One address. Raises BadSitemap if there may be no end to them."""
+        if not self._is_wanted(location):
+            return
+        try:
+            task = self._further(location) if location.is_sitemap else Task(url=location.url)
+            task.parent, task.depth = self._parent, self._task.depth
+            self.listed.entries.append(self._admission.admit(task))
+        except BadUrl:
+            self.listed.filtered += 1
 
+    def _is_wanted(self, location: Location) -> bool:
+        """Whether it may have changed. An index says of a sitemap when any of its pages did."""
+        since = self.note.since
+        return since is None or location.lastmod is None or location.lastmod >= since
 
-def _is_wanted(location: Location, note: Note) -> bool:
-    """Whether it may have changed. An index says of a sitemap when any of its pages did."""
-    return note.since is None or location.lastmod is None or location.lastmod >= note.since
+    def _further(self, location: Location) -> Task:
+        note = self.note
+        if note.level >= MAX_LEVELS:
+            raise BadSitemap(f"more than {MAX_LEVELS} indexes, one in the other")
+        address = urls.join(urls.parse(self._task.url), location.url)
+        return sitemap_task(address, Note(note.reading, note.since, note.level + 1))
 
 
 def _in_robots(status: int, body: bytes) -> Iterator[Location]:

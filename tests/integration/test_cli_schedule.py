@@ -11,6 +11,7 @@ import pytest
 from support.coordinators import NEVER, Office
 from support.links import GatedSite, numbered_pages, put_spider
 from support.processes import Folder, wait_until
+from support.sitemaps import SiteWithSitemaps, urlset
 from support.sites import Site, serving
 
 PAGES = 3
@@ -123,6 +124,20 @@ def test_runs_from_beginning_to_end(folder: Folder, office: Office, site: Site) 
 
 def office_with(name: str, target: str) -> str:
     return f'[[schedule]]\nname = "{name}"\ntarget = "{target}"\ncron = "{NEVER}"\n'
+
+
+def test_sitemaps_of_a_schedule_are_read_by_its_runs(folder: Folder, office: Office) -> None:
+    with serving(SiteWithSitemaps()) as site:
+        site.bodies = {"/": b"", "/sitemap.xml": urlset(*site.pages(1, 2))}
+        put_spider(folder, [site])
+        office.schedule(NEVER, f'sitemaps = ["{site.url}"]')
+        with folder.running("serve") as coordinator, folder.running("worker"):
+            office.leads(coordinator)
+            crawl = office.begin()
+            (run,) = wait_until(office.past, "the run's end")
+        assert (run.state, run.failed) == ("finished", 0)
+        found = sorted(item["url"] for item in folder.export(crawl))
+        assert found == [site.url, *site.pages(1, 2)]
 
 
 def test_a_run_that_will_be_late_is_told_of(folder: Folder, office: Office) -> None:

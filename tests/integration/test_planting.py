@@ -9,6 +9,7 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from shoal.coordinator.planter import Order
 from shoal.coordinator.planting import PlanterFailed, planted
@@ -75,6 +76,15 @@ async def test_seeds_are_planted(folder: Folder, spider: str) -> None:
     await planted(order(spider))
     stats = await folder.ask_frontier(lambda frontier: frontier.stats(RUN))
     assert (stats.added, stats.state) == (1, "running")
+
+
+async def test_sitemaps_are_queued_once_however_often_it_begins(folder: Folder) -> None:
+    asked = order("Good")
+    asked.schedule = replace(asked.schedule, sitemaps=["http://a.example/", "nonsense"])
+    for _ in range(2):
+        await planted(asked)
+    stats = await folder.ask_frontier(lambda frontier: frontier.stats(RUN))
+    assert (stats.added, stats.duplicates) == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,14 @@ async def test_pages_are_seeds_and_know_where_they_were_found() -> None:
     assert entry.task == page
 
 
+async def test_what_a_sitemap_lists_is_as_deep_as_it_is() -> None:
+    """One that a handler followed is no way around `max_depth`."""
+    task = Task(url="https://a.example/all.xml", job_type=SITEMAP, depth=3)
+    for body in (urlset("https://a.example/1"), index("https://a.example/1.xml")):
+        (entry,) = (await listed_in(task, body)).entries
+        assert entry.task.depth == 3
+
+
 async def test_what_is_known_of_a_sitemap_goes_on_to_those_it_names() -> None:
     task = sitemap_task("https://a.example/index.xml", Note("one", 100.0))
     (entry,) = (await listed_in(task, index("a/b.xml"))).entries
