@@ -92,6 +92,9 @@ class Requests:
         function = getattr(method, "__func__", None) if is_own else None
         if function is not None and function in self._names:
             return self._names[function]
+        for reserved, callback in self._reserved.items():
+            if callback == method:
+                return reserved
         name = self._find_name(method)
         if name is None:
             shown = getattr(method, "__qualname__", None) or type(method).__name__
@@ -101,9 +104,6 @@ class Requests:
         return name
 
     def _find_name(self, method: Any) -> str | None:
-        for reserved, callback in self._reserved.items():
-            if callback == method:
-                return reserved
         own, function = getattr(method, "__name__", ""), getattr(method, "__func__", None)
         if getattr(self._spider, own, _NO_METHOD) == method:
             return str(own)
@@ -132,10 +132,11 @@ class Requests:
     def _made(self, task: Task, extras: Extras, meta: dict[str, Any]) -> Request:
         callback = extras.callback or task.job_type
         is_default = callback == DEFAULT_HANDLER and not extras.callback
+        own = self._reserved.get(callback)
         headers = headers_of(task, extras)
         arguments = {name: from_plain(value) for name, value in extras.attributes.items()}
         arguments |= {
-            "callback": None if is_default else self._method(callback),
+            "callback": None if is_default else own or self._method(callback),
             "errback": self._method(extras.errback) if extras.errback else None,
             "method": task.method,
             "headers": headers,
@@ -158,8 +159,6 @@ class Requests:
         return _with_url(request, task.url)
 
     def _method(self, name: str) -> Callable[..., Any]:
-        if name in self._reserved:
-            return self._reserved[name]
         method = None if name.startswith("__") else getattr(self._spider, name, None)
         if not callable(method):
             raise UnknownCallback(self._spider.name, name)
