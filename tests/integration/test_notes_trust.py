@@ -140,7 +140,8 @@ def test_a_coordinator_seeds_only_what_its_own_file_names(folder: Folder, raw: r
     own_schedule(folder)
     forge(raw, planted=False)
     forge(raw, planted=False, schedule="other")
-    raw.hset(RUNS_KEY, "nonsense", b"\xff{")
+    for name in ("nonsense", b"\xff"):
+        raw.hset(RUNS_KEY, name, b"\xff{")
     with folder.running("serve") as coordinator:
         said = "cannot begin: schedule other is not in shoal.toml here"
         wait_until(lambda: said in coordinator.err or evil_was_run(folder), "the other's end")
