@@ -11,7 +11,7 @@ import pytest
 
 from shoal.config import Settings
 from shoal.sitemap_tasks import MAX_LEVELS
-from support.processes import Ended, Folder
+from support.processes import Ended, Folder, wait_until
 from support.sitemaps import SiteWithSitemaps, index, urlset
 from support.sites import serving
 
@@ -177,6 +177,20 @@ def test_fifty_thousand_pages_in_one_that_is_larger_than_a_page_may_be(
     assert folder.shoal("crawl", "spider.py", "--max-pages", "1").code == 0
     stats = folder.stats("shop")
     assert (stats.done, stats.added, stats.waiting) == (1, MANY + 1, MANY)
+
+
+def test_a_worker_that_is_killed_while_it_reads_one_loses_nothing(
+    folder: Folder, site: SiteWithSitemaps
+) -> None:
+    site.bodies = {"/index.xml": index("/a.xml"), "/a.xml": urlset(*site.pages(1, 2))}
+    site.held = {"/a.xml"}
+    seed(folder, f"{site.url}index.xml")
+    with folder.running("crawl", "spider.py") as running:
+        wait_until(lambda: "/a.xml" in site.paths, "the sitemap to be asked for")
+        running.kill_all()
+    site.held.clear()
+    assert crawl(folder)["exit_code"] == 0
+    assert pages_of(folder) == site.pages(1, 2)
 
 
 def test_indexes_without_end_end(folder: Folder, site: SiteWithSitemaps) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from aiohttp import web
@@ -29,12 +30,16 @@ class SiteWithSitemaps(Site):
     def __init__(self) -> None:
         super().__init__(self._page)
         self.bodies: dict[str, bytes] = {}
+        self.held: set[str] = set()
+        """Paths that get no answer while they are here."""
 
     def pages(self, *names: object) -> Sequence[str]:
         """The addresses of pages."""
         return [f"{self.url}p/{name}" for name in names]
 
     async def _page(self, path: str) -> web.Response:
+        while path in self.held:
+            await asyncio.sleep(0.005)
         if path.startswith("/moved"):
             return web.Response(status=301, headers={"Location": path.removeprefix("/moved")})
         if path in self.bodies:
