@@ -140,6 +140,26 @@ def test_sitemaps_of_a_schedule_are_read_by_its_runs(folder: Folder, office: Off
         assert found == [site.url, *site.pages(1, 2)]
 
 
+def test_a_run_marks_what_is_gone_in_the_results_that_its_spider_names(
+    folder: Folder, office: Office
+) -> None:
+    with serving(SiteWithSitemaps()) as site:
+        one, two = site.pages(1, 2)
+        site.bodies = {"/": f'<a href="{one}"></a><a href="{two}"></a>'.encode()}
+        put_spider(folder, [site], results="sqlite:///elsewhere.db")
+        office.schedule()
+        with folder.running("serve") as coordinator, folder.running("worker"):
+            office.leads(coordinator)
+            office.begin()
+            (first,) = wait_until(office.past, "the first run's end")
+            site.bodies = {"/": f'<a href="{one}"></a>'.encode()}
+            office.begin()
+            wait_until(lambda: len(office.past()) == 2, "the second run's end")
+            second = office.past()[0]
+    assert (first.gone, second.previous) == (0, first.crawl)
+    assert (second.items, second.gone) == (2, 2)  # The second page, and what the front page was.
+
+
 def test_a_run_that_will_be_late_is_told_of(folder: Folder, office: Office) -> None:
     with serving(GatedSite(PAGES)) as site:
         put_spider(folder, [site])
