@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from shoal.archive.port import Archive
@@ -14,6 +15,8 @@ from shoal.frontier.values import Entry, Lease, Robots
 from shoal.known import KnownUrls
 from shoal.recrawl import earlier_for
 from shoal.results.port import Results
+from shoal.sitemap_tasks import SITEMAP
+from shoal.sitemap_visit import SitemapVisitor, for_sitemaps, sitemaps_at_once
 from shoal.spider import Spider
 from shoal.visit import Report, Visitor
 from shoal.waiting import patiently
@@ -66,10 +69,15 @@ class SpiderVisits:
         self._known_urls = KnownUrls()
         self._fetcher: Fetcher | None = None
         self._visitor: Visitor
+        self._rules: Rules
+        self._sitemap_fetcher: Fetcher | None = None
+        self._sitemap_visitor: SitemapVisitor | None = None
+        self._sitemap_room = asyncio.Semaphore(sitemaps_at_once(settings))
 
     def begin(self, rules: Rules) -> None:
         """Visit under these rules from now on."""
         self._fetcher = self._fetcher or HttpFetcher(self._settings)
+        self._rules, self._sitemap_visitor = rules, None
         self._visitor = Visitor(
             self._spider,
             self._fetcher,
@@ -84,7 +92,26 @@ class SpiderVisits:
 
     async def visit(self, lease: Lease, decided: float) -> Report:
         """One try."""
+        if lease.task.job_type == SITEMAP:
+            async with self._sitemap_room:
+                return await self._for_sitemaps().visit(lease, decided)
         return await self._visitor.visit(lease, decided)
+
+    def _for_sitemaps(self) -> SitemapVisitor:
+        """Made when there is one: most crawls have none."""
+        if self._sitemap_visitor is None:
+            if self._sitemap_fetcher is None:
+                self._sitemap_fetcher = HttpFetcher(for_sitemaps(self._settings))
+            self._sitemap_visitor = SitemapVisitor(
+                self._spider,
+                self._sitemap_fetcher,
+                self._rules,
+                RobotsGate(self._settings.user_agent),
+                self._known_robots,
+                self._known_urls,
+                self._worker,
+            )
+        return self._sitemap_visitor
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
         """These links need not be offered to the frontier again."""
@@ -96,8 +123,9 @@ class SpiderVisits:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._fetcher is not None:
-            await self._fetcher.close()
+        for fetcher in (self._fetcher, self._sitemap_fetcher):
+            if fetcher is not None:
+                await fetcher.close()
 
     async def _known_robots(self, site: str) -> Robots | None:
         return await patiently("frontier", lambda: self._frontier.robots(self._crawl, site))

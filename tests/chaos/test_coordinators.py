@@ -78,7 +78,6 @@ def begin_seeding(office: Office, leader: Running) -> str:
     office.leads(leader)
     crawl = office.begin()
     wait_until(lambda: crawl in office.runs(), "the run")
-    wait_until(lambda: office.runs()[crawl].spider is not None, "the spider")
     wait_until(lambda: children_of(leader.pid), "the planter")
     wait_until(lambda: has_begun(office.folder, crawl), "seeds")
     return crawl

@@ -61,6 +61,14 @@ def test_a_crawl_and_what_can_be_asked_of_it(folder: Folder, site: Site) -> None
     assert (folder.path / "items.csv").read_text().startswith("url,text,_kind,_key,_url,")
 
 
+def test_what_the_database_names_is_not_run(folder: Folder) -> None:
+    assert folder.shoal("crawl", "links.py", "--archive", "file:raw").code == 0
+    ended = folder.shoal("reparse", "links")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "name the spider with --spider (the last run of 'links' had 'links.py')" in ended.err
+    assert folder.shoal("reparse", "links", "--spider", "links.py").code == 0
+
+
 def test_a_crawl_started_over(folder: Folder) -> None:
     for fresh in ([], ["--fresh"]):
         assert folder.shoal("crawl", "links.py", *fresh).code == 0

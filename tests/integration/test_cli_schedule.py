@@ -11,6 +11,7 @@ import pytest
 from support.coordinators import NEVER, Office
 from support.links import GatedSite, numbered_pages, put_spider
 from support.processes import Folder, wait_until
+from support.sitemaps import SiteWithSitemaps, urlset
 from support.sites import Site, serving
 
 PAGES = 3
@@ -44,6 +45,26 @@ def test_nothing_begins_without_a_coordinator(folder: Folder, office: Office) ->
     assert (planned["is_paused"], planned["next_at"]) == (True, None)
     assert folder.shoal("schedule", "resume", "shop").out == "shop: resumed\n"
     assert folder.shoal("schedule", "history").out == "nothing has run yet\n"
+
+
+def test_no_secret_is_shown_or_kept(folder: Folder, office: Office) -> None:
+    folder.write("links.py", "raise ValueError('postgresql://me@db-host')")
+    secret = "postgresql://me:hunter2@db-host/shop"
+    more = f'settings = {{ results = "{secret}", archive = "s3://key:hunter2@bucket" }}'
+    office.schedule(NEVER, more)
+    path = folder.path / "shoal.toml"
+    path.write_text(path.read_text() + office_with("site", "https://me:hunter2@shop.example/"))
+    with folder.running("serve") as coordinator:
+        office.leads(coordinator)
+        office.begin()
+        wait_until(office.past, "the run's end")
+        shown = [coordinator.err, Path(f"/proc/{coordinator.pid}/cmdline").read_text()]
+        for words in (("list",), ("list", "--json"), ("history",), ("history", "--json")):
+            ended = folder.shoal("schedule", *words)
+            assert ended.code == 0, ended
+            shown += [ended.out, ended.err]
+    assert "hunter2" not in "".join(shown)
+    assert b"hunter2" not in b"".join(file.read_bytes() for file in folder.path.glob("shoal.db*"))
 
 
 @pytest.mark.parametrize(
@@ -103,6 +124,40 @@ def test_runs_from_beginning_to_end(folder: Folder, office: Office, site: Site) 
 
 def office_with(name: str, target: str) -> str:
     return f'[[schedule]]\nname = "{name}"\ntarget = "{target}"\ncron = "{NEVER}"\n'
+
+
+def test_sitemaps_of_a_schedule_are_read_by_its_runs(folder: Folder, office: Office) -> None:
+    with serving(SiteWithSitemaps()) as site:
+        site.bodies = {"/": b"", "/sitemap.xml": urlset(*site.pages(1, 2))}
+        put_spider(folder, [site])
+        office.schedule(NEVER, f'sitemaps = ["{site.url}"]')
+        with folder.running("serve") as coordinator, folder.running("worker"):
+            office.leads(coordinator)
+            crawl = office.begin()
+            (run,) = wait_until(office.past, "the run's end")
+        assert (run.state, run.failed) == ("finished", 0)
+        found = sorted(item["url"] for item in folder.export(crawl))
+        assert found == [site.url, *site.pages(1, 2)]
+
+
+def test_a_run_marks_what_is_gone_in_the_results_that_its_spider_names(
+    folder: Folder, office: Office
+) -> None:
+    with serving(SiteWithSitemaps()) as site:
+        one, two = site.pages(1, 2)
+        site.bodies = {"/": f'<a href="{one}"></a><a href="{two}"></a>'.encode()}
+        put_spider(folder, [site], results="sqlite:///elsewhere.db")
+        office.schedule()
+        with folder.running("serve") as coordinator, folder.running("worker"):
+            office.leads(coordinator)
+            office.begin()
+            (first,) = wait_until(office.past, "the first run's end")
+            site.bodies = {"/": f'<a href="{one}"></a>'.encode()}
+            office.begin()
+            wait_until(lambda: len(office.past()) == 2, "the second run's end")
+            second = office.past()[0]
+    assert (first.gone, second.previous) == (0, first.crawl)
+    assert (second.items, second.gone) == (2, 2)  # The second page, and what the front page was.
 
 
 def test_a_run_that_will_be_late_is_told_of(folder: Folder, office: Office) -> None:

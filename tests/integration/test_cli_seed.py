@@ -1,16 +1,14 @@
-"""`shoal seed` from files and sitemaps, as a user types it."""
+"""`shoal seed` from files, as a user types it."""
 
 from __future__ import annotations
 
-import gzip
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
-from shoal.config import Rules, Settings
+from shoal.config import Rules
 from shoal.coordinator import sowing
 from shoal.coordinator.bookmarks import Bookmarks
 from shoal.coordinator.sowing import Places, Sowing
@@ -18,109 +16,11 @@ from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Added, Entry
 from support.processes import Folder, wait_until
-from support.sites import Site, serving
-
-NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-MANY = 50_000
-
-
-def urlset(*locations: str, more: str = "") -> bytes:
-    entries = "".join(f"<url><loc>{location}</loc>{more}</url>" for location in locations)
-    return f"<urlset {NAMESPACE}>{entries}</urlset>".encode()
-
-
-def index(*sitemaps: str) -> bytes:
-    entries = "".join(f"<sitemap><loc>{sitemap}</loc></sitemap>" for sitemap in sitemaps)
-    return f"<sitemapindex {NAMESPACE}>{entries}</sitemapindex>".encode()
-
-
-class Sitemaps:
-    """What the site has: bodies by path."""
-
-    def __init__(self) -> None:
-        self.bodies: dict[str, bytes] = {}
-
-    async def answer(self, path: str) -> web.Response:
-        if path.startswith("/moved"):
-            return web.Response(status=301, headers={"Location": path.removeprefix("/moved")})
-        body = self.bodies.get(path)
-        return web.Response(body=body) if body is not None else web.Response(status=404)
-
-
-@pytest.fixture
-def sitemaps() -> Sitemaps:
-    return Sitemaps()
-
-
-@pytest.fixture
-def site(sitemaps: Sitemaps) -> Iterator[Site]:
-    with serving(Site(sitemaps.answer)) as site:
-        yield site
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path, {"SHOAL_ALLOW_PRIVATE": "true"})
-
-
-@pytest.fixture
-def quick(folder: Folder) -> Folder:
-    """With a crawl that has no rate, as its seeds' requests have none then."""
-    folder.write(
-        "spider.py", 'from shoal import Spider\n\nclass Shop(Spider):\n    rate = "none"\n'
-    )
-    assert folder.shoal("crawl", "spider.py").code == 0
-    return folder
-
-
-def test_a_site_with_nested_packed_broken_and_missing_sitemaps(
-    quick: Folder, site: Site, sitemaps: Sitemaps
-) -> None:
-    sitemaps.bodies = {
-        "/index.xml": index("/a.xml.gz", "/moved/b.xml", "/cut.xml", "/gone.xml", "/page.html"),
-        "/a.xml.gz": gzip.compress(urlset("http://a.example/1", "http://a.example/2")),
-        "/b.xml": urlset("http://a.example/2", "http://a.example/3", "ftp://a.example/4"),
-        "/cut.xml": urlset("http://a.example/5")[:-5],
-        "/page.html": b"<!doctype html><html>",
-    }
-    ended = quick.shoal("seed", "shop", "--sitemap", f"{site.url}index.xml")
-    assert ended.code == 0
-    assert ended.out == "shop: 4 added, 1 known already, 4 bad\n"
-    assert "cut.xml skipped: not whole" in ended.err
-    assert "gone.xml skipped: HTTP 404" in ended.err
-    assert "page.html skipped: it is HTML, not a sitemap" in ended.err
-    assert "ftp://a.example/4 skipped" in ended.err
-
-
-@pytest.mark.parametrize("written", ["", "robots.txt"])
-def test_robots_txt_names_the_sitemaps(
-    quick: Folder, site: Site, sitemaps: Sitemaps, written: str
-) -> None:
-    sitemaps.bodies = {
-        "/robots.txt": b"User-agent: *\nDisallow: /x\nSITEMAP: /one.xml\nSitemap: /two.xml",
-        "/one.xml": urlset("http://a.example/1"),
-        "/two.xml": urlset("http://a.example/2"),
-    }
-    ended = quick.shoal("seed", "shop", "--sitemap", f"{site.url}{written}", "--json")
-    assert ended.json() == {"crawl": "shop", "added": 2, "duplicates": 0, "bad": 0}
-
-
-def test_only_what_has_changed_since(quick: Folder, site: Site, sitemaps: Sitemaps) -> None:
-    old = urlset("http://a.example/old", more="<lastmod>2001-01-01</lastmod>")
-    new = urlset("http://a.example/new", more="<lastmod>2990-01-01</lastmod>")
-    sitemaps.bodies = {"/old.xml": old, "/new.xml": new, "/none.xml": urlset("http://a.example/x")}
-    names = [f"--sitemap={site.url}{name}.xml" for name in ("old", "new", "none")]
-    assert quick.shoal("seed", "shop", *names, "--since", "7d").out.startswith("shop: 2 added")
-
-
-def test_a_large_sitemap_and_one_that_leads_to_itself(
-    quick: Folder, site: Site, sitemaps: Sitemaps
-) -> None:
-    large = urlset(*(f"http://a.example/{number}" for number in range(MANY)))
-    sitemaps.bodies = {"/index.xml": index("/index.xml", "/large.xml"), "/large.xml": large}
-    ended = quick.shoal("seed", "shop", "--sitemap", f"{site.url}index.xml")
-    assert ended.out == "shop: 50,000 added, 0 known already, 0 bad\n"
-    assert len(site.hits) == 2
+    return Folder(tmp_path)
 
 
 def test_a_csv_file_with_bad_lines(folder: Folder) -> None:
@@ -191,7 +91,7 @@ async def test_a_file_is_gone_on_with_where_its_reading_was_stopped(
 
 
 def one_sowing(frontier: Frontier) -> Sowing:
-    return Sowing(frontier, "shop", Settings(), lambda what, why: None, lambda what, count: None)
+    return Sowing(frontier, "shop", lambda what, why: None, lambda what, count: None)
 
 
 async def test_a_bookmark_is_of_one_crawl_and_of_one_file(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from aiohttp import web
 from shoal.policy import SEND_SLACK_S
 from support.links import numbered_pages, put_spider
 from support.processes import Folder, wait_until
+from support.sitemaps import SiteWithSitemaps, index, urlset
 from support.sites import Answer, Hit, Site, html, serving
 
 PER_SECOND = 10
@@ -126,3 +127,22 @@ def test_a_refusal_is_not_forgotten_by_a_restart(folder: Folder) -> None:
         assert folder.shoal(*command).code == 0
         refused = next(hit for hit in site.hits if hit.path == "/3")
         assert site.hits[known].at - refused.at > RETRY_AFTER_S
+
+
+def test_sitemaps_are_requests_like_any_other(folder: Folder) -> None:
+    """They are named while the fleet crawls their host: no window sees one too many."""
+    with serving(SiteWithSitemaps()) as site:
+        numbers = range(1, 9)
+        site.bodies = {f"/{n}.xml": urlset(*site.pages(f"of-{n}")) for n in numbers}
+        site.bodies["/index.xml"] = index(*(f"/{n}.xml" for n in numbers))
+        links = "".join(f'<a href="{page}"></a>' for page in site.pages(*range(20)))
+        site.bodies["/"] = links.encode()
+        put_spider(folder, [site])
+        command = ("crawl", "links.py", "--rate", "2/s", "--workers", "2")
+        with folder.running(*command) as crawling:
+            wait_until(lambda: len(site.hits) >= 2, "the crawl")
+            assert folder.shoal("seed", "links", "--sitemap", f"{site.url}index.xml").code == 0
+            assert crawling.wait().code == 0
+        hits = all_hits(site)
+    assert len(hits) == 1 + 1 + 20 + 1 + 2 * len(numbers)
+    assert min(gaps(hits, 2)) > 1.0

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from shoal.coordinator.planter import Order
 from shoal.coordinator.planting import PlanterFailed, planted
 from shoal.coordinator.runs import Run
+from shoal.coordinator.schedules import Schedule
 from shoal.frontier.values import CrawlState
 from shoal.results import results_at
 from shoal.results.port import RunNote
@@ -64,15 +65,18 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
         yield folder
 
 
+RUN = "shop@2026-11-15T03:00"
+
+
 def order(spider: str) -> Order:
-    run = Run(crawl="run", schedule="s", targets=[f"spiders.py:{spider}"], slot=0.0, fired_at=0.0)
-    return Order(run, {})
+    schedule = Schedule(name="shop", target=f"spiders.py:{spider}", cron=NEVER)
+    return Order(schedule, {}, Run(crawl=RUN, schedule="shop", slot=0.0, fired_at=0.0))
 
 
 @pytest.mark.parametrize("spider", ["Good", "Prints"])
 async def test_seeds_are_planted(folder: Folder, spider: str) -> None:
     await planted(order(spider))
-    stats = await folder.ask_frontier(lambda frontier: frontier.stats("run"))
+    stats = await folder.ask_frontier(lambda frontier: frontier.stats(RUN))
     assert (stats.added, stats.state) == (1, "running")
 
 
@@ -80,10 +84,21 @@ async def test_the_results_know_which_run_it_follows_on(folder: Folder) -> None:
     async with results_at(f"sqlite:///{folder.path}/shoal.db") as results:
         await results.note_run("earlier", RunNote("sqlite:///shoal.db"))
         asked = order("Good")
-        await planted(replace(asked, run=replace(asked.run, previous="earlier")))
-        note = await results.note_of("run")
+        assert asked.run is not None
+        asked.run.previous = "earlier"
+        await planted(asked)
+        note = await results.note_of(RUN)
     assert note is not None
     assert note.previous == "earlier"
+
+
+async def test_sitemaps_are_queued_once_however_often_it_begins(folder: Folder) -> None:
+    asked = order("Good")
+    asked.schedule = replace(asked.schedule, sitemaps=["http://a.example/", "nonsense"])
+    for _ in range(2):
+        await planted(asked)
+    stats = await folder.ask_frontier(lambda frontier: frontier.stats(RUN))
+    assert (stats.added, stats.duplicates) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +144,6 @@ def test_a_planter_ends_with_its_coordinator(folder: Folder) -> None:
         office.leads(coordinator)
         crawl = office.begin()
         wait_until(lambda: office.runs().get(crawl), "the run")
-        wait_until(lambda: office.runs()[crawl].spider is not None, "the spider")
         (planter,) = wait_until(lambda: children_of(coordinator.pid), "the planter")
         os.kill(coordinator.pid, signal.SIGKILL)
         wait_until(lambda: not is_alive(planter), "its end")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shoal.config import Rules
 from shoal.coordinator.firing import GRACE_S, Due, Firing, decide
+from shoal.coordinator.plan import plan
 from shoal.coordinator.runs import (
     PAUSED,
     RUNS,
@@ -22,6 +23,7 @@ from shoal.coordinator.runs import (
     Standing,
     Wish,
     history,
+    past,
     read_all,
 )
 from shoal.coordinator.schedules import Schedule
@@ -123,13 +125,12 @@ FIRST, SECOND = "shop@2027-01-15T09:00", "shop@2027-01-15T10:00"
 
 
 async def test_a_run_begins_once(frontier: Frontier) -> None:
-    leader = await leading(frontier, window="2h", settings={"rate": "2/s"})
+    leader = await leading(frontier, window="2h")
     assert await leader.running() == []
     for moment in (NEXT - 1, NEXT + 0.2, NEXT + 0.7, NEXT + 30):
         await leader.look(moment)
     (run,) = (await read_all(frontier.notes, RUNS, Run)).values()
     assert (run.crawl, run.slot, run.deadline) == (FIRST, NEXT, NEXT + 2 * HOUR)
-    assert run.settings == {"rate": "2/s"}
 
 
 async def test_not_again_when_it_is_over(frontier: Frontier) -> None:
@@ -260,3 +261,88 @@ async def test_a_leader_that_was_deposed_begins_nothing(frontier: Frontier) -> N
     with pytest.raises(Deposed):
         await leader.look(NEXT)
     assert await leader.running() == []
+
+
+YEARS = 3 * 365 * 24 * HOUR
+
+
+@pytest.mark.parametrize("catch_up", [True, False])
+async def test_a_clock_that_was_years_ahead_for_a_moment(
+    frontier: Frontier, catch_up: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader = await leading(frontier, catch_up=catch_up)
+    await leader.look(NEXT - 10 + YEARS)
+    for moment in (NEXT - 5, NEXT - 4):
+        await leader.look(moment)
+    await leader.look(NEXT + 1)
+    assert FIRST in await leader.running() or (FIRST, "skipped") in await leader.past()
+    assert caplog.text.count("the clock has gone back") == 1
+    assert catch_up != (FIRST in await leader.running())  # That of then is still under way.
+
+
+async def test_a_run_of_a_clock_that_was_ahead_is_nobodys_yardstick(frontier: Frontier) -> None:
+    leader = await leading(frontier)
+    await leader.look(NEXT)
+    await leader.end(FIRST)
+    await leader.look(NEXT + YEARS)
+    (ahead,) = await leader.running()
+    await leader.end(ahead)
+    await leader.look(NEXT + 10)
+    await leader.look(NEXT + HOUR)
+    (run,) = (await read_all(frontier.notes, RUNS, Run)).values()
+    assert (run.crawl, run.previous) == (SECOND, FIRST)
+    (planned,) = await plan(frontier, leader.schedules, NEXT + HOUR)
+    assert planned.last is not None
+    assert planned.last.crawl == FIRST
+
+
+@pytest.mark.parametrize("overlap", ["skip", "wait", "cancel"])
+async def test_a_clock_that_goes_back_begins_nothing_twice(
+    frontier: Frontier, overlap: str
+) -> None:
+    leader = await leading(frontier, overlap=overlap)
+    await leader.look(NEXT)
+    await leader.end(FIRST)
+    await leader.look(NEXT + HOUR)
+    for moment in (NEXT - 30, NEXT + 1, NEXT + 2, NEXT + HOUR + 1):
+        await leader.look(moment)
+    assert await leader.running() == [SECOND]
+    assert await leader.past() == [(FIRST, "finished")]
+    assert (await frontier.crawls()) == []  # Nothing was cancelled either.
+    await leader.end(SECOND)
+    await leader.look(NEXT + 2 * HOUR)
+    assert len(await leader.running()) == 1
+
+
+async def test_a_wish_by_a_clock_that_is_ahead_is_granted_now(frontier: Frontier) -> None:
+    leader = await leading(frontier)
+    wish = msgspec.json.encode(Wish("shop", BEGUN + YEARS))
+    await frontier.notes.write(WISHES, "a", wish)
+    await leader.look(BEGUN + 8)
+    assert await leader.running() == ["shop@2027-01-15T08:01:08"]
+
+
+@pytest.mark.parametrize("moment", ["1e300", "-1", '"soon"'])
+async def test_moments_that_no_clock_shows_are_left_alone(frontier: Frontier, moment: str) -> None:
+    leader = await leading(frontier)
+    await frontier.notes.write(WISHES, "a", f'{{"schedule": "shop", "at": {moment}}}'.encode())
+    await frontier.notes.write("slots", "shop", f'{{"last": {moment}}}'.encode())
+    await frontier.notes.write(
+        past("shop"),
+        FIRST,
+        f'{{"crawl": "{FIRST}", "schedule": "shop", "slot": {moment}}}'.encode(),
+    )
+    await leader.look(BEGUN + 8)
+    await leader.look(NEXT + HOUR)
+    assert await leader.running() == [SECOND]
+
+
+async def test_notes_hold_no_secrets(frontier: Frontier) -> None:
+    address = "postgresql://me:hunter2@db-host/shop"
+    leader = await leading(frontier, settings={"results": address})
+    await leader.look(NEXT)
+    await leader.look(NEXT + HOUR)
+    for shelf in (RUNS, "slots", past("shop")):
+        notes = await frontier.notes.all(shelf)
+        assert notes
+        assert b"hunter2" not in b"".join(notes.values())

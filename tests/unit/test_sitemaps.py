@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.coordinator.sitemaps import BadSitemap, Location, parse_lastmod, read_sitemap
+from shoal.sitemaps import BadSitemap, Location, parse_lastmod, read_sitemap
 
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 IMAGES = 'xmlns:image="http://www.google.com/schemas/sitemap-image/1.1"'

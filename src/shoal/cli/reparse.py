@@ -39,7 +39,8 @@ def reparse(
 
     For a crawl that ran with --archive, after its spider was corrected. The items are updated; an
     item that was read from a newer page stays as it is. Links are not followed. Where nothing else
-    is said, the spider and the archive are those of the crawl's last run.
+    is said, the archive is that of the crawl's last run; so is the spider, if the results are in a
+    file of this machine.
 
     Examples:
 
@@ -63,7 +64,7 @@ async def _reparse(
 ) -> Reparsed:
     async with results_at(address) as results:
         note = await results.note_of(crawl)
-        spider = target.load(_targets(crawl, spider_target, note))
+        spider = target.load(_targets(crawl, spider_target, note, address))
         settings = settings_from(options, settings_of(spider))
         logs.configure(json_lines=settings.json_logs)
         return await _read_again(crawl, spider, results, settings, note)
@@ -92,13 +93,17 @@ async def _read_again(
     return done
 
 
-def _targets(crawl: str, given: str | None, note: RunNote | None) -> list[str]:
+def _targets(crawl: str, given: str | None, note: RunNote | None, address: str) -> list[str]:
+    """What to run. Only a file of this machine may say so: others write to a database too."""
     if given is not None:
         return [given]
     if note is None:
         raise UnknownCrawl(crawl)
     if not note.targets:
         raise ConfigError(f"'{crawl}' was run from Python: name its spider with --spider")
+    if not address.startswith("sqlite:"):
+        shown = ascii(" ".join(note.targets))
+        raise ConfigError(f"name the spider with --spider (the last run of '{crawl}' had {shown})")
     return note.targets
 
 

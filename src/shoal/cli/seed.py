@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import msgspec
 import typer
@@ -45,7 +46,7 @@ Skip = Annotated[
 ]
 
 
-@with_settings("frontier", "user_agent", "allow_private")
+@with_settings("frontier")
 def seed(
     crawl: CrawlName,
     options: dict[str, Any],
@@ -62,6 +63,9 @@ def seed(
     names of its columns: url, handler, priority, meta; others become entries of meta. What is none
     of this is reported with its line and skipped. Files may be of any size. Adding again what is
     there does no harm: run a command that was stopped again, and it goes on where it was.
+
+    A sitemap is queued too: the crawl's workers fetch it as they fetch pages, and queue what it
+    lists.
 
     Examples:
 
@@ -83,11 +87,12 @@ def seed(
         file=file,
         skip=skip,
         sitemaps=sitemap or [],
+        reading=uuid4().hex,
         since=time.time() - parse_duration(since) if since else None,
     )
     bad = Bad()
-    added = run(_seed(crawl, settings, places, bad))
-    _show(crawl, added, bad.count, json=json)
+    added, sitemaps = run(_seed(crawl, settings, places, bad))
+    _show(crawl, added, sitemaps, bad.count, json=json)
     raise typer.Exit(2 if bad.count and not added.added + added.duplicates else 0)
 
 
@@ -102,10 +107,10 @@ class Bad:
             typer.echo(f"shoal: {about} skipped: {reason}", err=True)
 
 
-async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> Added:
+async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> tuple[Added, int]:
     async with frontier_at(settings.frontier) as frontier:
         with bars("seeds") as watch:
-            sowing = Sowing(frontier, crawl, settings, bad.report, watch)
+            sowing = Sowing(frontier, crawl, bad.report, watch)
             try:
                 added = await sowing.sow(places)
             except asyncio.CancelledError:  # Ctrl-C. What was read last may not be added yet.
@@ -120,7 +125,7 @@ async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> Add
             " (--skip 0 begins again)",
             err=True,
         )
-    return added
+    return added, sowing.sitemaps
 
 
 def _how_to_go_on(line: int, places: Places) -> str:
@@ -129,10 +134,14 @@ def _how_to_go_on(line: int, places: Places) -> str:
     return f"--skip {max(line - BATCH - 1, 0)} goes on"
 
 
-def _show(crawl: str, added: Added, bad: int, *, json: bool) -> None:
+def _show(crawl: str, added: Added, sitemaps: int, bad: int, *, json: bool) -> None:
     if json:
-        display.print_json(msgspec.to_builtins(added) | {"crawl": crawl, "bad": bad})
+        counts = {"crawl": crawl, "sitemaps": sitemaps, "bad": bad}
+        display.print_json(msgspec.to_builtins(added) | counts)
         return
     if bad > SHOWN:
         typer.echo(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)
     typer.echo(f"{crawl}: {added.added:,} added, {added.duplicates:,} known already, {bad:,} bad")
+    if sitemaps:
+        counted = display.counted(sitemaps, "sitemap")
+        typer.echo(f"{crawl}: {counted} queued; workers read them, and queue the pages they list")

@@ -9,7 +9,7 @@ from shoal.cli.services import run_service
 from shoal.coordinator.serving import Coordinator
 
 
-@with_settings("frontier", "results", "allow_private", "json_logs")
+@with_settings("frontier", "results", "json_logs")
 def serve(options: dict[str, Any]) -> None:
     """Begin the runs of shoal.toml's schedules when they are due, and look after them.
 

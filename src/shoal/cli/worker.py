@@ -44,8 +44,8 @@ def worker(
     the crawl may do (rate, retries, robots.txt, ...) was settled by whoever started it.
 
     Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
-    each as --workers says. It loads spiders by the targets of the schedules, so it must run in a
-    folder that has them.
+    each as --workers says. What a schedule runs is what shoal.toml says here, so it must run in a
+    folder that has this file and the spiders; schedules that are not in it are left to others.
 
     Examples:
 

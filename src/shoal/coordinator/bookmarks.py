@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from shoal.coordinator.runs import read
 from shoal.errors import UnknownCrawl
 from shoal.frontier.port import Frontier
 
@@ -31,11 +32,10 @@ class Bookmarks:
 
     async def line(self) -> int:
         """The line after which to go on; 0 without a bookmark."""
-        text = await self._frontier.notes.read(self._shelf, self._name)
-        if not text:
+        mark = await read(self._frontier.notes, self._shelf, self._name, Bookmark)
+        if mark is None or mark.made_at != await self._crawl_made_at():
             return 0
-        mark = msgspec.json.decode(text, type=Bookmark)
-        return mark.line if mark.made_at == await self._crawl_made_at() else 0
+        return mark.line
 
     async def put(self, line: int) -> None:
         """Everything up to this line is in."""

@@ -20,8 +20,9 @@ from shoal.coordinator.runs import (
     past,
     read,
     read_all,
+    under_way,
 )
-from shoal.coordinator.schedules import Schedule
+from shoal.coordinator.schedules import MAX_NAME, Schedule
 from shoal.coordinator.slots import run_name
 from shoal.errors import ConfigError
 from shoal.frontier.port import Frontier
@@ -73,10 +74,10 @@ class Firing:
 
     async def look(self, schedules: Mapping[str, Schedule], now: float) -> None:
         """Begin what is due."""
-        running = await read_all(self._notes, RUNS, Run)
+        running = await under_way(self._notes)
         paused = await self._notes.all(PAUSED)
         for schedule in schedules.values():
-            own = [run for run in running.values() if run.schedule == schedule.name]
+            own = [run for run in running if run.schedule == schedule.name]
             await self._look(schedule, own, now, is_paused=schedule.name in paused)
         for name, wish in (await read_all(self._notes, WISHES, Wish)).items():
             await self._grant(schedules.get(wish.schedule), name, wish, now)
@@ -84,19 +85,40 @@ class Firing:
     async def _look(
         self, schedule: Schedule, running: list[Run], now: float, *, is_paused: bool
     ) -> None:
-        standing = await read(self._notes, SLOTS, schedule.name, Standing)
-        if standing is None:  # A new schedule begins with its next slot.
-            await self._records.write(SLOTS, schedule.name, Standing(now))
+        standing = await self._standing(schedule, now)
+        if standing is None:
             return
         due = decide(schedule, standing, now, is_running=bool(running), is_paused=is_paused)
         if due is None:
             return
+        if await self._is_known(schedule, due.slot):
+            due = Due(due.slot, "rest")
         if due.action == "wait":
             await self._records.write(SLOTS, schedule.name, Standing(due.slot, due.slot))
             log.warning("schedule %s: waits until %s is over", schedule.name, running[0].crawl)
             return
         await self._act(schedule, due, running, now)
         await self._records.write(SLOTS, schedule.name, Standing(max(due.slot, standing.last)))
+
+    async def _standing(self, schedule: Schedule, now: float) -> Standing | None:
+        """How far a schedule has come. None: it begins with its next slot, for it is new, or it has
+        come further than the clock: that was wrong then, or is now."""
+        standing = await read(self._notes, SLOTS, schedule.name, Standing)
+        if standing is not None and standing.last <= now + GRACE_S:
+            return standing
+        if standing is not None:
+            log.warning("schedule %s: the clock has gone back; it begins anew", schedule.name)
+        await self._records.write(SLOTS, schedule.name, Standing(now))
+        return None
+
+    async def _is_known(self, schedule: Schedule, slot: float) -> bool:
+        """Whether a slot was dealt with: by a leader that then died, or before the clock went
+        back."""
+        crawl = run_name(schedule.name, schedule.calendar, slot)
+        for shelf in (RUNS, past(schedule.name)):
+            if await self._notes.read(shelf, crawl):
+                return True
+        return False
 
     async def _act(self, schedule: Schedule, due: Due, running: list[Run], now: float) -> None:
         if due.action == "cancel":
@@ -113,32 +135,30 @@ class Firing:
 
     async def _grant(self, schedule: Schedule | None, name: str, wish: Wish, now: float) -> None:
         if schedule is None:
-            log.error("schedule %s: is not in shoal.toml here, and is not run", wish.schedule)
+            asked_for = ascii(wish.schedule[:MAX_NAME])
+            log.error("schedule %s: is not in shoal.toml here, and is not run", asked_for)
         else:
-            await self._fire(schedule, wish.at, now)
+            # By the clock of whoever asked, which may be wrong.
+            slot = wish.at if wish.at <= now + GRACE_S else now
+            if not await self._is_known(schedule, slot):
+                await self._fire(schedule, slot, now)
         await self._records.write(WISHES, name, None)
 
     async def _fire(self, schedule: Schedule, slot: float, now: float) -> None:
-        crawl = run_name(schedule.name, schedule.calendar, slot)
-        for shelf in (RUNS, past(schedule.name)):
-            if await self._notes.read(shelf, crawl):
-                return  # Begun by a leader that then died.
         run = _run(
             *(schedule, slot, now),
-            settings=schedule.settings,
-            seeds=schedule.seeds,
-            sitemaps=schedule.sitemaps,
-            previous=await self._previous(schedule),
+            previous=await self._previous(schedule, slot),
             deadline=slot + schedule.window_s if schedule.window_s else None,
         )
-        await self._records.write(RUNS, crawl, run)
-        log.info("schedule %s: begins %s", schedule.name, crawl)
+        await self._records.write(RUNS, run.crawl, run)
+        log.info("schedule %s: begins %s", schedule.name, run.crawl)
 
-    async def _previous(self, schedule: Schedule) -> str | None:
+    async def _previous(self, schedule: Schedule, slot: float) -> str | None:
         if not schedule.recrawl or is_scrapy(schedule.targets):
             return None
         runs = await history(self._notes, schedule.name)
-        read = [run for run in runs if run.state == CrawlState.FINISHED and run.done]
+        # Only earlier ones: while a clock was wrong, runs may have been dated years ahead.
+        read = [r for r in runs if r.slot < slot and r.state == CrawlState.FINISHED and r.done]
         # One that has missed nothing, if there is one: a bad night must not be the yardstick.
         best = [run for run in read if not run.failed] or read
         return best[0].crawl if best else None
@@ -162,7 +182,6 @@ def _run(schedule: Schedule, slot: float, now: float, **fields: Any) -> Run:
     return Run(
         crawl=run_name(schedule.name, schedule.calendar, slot),
         schedule=schedule.name,
-        targets=schedule.targets,
         slot=slot,
         fired_at=now,
         **fields,

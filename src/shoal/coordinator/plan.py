@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from shoal.coordinator.runs import PAUSED, RUNS, Run, history, read_all
+from shoal.addresses import masked
+from shoal.coordinator.firing import GRACE_S
+from shoal.coordinator.runs import PAUSED, Run, history, under_way
 from shoal.coordinator.schedules import Schedule
 from shoal.errors import UnknownCrawl
 from shoal.frontier.port import Frontier
@@ -33,10 +35,10 @@ class Planned(msgspec.Struct, kw_only=True):
 
 async def plan(frontier: Frontier, schedules: Mapping[str, Schedule], now: float) -> list[Planned]:
     """How all schedules stand."""
-    running = await read_all(frontier.notes, RUNS, Run)
+    running = await under_way(frontier.notes)
     paused = await frontier.notes.all(PAUSED)
     return [
-        await _stand(frontier, schedule, list(running.values()), now, schedule.name in paused)
+        await _stand(frontier, schedule, running, now, schedule.name in paused)
         for schedule in schedules.values()
     ]
 
@@ -49,7 +51,7 @@ async def _stand(
     slot = None if is_paused else schedule.calendar.next_after(now)
     return Planned(
         name=schedule.name,
-        target=" ".join(schedule.targets),
+        target=" ".join(map(masked, schedule.targets)),
         cron=schedule.cron,
         timezone=schedule.timezone,
         next_at=slot,
@@ -57,7 +59,8 @@ async def _stand(
         is_paused=is_paused,
         running=[run.crawl for run in own],
         late=await _late(frontier, own, now),
-        last=past[0] if past else None,
+        # While a clock was wrong, runs may have been dated years ahead.
+        last=next((run for run in past if run.slot <= now + GRACE_S), None),
     )
 
 

@@ -1,7 +1,7 @@
 """A process that brings the seeds of one run into the frontier.
 
 The user's code runs here, apart from the coordinator: whatever it does, others go on. The order
-comes on stdin; that it ends means that the coordinator is gone. What is planted already when a
+comes on stdin; that it ends means that the parent is gone. What is planted already when a
 planter dies is a duplicate for the next one.
 """
 
@@ -20,7 +20,8 @@ import msgspec
 from shoal import logs, target
 from shoal.child import GAVE_UP, take_stdout
 from shoal.config import Rules, Settings
-from shoal.coordinator.runs import Run, settings_for
+from shoal.coordinator.runs import Run
+from shoal.coordinator.schedules import Schedule, settings_for
 from shoal.coordinator.sowing import Places, Sowing
 from shoal.crawl import open_stores, run_note
 from shoal.errors import ConfigError, ShoalError
@@ -37,11 +38,11 @@ log = logging.getLogger("shoal")
 class Order(msgspec.Struct):
     """What a planter is to do."""
 
-    run: Run
+    schedule: Schedule
     options: dict[str, Any]
-    """What the coordinator was told on its command line."""
-    only_check: bool = False
-    """Only look whether the spider can be loaded."""
+    """What its parent was told on the command line."""
+    run: Run | None = None
+    """The run whose seeds it brings in. None: it only looks whether the spider can be loaded."""
 
 
 class Answer(msgspec.Struct):
@@ -75,30 +76,31 @@ def _end_with_the_coordinator() -> None:
 
 
 async def _obey(order: Order) -> Answer:
-    spider = target.load(order.run.targets)
+    schedule, run = order.schedule, order.run
+    spider = target.load(schedule.targets)
     own = msgspec.to_builtins(settings_of(spider))
-    settings = settings_for(msgspec.structs.replace(order.run, spider=own), order.options)
+    settings = settings_for(schedule, own, order.options, run.previous if run else None)
     logs.configure(json_lines=settings.json_logs)
-    _check_seeds(order.run)
-    if not order.only_check:
-        await _plant(order.run, spider, settings)
+    _check_seeds(schedule)
+    if run is not None:
+        await _plant(run, schedule, spider, settings)
     return Answer(own)
 
 
-def _check_seeds(run: Run) -> None:
-    if run.seeds and not Path(run.seeds).is_file():
-        raise ConfigError(f"seeds: no such file: {run.seeds}")
+def _check_seeds(schedule: Schedule) -> None:
+    if schedule.seeds and not Path(schedule.seeds).is_file():
+        raise ConfigError(f"seeds: no such file: {schedule.seeds}")
 
 
-async def _plant(run: Run, spider: type[Spider], settings: Settings) -> None:
+async def _plant(run: Run, schedule: Schedule, spider: type[Spider], settings: Settings) -> None:
     async with open_stores(settings) as (frontier, results):
         rules = await _rules(run, settings, results)
         # A planter that was stopped for long must not begin anew what is over by now.
         stats = await frontier.start(run.crawl, rules, again=False)
         if stats.state.over:
             return
-        await results.note_run(run.crawl, run_note(settings, run.targets, rules.previous))
-        await _sow(run, frontier, settings)
+        await results.note_run(run.crawl, run_note(settings, schedule.targets, rules.previous))
+        await _sow(run.crawl, schedule, frontier)
         if not spider.plants_itself:
             await plant(frontier, run.crawl, target.create(spider), rules)
 
@@ -114,15 +116,15 @@ async def _rules(run: Run, settings: Settings, results: Results) -> Rules:
     return rules
 
 
-async def _sow(run: Run, frontier: Frontier, settings: Settings) -> None:
+async def _sow(crawl: str, schedule: Schedule, frontier: Frontier) -> None:
     """What the schedule names beside what the spider starts with."""
-    places = Places(file=Path(run.seeds) if run.seeds else None, sitemaps=run.sitemaps)
+    file = Path(schedule.seeds) if schedule.seeds else None
+    places = Places(file=file, sitemaps=schedule.sitemaps)
 
     def refused(what: str, reason: Exception) -> None:
-        log.warning("%s: %s skipped: %s", run.crawl, what, reason)
+        log.warning("%s: %s skipped: %s", crawl, what, reason)
 
-    sowing = Sowing(frontier, run.crawl, settings, refused, lambda what, count: None)
-    await sowing.sow(places)
+    await Sowing(frontier, crawl, refused, lambda what, count: None).sow(places)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,20 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from shoal.child import GAVE_UP
+from shoal.config import CONFIG_FILE, Settings
+from shoal.coordinator.beside import Beside
 from shoal.coordinator.planter import Answer, Order
-from shoal.coordinator.runs import RUNS, Records, Run, read_all
-from shoal.coordinator.schedules import Schedule
-from shoal.errors import ConfigError, UnknownCrawl
+from shoal.coordinator.runs import RUNS, Records, Run, under_way
+from shoal.coordinator.schedules import Schedule, settings_for
+from shoal.errors import ConfigError, ShoalError, UnknownCrawl
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Control
 
@@ -27,8 +30,8 @@ MAX_TRIES = 5
 log = logging.getLogger("shoal")
 
 
-class PlanterFailed(Exception):
-    """Seeds could not be brought in. The message is what the planter said."""
+class PlanterFailed(ShoalError):
+    """A planter could not do its work. The message is what it said."""
 
     def __init__(self, message: str, *, for_good: bool) -> None:
         super().__init__(message)
@@ -42,33 +45,30 @@ class Planting:
         self._frontier = frontier
         self._records = records
         self._options = options
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._beside = Beside()
 
     async def __aenter__(self) -> Planting:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._beside.end()
 
-    async def look(self) -> None:
+    async def look(self, schedules: Mapping[str, Schedule]) -> None:
         """Begin with what is new. Raises what a planting raised that had ended."""
-        for crawl, run in (await read_all(self._records.notes, RUNS, Run)).items():
-            if not run.planted and crawl not in self._tasks:
-                self._tasks[crawl] = asyncio.create_task(self._plant(run))
-        for crawl, task in list(self._tasks.items()):
-            if task.done():
-                del self._tasks[crawl]
-                task.result()
+        for run in await under_way(self._records.notes):
+            if not run.planted:
+                self._beside.begin(run.crawl, partial(self._plant, run, schedules))
+        self._beside.reap()
 
-    async def _plant(self, run: Run) -> None:
+    async def _plant(self, run: Run, schedules: Mapping[str, Schedule]) -> None:
+        schedule = schedules.get(run.schedule)
+        if schedule is None:
+            await self._give_up(run, f"schedule {run.schedule} is not in {CONFIG_FILE} here")
+            return
         for attempt in range(1, MAX_TRIES + 1):
             try:
                 async with saying_so(run.crawl):
-                    await self._load(run)
-                    await planted(Order(run, self._options))
+                    await planted(Order(schedule, self._options, run))
             except PlanterFailed as error:
                 if error.for_good or attempt == MAX_TRIES:
                     await self._give_up(run, str(error))
@@ -84,12 +84,6 @@ class Planting:
     async def _is_open(self, run: Run) -> bool:
         """Somebody may have cancelled it meanwhile. Then it is over, and stays so."""
         return await self._records.notes.read(RUNS, run.crawl) is not None
-
-    async def _load(self, run: Run) -> None:
-        """Workers may begin while seeds still come, but not before they know the settings."""
-        if run.spider is None:
-            run.spider = (await planted(Order(run, self._options, only_check=True))).spider
-            await self._records.write(RUNS, run.crawl, run)
 
     async def _give_up(self, run: Run, reason: str) -> None:
         """A run that cannot begin is over, and workers leave what there is of it."""
@@ -118,22 +112,11 @@ async def saying_so(crawl: str) -> AsyncIterator[None]:
         saying.cancel()
 
 
-async def check(schedule: Schedule, options: dict[str, Any]) -> str | None:
-    """Why a schedule's spider cannot be loaded. None if it can."""
-    run = Run(
-        crawl=schedule.name,
-        schedule=schedule.name,
-        targets=schedule.targets,
-        slot=0.0,
-        fired_at=0.0,
-        settings=schedule.settings,
-        seeds=schedule.seeds,
-    )
-    try:
-        await planted(Order(run, options, only_check=True))
-    except PlanterFailed as error:
-        return str(error)
-    return None
+async def settings_here(schedule: Schedule, options: dict[str, Any]) -> Settings:
+    """The settings of a schedule's runs on this machine. Its spider is asked for its own, in a
+    process apart: here no code of the user's runs. Raises PlanterFailed and ConfigError."""
+    spider = (await planted(Order(schedule, options))).spider
+    return settings_for(schedule, spider, options)
 
 
 async def planted(order: Order) -> Answer:

@@ -7,25 +7,36 @@ Shelves, and who writes there:
     slots       NAME -> Standing   the leader: how far each schedule has come
     paused      NAME -> (nothing)  people: schedules that are to rest
     wishes      ID -> Wish         people: a run now, please; the leader strikes it out
+
+Whoever can write to the frontier can write notes. So they name a schedule and nothing else: what it
+runs, and with which settings, each process reads in its own shoal.toml.
 """
 
 from __future__ import annotations
 
-import os
-from typing import Any, TypeVar
+import logging
+import re
+from functools import lru_cache
+from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Meta
 
-from shoal import config
-from shoal.config import Settings
 from shoal.frontier.notes import Leader, Notes
 
 T = TypeVar("T")
+
+Moment = Annotated[float, Meta(ge=0, le=253_402_300_799)]
+"""Seconds since 1970, up to the year 9999: what a clock can show."""
 
 RUNS = "runs"
 SLOTS = "slots"
 PAUSED = "paused"
 WISHES = "wishes"
+
+log = logging.getLogger("shoal")
+
+_is_run = re.compile(r"([A-Za-z0-9_.-]+)@[0-9T:+-]+").fullmatch
 
 
 class Run(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -33,27 +44,20 @@ class Run(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     crawl: str
     schedule: str
-    targets: list[str]
-    slot: float
+    slot: Moment
     """When it was due."""
-    fired_at: float
-    settings: dict[str, Any] = {}
-    """Those that the schedule asks for."""
-    spider: dict[str, Any] | None = None
-    """Those of the spider's class. None until it was loaded: workers wait for that."""
-    seeds: str | None = None
-    sitemaps: list[str] = []
+    fired_at: Moment
     previous: str | None = None
     """The finished run before it, if it is to be made use of."""
-    deadline: float | None = None
+    deadline: Moment | None = None
     """When its window ends."""
     planted: bool = False
     """Whether all its seeds are in."""
     state: str = ""
     """How it ended: finished, cancelled, failed, skipped, missed, forgotten. Empty: it has not."""
     reason: str = ""
-    started_at: float | None = None
-    ended_at: float | None = None
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
     total: int = 0
     done: int = 0
     failed: int = 0
@@ -64,6 +68,11 @@ class Run(msgspec.Struct, kw_only=True, omit_defaults=True):
     is_forgotten: bool = False
     """Whether its queue is gone from the frontier."""
 
+    def __post_init__(self) -> None:
+        named = _is_run(self.crawl)
+        if named is None or named[1] != self.schedule:
+            raise ValueError("its crawl is none of its schedule's")
+
     @property
     def is_late(self) -> bool:
         """Whether it ended after its window."""
@@ -73,9 +82,9 @@ class Run(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Standing(msgspec.Struct, omit_defaults=True):
     """How far a schedule has come."""
 
-    last: float
+    last: Moment
     """The slot that was dealt with last; of a new schedule, when it was first seen."""
-    waiting: float | None = None
+    waiting: Moment | None = None
     """A slot whose run waits for the one before to end."""
 
 
@@ -83,15 +92,7 @@ class Wish(msgspec.Struct):
     """A run that somebody asked for."""
 
     schedule: str
-    at: float
-
-
-def settings_for(run: Run, options: dict[str, Any]) -> Settings:
-    """The settings of a run, here: the schedule's win over everything but the command line."""
-    wanted = run.settings | {name: at for name, at in options.items() if at is not None}
-    if run.previous is not None:
-        wanted |= {"previous": run.previous}
-    return config.load(spider=run.spider, options=wanted, environ=os.environ)
+    at: Moment
 
 
 def past(schedule: str) -> str:
@@ -102,13 +103,34 @@ def past(schedule: str) -> str:
 async def read(notes: Notes, shelf: str, name: str, form: type[T]) -> T | None:
     """One note."""
     text = await notes.read(shelf, name)
-    return msgspec.json.decode(text, type=form) if text else None
+    return _decoded(shelf, name, text, form) if text else None
 
 
 async def read_all(notes: Notes, shelf: str, form: type[T]) -> dict[str, T]:
-    """All notes of a shelf."""
-    found = await notes.all(shelf)
-    return {name: msgspec.json.decode(text, type=form) for name, text in found.items()}
+    """All notes of a shelf that are of this form."""
+    read = {
+        name: _decoded(shelf, name, text, form) for name, text in (await notes.all(shelf)).items()
+    }
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def _decoded(shelf: str, name: str, text: bytes, form: type[T]) -> T | None:
+    """None for what is no such note: whatever somebody leaves there, the others are read."""
+    try:
+        return msgspec.json.decode(text, type=form)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        _say_once(f"note {name[:100]!a} of {shelf[:100]!a} is left alone: {str(error)!a}")
+        return None
+
+
+_say_once = lru_cache(maxsize=1000)(log.warning)
+"""Notes are read twice a second."""
+
+
+async def under_way(notes: Notes) -> list[Run]:
+    """The runs that have begun and were not closed."""
+    runs = await read_all(notes, RUNS, Run)
+    return [run for name, run in runs.items() if name == run.crawl]
 
 
 async def history(notes: Notes, schedule: str) -> list[Run]:

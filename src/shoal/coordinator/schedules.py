@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from shoal import config
+from shoal.config import Settings
 from shoal.coordinator.slots import Calendar, calendar_of
 from shoal.errors import ConfigError
 from shoal.policy import parse_duration
 
 MAX_NAME = 80
 OVERLAPS = ("skip", "wait", "cancel")
+
+log = logging.getLogger("shoal")
 
 _is_name = re.compile("[A-Za-z0-9_.-]+").fullmatch
 
@@ -97,6 +103,50 @@ def load_schedules(folder: Path | None = None) -> dict[str, Schedule]:
             raise ConfigError(f"{config.CONFIG_FILE}: two schedules are named {schedule.name!r}")
         schedules[schedule.name] = schedule
     return schedules
+
+
+class ScheduleFile:
+    """The schedules of shoal.toml, read again when it changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / config.CONFIG_FILE
+        self._folder = folder
+        self._changed_at = self._stamp()
+        self._schedules = load_schedules(folder)
+
+    def read(self) -> dict[str, Schedule]:
+        """What it says now; while that is wrong, what it said before."""
+        stamp = self._stamp()
+        if stamp != self._changed_at:
+            self._changed_at = stamp
+            try:
+                config.load(folder=self._folder)  # Its other settings are those of the runs.
+                self._schedules = load_schedules(self._folder)
+                log.info("%s was read again; schedules: %d", self._path.name, len(self._schedules))
+            except ConfigError as error:
+                log.error("%s; going on with the schedules as they were", error)
+        return self._schedules
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            stat = self._path.stat()
+        except OSError:
+            return 0, 0
+        return stat.st_mtime_ns, stat.st_size
+
+
+def settings_for(
+    schedule: Schedule,
+    spider: Mapping[str, Any],
+    options: Mapping[str, Any],
+    previous: str | None = None,
+) -> Settings:
+    """The settings of a schedule's runs in this process: the schedule's win over everything but
+    the command line. `spider` are those of the spider's class."""
+    wanted = schedule.settings | {name: at for name, at in options.items() if at is not None}
+    if previous is not None:
+        wanted |= {"previous": previous}
+    return config.load(spider=spider, options=wanted, environ=os.environ)
 
 
 def named(schedules: dict[str, Schedule], name: str) -> Schedule:

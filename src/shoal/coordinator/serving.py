@@ -13,13 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from shoal.config import CONFIG_FILE, load
+from shoal.config import CONFIG_FILE
 from shoal.coordinator.firing import Firing
 from shoal.coordinator.leading import Leadership
-from shoal.coordinator.planting import Planting, check
+from shoal.coordinator.planting import PlanterFailed, Planting, settings_here
 from shoal.coordinator.runs import Records
-from shoal.coordinator.schedules import Schedule, load_schedules
-from shoal.coordinator.sweeping import sweep
+from shoal.coordinator.schedules import Schedule, ScheduleFile
+from shoal.coordinator.sweeping import Steadiness, sweep
 from shoal.coordinator.watching import Watching
 from shoal.errors import ConfigError, StorageError, cause_of
 from shoal.frontier.notes import Deposed
@@ -42,6 +42,7 @@ class Coordinator:
         self._options = options
         self._file = ScheduleFile(folder or Path())
         self._leadership = Leadership(frontier.notes, os.getpid())
+        self._steadiness = Steadiness()
         self._stopping = asyncio.Event()
 
     def drain(self) -> None:
@@ -80,23 +81,31 @@ class Coordinator:
 
     async def _do_chores(self, records: Records) -> None:
         firing = Firing(self._frontier, records)
-        watching = Watching(self._frontier, records, self._options)
         swept_at = trouble_at = -SWEEP_EVERY_S
-        async with Planting(self._frontier, records, self._options) as planting:
+        async with (
+            Watching(self._frontier, records, self._options) as watching,
+            Planting(self._frontier, records, self._options) as planting,
+        ):
             while True:
                 schedules = self._file.read()
                 try:
-                    await watching.look(time.time())  # First: what is over is in nobody's way.
+                    # First: what is over is in nobody's way.
+                    await watching.look(schedules, time.time())
                     await firing.look(schedules, time.time())
-                    await planting.look()
+                    await planting.look(schedules)
                     if time.monotonic() - swept_at > SWEEP_EVERY_S:
-                        await sweep(self._frontier, records, schedules, time.time())
+                        await self._sweep(records, schedules)
                         swept_at = time.monotonic()
                 except StorageError as error:  # It may pass, and then nothing was missed.
                     if time.monotonic() - trouble_at > SAY_AGAIN_S:
                         log.error("waiting: %s", error)
                         trouble_at = time.monotonic()
                 await wait_for_event(self._stopping, TICK_S)
+
+    async def _sweep(self, records: Records, schedules: dict[str, Schedule]) -> None:
+        now = time.time()
+        is_steady = self._steadiness.look(now, time.monotonic())
+        await sweep(self._frontier, records, schedules, now, is_steady=is_steady)
 
     def _tell(self) -> None:
         schedules = self._file.read().values()
@@ -111,35 +120,7 @@ class Coordinator:
         await asyncio.gather(*map(self._check_target, self._file.read().values()))
 
     async def _check_target(self, schedule: Schedule) -> None:
-        if problem := await check(schedule, self._options):
-            log.error("schedule %s: cannot run as it is: %s", schedule.name, problem)
-
-
-class ScheduleFile:
-    """The schedules of shoal.toml, read again when it changes."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / CONFIG_FILE
-        self._folder = folder
-        self._changed_at = self._stamp()
-        self._schedules = load_schedules(folder)
-
-    def read(self) -> dict[str, Schedule]:
-        """What it says now; while that is wrong, what it said before."""
-        stamp = self._stamp()
-        if stamp != self._changed_at:
-            self._changed_at = stamp
-            try:
-                load(folder=self._folder)  # Its other settings are those of the runs.
-                self._schedules = load_schedules(self._folder)
-                log.info("%s was read again; schedules: %d", self._path.name, len(self._schedules))
-            except ConfigError as error:
-                log.error("%s; going on with the schedules as they were", error)
-        return self._schedules
-
-    def _stamp(self) -> tuple[int, int]:
         try:
-            stat = self._path.stat()
-        except OSError:
-            return 0, 0
-        return stat.st_mtime_ns, stat.st_size
+            await settings_here(schedule, self._options)
+        except (PlanterFailed, ConfigError) as error:
+            log.error("schedule %s: cannot run as it is: %s", schedule.name, error)

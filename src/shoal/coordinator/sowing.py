@@ -9,17 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.config import Rules, Settings
+from shoal.config import Rules
 from shoal.coordinator.bookmarks import Bookmarks
 from shoal.coordinator.seedfiles import CSV_SUFFIXES, Seed, read_csv, read_lines
-from shoal.coordinator.sitemap_walk import SitemapWalk
-from shoal.coordinator.sitemaps import MAX_BYTES
 from shoal.errors import BadUrl, ConfigError, UnknownCrawl
-from shoal.fetch.http import HttpFetcher
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Added
-from shoal.policy import AUTO_START_S, parse_rate
 from shoal.seeding import BATCH, add_all
+from shoal.sitemap_tasks import Note, sitemap_task
 from shoal.task import Task
 from shoal.waiting import patiently
 
@@ -37,6 +34,8 @@ class Places(msgspec.Struct, kw_only=True):
     skip: int | None = None
     """Lines at the start of the file that are left out; None: those that are known to be in."""
     sitemaps: list[str] = []
+    reading: str = ""
+    """Sitemaps are read again if this is another one than before."""
     since: float | None = None
     """Of sitemaps, only pages that changed since then."""
 
@@ -48,14 +47,12 @@ class Sowing:
         self,
         frontier: Frontier,
         crawl: str,
-        settings: Settings,
         refused: Callable[[str, Exception], None],
         progress: Callable[[str, int], object],
     ) -> None:
         """`refused` is told what was skipped and why, `progress` how many were read."""
         self._frontier = frontier
         self._crawl = crawl
-        self._settings = settings
         self._refused = refused
         self._progress = progress
         self._about = ""
@@ -64,6 +61,8 @@ class Sowing:
         self.went_on_after = 0
         """The line after which an earlier reading of the file was taken up again."""
         self._marked = 0
+        self.sitemaps = 0
+        """Sitemaps that were queued: workers read them."""
 
     async def sow(self, places: Places) -> Added:
         """Add everything. Raises ConfigError if a place cannot be read at all."""
@@ -71,14 +70,16 @@ class Sowing:
         marks = self._bookmarks(places)
         if marks is not None and places.skip is None:
             self.went_on_after = await patiently("frontier", marks.line)
-        tasks = self._counted(self._tasks(places, rules))
         added = await add_all(
-            *(self._frontier, self._crawl, tasks, rules, self._refuse),
+            *(self._frontier, self._crawl, self._counted(places), rules, self._refuse),
             on_batch=partial(self._mark, marks) if marks else None,
         )
         if marks is not None:
             await patiently("frontier", marks.remove)
-        return added
+        sitemaps = self._of_sitemaps(places)
+        queued = await add_all(self._frontier, self._crawl, sitemaps, rules, self._refuse)
+        self.sitemaps = queued.added
+        return Added(added.added + queued.added, added.duplicates + queued.duplicates)
 
     def _bookmarks(self, places: Places) -> Bookmarks | None:
         if places.file is None or not places.file.is_file():
@@ -99,24 +100,17 @@ class Sowing:
     def _refuse(self, reason: Exception) -> None:
         self._refused(self._about, reason)
 
-    async def _counted(self, tasks: AsyncIterator[Task]) -> AsyncIterator[Task]:
-        count = 0
-        async for task in tasks:
-            count += 1
+    async def _counted(self, places: Places) -> AsyncIterator[Task]:
+        for count, task in enumerate(self._tasks(places), 1):
             if count % BATCH == 0:
                 self._progress("read", count)
             yield task
 
-    async def _tasks(self, places: Places, rules: Rules) -> AsyncIterator[Task]:
-        for task in self._of_lines(read_lines(url.encode() for url in places.urls), 0):
-            yield task
+    def _tasks(self, places: Places) -> Iterator[Task]:
+        yield from self._of_lines(read_lines(url.encode() for url in places.urls), 0)
         if places.file is not None:
             skip = self.went_on_after if places.skip is None else places.skip
-            for task in self._of_lines(_read(places.file), skip):
-                yield task
-        if places.sitemaps:
-            async for task in self._of_sitemaps(places, rules):
-                yield task
+            yield from self._of_lines(_read(places.file), skip)
 
     def _of_lines(self, seeds: Iterator[Seed], skip: int) -> Iterator[Task]:
         for seed in seeds:
@@ -128,27 +122,15 @@ class Sowing:
             else:
                 yield seed.task
 
-    async def _of_sitemaps(self, places: Places, rules: Rules) -> AsyncIterator[Task]:
-        fetcher = HttpFetcher(msgspec.structs.replace(self._settings, max_body_bytes=MAX_BYTES))
-        walk = SitemapWalk(
-            fetcher, self._unreadable, pause_s=_pause_s(rules.rate), since=places.since
-        )
-        try:
-            for address in places.sitemaps:
-                async for url in walk.pages(address):
-                    self._about = url
-                    yield Task(url=url)
-        finally:
-            await fetcher.close()
-
-    def _unreadable(self, sitemap: str, reason: Exception) -> None:
-        self._refused(f"sitemap {sitemap}", reason)
-
-
-def _pause_s(rate: str) -> float:
-    """Between two requests. Nobody here adapts to a host, so `auto` is as careful as it begins."""
-    parsed = parse_rate(rate)
-    return AUTO_START_S if parsed.auto else parsed.interval_s
+    async def _of_sitemaps(self, places: Places) -> AsyncIterator[Task]:
+        for address in places.sitemaps:
+            self._about = f"sitemap {address}"
+            try:
+                task = sitemap_task(address, Note(places.reading, places.since))
+            except BadUrl as error:
+                self._refuse(error)
+            else:
+                yield task
 
 
 def _read(file: Path) -> Iterator[Seed]:

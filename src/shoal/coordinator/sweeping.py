@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import msgspec
@@ -13,9 +14,40 @@ from shoal.frontier.port import Frontier
 KEPT_RUNS = 1000
 """So much of a schedule's history is kept."""
 
+STEADY_S = 3600.0
+"""How long the clock must have gone as it should before anything is forgotten by it."""
+JUMP_S = 60.0
+"""A clock that is so far off what it should show has jumped."""
+
+log = logging.getLogger("shoal")
+
+
+class Steadiness:
+    """Whether the clock can be trusted to say what is old. One that is wrong for a moment must not
+    cost every queue there is; what is forgotten an hour late costs nothing."""
+
+    def __init__(self) -> None:
+        self._begin: tuple[float, float] | None = None
+
+    def look(self, now: float, elapsed: float) -> bool:
+        """`now` is what the clock shows, `elapsed` one that cannot be set."""
+        begun_at, begun = self._begin or (now, elapsed)
+        has_jumped = abs((now - begun_at) - (elapsed - begun)) > JUMP_S
+        if has_jumped:
+            log.warning("the clock has jumped: for an hour, no queue is forgotten")
+        if has_jumped or self._begin is None:
+            self._begin = now, elapsed
+            return False
+        return elapsed - begun >= STEADY_S
+
 
 async def sweep(
-    frontier: Frontier, records: Records, schedules: Mapping[str, Schedule], now: float
+    frontier: Frontier,
+    records: Records,
+    schedules: Mapping[str, Schedule],
+    now: float,
+    *,
+    is_steady: bool,
 ) -> None:
     """Forget what nobody needs. The results of a run, and what became of it, stay."""
     for schedule in schedules.values():
@@ -24,7 +56,7 @@ async def sweep(
             await records.write(past(schedule.name), run.crawl, None)
         for run in runs[:KEPT_RUNS]:
             is_old = run.ended_at is not None and now - run.ended_at > schedule.keep_s
-            if is_old and not run.is_forgotten:
+            if is_steady and is_old and not run.is_forgotten:
                 await frontier.forget(run.crawl)
                 swept = msgspec.structs.replace(run, is_forgotten=True)
                 await records.write(past(schedule.name), run.crawl, swept)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from shoal.coordinator.runs import RUNS, Records, Run, read_all, settings_for
+from shoal.config import CONFIG_FILE, Settings
+from shoal.coordinator.beside import Beside
+from shoal.coordinator.planting import PlanterFailed, settings_here
+from shoal.coordinator.runs import Records, Run, under_way
+from shoal.coordinator.schedules import Schedule
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import CrawlState, Stats
@@ -16,22 +23,31 @@ from shoal.recrawl import mark_gone_items
 from shoal.results import results_at
 
 SAY_AGAIN_S = 600.0
+LOAD_S = 300.0
+"""How long a spider may take to be loaded when its run is over."""
 
 log = logging.getLogger("shoal")
 
 
 class Watching:
-    """Watches what is under way."""
+    """Watches what is under way. Used as a context: what it is closing ends with it."""
 
     def __init__(self, frontier: Frontier, records: Records, options: dict[str, Any]) -> None:
         self._frontier = frontier
         self._records = records
         self._options = options
         self._said: dict[str, float] = {}
+        self._beside = Beside()
 
-    async def look(self, now: float) -> None:
-        """Close what is over, warn of what is late."""
-        for run in (await read_all(self._records.notes, RUNS, Run)).values():
+    async def __aenter__(self) -> Watching:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._beside.end()
+
+    async def look(self, schedules: Mapping[str, Schedule], now: float) -> None:
+        """Close what is over, warn of what is late. Raises what a closing raised that had ended."""
+        for run in await under_way(self._records.notes):
             try:
                 stats = await self._frontier.stats(run.crawl)
             except UnknownCrawl:
@@ -40,9 +56,11 @@ class Watching:
                     await self._records.close(run)
                 continue
             if stats.state is CrawlState.CANCELLED or (stats.state.over and run.planted):
-                await self._close(run, stats)
+                schedule = schedules.get(run.schedule)
+                self._beside.begin(run.crawl, partial(self._close, run, schedule, stats))
             else:
                 self._warn(run, stats, now)
+        self._beside.reap()
 
     def _warn(self, run: Run, stats: Stats, now: float) -> None:
         news = lateness(run.deadline, stats, now)
@@ -50,8 +68,8 @@ class Watching:
             self._said[run.crawl] = now
             log.error("%s is %s", run.crawl, news)
 
-    async def _close(self, run: Run, stats: Stats) -> None:
-        gone = await self._mark_gone(run, stats)
+    async def _close(self, run: Run, schedule: Schedule | None, stats: Stats) -> None:
+        gone = await self._mark_gone(run, schedule, stats)
         ended = msgspec.structs.replace(
             run,
             state=str(stats.state),
@@ -73,13 +91,22 @@ class Watching:
             *(f"{count:,}" for count in (stats.done, stats.dead, stats.items)),
         )
 
-    async def _mark_gone(self, run: Run, stats: Stats) -> int:
+    async def _mark_gone(self, run: Run, schedule: Schedule | None, stats: Stats) -> int:
         if stats.rules.previous is None:
             return 0
         try:
-            settings = settings_for(run, self._options)
+            settings = await self._settings(run, schedule)
             async with results_at(settings.results) as results:
                 return await mark_gone_items(results, stats)
-        except ConfigError as error:  # shoal.toml, or the store, was changed meanwhile.
+        except (ConfigError, PlanterFailed) as error:  # shoal.toml, or the store, was changed.
             log.error("%s: items that are gone are not marked: %s", run.crawl, error)
             return 0
+
+    async def _settings(self, run: Run, schedule: Schedule | None) -> Settings:
+        if schedule is None:
+            raise ConfigError(f"schedule {run.schedule} is not in {CONFIG_FILE} here")
+        try:
+            async with asyncio.timeout(LOAD_S):
+                return await settings_here(schedule, self._options)
+        except TimeoutError:
+            raise ConfigError(f"its spider was not loaded within {LOAD_S:g} s") from None

@@ -17,6 +17,8 @@ from shoal.fetch.port import Response
 from shoal.frontier.values import Robots
 from shoal.policy import REDIRECT_STATUSES
 
+ROBOTS_PATH = "/robots.txt"
+
 MAX_HOPS = 5
 """Redirects that are followed from a robots.txt, each with its own permission (RFC 9309)."""
 
@@ -94,8 +96,11 @@ class Rules:
         self._parsed = Protego.parse(_addressed(text, agent))
 
     def allow(self, url: str) -> bool:
-        """Whether a URL may be fetched."""
-        return not self._closed and self._parsed.can_fetch(urls.parse(url).href, self._agent)
+        """Whether a URL may be fetched. The robots.txt itself always may (RFC 9309)."""
+        if self._closed:
+            return False
+        parsed = urls.parse(url)
+        return self._parsed.can_fetch(parsed.href, self._agent) or parsed.pathname == ROBOTS_PATH
 
     @property
     def crawl_delay_s(self) -> float:
@@ -113,7 +118,7 @@ class Rules:
 def robots_url(url: str) -> str:
     """Where the robots.txt for a URL is. Raises BadUrl."""
     parsed = urls.parse(url)
-    return f"{parsed.protocol}//{parsed.host}/robots.txt"
+    return f"{parsed.protocol}//{parsed.host}{ROBOTS_PATH}"
 
 
 def next_hop(answer: Response) -> str | None:

@@ -13,6 +13,23 @@ from support.frontiers import Backend
 class TestLeading:
     """One leads at a time; terms have numbers that only grow."""
 
+    async def test_a_clock_that_goes_back_gives_nobody_more_time(self, backend: Backend) -> None:
+        notes = backend.frontier.notes
+        await notes.lead("one", 5.0)
+        await backend.advance(-7200.0)
+        assert await notes.lead("other", 5.0) is None
+        await backend.advance(5.5)
+        assert await notes.lead("other", 5.0)
+
+    async def test_and_deposes_nobody(self, backend: Backend) -> None:
+        notes = backend.frontier.notes
+        leader = await notes.lead("one", 5.0)
+        await backend.advance(-7200.0)
+        for _ in range(4):
+            assert await notes.lead("other", 5.0) is None
+            assert await notes.lead("one", 5.0) == leader
+            await backend.advance(1.0)
+
     async def test_the_first_who_asks_leads(self, backend: Backend) -> None:
         one, other = backend.frontier.notes, backend.open_another().notes
         assert await one.leader() is None

@@ -49,12 +49,17 @@ class RedisNotes(Notes):
 
     async def all(self, shelf: str) -> dict[str, bytes]:
         notes = await self._link.command("HGETALL", SHELF + shelf)
-        return {name.decode(): text for name, text in sorted(notes.items())}
+        return {_text(name): text for name, text in sorted(notes.items())}
 
     async def _seat(self, holder: str, micro: int) -> Leader | None:
         now = f"{self._clock() * 1e6:.0f}" if self._clock else ""
         held = await self._eval("lead", [LEADER], now, holder, micro)
-        return Leader(held[0].decode(), int(held[1])) if held else None
+        return Leader(_text(held[0]), int(held[1])) if held else None
 
     async def _eval(self, name: str, keys: list[str], *args: Argument) -> Any:
         return await self._link.command("EVAL", script(name).text, len(keys), *keys, *args)
+
+
+def _text(name: bytes) -> str:
+    """A name. Whoever can write to the server can have written anything."""
+    return name.decode("utf-8", "replace")

@@ -6,6 +6,7 @@ lease ─▶ ready ─next_request─▶ in the engine ─▶ callback, items, f
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from scrapy import Request
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from shoal.admission import Admission
 from shoal.config import Rules
 from shoal.errors import ShoalError
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
@@ -22,7 +24,12 @@ from shoal.known import Recent
 from shoal.scrapy.running.intake import Intake
 from shoal.scrapy.running.verdicts import Life, report_of
 from shoal.scrapy.wire.requests import Requests
+from shoal.sitemap_tasks import NO_ROBOTS_STATUSES, SITEMAP, is_robots, read_listed
+from shoal.sitemaps import MAX_BYTES, BadSitemap
+from shoal.task import Task
 from shoal.visit import Report, give_back, too_late
+
+log = logging.getLogger("shoal")
 
 _CHANGED_BY_RETRY = ("meta", "priority", "dont_filter")
 
@@ -41,6 +48,17 @@ def is_retry(request: Request, other: Request) -> bool:
             if name not in _CHANGED_BY_RETRY
         )
     )
+
+
+def _meta_for_sitemap(task: Task) -> dict[str, Any]:
+    """What Scrapy must know to fetch a sitemap, or the robots.txt that names them."""
+    meta: dict[str, Any] = {"download_maxsize": MAX_BYTES}
+    if is_robots(task):
+        meta |= {
+            "dont_obey_robotstxt": True,  # It is always allowed.
+            "handle_httpstatus_list": sorted(NO_ROBOTS_STATUSES),
+        }
+    return meta
 
 
 def _without(meta: dict[str, Any], name: str) -> dict[str, Any]:
@@ -76,6 +94,8 @@ class ScrapyVisits:
         """`is_logged` says that there is a page log to write."""
         self._worker = worker
         self._requests = requests
+        requests.reserve(SITEMAP, self._read_sitemap)
+        self._rules = Rules()
         self._intake = intake
         self._wake_engine = wake_engine
         self._is_logged = is_logged
@@ -95,7 +115,8 @@ class ScrapyVisits:
     # For the worker
 
     def begin(self, rules: Rules) -> None:
-        """Scrapy has its own rules."""
+        """Scrapy has its own rules. Only what a sitemap lists is admitted by ours, as seeds are."""
+        self._rules = rules
 
     async def visit(self, lease: Lease, decided: float) -> Report:
         """One try. It ends when Scrapy is done with the request, and the frontier has what was
@@ -108,6 +129,8 @@ class ScrapyVisits:
             # A seed that somebody else wrote, or a callback that is not there any more.
             outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=str(error), sent=False)
             return Report(outcome)
+        if lease.task.job_type == SITEMAP:
+            request.meta.update(_meta_for_sitemap(lease.task))
         visit = _Visit(lease, decided, request)
         self._ready.append(visit)
         self._wake_engine()
@@ -125,6 +148,20 @@ class ScrapyVisits:
 
     async def close(self) -> None:
         """Nothing is open here."""
+
+    async def _read_sitemap(self, response: Response) -> None:
+        """The callback of sitemaps."""
+        life = self.life_behind(response)
+        if life is None:
+            return
+        lease, admission = life.lease, Admission(self._rules)
+        listed = await read_listed(
+            lease.task, lease.fingerprint, response.status, response.body, admission
+        )
+        life.follow_ups.extend(listed.entries)
+        if listed.problem:
+            life.error = BadSitemap(listed.problem)
+            log.warning("%s: %s", lease.task.url, listed.problem)
 
     # For the scheduler
 

@@ -51,8 +51,13 @@ class Requests:
         self._fingerprinter = fingerprinter
         self._jars = jars
         self._names: dict[Any, str] = {}
+        self._reserved: dict[str, Callable[..., Any]] = {}
         # Where it is overridden, as by CrawlSpider, no callback and `parse` are two things.
         self._has_own_default = type(spider)._parse is not scrapy.Spider._parse
+
+    def reserve(self, name: str, callback: Callable[..., Any]) -> None:
+        """Have a callback that is not the spider's, under a name that none of its methods has."""
+        self._reserved[name] = callback
 
     def fingerprint(self, request: Request) -> bytes:
         """The request's identity, by the project's own fingerprinter."""
@@ -87,6 +92,9 @@ class Requests:
         function = getattr(method, "__func__", None) if is_own else None
         if function is not None and function in self._names:
             return self._names[function]
+        for reserved, callback in self._reserved.items():
+            if callback == method:
+                return reserved
         name = self._find_name(method)
         if name is None:
             shown = getattr(method, "__qualname__", None) or type(method).__name__
@@ -124,10 +132,11 @@ class Requests:
     def _made(self, task: Task, extras: Extras, meta: dict[str, Any]) -> Request:
         callback = extras.callback or task.job_type
         is_default = callback == DEFAULT_HANDLER and not extras.callback
+        own = self._reserved.get(callback)
         headers = headers_of(task, extras)
         arguments = {name: from_plain(value) for name, value in extras.attributes.items()}
         arguments |= {
-            "callback": None if is_default else self._method(callback),
+            "callback": None if is_default else own or self._method(callback),
             "errback": self._method(extras.errback) if extras.errback else None,
             "method": task.method,
             "headers": headers,

@@ -1,0 +1,47 @@
+"""Sites that have sitemaps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from support.sites import Site, html
+
+NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+
+
+def urlset(*locations: str, more: str = "") -> bytes:
+    """A sitemap of these pages."""
+    entries = "".join(f"<url><loc>{location}</loc>{more}</url>" for location in locations)
+    return f"<urlset {NAMESPACE}>{entries}</urlset>".encode()
+
+
+def index(*sitemaps: str) -> bytes:
+    """A sitemap of these sitemaps."""
+    entries = "".join(f"<sitemap><loc>{sitemap}</loc></sitemap>" for sitemap in sitemaps)
+    return f"<sitemapindex {NAMESPACE}>{entries}</sitemapindex>".encode()
+
+
+class SiteWithSitemaps(Site):
+    """Has what is in `bodies`, by path, and below `/p/` a page at every address."""
+
+    def __init__(self) -> None:
+        super().__init__(self._page)
+        self.bodies: dict[str, bytes] = {}
+        self.held: set[str] = set()
+        """Paths that get no answer while they are here."""
+
+    def pages(self, *names: object) -> Sequence[str]:
+        """The addresses of pages."""
+        return [f"{self.url}p/{name}" for name in names]
+
+    async def _page(self, path: str) -> web.Response:
+        while path in self.held:
+            await asyncio.sleep(0.005)
+        if path.startswith("/moved"):
+            return web.Response(status=301, headers={"Location": path.removeprefix("/moved")})
+        if path in self.bodies:
+            return web.Response(body=self.bodies[path])
+        return html(path) if path.startswith("/p/") else web.Response(status=404)

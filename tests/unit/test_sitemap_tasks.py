@@ -1,0 +1,147 @@
+"""Sitemaps as tasks: what they lead to, however they were written."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from shoal import sitemap_tasks
+from shoal.admission import Admission
+from shoal.config import Rules, Settings
+from shoal.errors import BadUrl
+from shoal.sitemap_tasks import SITEMAP, Listed, Note, can_be_read, read_listed, sitemap_task
+from shoal.sitemap_visit import for_sitemaps, sitemaps_at_once
+from shoal.sitemaps import MAX_BYTES
+from shoal.task import Task, decode, encode
+from support.sitemaps import index, urlset
+
+ADMISSION = Admission(Rules())
+ABOVE = b"12345678"
+
+
+async def listed_in(task: Task, body: bytes, status: int = 200) -> Listed:
+    return await read_listed(task, ABOVE, status, body, ADMISSION)
+
+
+def addresses(listed: Listed) -> list[str]:
+    return [entry.task.url for entry in listed.entries]
+
+
+def identity(task: Task) -> bytes:
+    return ADMISSION.admit(task).fingerprint
+
+
+def test_a_reading_is_part_of_who_it_is() -> None:
+    address = "https://a.example/all.xml"
+    one, again = sitemap_task(address, Note("one")), sitemap_task(address, Note("one"))
+    assert identity(one) == identity(again)
+    assert identity(one) != identity(sitemap_task(address, Note("two")))
+    assert identity(one) != identity(Task(url=address))
+    assert decode(encode(one)) == one
+
+
+def test_what_is_no_address_is_no_sitemap() -> None:
+    with pytest.raises(BadUrl):
+        sitemap_task("nonsense", Note())
+
+
+async def test_pages_are_seeds_and_know_where_they_were_found() -> None:
+    task = sitemap_task("https://a.example/all.xml", Note("one"))
+    (entry,) = (await listed_in(task, urlset("https://a.example/1"))).entries
+    page = Task(url="https://a.example/1", site="a.example", parent=ABOVE.hex())
+    assert entry.task == page
+
+
+async def test_what_a_sitemap_lists_is_as_deep_as_it_is() -> None:
+    """One that a handler followed is no way around `max_depth`."""
+    task = Task(url="https://a.example/all.xml", job_type=SITEMAP, depth=3)
+    for body in (urlset("https://a.example/1"), index("https://a.example/1.xml")):
+        (entry,) = (await listed_in(task, body)).entries
+        assert entry.task.depth == 3
+
+
+async def test_what_is_known_of_a_sitemap_goes_on_to_those_it_names() -> None:
+    task = sitemap_task("https://a.example/index.xml", Note("one", 100.0))
+    (entry,) = (await listed_in(task, index("a/b.xml"))).entries
+    assert entry.task.url == "https://a.example/a/b.xml"
+    assert entry.task.meta == {SITEMAP: {"reading": "one", "since": 100.0, "level": 1}}
+    assert entry.task.job_type == SITEMAP
+
+
+@pytest.mark.parametrize(
+    "meta", [{}, {SITEMAP: 5}, {SITEMAP: {"level": "x"}}, {SITEMAP: {"since": []}}]
+)
+async def test_a_task_of_anybodys(meta: dict[str, Any]) -> None:
+    """Any language can seed a sitemap: a URL and the name are enough."""
+    task = Task(url="https://a.example/all.xml", job_type=SITEMAP, meta=meta)
+    assert addresses(await listed_in(task, urlset("https://a.example/1"))) == [
+        "https://a.example/1"
+    ]
+    robots = Task(url="https://a.example/robots.txt", job_type=SITEMAP, meta=meta)
+    assert addresses(await listed_in(robots, b"Sitemap: /a.xml")) == ["https://a.example/a.xml"]
+
+
+async def test_what_is_too_much_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitemap_tasks, "MAX_LOCATIONS", 3)
+    for body in (urlset, index):
+        pages = [f"https://a.example/{number}" for number in range(4)]
+        task = sitemap_task("https://a.example/all.xml", Note())
+        assert (await listed_in(task, body(*pages[:3]))).problem == ""
+        listed = await listed_in(task, body(*pages))
+        assert addresses(listed) == pages[:3]
+        assert listed.problem == "more than 3 addresses: the rest is left out"
+
+
+async def test_others_get_their_turn_while_a_large_one_is_read() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    body = urlset(*(f"https://a.example/{number}" for number in range(20_000)))
+    await listed_in(sitemap_task("https://a.example/all.xml", Note()), body)
+    counting.cancel()
+    assert turns >= 100
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "readable"),
+    [
+        ("https://a.example/all.xml", 200, True),
+        ("https://a.example/all.xml", 404, False),
+        ("https://a.example/all.xml", 301, False),
+        ("https://a.example", 404, True),
+        ("https://a.example", 429, False),
+        ("https://a.example", 500, False),
+    ],
+)
+def test_which_answers_say_something(address: str, status: int, readable: bool) -> None:
+    assert can_be_read(sitemap_task(address, Note()), status) == readable
+
+
+async def test_the_error_page_of_a_site_without_a_robots_txt_is_not_read() -> None:
+    task = sitemap_task("https://a.example", Note())
+    found = addresses(await listed_in(task, b"Sitemap: /nowhere.xml", 404))
+    assert found == ["https://a.example/sitemap.xml"]
+
+
+def test_no_spider_has_a_handler_of_that_name() -> None:
+    assert not SITEMAP.isidentifier()
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "body_bytes", "at_once"),
+    [(32, 8 << 20, 4), (1, 8 << 20, 1), (32, 1000, 1), (32, 128 << 20, 32)],
+)
+def test_sitemaps_take_no_more_memory_than_pages(
+    concurrency: int, body_bytes: int, at_once: int
+) -> None:
+    settings = Settings(concurrency=concurrency, max_body_bytes=body_bytes)
+    assert sitemaps_at_once(settings) == at_once
+    assert for_sitemaps(settings).max_body_bytes == max(body_bytes, MAX_BYTES)
