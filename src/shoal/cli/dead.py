@@ -58,7 +58,7 @@ def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = F
 def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
     """Give dead tasks a fresh start. The crawl runs again; `shoal crawl` works on it."""
     count = run(_settle(_address(options), crawl, urls, revive=True))
-    typer.echo(f"waiting again: {display.counted(count, 'task')}")
+    display.say(f"waiting again: {display.counted(count, 'task')}")
 
 
 @app.command()
@@ -66,7 +66,7 @@ def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
 def purge(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
     """Drop dead tasks. They are not tried again; `explain` still knows why they died."""
     count = run(_settle(_address(options), crawl, urls, revive=False))
-    typer.echo(f"dropped: {display.counted(count, 'task')}")
+    display.say(f"dropped: {display.counted(count, 'task')}")
 
 
 def _address(options: dict[str, Any]) -> str:
@@ -81,11 +81,12 @@ async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
         display.print_json([as_json(record) for record in records])
         return
     for record in records:
-        typer.echo(f"{record.task.url}\n    {_story(record)}")
+        display.say(record.task.url)
+        display.say(f"    {_story(record)}")
     if not records:
-        typer.echo("nothing is dead")
+        display.say("nothing is dead")
     if total > len(records):
-        typer.echo(f"{len(records)} of {total}; --limit shows more")
+        display.say(f"{len(records)} of {total}; --limit shows more")
 
 
 def _story(record: Record) -> str:
@@ -121,7 +122,7 @@ async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
     ]
     display.out().print(display.facts(record.task.url, rows))
     if record.detail:
-        typer.echo(record.detail)
+        display.say_lines(record.detail)
 
 
 async def _settle(address: str, crawl: str, urls: list[str] | None, *, revive: bool) -> int:

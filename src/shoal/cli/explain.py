@@ -22,6 +22,8 @@ from shoal.results.port import PageLog
 READINGS_SHOWN = 5
 VALUE_CHARACTERS = 40
 
+Row = tuple[str, str | list[str]]
+
 
 @with_settings(*STORES)
 def explain(
@@ -63,7 +65,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
 
 def _show(explanation: Explanation) -> None:
     console = display.out()
-    rows = [("address", explanation.normal), ("verdict", explanation.verdict)]
+    rows: list[Row] = [("address", explanation.normal), ("verdict", explanation.verdict)]
     record = explanation.record
     if record is not None:
         rows.append(("handler", record.task.job_type))
@@ -81,10 +83,10 @@ def _show(explanation: Explanation) -> None:
     rows.extend((f"rejected {i.kind}", f"{i.reason}  {i.data}") for i in explanation.rejected)
     console.print(display.facts(explanation.url, rows))
     if record is not None and record.detail:
-        typer.echo(record.detail)
+        display.say_lines(record.detail)
 
 
-def _item_rows(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _item_rows(explanation: Explanation) -> Iterator[Row]:
     histories = chain(explanation.histories, repeat([]))
     for item, history in zip(explanation.items, histories, strict=False):
         gone = f"  gone since {_time(item.gone_at)}" if item.gone_at is not None else ""
@@ -93,7 +95,7 @@ def _item_rows(explanation: Explanation) -> Iterator[tuple[str, str]]:
             yield "history", _history(history)
 
 
-def _history(readings: list[Reading]) -> str:
+def _history(readings: list[Reading]) -> list[str]:
     """How many readings there are, and the last of them in a line each."""
     lines = [display.counted(len(readings), "reading")]
     if len(readings) > READINGS_SHOWN:
@@ -101,7 +103,7 @@ def _history(readings: list[Reading]) -> str:
     for reading in readings[-READINGS_SHOWN:]:
         changes = [f"{name} {_short(a)} → {_short(b)}" for name, (a, b) in reading.changes.items()]
         lines.append(" · ".join([_time(reading.scraped_at), *changes]))
-    return "\n".join(lines)
+    return lines
 
 
 def _short(value: Any) -> str:

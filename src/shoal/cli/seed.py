@@ -99,7 +99,7 @@ class Bad:
     def report(self, about: str, reason: Exception) -> None:
         self.count += 1
         if self.count <= SHOWN:
-            typer.echo(f"shoal: {about} skipped: {reason}", err=True)
+            display.say(f"shoal: {about} skipped: {reason}", err=True)
 
 
 async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> Added:
@@ -109,13 +109,13 @@ async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> Add
             try:
                 added = await sowing.sow(places)
             except asyncio.CancelledError:  # Ctrl-C. What was read last may not be added yet.
-                typer.echo(
+                display.say(
                     f"shoal: stopped at line {sowing.line}: {_how_to_go_on(sowing.line, places)}",
                     err=True,
                 )
                 raise
     if sowing.went_on_after:
-        typer.echo(
+        display.say(
             f"shoal: went on after line {sowing.went_on_after:,} of an earlier try"
             " (--skip 0 begins again)",
             err=True,
@@ -134,5 +134,5 @@ def _show(crawl: str, added: Added, bad: int, *, json: bool) -> None:
         display.print_json(msgspec.to_builtins(added) | {"crawl": crawl, "bad": bad})
         return
     if bad > SHOWN:
-        typer.echo(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)
-    typer.echo(f"{crawl}: {added.added:,} added, {added.duplicates:,} known already, {bad:,} bad")
+        display.say(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)
+    display.say(f"{crawl}: {added.added:,} added, {added.duplicates:,} known already, {bad:,} bad")

@@ -23,6 +23,8 @@ from twisted.internet.defer import Deferred
 from shoal.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.values import Added
+from shoal.logs import OneLine
+from shoal.plaintext import one_line
 from shoal.scrapy import dupefilter, queue
 from shoal.scrapy.running.engine import is_starting
 from shoal.scrapy.running.joining import in_scrapys_words, join, open_stores
@@ -32,6 +34,7 @@ from shoal.scrapy.running.verdicts import Life
 from shoal.scrapy.spiders import RedisMixin
 
 log = logging.getLogger("shoal")
+log.addFilter(OneLine())  # It is Scrapy's handlers that write our lines.
 
 
 class Scheduler(BaseScheduler):
@@ -110,7 +113,7 @@ class Scheduler(BaseScheduler):
             message = in_scrapys_words(error)
             log.error("%s", message)
             # Scrapy has a lot to say when a scheduler does not open. The reason is the last word.
-            atexit.register(sys.stderr.write, f"shoal: {message}\n")
+            atexit.register(sys.stderr.write, f"shoal: {one_line(message)}\n")
             raise
 
     async def _join(self, spider: Spider) -> None:
