@@ -6,16 +6,14 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
 
 import shoal
-from shoal import cli
 from shoal.admission import Admission
 from shoal.cli import display
 from shoal.coordinator.runs import Run
@@ -27,6 +25,7 @@ from shoal.results.sqlite import SqliteResults
 from shoal.task import Task
 from support.cli import command_names
 from support.frontiers import Client, open_rules, outcome
+from support.in_process import Ended, Shell
 
 ORDERS = "".join(map(chr, (*range(32), *range(127, 160)))) + "\u202e\u2066\u2028"
 EVIL = "[bold]x[/b][color]=red \x1b]0;mine\x07\x9b2J\r\n\u202e\u2028"
@@ -93,26 +92,9 @@ def test_no_console_knows_markup() -> None:
 # Every command
 
 
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    def must_be_harmless(self) -> None:
-        for text in (self.out, self.err):
-            assert not set(text) & (set(ORDERS) - {"\n"})
-
-
-class Shell(NamedTuple):
-    capsys: pytest.CaptureFixture[str]
-    monkeypatch: pytest.MonkeyPatch
-
-    def shoal(self, *args: str) -> Ended:
-        self.monkeypatch.setattr(sys, "argv", ["shoal", *args])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        code = ended.value.code
-        return Ended(code if isinstance(code, int) else 0, *self.capsys.readouterr())
+def must_be_harmless(ended: Ended) -> None:
+    for text in (ended.out, ended.err):
+        assert not set(text) & (set(ORDERS) - {"\n"})
 
 
 @pytest.fixture
@@ -142,14 +124,14 @@ def test_wrong_arguments_are_told_in_one_line(shell: Shell, command: str) -> Non
     assert ended.code in (1, 2), ended
     assert ended.err.count("\n") == 1
     assert ended.err.startswith("shoal: ")
-    ended.must_be_harmless()
+    must_be_harmless(ended)
 
 
 @pytest.mark.parametrize("args", [["nosuch" + EVIL], ["status", f"--{EVIL}"]])
 def test_so_are_wrong_commands_and_options(shell: Shell, args: list[str]) -> None:
     ended = shell.shoal(*args)
     assert ended.code == 2
-    ended.must_be_harmless()
+    must_be_harmless(ended)
 
 
 def test_an_unforeseen_error_quotes_no_orders(shell: Shell) -> None:
@@ -255,7 +237,7 @@ ELSEWHERE = {"crawl", "worker", "serve", "demo", "drain", "scrapy migrate"}
 def test_nothing_that_is_stored_gives_the_terminal_orders(filled: Shell, command: str) -> None:
     for args in ASKED[command]:
         ended = filled.shoal(*args)
-        ended.must_be_harmless()
+        must_be_harmless(ended)
         if "--json" in args:
             json.loads(ended.out)
         elif command not in QUIET | {"dead retry", "dead purge"}:

@@ -31,9 +31,13 @@ from shoal.insight.status import (
     failure_concentration,
     remaining_s,
 )
+from shoal.task import Task
 
 LOG_EVERY_S = 10.0
 TABLE_WIDTH = 120
+VALUE_CHARACTERS = 40
+
+Row = tuple[str, str | list[str]]
 
 log = logging.getLogger("shoal")
 
@@ -123,6 +127,23 @@ def progress_line(stats: Stats) -> str:
     return " · ".join(parts)
 
 
+def request_rows(task: Task) -> list[Row]:
+    """For `facts`: what is asked for at a task's address, unless it is the page as such."""
+    if task.method == "GET" and not task.body and not task.dont_filter:
+        return []
+    parts = [task.method]
+    if task.body:
+        parts.append(f"body {shortened(task.body)}")
+    if task.dont_filter:
+        parts.append("a copy of its own (dont_filter)")
+    return [("request", ", ".join(parts))]
+
+
+def shortened(value: str) -> str:
+    """So much of it that it can be told from others."""
+    return value if len(value) <= VALUE_CHARACTERS else f"{value[: VALUE_CHARACTERS - 1]}…"
+
+
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """A number of things: 1 task, 2 tasks."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
@@ -148,7 +169,7 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def facts(title: str, rows: Sequence[tuple[str, str | list[str]]]) -> Table:
+def facts(title: str, rows: Sequence[Row]) -> Table:
     """A table of names and values. A value may have several lines."""
     table = Table(title=text(title), title_justify="left", title_style="bold", show_header=False)
     table.add_column(style="dim")
@@ -162,7 +183,7 @@ def facts(title: str, rows: Sequence[tuple[str, str | list[str]]]) -> Table:
 def summary_table(summary: Summary) -> Table:
     """How a run of a crawl ended."""
     stats = summary.stats
-    rows: list[tuple[str, str | list[str]]] = [
+    rows: list[Row] = [
         ("state", str(stats.state)),
         ("pages", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
         ("retries", f"{stats.retries:,}"),

@@ -6,6 +6,7 @@ and is nowhere else is done.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from shoal.frontier.redis.link import RedisLink
@@ -20,6 +21,15 @@ LOOKS = 3
 somewhere, or done."""
 
 CANCELLED = "cancelled"
+
+_WALKED = {
+    "held": b"leased",
+    "delayed": b"delayed",
+    "suspects": b"suspect",
+    "blocked": b"blocked",
+    "dead": b"dead",
+}
+"""Where tasks are that are in no queue, in the order in which they get there; and what that is."""
 
 _STATES = {
     b"dead": TaskState.DEAD,
@@ -43,6 +53,40 @@ async def find(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
     return Record(fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE)
 
 
+async def find_all(
+    link: RedisLink, shard: Shard, site: str, is_wanted: Callable[[str], bool], limit: int
+) -> list[Record]:
+    """The tasks of a host whose URL is wanted, wherever they are, but for those that were done or
+    dropped. It costs a walk through all of the host's queue, and of what is under way."""
+    found: dict[bytes, Record] = {}
+    is_cancelled = await _is_cancelled(shard)
+    async for record in _everything(link, shard, site):
+        if is_wanted(record.task.url):
+            found[record.fingerprint] = _as_cancelled(record) if is_cancelled else record
+            if len(found) == limit:
+                break
+    return list(found.values())
+
+
+async def _everything(link: RedisLink, shard: Shard, site: str) -> AsyncIterator[Record]:
+    async for packed, priority in _queued(link, shard, site):
+        fingerprint, task, losses = unpack(packed, site, priority)
+        state = TaskState.WAITING
+        yield Record(fingerprint=fingerprint, task=task, state=state, losses=losses)
+    for where, state_name in _WALKED.items():
+        cursor = b"0"
+        while True:
+            cursor, *chunk = await shard.run("walk", where, cursor, site, CHUNK)
+            for rest in chunk:
+                yield _placed(state_name, rest)
+            if cursor == b"0":
+                break
+
+
+async def _is_cancelled(shard: Shard) -> bool:
+    return CrawlState((await shard.counts())["state"]) is CrawlState.CANCELLED
+
+
 def dead_record(values: list[Any]) -> Record:
     """A dead task, as the scripts return it."""
     site, priority, packed, reason, detail = values
@@ -58,9 +102,13 @@ def dead_record(values: list[Any]) -> Record:
 
 
 def _found(where: bytes, rest: list[Any], entry: Entry) -> Record:
-    due, *values = rest
     if where == b"dropped":
-        return _dropped(entry, values[0].decode())
+        return _dropped(entry, rest[1].decode())
+    return _placed(where, rest)
+
+
+def _placed(where: bytes, rest: list[Any]) -> Record:
+    due, *values = rest
     if where == b"dead":
         return dead_record(values)
     site, priority, packed, *more = values
@@ -77,19 +125,25 @@ def _found(where: bytes, rest: list[Any], entry: Entry) -> Record:
 
 
 async def _waiting(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
-    prefix, site = await shard.prefix(), entry.task.site
+    async for packed, priority in _queued(link, shard, entry.task.site):
+        if packed[:8] == entry.fingerprint:
+            _, task, losses = unpack(packed, entry.task.site, priority)
+            state = TaskState.WAITING
+            return Record(fingerprint=packed[:8], task=task, state=state, losses=losses)
+    return None
+
+
+async def _queued(link: RedisLink, shard: Shard, site: str) -> AsyncIterator[tuple[bytes, int]]:
+    """What waits in a host's queues, and with which priority."""
+    prefix = await shard.prefix()
     host = await link.command("HGET", f"{prefix}hosts", site)
     for priority in priorities_of(host) if host else ():
         key = f"{prefix}q:{priority}:{site}"
         first = 0
         while chunk := await link.command("LRANGE", key, first, first + CHUNK - 1):
             for packed in chunk:
-                if packed[:8] == entry.fingerprint:
-                    _, task, losses = unpack(packed, site, priority)
-                    state = TaskState.WAITING
-                    return Record(fingerprint=packed[:8], task=task, state=state, losses=losses)
+                yield packed, priority
             first += len(chunk)
-    return None
 
 
 def _dropped(entry: Entry, reason: str) -> Record:
