@@ -19,7 +19,7 @@ from contract.frontier.asking import (
     TestAsk,
     TestBury,
     TestDead,
-    TestFindAll,
+    TestFindOthers,
     TestRevive,
     TestTwoCrawls,
 )
@@ -61,7 +61,7 @@ __all__ = [
     "TestEnd",
     "TestExchange",
     "TestFairness",
-    "TestFindAll",
+    "TestFindOthers",
     "TestFollowUps",
     "TestFollowUpsOfChains",
     "TestForget",

@@ -290,7 +290,7 @@ class SqliteFrontier(Frontier):
     async def find(self, crawl: str, entry: Entry) -> Record | None:
         return await self._db.run(partial(record_of, crawl=crawl, entry=entry))
 
-    async def find_all(
+    async def find_others(
         self, crawl: str, site: str, is_wanted: Callable[[str], bool], limit: int
     ) -> list[Record]:
         return await self._db.run(

@@ -66,10 +66,12 @@ def records_of(
     is_wanted: Callable[[str], bool],
     limit: int,
 ) -> list[Record]:
-    """The tasks of a host whose URL is wanted."""
+    """The tasks of a host whose URL is wanted, and that are more than its GET."""
     values = {"crawl_id": crawl_row(connection, crawl)["id"], "host": site}
     rows = connection.execute(SQL["tasks_of_host"], values)
-    wanted = (row for row in rows if is_wanted(_read_address(row[1]).url))
+    wanted = (
+        row for row in rows if wire.may_be_more(row[1]) and is_wanted(_read_address(row[1]).url)
+    )
     return [_record(row) for row in islice(wanted, limit)]
 
 

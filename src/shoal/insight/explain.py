@@ -77,7 +77,7 @@ async def explain(frontier: Frontier, results: Results, crawl: str, url: str) ->
     plain = admission.admitted_as(Task(url=url))
     normal = Normaliser(rules.drop_params).identify(url).normal
     is_same = admission.same_address(url)
-    queued = await frontier.find_all(crawl, plain.task.site, is_same, MAX_TASKS)
+    queued = await frontier.find_others(crawl, plain.task.site, is_same, MAX_TASKS)
     records = {record.fingerprint: record for record in queued}
     tried = await results.tasks_at(crawl, admission.spellings(url), MAX_TASKS)
     if plain.fingerprint not in records:
@@ -85,7 +85,10 @@ async def explain(frontier: Frontier, results: Results, crawl: str, url: str) ->
         if record is not None:
             records = {plain.fingerprint: record} | records
     told = [
-        await _explained(frontier, results, crawl, url, normal, fingerprint, records)
+        await _explained(
+            *(frontier, results, crawl, Entry(fingerprint, plain.task), normal),
+            record=records.get(fingerprint),
+        )
         for fingerprint in _in_order(plain.fingerprint, [*records, *tried])
     ]
     if not told:
@@ -107,18 +110,17 @@ async def _explained(
     frontier: Frontier,
     results: Results,
     crawl: str,
-    url: str,
+    entry: Entry,
     normal: str,
-    fingerprint: bytes,
-    records: dict[bytes, Record],
+    record: Record | None,
 ) -> Explanation:
+    fingerprint = entry.fingerprint
     tries = await results.pages_of(crawl, fingerprint)
-    record = records.get(fingerprint)
     if record is None and not (tries and tries[-1].verdict in _ENDS):
-        record = await frontier.find(crawl, Entry(fingerprint, Task(url=url)))
+        record = await frontier.find(crawl, entry)
     items = await results.items_of(crawl, fingerprint)
     return Explanation(
-        url=url,
+        url=entry.task.url,
         normal=normal,
         fingerprint=fingerprint.hex(),
         verdict=_verdict(record, tries),

@@ -183,12 +183,12 @@ class TestAsk:
         assert (await client.stats()).pages_per_s <= 4.01, "dead ones are no pages"
 
 
-class TestFindAll:
+class TestFindOthers:
     """By address, tasks are found whatever else they are."""
 
     @staticmethod
     async def urls_at(client: Client, url: str, limit: int = 99) -> list[tuple[str, TaskState]]:
-        found = await client.frontier.find_all(CRAWL, HOST, lambda other: other == url, limit)
+        found = await client.frontier.find_others(CRAWL, HOST, lambda other: other == url, limit)
         return sorted((record.task.method, record.state) for record in found)
 
     async def test_finds_a_task_wherever_it_is(self, backend: Backend) -> None:
@@ -198,7 +198,7 @@ class TestFindAll:
         assert await self.urls_at(client, ODD) == [("POST", "waiting")]
         lease = await client.lease_one()
         assert lease.fingerprint == odd.fingerprint
-        (record,) = await client.frontier.find_all(CRAWL, HOST, lambda url: url == ODD, 9)
+        (record,) = await client.frontier.find_others(CRAWL, HOST, lambda url: url == ODD, 9)
         assert record == await client.record(odd)
         assert (record.state, record.worker) == (TaskState.LEASED, client.worker)
         await client.end(lease, Verdict.RETRY, retry_in_s=60.0)
@@ -206,7 +206,7 @@ class TestFindAll:
         await backend.advance(61)
         (lease,) = [at for at in await client.lease(9) if at.fingerprint == odd.fingerprint]
         await client.end(lease, Verdict.DEAD, reason="broken", detail="Traceback")
-        (record,) = await client.frontier.find_all(CRAWL, HOST, lambda url: url == ODD, 9)
+        (record,) = await client.frontier.find_others(CRAWL, HOST, lambda url: url == ODD, 9)
         assert record == await client.record(odd)
         assert (record.state, record.reason, record.detail) == ("dead", "broken", "Traceback")
 
@@ -223,7 +223,7 @@ class TestFindAll:
             *[("POST", TaskState.WAITING)] * 2,
             ("PUT", TaskState.WAITING),
         ]
-        found = await client.frontier.find_all(CRAWL, HOST, lambda url: url == ODD, 9)
+        found = await client.frontier.find_others(CRAWL, HOST, lambda url: url == ODD, 9)
         assert [r.reason for r in found if r.reason] == [
             "waits for an earlier task of chain 'login'"
         ]

@@ -14,6 +14,7 @@ from shoal.frontier.redis.packing import unpack
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.stats import priorities_of
 from shoal.frontier.values import BLOCKED_REASON, CrawlState, Entry, Record, TaskState
+from shoal.task import may_be_more
 
 CHUNK = 1000
 LOOKS = 3
@@ -53,14 +54,15 @@ async def find(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
     return Record(fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE)
 
 
-async def find_all(
+async def find_others(
     link: RedisLink, shard: Shard, site: str, is_wanted: Callable[[str], bool], limit: int
 ) -> list[Record]:
-    """The tasks of a host whose URL is wanted, wherever they are, but for those that were done or
-    dropped. It costs a walk through all of the host's queue, and of what is under way."""
+    """The tasks of a host whose URL is wanted and that are more than its GET, wherever they are,
+    but for those that were done or dropped. It costs a walk through all of the host's queue, and
+    of what is under way."""
     found: dict[bytes, Record] = {}
     is_cancelled = await _is_cancelled(shard)
-    async for record in _everything(link, shard, site):
+    async for record in _others(link, shard, site):
         if is_wanted(record.task.url):
             found[record.fingerprint] = _as_cancelled(record) if is_cancelled else record
             if len(found) == limit:
@@ -68,17 +70,19 @@ async def find_all(
     return list(found.values())
 
 
-async def _everything(link: RedisLink, shard: Shard, site: str) -> AsyncIterator[Record]:
+async def _others(link: RedisLink, shard: Shard, site: str) -> AsyncIterator[Record]:
     async for packed, priority in _queued(link, shard, site):
-        fingerprint, task, losses = unpack(packed, site, priority)
-        state = TaskState.WAITING
-        yield Record(fingerprint=fingerprint, task=task, state=state, losses=losses)
+        if may_be_more(packed):
+            fingerprint, task, losses = unpack(packed, site, priority)
+            state = TaskState.WAITING
+            yield Record(fingerprint=fingerprint, task=task, state=state, losses=losses)
     for where, state_name in _WALKED.items():
         cursor = b"0"
         while True:
             cursor, *chunk = await shard.run("walk", where, cursor, site, CHUNK)
             for rest in chunk:
-                yield _placed(state_name, rest)
+                if may_be_more(rest[3]):
+                    yield _placed(state_name, rest)
             if cursor == b"0":
                 break
 
