@@ -53,7 +53,7 @@ def test_nothing_else_prints() -> None:
         # The traceback of a fault, a cursor, the last word in Scrapy's output, a server's answer.
         *("cli/__init__.py: sys.stderr.write", "crawl.py: sys.stderr.write"),
         *("crawl.py: sys.stderr.write", "demo/shop.py: sys.stdout.write"),
-        *("fleet.py: sys.stderr.write", "scrapy/scheduler.py: sys.stderr.write"),
+        *("fleet.py: sys.stderr.write", "scrapy/reading.py: sys.stderr.write"),
     ]
 
 

@@ -8,7 +8,6 @@ wait for the frontier.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import logging
 import sys
 from collections.abc import Sequence
@@ -24,8 +23,8 @@ from shoal.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.values import Added
 from shoal.logs import OneLine
-from shoal.plaintext import one_line
 from shoal.scrapy import dupefilter, queue
+from shoal.scrapy.reading import say_at_the_end
 from shoal.scrapy.running.engine import is_starting
 from shoal.scrapy.running.joining import in_scrapys_words, join, open_stores
 from shoal.scrapy.running.member import Member
@@ -112,8 +111,7 @@ class Scheduler(BaseScheduler):
         except ShoalError as error:
             message = in_scrapys_words(error)
             log.error("%s", message)
-            # Scrapy has a lot to say when a scheduler does not open. The reason is the last word.
-            atexit.register(sys.stderr.write, f"shoal: {one_line(message)}\n")
+            say_at_the_end(message)
             raise
 
     async def _join(self, spider: Spider) -> None:

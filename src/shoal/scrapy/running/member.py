@@ -19,6 +19,7 @@ from shoal.config import Settings
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.values import Added, Control, CrawlState
 from shoal.machine import worker_name
+from shoal.scrapy.reading import mapping
 from shoal.scrapy.running import engine
 from shoal.scrapy.running.entries import Entries
 from shoal.scrapy.running.intake import Intake
@@ -85,7 +86,7 @@ class Member:
         # Scrapy keeps only a weak reference to it.
         self._listener = Listener(
             *(crawl, self.visits, stores.results),
-            ItemStore(crawler.settings.getdict("SHOAL_ITEM_KEYS")),
+            ItemStore(mapping(crawler.settings, "SHOAL_ITEM_KEYS")),
         )
 
     @property
