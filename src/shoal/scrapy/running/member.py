@@ -29,7 +29,7 @@ from shoal.scrapy.running.results import ItemStore
 from shoal.scrapy.running.settings import Membership, membership_of
 from shoal.scrapy.running.visits import ScrapyVisits
 from shoal.scrapy.wire.cookies import Jars
-from shoal.scrapy.wire.requests import Requests
+from shoal.scrapy.wire.requests import SCHEMES, Requests
 from shoal.waiting import patiently
 from shoal.worker import Worker
 
@@ -68,7 +68,8 @@ class Member:
         self._is_sealed = not membership.plants
         if not membership.plants:
             engine.skip_start(crawler)
-        requests = Requests(spider, crawler.request_fingerprinter, Jars.of(crawler))
+        schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
+        requests = Requests(spider, crawler.request_fingerprinter, Jars.of(crawler), schemes)
         name = worker_name(os.getpid())
         self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
         self.visits = ScrapyVisits(
