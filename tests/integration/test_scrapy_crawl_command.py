@@ -83,6 +83,26 @@ def test_it_runs_on_redis_and_goes_on_where_it_was(tmp_path: Path) -> None:
         assert at.project.queue.stats("things").dead == 0
 
 
+FED = """
+from shoal.scrapy.spiders import RedisSpider
+
+
+class Fed(RedisSpider):
+    name = "fed"
+    redis_batch_size = "x"
+"""
+
+
+def test_a_wrong_setting_is_one_clear_line(tmp_path: Path) -> None:
+    project = Project(tmp_path / "machine", FED, ADDON)
+    ended = project.commands.shoal("crawl", "scrapy:fed")
+    assert (ended.code, ended.err) == (2, "shoal: redis_batch_size = 'x': not a whole number\n")
+    with project.crawling("fed") as running:
+        ended = running.wait()
+    assert ended.code != 0
+    assert ended.err.endswith("shoal: redis_batch_size = 'x': not a whole number\n")
+
+
 def test_a_spider_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
     project = Project(tmp_path / "machine", THINGS, ADDON, sites=["http://127.0.0.1:1/"])
     ended = project.commands.shoal("crawl", "scrapy:nothing")
