@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import shoal
 from shoal.admission import Admission
 from shoal.cli import display
-from shoal.coordinator.runs import Run
 from shoal.crawl import Summary
 from shoal.frontier.sqlite import SqliteFrontier
 from shoal.frontier.values import CrawlState, Entry, Pulse, Stats, Verdict
@@ -188,10 +186,11 @@ async def _fill(folder: Path) -> None:
         rejected = RejectedItem(**of_page, data=EVIL, reason=EVIL, scraped_at=moment)
         await results.save(CRAWL, Batch(pages, [item], [rejected]))
     await results.note_run(CRAWL, RunNote("", [f"nosuch {EVIL}.py"]))
-    for state in ("failed", "skipped"):
-        run = Run(crawl=f"{state} {EVIL}", schedule="shop", targets=[EVIL], slot=DAY, fired_at=DAY)
-        run.state, run.reason = state, EVIL
-        await frontier.notes.write("past/shop", run.crawl, msgspec.json.encode(run))
+    for day, state in ((1, "failed"), (2, "skipped")):
+        crawl = f"shop@2026-01-0{day}T03:00"
+        run = {"crawl": crawl, "schedule": "shop", "targets": [EVIL], "slot": DAY, "fired_at": DAY}
+        note = json.dumps({**run, "state": state, "reason": EVIL}).encode()
+        await frontier.notes.write("past/shop", crawl, note)
     await frontier.close()
     await results.close()
 
