@@ -16,6 +16,7 @@ from shoal.urls import (
     allowed_host,
     digest,
     host_matches,
+    parse,
     without_port,
 )
 
@@ -70,6 +71,23 @@ class Admission:
         """The entry this task would be, whatever the rules say of it. Raises BadUrl."""
         identity = self._normaliser.identify(task.url)
         return self._entry(task, identity.normal, identity.site)
+
+    def same_address(self, url: str) -> Callable[[str], bool]:
+        """Tells of a URL whether it is another spelling of this one. Raises BadUrl."""
+        normal = self._normaliser.identify(url).normal
+
+        def is_same(other: str) -> bool:
+            try:
+                return self._normaliser.identify(other).normal == normal
+            except BadUrl:
+                return False
+
+        return is_same
+
+    def spellings(self, url: str) -> list[str]:
+        """The spellings in which this URL most likely comes. Raises BadUrl."""
+        identity, href = self._normaliser.identify(url), parse(url).href.partition("#")[0]
+        return list(dict.fromkeys([url, href, identity.normal]))
 
     def _entry(self, task: Task, normal: str, site: str) -> Entry:
         task.site = site if self._of_scrapy is None else slot_of(site)

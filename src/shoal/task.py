@@ -5,6 +5,7 @@ Any language can write one: only `url` is required, defaults are not sent.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -90,6 +91,7 @@ def unsupported(task: Task) -> str | None:
     return f"{'session' if task.proxy_pool is None else 'proxy_pool'} is not supported yet"
 
 
+_MORE = re.compile(rb'"(?:method|body|dont_filter|headers|meta)":')
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Task)
 
@@ -103,3 +105,9 @@ def decode(wire: bytes) -> Task:
         return _decoder.decode(wire)
     except RecursionError:
         raise msgspec.DecodeError("nested too deep") from None
+
+
+def may_be_more(wire: bytes) -> bool:
+    """Whether a task, as JSON or as part of something, may be more than the GET of its address. If
+    not, its address alone says which task it is."""
+    return _MORE.search(wire) is not None

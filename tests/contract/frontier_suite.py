@@ -15,7 +15,14 @@ After each test, `checked` makes sure that the counters of every crawl add up.
 from __future__ import annotations
 
 from contract.frontier.adding import TestAdd, TestAddByState, TestStart
-from contract.frontier.asking import TestAsk, TestBury, TestDead, TestRevive, TestTwoCrawls
+from contract.frontier.asking import (
+    TestAsk,
+    TestBury,
+    TestDead,
+    TestFindOthers,
+    TestRevive,
+    TestTwoCrawls,
+)
 from contract.frontier.chains import TestBlocked, TestChain, TestFollowUpsOfChains
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
 from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
@@ -60,6 +67,7 @@ __all__ = [
     "TestEnd",
     "TestExchange",
     "TestFairness",
+    "TestFindOthers",
     "TestFollowUps",
     "TestFollowUpsOfChains",
     "TestForget",

@@ -170,6 +170,24 @@ class ResultsContract:
         assert await results.pages_of(CRAWL, fingerprint) == [page]
         assert await results.rejected_of(CRAWL, fingerprint) == [rejected]
 
+    async def test_tasks_are_found_by_the_address_they_were_tried_at(
+        self, results: Results
+    ) -> None:
+        one, other = "https://a.example/x?[1]", "https://a.example/x?\U0001f41f"
+        tries = [
+            some_page(fingerprint=some_fingerprint(1), url=one),
+            some_page(fingerprint=some_fingerprint(1), url=one, attempt=2),
+            some_page(fingerprint=some_fingerprint(2), url=other),
+            some_page(fingerprint=some_fingerprint(3), url=f"{one}2"),
+        ]
+        await results.save(CRAWL, Batch(tries))
+        await results.save("another", Batch([some_page(fingerprint=some_fingerprint(4), url=one)]))
+        assert await results.tasks_at(CRAWL, [one], 9) == [some_fingerprint(1)]
+        both = {some_fingerprint(1), some_fingerprint(2)}
+        assert set(await results.tasks_at(CRAWL, [one, other], 9)) == both
+        assert len(await results.tasks_at(CRAWL, [one, other], 1)) == 1
+        assert await results.tasks_at(CRAWL, ["https://a.example/\0"], 9) == []
+
     async def test_a_page_comes_back_as_it_was(self, results: Results) -> None:
         full = some_page(
             status=404,

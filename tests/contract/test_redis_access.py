@@ -27,8 +27,8 @@ SECURITY = ROOT / "docs/security.md"
 COMMANDS = (
     *("evalsha", "eval", "script|load", "time"),
     *("get", "set", "del", "unlink", "exists", "incr", "type", "rename", "pexpire"),
-    *("hget", "hset", "hsetnx", "hmget", "hgetall", "hvals", "hdel", "hrandfield"),
-    *("zadd", "zrem", "zrange", "zrangebyscore", "zrangebylex", "zscore"),
+    *("hget", "hset", "hsetnx", "hmget", "hgetall", "hvals", "hdel", "hrandfield", "hscan"),
+    *("zadd", "zrem", "zrange", "zrangebyscore", "zrangebylex", "zscore", "zscan"),
     *("lpush", "rpush", "lpop", "lrem", "lrange", "llen", "ltrim"),
     *("sadd", "srem", "smembers", "scard", "smismember"),
     *("getbit", "setbit", "bitfield"),
@@ -92,6 +92,7 @@ async def live_a_life(client: Client, seen: str) -> None:
     await client.end(unwanted, Verdict.DROPPED, reason="unwanted")
     for found in pages(9):
         await client.state(found)
+    await frontier.find_others(CRAWL, "a.example", bool, 9)
     assert len(await frontier.dead(CRAWL, 9)) == 1
     assert await frontier.revive(CRAWL) == 1
     for _ in range(2):

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from shoal.admission import Admission
+from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite import SqliteFrontier
 from shoal.frontier.values import Control, Entry, Record, Verdict
-from shoal.insight.explain import explain
+from shoal.insight.explain import MAX_TASKS, explain
 from shoal.results.port import Batch, PageLog, Results
 from shoal.results.sqlite import SqliteResults
+from shoal.task import Task
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome
 
 
@@ -108,3 +111,89 @@ async def test_a_page_that_is_its_own_parent(frontier: Frontier, results: Result
     await fetch(frontier, results, page)
     told = await explain(frontier, results, CRAWL, page.task.url)
     assert set(told.found_on) == {page.task.url}
+
+
+async def act(
+    frontier: Frontier, results: Results, task: Task, verdict: Verdict, reason: str = ""
+) -> None:
+    """Add a task that goes before all others; try it once, with a page log."""
+    task.priority = 9
+    page = Admission(open_rules()).admit(task)
+    client = Client(frontier, "worker", CRAWL)
+    await client.add(page)
+    (lease,) = await client.lease(1)
+    assert lease.fingerprint == page.fingerprint
+    log = PageLog(
+        fingerprint=page.fingerprint,
+        url=task.url,
+        worker="worker",
+        attempt=1,
+        started_at=1.0,
+        duration_s=1.0,
+        verdict=verdict,
+        error=reason,
+    )
+    await results.save(CRAWL, Batch([log]))
+    assert await client.finish(outcome(lease, verdict, reason=reason)) == []
+
+
+URL = "https://a.example/search?q=[1]"
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+async def any_frontier(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Frontier]:
+    address = f"sqlite:///{tmp_path}/frontier.db"
+    if request.param == "redis":
+        request.getfixturevalue("raw")
+        address = request.getfixturevalue("server").url
+    async with frontier_at(address) as frontier:
+        await frontier.start(CRAWL, open_rules(concurrency_per_host=9))
+        yield frontier
+
+
+async def test_every_task_at_an_address_is_told_of(
+    any_frontier: Frontier, results: Results
+) -> None:
+    await act(any_frontier, results, Task(url=URL, method="POST", body="dead"), Verdict.DEAD, "x")
+    await act(any_frontier, results, Task(url=URL, method="POST", body="done"), Verdict.DONE)
+    await act(any_frontier, results, Task(url=URL, method="PUT"), Verdict.DROPPED, "HTTP 404")
+    await act(any_frontier, results, Task(url=URL, dont_filter=True), Verdict.DONE)
+    waits = Admission(open_rules()).admit(Task(url=URL, dont_filter=True))
+    await any_frontier.add(CRAWL, [waits, entry("a.example/search?q=2")])
+    told = await explain(any_frontier, results, CRAWL, f"{URL}#fragment")
+    verdicts = sorted(one.verdict for one in (told, *told.others))
+    assert verdicts == ["dead: x", "done", "done", "dropped: HTTP 404", "waiting"]
+    assert len({one.fingerprint for one in (told, *told.others)}) == 5
+    assert all(not other.others for other in told.others)
+    plain = Admission(open_rules()).admit(Task(url=URL))
+    await any_frontier.add(CRAWL, [plain])
+    told = await explain(any_frontier, results, CRAWL, URL)
+    assert (told.verdict, told.fingerprint) == ("waiting", plain.fingerprint.hex())
+    assert len(told.others) == 5
+
+
+async def test_one_that_was_purged_is_not_called_dead(
+    any_frontier: Frontier, results: Results
+) -> None:
+    await act(any_frontier, results, Task(url=URL, method="POST"), Verdict.DEAD, "x")
+    assert await any_frontier.bury(CRAWL) == 1
+    assert (await explain(any_frontier, results, CRAWL, URL)).verdict.startswith("dropped")
+
+
+async def test_of_many_tasks_at_one_address_some_are_told_of(
+    any_frontier: Frontier, results: Results
+) -> None:
+    tasks = [Task(url=URL, method="POST", body=str(number)) for number in range(50)]
+    await any_frontier.add(CRAWL, [Admission(open_rules()).admit(task) for task in tasks])
+    assert len((await explain(any_frontier, results, CRAWL, URL)).others) == MAX_TASKS - 1
+
+
+async def test_links_that_were_too_deep_are_not_denied(
+    any_frontier: Frontier, results: Results
+) -> None:
+    await any_frontier.start(CRAWL, open_rules(max_depth=2))
+    told = await explain(any_frontier, results, CRAWL, URL)
+    assert told.verdict == (
+        "never added: it was not a seed, and no page above depth 2 linked to it"
+        " (links deeper than that are not kept, so a page at that depth may have)"
+    )

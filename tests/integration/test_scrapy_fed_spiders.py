@@ -85,7 +85,8 @@ def test_messages_of_every_kind_and_an_end_when_none_come(fed: Scene) -> None:
     }
     fed.project.set(MAX_IDLE_TIME_BEFORE_CLOSE=1)
     with fed.server.client() as client:
-        client.rpush(KEY, f"{fed.site.url}item/1", "hello", json.dumps(everything))
+        secret = (fed.project.path / "scrapy.cfg").as_uri()
+        client.rpush(KEY, f"{fed.site.url}item/1", "hello\x1b[2J\n", json.dumps(everything), secret)
         ended = fed.project.crawl("fed")
 
         assert_in_order(ended)
@@ -98,8 +99,12 @@ def test_messages_of_every_kind_and_an_end_when_none_come(fed: Scene) -> None:
         **{"sku": "S2", "note": "from the feed", "method": "POST"},
         **{"accept": "yes", "cookie": "a=b", "priority": 3},
     }
-    assert rejected == [{"reason": "Missing scheme in request url: hello", "data": "hello"}]
-    assert f"a message was put aside in {REJECTED}" in ended.err
+    assert {record["reason"] for record in rejected} == {
+        r"not a URL: 'hello\x1b[2J'",
+        f"not an http(s) URL: {secret!r}",
+    }
+    assert ended.err.count(f"a message was put aside in {REJECTED}") == 2
+    assert "\x1b" not in ended.err
     assert left == 0
     assert stats[b"item_scraped_count"] == stats[b"response_received_count"] == b"2"
     assert stats[b"finish_reason"] == b"finished"

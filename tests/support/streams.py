@@ -103,6 +103,9 @@ class DrainedResults(Results):
     async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
         return await (await self._filled()).pages_of(crawl, fingerprint)
 
+    async def tasks_at(self, crawl: str, urls: Sequence[str], limit: int) -> list[bytes]:
+        return await (await self._filled()).tasks_at(crawl, urls, limit)
+
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
         return await (await self._filled()).items_of(crawl, fingerprint)
 

@@ -99,8 +99,11 @@ def test_a_callback_is_form_data_as_ever() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "Missing scheme in request url: "),
-        (b"hello", "Missing scheme in request url: hello"),
+        (b"", "not a URL: ''"),
+        (b"hello", "not a URL: 'hello'"),
+        (b"file:///etc/passwd", "not an http(s) URL: 'file:///etc/passwd'"),
+        (b'{"url": "s3://bucket/key"}', "not an http(s) URL: 's3://bucket/key'"),
+        (b"http://a/" + b"x" * 2**20, "it is longer than 1048576 bytes"),
         (b"http://", "not a URL: 'http://'"),
         (b"https://a b/", "not a URL: 'https://a b/'"),
         (b"{}", "it has no url"),

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
 from scrapy.linkextractors import LinkExtractor
-from scrapy.spiders import CrawlSpider, Rule
+from scrapy.spiders import CrawlSpider, Rule, SitemapSpider
 from scrapy.utils.request import RequestFingerprinter
 
 from shoal import task as wire
+from shoal.scrapy.spiders import RedisMixin
 from shoal.scrapy.wire.requests import Requests, UnknownCallback, short_fingerprint
 from shoal.scrapy.wire.tagged import Unrestorable, Unserialisable
 from shoal.task import MAX_PRIORITY, Task
@@ -54,11 +55,47 @@ class Sale(Shop):
         return super().product
 
 
+class Unmethodical:
+    """Something that can be called, and is no method."""
+
+    def __call__(self, response: Any) -> None: ...
+
+
 class Crawling(CrawlSpider):
     name = "crawling"
     rules = (Rule(LinkExtractor(), callback="product", follow=True),)
 
     def product(self, response: Any) -> None: ...
+
+
+class Guarded(RedisMixin, scrapy.Spider):
+    """Has what a task must not reach."""
+
+    name = "guarded"
+    was_touched = False
+
+    class Helper:
+        """Can be called."""
+
+    tool = Unmethodical()
+
+    @property
+    def secret(self) -> Any:
+        self.was_touched = True
+        return print
+
+    @functools.cached_property
+    def cached(self) -> Any:
+        self.was_touched = True
+        return print
+
+    def closed(self, reason: Any) -> None: ...
+
+    def _parse_item(self, response: Any) -> None: ...
+
+    def __own(self, response: Any) -> None: ...
+
+    wrapped = functools.wraps(_parse_item)(lambda self, response: None)
 
 
 class Signed(Request):
@@ -294,7 +331,66 @@ class TestCallbacks:
     def test_unknown_ones_are_named(self, name: str) -> None:
         with pytest.raises(UnknownCallback) as caught:
             codec().decode(Task(url=URL, job_type=name))
-        assert str(caught.value) == f"spider 'shop' has no method '{name}'"
+        assert str(caught.value) == f"spider 'shop' has no callback '{name}'"
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("from_crawler", "update_settings", "handles_request", "close", "closed", "log"),
+            *("start", "start_requests", "_set_crawler", "logger", "custom_settings", "crawler"),
+            *("secret", "cached", "Helper", "tool", "setup_redis", "_open_feed", "server"),
+        ],
+    )
+    def test_data_names_nothing_but_callbacks(self, name: str) -> None:
+        spider = Guarded()
+        for task in (
+            Task(url=URL, job_type=name),
+            Task(url=URL, meta={"scrapy": {"errback": name}}),
+            Task(url=URL, meta={"scrapy": {"callback": name}}),
+        ):
+            with pytest.raises(UnknownCallback):
+                codec(spider).decode(task)
+        assert not spider.was_touched
+
+    def test_nor_can_they_be_queued(self) -> None:
+        spider = Guarded()
+        with pytest.raises(Unserialisable, match=r"Guarded\.closed, which is no callback"):
+            codec(spider).encode(Request(URL, callback=spider.closed))
+
+    @pytest.mark.parametrize("name", ["_parse_item", "_Guarded__own", "wrapped"])
+    def test_every_method_of_the_spiders_own_classes_is_one(self, name: str) -> None:
+        spider = Guarded()
+        made = codec(spider).decode(Task(url=URL, job_type=name))
+        assert made.callback == getattr(spider, name)
+
+    @pytest.mark.parametrize(
+        ("spider", "name"),
+        [
+            *((Crawling, name) for name in ("_callback", "_errback", "_parse", "parse_start_url")),
+            (SitemapSpider, "_parse_sitemap"),
+        ],
+    )
+    def test_so_are_those_of_kinds_of_spiders(self, spider: type[scrapy.Spider], name: str) -> None:
+        made = codec(spider("kind")).decode(Task(url=URL, job_type=name))
+        assert getattr(made.callback, "__name__", "") == name
+
+
+class TestSchemes:
+    @pytest.mark.parametrize(
+        "url", ["file:///etc/passwd", "FILE:///etc/passwd", "ftp://a.example/x", "s3://bucket/key"]
+    )
+    def test_a_task_leads_to_the_web_alone(self, url: str) -> None:
+        with pytest.raises(Unrestorable, match="SHOAL_SCHEMES"):
+            codec().decode(Task(url=url))
+        with pytest.raises(Unserialisable, match="SHOAL_SCHEMES"):
+            codec().encode(Request(url))
+
+    def test_unless_the_project_says_otherwise(self) -> None:
+        files = Requests(SHOP, RequestFingerprinter(), None, ["file"])
+        task = over_the_wire(files.encode(Request("file:///pages/1.html")))
+        assert files.decode(task).url == "file:///pages/1.html"
+        with pytest.raises(Unrestorable):
+            files.decode(Task(url=URL))
 
 
 class TestErrors:
@@ -344,7 +440,7 @@ class TestErrors:
             codec().decode(Task(url=URL, meta={"scrapy": extras}))
 
     def test_a_seed_without_a_scheme(self) -> None:
-        with pytest.raises(Unrestorable, match="Missing scheme"):
+        with pytest.raises(Unrestorable, match="SHOAL_SCHEMES"):
             codec().decode(Task(url="shop.example"))
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 from typing import Any
 
 import pytest
 from scrapy import Spider
 from scrapy.settings import Settings as ProjectSettings
+from scrapy.utils.test import get_crawler
 
 from shoal.config import DEFAULT_STORE, Settings
 from shoal.errors import ConfigError
 from shoal.policy import parse_rate
+from shoal.scrapy.feeds.settings import feed_settings
+from shoal.scrapy.pipelines import RedisPipeline
+from shoal.scrapy.reading import mapping, switch
 from shoal.scrapy.running.settings import (
     MEMBERSHIP,
     Membership,
@@ -20,6 +25,7 @@ from shoal.scrapy.running.settings import (
     refuse_meaningless,
     settings_of,
 )
+from shoal.scrapy.spiders import RedisSpider
 
 
 class Shop(Spider):
@@ -97,8 +103,94 @@ def test_every_setting_of_shoal_has_a_name_in_scrapy() -> None:
 
 
 def test_a_wrong_value_is_said_in_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"^not a rate: 'fast'"):
+    with pytest.raises(ConfigError, match=r"^SHOAL_RATE = 'fast': not a rate: 'fast'"):
         settings({"SHOAL_RATE": "fast"})
+
+
+class Fed(RedisSpider):
+    name = "fed"
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"CONCURRENT_REQUESTS": "x"}, "CONCURRENT_REQUESTS = 'x': not a whole number"),
+        ({"RETRY_TIMES": []}, "RETRY_TIMES = []: not a whole number"),
+        ({"RETRY_TIMES": -1}, "RETRY_TIMES = -1: not less than 0"),
+        (
+            {"CONCURRENT_REQUESTS_PER_DOMAIN": "1.5"},
+            "CONCURRENT_REQUESTS_PER_DOMAIN = '1.5': not a whole number",
+        ),
+        ({"DOWNLOAD_DELAY": "soon"}, "DOWNLOAD_DELAY = 'soon': not a number"),
+        ({"AUTOTHROTTLE_ENABLED": "maybe"}, "AUTOTHROTTLE_ENABLED = 'maybe': not True or False"),
+        ({"SHOAL_LEASE_S": "long"}, "SHOAL_LEASE_S = 'long': Expected `float`, got `str`"),
+        ({"SHOAL_SEEN": "blurred"}, "SHOAL_SEEN = 'blurred': "),
+        ({"SHOAL_MAX_RETRIES": -1}, "SHOAL_MAX_RETRIES = -1: "),
+        ({"REDIS_PARAMS": "password=hunter2"}, "REDIS_PARAMS: not a dict"),
+        ({"DOWNLOAD_DELAY": 1e15}, "DOWNLOAD_DELAY = 1000000000000000.0: "),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(values)
+    assert str(caught.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("of_spider", "of_project", "says"),
+    [
+        ({"redis_batch_size": "x"}, {}, "redis_batch_size = 'x': not a whole number"),
+        ({"redis_batch_size": -1}, {}, "redis_batch_size = -1: not less than 0"),
+        (
+            {},
+            {"REDIS_START_URLS_BATCH_SIZE": "x"},
+            "REDIS_START_URLS_BATCH_SIZE = 'x': not a whole number",
+        ),
+        ({"max_idle_time": "x"}, {}, "max_idle_time = 'x': not a whole number"),
+        (
+            {},
+            {"MAX_IDLE_TIME_BEFORE_CLOSE": "x"},
+            "MAX_IDLE_TIME_BEFORE_CLOSE = 'x': not a whole number",
+        ),
+        ({"redis_encoding": "utf-99"}, {}, "redis_encoding = 'utf-99': no encoding"),
+        ({"redis_key": 5}, {}, "redis_key = 5: not a key, and no list of keys"),
+        ({"redis_key": "%(nam)s"}, {}, "redis_key = '%(nam)s': cannot be filled in: 'nam'"),
+        ({"redis_key": [" "]}, {}, "the spider 'fed' has an empty redis_key"),
+    ],
+)
+def test_a_wrong_setting_of_a_feed_is_named(
+    of_spider: dict[str, Any],
+    of_project: dict[str, Any],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    last_words: list[str] = []
+    monkeypatch.setattr(atexit, "register", lambda _, words: last_words.append(words))
+    spider: Any = type("Wrong", (Fed,), of_spider)
+    with pytest.raises(ConfigError) as caught:
+        feed_settings(spider, ProjectSettings(of_project))
+    assert str(caught.value) == says
+    with pytest.raises(ConfigError):
+        spider.from_crawler(get_crawler(spider, of_project))
+    assert last_words == [f"shoal: {says}\n"]
+
+
+def test_what_a_feed_says_by_default() -> None:
+    told = feed_settings(Fed, ProjectSettings({"CONCURRENT_REQUESTS": 7}))
+    assert told == (["fed:start_urls"], 7, "utf-8", 0)
+
+
+@pytest.mark.parametrize("name", ["SCHEDULER_PERSIST", "SHOAL_ITEM_KEYS"])
+def test_other_kinds_of_settings_are_named_too(name: str) -> None:
+    read = switch if name == "SCHEDULER_PERSIST" else mapping
+    with pytest.raises(ConfigError, match=f"^{name}"):
+        read(ProjectSettings({name: "maybe"}), name)
+
+
+def test_a_serializer_that_is_not_there_is_named() -> None:
+    wrong = ProjectSettings({"REDIS_ITEMS_SERIALIZER": "nosuch.dumps"})
+    with pytest.raises(ConfigError, match=r"^REDIS_ITEMS_SERIALIZER = 'nosuch\.dumps': "):
+        RedisPipeline.from_settings(wrong)
 
 
 def test_the_environment_is_stronger(monkeypatch: pytest.MonkeyPatch) -> None:

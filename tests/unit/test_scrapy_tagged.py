@@ -255,6 +255,30 @@ def test_no_module_is_imported_for_a_class() -> None:
     assert "antigravity" not in sys.modules
 
 
+@dataclass
+class Watched:
+    """Has more that can be set than its fields."""
+
+    x: int = 0
+    touched = False
+
+    @property
+    def other(self) -> int:
+        return 0
+
+    @other.setter
+    def other(self, value: Any) -> None:
+        Watched.touched = True
+
+
+@pytest.mark.parametrize("field", ["other", "__class__", "__dict__", "touched", "unknown"])
+def test_nothing_but_fields_is_set(field: str) -> None:
+    wire = {"$item": [f"{__name__}.Watched", {"x": 1, field: {"a": 1}}]}
+    with pytest.raises(Unrestorable, match=f"has no field '{field}'"):
+        from_plain(wire)
+    assert not Watched.touched
+
+
 def test_no_constructor_is_called() -> None:
     item = Counting(name="x")
     made = Counting.made

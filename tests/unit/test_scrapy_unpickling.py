@@ -49,6 +49,20 @@ def laughing() -> Any:
     return value
 
 
+def doubling(*hashed_by: bytes) -> bytes:
+    """A tuple of twice the one before, fifty times over; then it is hashed."""
+    twice = [bytes((0x68, n, 0x68, n, 0x86, 0x94)) for n in range(50)]  # Get n, get n, pair, note.
+    before, after = hashed_by
+    return b"\x80\x04)\x94" + b"".join(twice) + before + b"h\x32" + after + b"."
+
+
+def many_keys() -> bytes:
+    """Each is within measure, and all together are not: a tuple of a thousand, a thousand times."""
+    thousand = b"(" + b"N" * 1000 + b"t\x94"
+    keys = b"".join(b"h\x00" + b"K" + bytes([n % 256]) + b"\x86N" for n in range(1000))
+    return b"\x80\x04" + thousand + b"}(" + keys + b"u."
+
+
 plain = st.recursive(
     st.none()
     | st.booleans()
@@ -126,6 +140,13 @@ def hostile(path: Path) -> dict[str, bytes]:
         "FRAME": b"\x80\x04\x95" + long + b"N.",
         "a long number in digits": b"L" + b"9" * 100_000 + b"L\n.",
         "repeats itself": pickle.dumps(laughing()),
+        "a key that takes doubling time": doubling(b"}", b"Ns"),
+        "keys that do": doubling(b"}(", b"Nu"),
+        "a member that does": doubling(b"\x8f(", b"\x90"),
+        "a frozen member that does": doubling(b"(", b"\x91"),
+        "a set that is called for": doubling(b"cbuiltins\nset\n", b"\x85R"),
+        "many such keys": many_keys(),
+        "a key that blows the stack": b"\x80\x04})" + b"\x85" * 1_000_000 + b"Ns.",
         "contains itself": b"\x80\x04]\x94h\x00a.",
         "truncated": pickle.dumps({"url": "https://a.example/"})[:-5],
         "empty": b"",
@@ -151,6 +172,13 @@ def test_anything_else_is_refused(tmp_path: Path, name: str) -> None:
 
 def test_what_follows_is_not_looked_at() -> None:
     assert load(hostile(Path("x"))["more after it"]) is None
+
+
+def test_tuples_are_keys_and_members_as_ever() -> None:
+    pair = (1, ("a", b"b"))
+    value = {pair: {pair, (pair, pair)}, (2,): frozenset([pair]), "again": [pair] * 50}
+    for protocol in (3, 4, 5):
+        assert load(pickle.dumps(value, protocol)) == value
 
 
 def test_depth_is_no_recursion_error() -> None:

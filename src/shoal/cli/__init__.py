@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 
 import typer
 
+from shoal import plaintext
 from shoal.cli import (
     control,
     crawl,
     dead,
     demo,
+    display,
     drain,
     explain,
     export,
@@ -74,12 +77,15 @@ def main() -> None:
         # Who reads our output has seen enough.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the interpreter's last flush
         sys.exit(1)
+    except Exception:  # A fault. Python would print it as it is, and it may quote a page.
+        sys.stderr.write(plaintext.lines(traceback.format_exc()))
+        sys.exit(1)
     sys.exit(code)
 
 
 def _fail(code: int, message: str) -> None:
     first, *more = message.strip().splitlines() or [""]
-    sys.stderr.write(f"shoal: {' '.join([first, *(line.strip() for line in more)])}\n")
+    display.say(f"shoal: {' '.join([first, *(line.strip() for line in more)])}", err=True)
     sys.exit(code)
 
 
@@ -89,6 +95,6 @@ def _options(
     version: bool = typer.Option(False, "--version", help="Print the version."),
 ) -> None:
     if version:
-        typer.echo(f"shoal {__version__}")
+        display.say(f"shoal {__version__}")
         raise typer.Exit
     show_help(context)

@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
+from shoal.cli import display
 from shoal.export import Progress as Watch
+from shoal.plaintext import one_line
 
 
 @contextmanager
 def bars(noun: str, total: int | None = None) -> Iterator[Watch]:
     """A bar for each stage of the work, on a terminal. Without a total it only counts."""
-    console = Console(stderr=True)
-    columns = (TextColumn(f"{noun} {{task.description}}"), BarColumn(), _Count())
+    console = display.console(stderr=True)
+    columns = (TextColumn(f"{noun} {{task.description}}", markup=False), BarColumn(), _Count())
     quiet = not console.is_terminal
     with Progress(*columns, console=console, disable=quiet, transient=True) as live:
         stages: dict[str, TaskID] = {}
 
         def watch(stage: str, count: int) -> None:
             if stage not in stages:
-                stages[stage] = live.add_task(stage, total=total)
+                stages[stage] = live.add_task(one_line(stage), total=total)
             live.update(stages[stage], completed=count)
 
         yield watch
@@ -32,4 +33,4 @@ def bars(noun: str, total: int | None = None) -> Iterator[Watch]:
 class _Count(ProgressColumn):
     def render(self, task: Task) -> Text:
         of_all = "" if task.total is None else f" of {task.total:,.0f}"
-        return Text(f"{task.completed:,.0f}{of_all}")
+        return display.text(f"{task.completed:,.0f}{of_all}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
+from shoal.cli import display
 from shoal.cli.options import CrawlName, existing_stores, with_settings
 from shoal.eventloop import run
 from shoal.frontier import frontier_at
@@ -32,7 +31,7 @@ def cancel(crawl: CrawlName, options: dict[str, Any]) -> None:
 
 def _tell(crawl: str, action: Control, options: dict[str, Any]) -> None:
     state = run(_control(existing_stores(options).frontier, crawl, action))
-    typer.echo(f"{crawl}: {state}")
+    display.say(f"{crawl}: {state}")
 
 
 async def _control(address: str, crawl: str, action: Control) -> CrawlState:

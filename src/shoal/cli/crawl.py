@@ -65,7 +65,7 @@ def run_and_show(
     else:
         display.out().print(display.summary_table(summary))
         for line in _hints(summary, settings):
-            typer.echo(line)
+            display.say(line)
     return summary
 
 

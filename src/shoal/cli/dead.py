@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -14,8 +15,7 @@ from shoal.errors import ConfigError
 from shoal.eventloop import run
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import Record, TaskState
-from shoal.task import Task
+from shoal.frontier.values import Record
 
 PAGE = 500
 
@@ -49,7 +49,10 @@ def list_(
 @app.command()
 @with_settings("frontier")
 def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = False) -> None:
-    """One dead task, with the traceback if a handler raised."""
+    """The dead tasks at one address, with the traceback if a handler raised.
+
+    There may be several: a GET and a POST, or copies (dont_filter).
+    """
     run(_show(_address(options), crawl, url, json=json))
 
 
@@ -58,7 +61,7 @@ def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = F
 def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
     """Give dead tasks a fresh start. The crawl runs again; `shoal crawl` works on it."""
     count = run(_settle(_address(options), crawl, urls, revive=True))
-    typer.echo(f"waiting again: {display.counted(count, 'task')}")
+    display.say(f"waiting again: {display.counted(count, 'task')}")
 
 
 @app.command()
@@ -66,7 +69,7 @@ def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
 def purge(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
     """Drop dead tasks. They are not tried again; `explain` still knows why they died."""
     count = run(_settle(_address(options), crawl, urls, revive=False))
-    typer.echo(f"dropped: {display.counted(count, 'task')}")
+    display.say(f"dropped: {display.counted(count, 'task')}")
 
 
 def _address(options: dict[str, Any]) -> str:
@@ -81,11 +84,12 @@ async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
         display.print_json([as_json(record) for record in records])
         return
     for record in records:
-        typer.echo(f"{record.task.url}\n    {_story(record)}")
+        display.say(record.task.url)
+        display.say(f"    {_story(record)}")
     if not records:
-        typer.echo("nothing is dead")
+        display.say("nothing is dead")
     if total > len(records):
-        typer.echo(f"{len(records)} of {total}; --limit shows more")
+        display.say(f"{len(records)} of {total}; --limit shows more")
 
 
 def _story(record: Record) -> str:
@@ -106,14 +110,20 @@ async def _dead(frontier: Frontier, crawl: str, limit: int) -> AsyncIterator[Rec
 
 async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
     async with frontier_at(address) as frontier:
-        admission = Admission((await frontier.stats(crawl)).rules)
-        record = await frontier.find(crawl, admission.admitted_as(Task(url=url)))
-    if record is None or record.state is not TaskState.DEAD:
+        found = [record async for record in _dead_at(frontier, crawl, [url])]
+    if not found:
         raise ConfigError(f"not dead in crawl '{crawl}': {url} (see: shoal explain {crawl} URL)")
     if json:
-        display.print_json(as_json(record))
+        first, *others = map(as_json, found)
+        display.print_json(first | {"others": others})
         return
-    rows = [
+    for record in found:
+        _show_one(record)
+
+
+def _show_one(record: Record) -> None:
+    rows: list[display.Row] = [
+        *display.request_rows(record.task),
         ("reason", record.reason),
         ("tries", str(record.task.retry_count)),
         ("handler", record.task.job_type),
@@ -121,17 +131,26 @@ async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
     ]
     display.out().print(display.facts(record.task.url, rows))
     if record.detail:
-        typer.echo(record.detail)
+        display.say_lines(record.detail)
+
+
+async def _dead_at(frontier: Frontier, crawl: str, urls: list[str]) -> AsyncIterator[Record]:
+    """Every dead task with one of these addresses, whatever its method, its body or its copy."""
+    admission = Admission((await frontier.stats(crawl)).rules)
+    same = [admission.same_address(url) for url in urls]
+    async for record in _dead(frontier, crawl, sys.maxsize):
+        if any(is_same(record.task.url) for is_same in same):
+            yield record
 
 
 async def _settle(address: str, crawl: str, urls: list[str] | None, *, revive: bool) -> int:
     async with frontier_at(address) as frontier:
-        chosen = None
-        if urls:
-            admission = Admission((await frontier.stats(crawl)).rules)
-            chosen = [admission.fingerprint(url) for url in urls]
         settle = frontier.revive if revive else frontier.bury
-        return await settle(crawl, chosen)
+        if not urls:
+            return await settle(crawl, None)
+        chosen = [record.fingerprint async for record in _dead_at(frontier, crawl, urls)]
+        parts = [chosen[first : first + PAGE] for first in range(0, len(chosen), PAGE)]
+        return sum([await settle(crawl, part) for part in parts])
 
 
 def as_json(record: Record) -> dict[str, Any]:

@@ -45,11 +45,11 @@ def demo(
     options |= {"frontier": STORE, "results": STORE}
     settings = config.load(spider=settings_of(ShopSpider), options=options)
     with _shops(hosts, products) as urls:
-        typer.echo(f"{hosts} shops are open, the first at {urls[0]}")
+        display.say(f"{hosts} shops are open, the first at {urls[0]}")
         os.environ[URLS_VARIABLE] = ",".join(urls)
         run_and_show(ShopSpider, settings, [TARGET], fresh=True, json=False)
     _show_items(run(_items(settings)))
-    typer.echo("Broken products are dead and forbidden pages dropped, as they should be.")
+    display.say("Broken products are dead and forbidden pages dropped, as they should be.")
 
 
 @contextmanager

@@ -1,11 +1,15 @@
-"""What people see: the progress line, tables, one-line errors."""
+"""What people see: lines, tables, the progress line.
+
+All that is shown goes through `say`, `say_lines`, `text`, `table` or `print_json`: pages choose
+what their URLs say, and nothing of that is taken for markup or reaches the terminal as an order.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +19,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from shoal import plaintext
 from shoal.crawl import Summary, Watch
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.status import (
@@ -26,35 +31,70 @@ from shoal.insight.status import (
     failure_concentration,
     remaining_s,
 )
+from shoal.task import Task
 
 LOG_EVERY_S = 10.0
 TABLE_WIDTH = 120
+VALUE_CHARACTERS = 40
+
+Row = tuple[str, str | list[str]]
 
 log = logging.getLogger("shoal")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A terminal, or what stands in its place. Brackets are brackets to it."""
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def out() -> Console:
     """The console for answers. A table that is too wide for a terminal is wrapped there: that is
     ugly, but names and numbers that are cut off are of no use."""
-    console = Console(highlight=False, soft_wrap=True)
-    console.width = max(console.width, TABLE_WIDTH)
-    return console
+    wide = console()
+    wide.soft_wrap = True
+    wide.width = max(wide.width, TABLE_WIDTH)
+    return wide
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print one line: whatever is in it, it stays one."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(plaintext.one_line(line) + "\n")
+    stream.flush()
+
+
+def say_lines(text: str) -> None:
+    """Print text of several lines: help, a traceback."""
+    sys.stdout.write(plaintext.lines(text) + "\n")
 
 
 def print_json(value: Any) -> None:
     """An answer for scripts."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    json = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    sys.stdout.write(plaintext.in_json(json) + "\n")
+
+
+def text(line: str, style: str = "") -> Text:
+    """One line for a console."""
+    return Text(plaintext.one_line(line), style=style)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table without lines around its cells."""
+    made = Table(*columns, box=None)
+    for row in rows:
+        made.add_row(*map(text, row))
+    return made
 
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Watch]:
     """Shows how a crawl goes: a live line on a terminal, a log line now and then elsewhere."""
-    console = Console(stderr=True, highlight=False)
     if quiet:
         yield lambda stats: None
-    elif console.is_terminal:
-        with Live(console=console, refresh_per_second=8, transient=True) as live:
-            yield lambda stats: live.update(Text(progress_line(stats), style="bold"))
+    elif (terminal := console(stderr=True)).is_terminal:
+        with Live(console=terminal, refresh_per_second=8, transient=True) as live:
+            yield lambda stats: live.update(text(progress_line(stats), "bold"))
     else:
         yield _log_now_and_then()
 
@@ -87,6 +127,23 @@ def progress_line(stats: Stats) -> str:
     return " · ".join(parts)
 
 
+def request_rows(task: Task) -> list[Row]:
+    """For `facts`: what is asked for at a task's address, unless it is the page as such."""
+    if task.method == "GET" and not task.body and not task.dont_filter:
+        return []
+    parts = [task.method]
+    if task.body:
+        parts.append(f"body {shortened(task.body)}")
+    if task.dont_filter:
+        parts.append("a copy of its own (dont_filter)")
+    return [("request", ", ".join(parts))]
+
+
+def shortened(value: str) -> str:
+    """So much of it that it can be told from others."""
+    return value if len(value) <= VALUE_CHARACTERS else f"{value[: VALUE_CHARACTERS - 1]}…"
+
+
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """A number of things: 1 task, 2 tasks."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
@@ -112,20 +169,21 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def facts(title: str, rows: list[tuple[str, str]]) -> Table:
-    """A table of names and values."""
-    table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+def facts(title: str, rows: Sequence[Row]) -> Table:
+    """A table of names and values. A value may have several lines."""
+    table = Table(title=text(title), title_justify="left", title_style="bold", show_header=False)
     table.add_column(style="dim")
     table.add_column()
     for name, value in rows:
-        table.add_row(name, Text(value))
+        values = [value] if isinstance(value, str) else value
+        table.add_row(text(name), Text("\n").join(map(text, values)))
     return table
 
 
 def summary_table(summary: Summary) -> Table:
     """How a run of a crawl ended."""
     stats = summary.stats
-    rows = [
+    rows: list[Row] = [
         ("state", str(stats.state)),
         ("pages", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
         ("retries", f"{stats.retries:,}"),
@@ -195,9 +253,9 @@ def snapshot_view(seen: Snapshot, now: float) -> Group:
     stats = seen.stats
     parts: list[RenderableType] = [status_table(stats, now)]
     if seen.late:
-        parts.append(Text(f"{stats.crawl} is {seen.late}", style="bold red"))
+        parts.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
     if stats.inbox or stats.refused:
-        parts.append(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} were no tasks")
+        parts.append(text(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} were no tasks"))
     if seen.workers:
         parts += [_title(counted(len(seen.workers), "worker")), workers_table(seen.workers)]
     if seen.busiest:
@@ -210,57 +268,62 @@ def snapshot_view(seen: Snapshot, now: float) -> Group:
     return Group(*parts)
 
 
-def _title(text: str) -> Text:
-    return Text(f"\n{text}", style="bold")
+def _title(title: str) -> Group:
+    return Group(text(""), text(title, "bold"))
 
 
 def workers_table(workers: list[Pulse]) -> Table:
     """The workers that were heard of lately."""
-    table = Table("worker", "version", "in flight", "pages", "pages/s", "memory", box=None)
-    for pulse in workers:
-        table.add_row(
-            Text(pulse.worker),
-            pulse.version,
-            f"{pulse.in_flight:,}",
-            f"{pulse.pages:,}",
-            f"{pulse.pages_per_s:,.1f}",
-            size(pulse.rss_bytes),
-        )
-    return table
+    columns = ("worker", "version", "in flight", "pages", "pages/s", "memory")
+    return table(columns, map(_worker_row, workers))
+
+
+def _worker_row(pulse: Pulse) -> tuple[str, ...]:
+    return (
+        pulse.worker,
+        pulse.version,
+        f"{pulse.in_flight:,}",
+        f"{pulse.pages:,}",
+        f"{pulse.pages_per_s:,.1f}",
+        size(pulse.rss_bytes),
+    )
 
 
 def hosts_table(hosts: list[Host], now: float) -> Table:
     """How some hosts are being served."""
     columns = ("host", "waiting", "in flight", "done", "failed", "latency", "next", "delay", "")
-    table = Table(*columns, box=None)
-    for host in hosts:
-        wait_s = max(host.next_at - now, 0.0)
-        delay_s = max(host.penalty_s, host.crawl_delay_s)
-        table.add_row(
-            Text(host.host),
-            *(f"{n:,}" for n in (host.waiting, host.leased, host.done, host.failed)),
-            f"{host.latency_s * 1000:,.0f} ms" if host.latency_s else "",
-            f"in {duration(wait_s)}" if wait_s else "now",
-            duration(delay_s) if delay_s else "",
-            "only probed: it keeps failing" if host.is_broken else "",
-        )
-    return table
+    return table(columns, [_host_row(host, now) for host in hosts])
+
+
+def _host_row(host: Host, now: float) -> tuple[str, ...]:
+    wait_s = max(host.next_at - now, 0.0)
+    delay_s = max(host.penalty_s, host.crawl_delay_s)
+    return (
+        host.host,
+        *(f"{n:,}" for n in (host.waiting, host.leased, host.done, host.failed)),
+        f"{host.latency_s * 1000:,.0f} ms" if host.latency_s else "",
+        f"in {duration(wait_s)}" if wait_s else "now",
+        duration(delay_s) if delay_s else "",
+        "only probed: it keeps failing" if host.is_broken else "",
+    )
 
 
 def crawls_table(crawls: list[Stats], now: float) -> Table:
     """Every crawl here, a line each, those that are over too."""
-    columns = ("crawl", "state", "total", "done", "dead", "left", "items", "pages/s", "time")
-    table = Table(*columns, "ETA", box=None)
-    table.columns[0].no_wrap = True
-    for stats in crawls:
-        numbers = (stats.added, stats.done, stats.dead, stats.remaining, stats.items)
-        left_s = remaining_s(stats)
-        table.add_row(
-            Text(stats.crawl),
-            str(stats.state),
-            *(f"{n:,}" for n in numbers),
-            f"{stats.pages_per_s:,.1f}",
-            duration(elapsed_s(stats, now)) if stats.started_at else "",
-            "" if stats.state.over else duration(left_s) if left_s is not None else "?",
-        )
-    return table
+    columns = ("crawl", "state", "total", "done", "dead", "left", "items", "pages/s", "time", "ETA")
+    made = table(columns, [_crawl_row(stats, now) for stats in crawls])
+    made.columns[0].no_wrap = True
+    return made
+
+
+def _crawl_row(stats: Stats, now: float) -> tuple[str, ...]:
+    numbers = (stats.added, stats.done, stats.dead, stats.remaining, stats.items)
+    left_s = remaining_s(stats)
+    return (
+        stats.crawl,
+        str(stats.state),
+        *(f"{n:,}" for n in numbers),
+        f"{stats.pages_per_s:,.1f}",
+        duration(elapsed_s(stats, now)) if stats.started_at else "",
+        "" if stats.state.over else duration(left_s) if left_s is not None else "?",
+    )

@@ -11,9 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.live import Live
-from rich.text import Text
 
 from shoal import logs
 from shoal.addresses import masked
@@ -66,7 +64,7 @@ def drain(
         seconds = round(time.monotonic() - began, 3)
         display.print_json(msgspec.structs.asdict(drained) | {"seconds": seconds})
     else:
-        typer.echo(f"{_counts(drained)} are in {masked(to)}; {drained.waiting:,} batches wait")
+        display.say(f"{_counts(drained)} are in {masked(to)}; {drained.waiting:,} batches wait")
 
 
 async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Drained:
@@ -87,13 +85,13 @@ async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Dr
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Watch]:
     """Shows how it goes: a live line on a terminal, a log line now and then elsewhere."""
-    console = Console(stderr=True, highlight=False)
+    console = display.console(stderr=True)
     speed = _Speed()
     if quiet:
         yield lambda drained: None
     elif console.is_terminal:
         with Live(console=console, refresh_per_second=8, transient=True) as live:
-            yield lambda drained: live.update(Text(_line(drained, speed), style="bold"))
+            yield lambda drained: live.update(display.text(_line(drained, speed), "bold"))
     else:
         yield _log_now_and_then(speed)
 

@@ -20,7 +20,6 @@ from shoal.insight.explain import explain as explain_url
 from shoal.results.port import PageLog
 
 READINGS_SHOWN = 5
-VALUE_CHARACTERS = 40
 
 
 @with_settings(*STORES)
@@ -50,7 +49,8 @@ async def _ask(settings: Settings, crawl: str, url: str) -> Explanation:
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
     """The explanation for scripts: fingerprints and digests as hex, items as objects."""
-    fields: dict[str, Any] = msgspec.to_builtins(explanation, enc_hook=str, builtin_types=(bytes,))
+    alone = msgspec.structs.replace(explanation, others=[])
+    fields: dict[str, Any] = msgspec.to_builtins(alone, enc_hook=str, builtin_types=(bytes,))
     records = [fields["record"]] if fields["record"] else []
     for row in (*records, *fields["tries"], *fields["items"], *fields["rejected"]):
         row["fingerprint"] = explanation.fingerprint
@@ -58,14 +58,20 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         row["digest"] = page.digest.hex()
     for row in fields["items"]:
         row["data"] = msgspec.json.decode(row["data"])
+    fields["others"] = [as_json(other) for other in explanation.others]
     return fields
 
 
 def _show(explanation: Explanation) -> None:
-    console = display.out()
-    rows = [("address", explanation.normal), ("verdict", explanation.verdict)]
+    for task in (explanation, *explanation.others):
+        _show_one(task)
+
+
+def _show_one(explanation: Explanation) -> None:
+    rows: list[display.Row] = [("address", explanation.normal), ("verdict", explanation.verdict)]
     record = explanation.record
     if record is not None:
+        rows.extend(display.request_rows(record.task))
         rows.append(("handler", record.task.job_type))
         rows.append(("depth, priority", f"{record.task.depth}, {record.task.priority}"))
         rows.extend(("redirected from", url) for url in record.task.redirects)
@@ -79,12 +85,12 @@ def _show(explanation: Explanation) -> None:
         rows.append(("nearly the same as", f"{near.url} ({bits})"))
     rows.extend(_item_rows(explanation))
     rows.extend((f"rejected {i.kind}", f"{i.reason}  {i.data}") for i in explanation.rejected)
-    console.print(display.facts(explanation.url, rows))
+    display.out().print(display.facts(explanation.url, rows))
     if record is not None and record.detail:
-        typer.echo(record.detail)
+        display.say_lines(record.detail)
 
 
-def _item_rows(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _item_rows(explanation: Explanation) -> Iterator[display.Row]:
     histories = chain(explanation.histories, repeat([]))
     for item, history in zip(explanation.items, histories, strict=False):
         gone = f"  gone since {_time(item.gone_at)}" if item.gone_at is not None else ""
@@ -93,7 +99,7 @@ def _item_rows(explanation: Explanation) -> Iterator[tuple[str, str]]:
             yield "history", _history(history)
 
 
-def _history(readings: list[Reading]) -> str:
+def _history(readings: list[Reading]) -> list[str]:
     """How many readings there are, and the last of them in a line each."""
     lines = [display.counted(len(readings), "reading")]
     if len(readings) > READINGS_SHOWN:
@@ -101,12 +107,11 @@ def _history(readings: list[Reading]) -> str:
     for reading in readings[-READINGS_SHOWN:]:
         changes = [f"{name} {_short(a)} → {_short(b)}" for name, (a, b) in reading.changes.items()]
         lines.append(" · ".join([_time(reading.scraped_at), *changes]))
-    return "\n".join(lines)
+    return lines
 
 
 def _short(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= VALUE_CHARACTERS else f"{text[: VALUE_CHARACTERS - 1]}…"
+    return display.shortened(msgspec.json.encode(value).decode())
 
 
 def _time(seconds: float) -> str:

@@ -85,7 +85,7 @@ def export(
     wanted = Wanted(kind, since_s, where_changed, gone)
     count = run(_export(options, crawl, output, chosen, wanted))
     if output is not None:
-        typer.echo(f"{display.counted(count, 'item')} in {output}", err=True)
+        display.say(f"{display.counted(count, 'item')} in {output}", err=True)
 
 
 def parse_since(text: str, now: float) -> float:

@@ -60,10 +60,10 @@ def merge(
     if json:
         display.print_json(done)
         return
-    typer.echo(f"{display.counted(done.items, 'item')} in '{into}', made of {done.sources:,}")
+    display.say(f"{display.counted(done.items, 'item')} in '{into}', made of {done.sources:,}")
     if done.left_out:
         left_out = display.counted(done.left_out, "item")
-        typer.echo(f"left out: {left_out} without a value in {' or '.join(fields)}")
+        display.say(f"left out: {left_out} without a value in {' or '.join(fields)}")
 
 
 async def _merge(

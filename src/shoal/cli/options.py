@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from shoal import config
+from shoal.cli import display
 from shoal.config import LISTS, Settings
 from shoal.errors import ConfigError
 from shoal.sqlitedb import path_of
@@ -64,7 +65,7 @@ def existing_stores(options: Mapping[str, Any]) -> Settings:
 def show_help(context: typer.Context) -> None:
     """What a group of commands does when none is named."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        display.say_lines(context.get_help())
 
 
 def _signature(command: Callable[..., Any]) -> inspect.Signature:

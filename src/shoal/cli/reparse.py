@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import TextColumn
 
@@ -110,7 +109,7 @@ def _targets(crawl: str, given: str | None, note: RunNote | None, address: str) 
 @contextmanager
 def _progress() -> Iterator[Progress]:
     """A live line on a terminal."""
-    console = Console(stderr=True)
+    console = display.console(stderr=True)
     columns = TextColumn("{task.completed:,} pages · {task.fields[items]:,} items")
     with Bar(columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("reparse", items=0)
@@ -126,6 +125,6 @@ def _show(crawl: str, done: Reparsed) -> None:
     ]
     display.out().print(display.facts(crawl, rows))
     for reason in done.reasons:
-        typer.echo(f"    {reason}")
+        display.say(f"    {reason}")
     if done.failed > len(done.reasons):
-        typer.echo(f"    and {done.failed - len(done.reasons):,} more")
+        display.say(f"    and {done.failed - len(done.reasons):,} more")

@@ -12,7 +12,7 @@ from shoal.cli import display
 from shoal.cli.bars import bars
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
 from shoal.eventloop import run
-from shoal.insight.duplicates import Duplicates, Example, mark_duplicates
+from shoal.insight.duplicates import Duplicates, mark_duplicates
 from shoal.policy import months_before
 from shoal.results import postgres_schema, results_at
 from shoal.results.port import Pruned
@@ -47,7 +47,7 @@ def schema(from_version: FromVersion = 0) -> None:
 
       shoal results schema | psql postgresql://owner@db-host/shop
     """
-    typer.echo(postgres_schema(from_version, datetime.now(UTC)))
+    display.say_lines(postgres_schema(from_version, datetime.now(UTC)))
 
 
 @app.command()
@@ -79,9 +79,9 @@ def prune(
     removed = "would be removed" if dry_run else "detached" if detach else "removed"
     readings = display.counted(pruned.observations, "reading")
     pages = display.counted(pruned.pages, "page log entry", "page log entries")
-    typer.echo(f"older than {before:%Y-%m-%d}: {readings} and {pages} {removed}")
+    display.say(f"older than {before:%Y-%m-%d}: {readings} and {pages} {removed}")
     for table in pruned.tables:
-        typer.echo(f"    {table}")
+        display.say(f"    {table}")
 
 
 async def _prune(address: str, before: datetime, *, detach: bool, dry_run: bool) -> Pruned:
@@ -106,19 +106,15 @@ def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False
         return
     pages, groups = display.counted(found.pages, "page"), display.counted(found.groups, "group")
     are = "is" if found.near == 1 else "are"
-    typer.echo(f"of {pages}, {found.near:,} {are} nearly the same as another one, in {groups}")
+    display.say(f"of {pages}, {found.near:,} {are} nearly the same as another one, in {groups}")
     for example in found.examples:
-        typer.echo(_line(example))
+        display.say(example.url)
+        display.say(f"    like {example.like} ({display.counted(example.distance, 'bit')})")
     if found.near > len(found.examples):
-        typer.echo(f"and {found.near - len(found.examples):,} more: shoal explain {crawl} URL")
+        display.say(f"and {found.near - len(found.examples):,} more: shoal explain {crawl} URL")
 
 
 async def _duplicates(address: str, crawl: str) -> Duplicates:
     async with results_at(address) as results:
         with bars("pages") as watch:
             return await mark_duplicates(results, crawl, watch)
-
-
-def _line(example: Example) -> str:
-    bits = display.counted(example.distance, "bit")
-    return f"{example.url}\n    like {example.like} ({bits})"

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from shoal.cli import display
 from shoal.cli.options import JsonFlag, settings_from, show_help, with_settings
@@ -54,7 +53,7 @@ def run_now(name: Name, options: dict[str, Any]) -> None:
 
       shoal schedule run shop
     """
-    typer.echo(run_loop(_wish(options, name)))
+    display.say(run_loop(_wish(options, name)))
 
 
 @app.command()
@@ -62,7 +61,7 @@ def run_now(name: Name, options: dict[str, Any]) -> None:
 def pause(name: Name, options: dict[str, Any]) -> None:
     """Begin no more runs until `resume`. What is under way goes on."""
     run_loop(_rest(options, name, b"paused"))
-    typer.echo(f"{name}: paused")
+    display.say(f"{name}: paused")
 
 
 @app.command()
@@ -70,7 +69,7 @@ def pause(name: Name, options: dict[str, Any]) -> None:
 def resume(name: Name, options: dict[str, Any]) -> None:
     """Begin runs again, from the next time on that one is due."""
     run_loop(_rest(options, name, None))
-    typer.echo(f"{name}: resumed")
+    display.say(f"{name}: resumed")
 
 
 @app.command("history")
@@ -99,8 +98,12 @@ async def _list(options: dict[str, Any], *, json: bool) -> None:
         listed = [_planned_json(at) for at in planned]
         display.print_json({"leader": leader.holder if leader else None, "schedules": listed})
         return
-    display.out().print(_plan_table(planned) if planned else "shoal.toml has no [[schedule]] here")
-    typer.echo(f"\nled by {leader.holder}" if leader else f"\n{_NOBODY_LEADS}")
+    if planned:
+        display.out().print(_plan_table(planned))
+    else:
+        display.say("shoal.toml has no [[schedule]] here")
+    display.say("")
+    display.say(f"led by {leader.holder}" if leader else _NOBODY_LEADS)
 
 
 _NOBODY_LEADS = "no coordinator is running: nothing begins before `shoal serve` does"
@@ -112,14 +115,15 @@ def _planned_json(planned: Planned) -> dict[str, Any]:
 
 
 def _plan_table(planned: list[Planned]) -> Table:
-    table = Table("schedule", "next", "now", "last", box=None)
-    for at in planned:
-        now = "paused" if at.is_paused else ""
-        if at.running:
-            now = ", ".join(at.running) + (f" ({at.late})" if at.late else "")
-        last = f"{at.last.crawl}: {_outcome(at.last)}" if at.last else ""
-        table.add_row(*map(Text, (at.name, at.next_local or "never", now, last)))
-    return table
+    return display.table(("schedule", "next", "now", "last"), map(_plan_row, planned))
+
+
+def _plan_row(at: Planned) -> tuple[str, ...]:
+    now = "paused" if at.is_paused else ""
+    if at.running:
+        now = ", ".join(at.running) + (f" ({at.late})" if at.late else "")
+    last = f"{at.last.crawl}: {_outcome(at.last)}" if at.last else ""
+    return at.name, at.next_local or "never", now, last
 
 
 async def _wish(options: dict[str, Any], name: str) -> str:
@@ -150,8 +154,10 @@ async def _history(options: dict[str, Any], name: str | None, limit: int, *, jso
     runs.sort(key=lambda run: run.slot, reverse=True)
     if json:
         display.print_json([_as_json(run) for run in runs])
+    elif runs:
+        display.out().print(_history_table(runs))
     else:
-        display.out().print(_history_table(runs) if runs else "nothing has run yet")
+        display.say("nothing has run yet")
 
 
 def _as_json(run: Run) -> dict[str, Any]:
@@ -161,18 +167,20 @@ def _as_json(run: Run) -> dict[str, Any]:
 
 def _history_table(runs: list[Run]) -> Table:
     columns = ("run", "state", "took", "total", "done", "failed", "items", "same", "gone")
-    table = Table(*columns, box=None)
+    table = display.table(columns, map(_run_row, runs))
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
-    for run in runs:
-        took = run.ended_at - run.started_at if run.ended_at and run.started_at else None
-        numbers = (run.total, run.done, run.failed, run.items, run.unchanged, run.gone)
-        table.add_row(
-            Text(run.crawl),
-            Text(_outcome(run)),
-            display.duration(took) if took is not None else "",
-            *(f"{n:,}" if run.started_at else "" for n in numbers),
-        )
     return table
+
+
+def _run_row(run: Run) -> tuple[str, ...]:
+    took = run.ended_at - run.started_at if run.ended_at and run.started_at else None
+    numbers = (run.total, run.done, run.failed, run.items, run.unchanged, run.gone)
+    return (
+        run.crawl,
+        _outcome(run),
+        display.duration(took) if took is not None else "",
+        *(f"{n:,}" if run.started_at else "" for n in numbers),
+    )
 
 
 def _outcome(run: Run) -> str:

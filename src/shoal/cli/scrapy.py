@@ -95,28 +95,29 @@ async def _migrate(
 def _show(done: Migrated, crawl: str, queue_key: str) -> None:
     requests = display.counted(done.requests, "request")
     seen = display.counted(done.fingerprints, "fingerprint")
-    typer.echo(f"{crawl}: {requests} and {seen} moved, {done.duplicates:,} known already")
+    display.say(f"{crawl}: {requests} and {seen} moved, {done.duplicates:,} known already")
     if done.fingerprinter:
-        typer.echo(_advice(done.fingerprinter))
+        for line in _advice(done.fingerprinter):
+            display.say(line)
     if done.unreadable:
-        typer.echo(
+        display.say(
             f"{done.unreadable:,} could not be read, and are still in {queue_key}:", err=True
         )
     for reason, count in done.reasons.items():
-        typer.echo(f"    {count:,} x {reason}", err=True)
+        display.say(f"    {count:,} x {reason}", err=True)
 
 
-def _advice(fingerprinter: str) -> str:
+def _advice(fingerprinter: str) -> list[str]:
     from shoal.scrapy.migration.migrate import UNKNOWN
 
     if fingerprinter == UNKNOWN:
-        return (
+        return [
             "The dupefilter was made in a way of the project's own: pages that were seen are"
             " fetched again unless REQUEST_FINGERPRINTER_CLASS tells requests apart as it did."
-        )
+        ]
     if fingerprinter.startswith("scrapy."):
-        return "The dupefilter has Scrapy's own fingerprints: the project needs no other setting."
-    return (
-        "Pages that were seen are fetched again unless the project's settings say:\n"
-        f'REQUEST_FINGERPRINTER_CLASS = "{fingerprinter}"'
-    )
+        return ["The dupefilter has Scrapy's own fingerprints: the project needs no other setting."]
+    return [
+        "Pages that were seen are fetched again unless the project's settings say:",
+        f'REQUEST_FINGERPRINTER_CLASS = "{fingerprinter}"',
+    ]

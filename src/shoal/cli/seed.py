@@ -104,7 +104,7 @@ class Bad:
     def report(self, about: str, reason: Exception) -> None:
         self.count += 1
         if self.count <= SHOWN:
-            typer.echo(f"shoal: {about} skipped: {reason}", err=True)
+            display.say(f"shoal: {about} skipped: {reason}", err=True)
 
 
 async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> tuple[Added, int]:
@@ -114,13 +114,13 @@ async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> tup
             try:
                 added = await sowing.sow(places)
             except asyncio.CancelledError:  # Ctrl-C. What was read last may not be added yet.
-                typer.echo(
+                display.say(
                     f"shoal: stopped at line {sowing.line}: {_how_to_go_on(sowing.line, places)}",
                     err=True,
                 )
                 raise
     if sowing.went_on_after:
-        typer.echo(
+        display.say(
             f"shoal: went on after line {sowing.went_on_after:,} of an earlier try"
             " (--skip 0 begins again)",
             err=True,
@@ -140,8 +140,8 @@ def _show(crawl: str, added: Added, sitemaps: int, bad: int, *, json: bool) -> N
         display.print_json(msgspec.to_builtins(added) | counts)
         return
     if bad > SHOWN:
-        typer.echo(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)
-    typer.echo(f"{crawl}: {added.added:,} added, {added.duplicates:,} known already, {bad:,} bad")
+        display.say(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)
+    display.say(f"{crawl}: {added.added:,} added, {added.duplicates:,} known already, {bad:,} bad")
     if sitemaps:
         counted = display.counted(sitemaps, "sitemap")
-        typer.echo(f"{crawl}: {counted} queued; workers read them, and queue the pages they list")
+        display.say(f"{crawl}: {counted} queued; workers read them, and queue the pages they list")

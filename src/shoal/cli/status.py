@@ -57,13 +57,14 @@ async def _status(address: str, crawl: str | None, *, watch: bool, json: bool) -
 
 
 async def _watch(frontier: Frontier, crawl: str | None) -> None:
-    with Live(await _view(frontier, crawl), auto_refresh=False) as live:
+    view, console = await _view(frontier, crawl), display.console()
+    with Live(view, console=console, auto_refresh=False) as live:
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
             try:
                 view = await _view(frontier, crawl)
             except StorageBusy as error:  # It may come back; the last view stays below the news.
-                live.console.print(f"waiting for the frontier: {error}", style="red")
+                console.print(display.text(f"waiting for the frontier: {error}", "red"))
             else:
                 live.update(view, refresh=True)
 
@@ -79,5 +80,5 @@ async def _view(frontier: Frontier, crawl: str | None) -> RenderableType:
     now = time.time()
     if crawl is None:
         crawls = await frontier.crawls()
-        return display.crawls_table(crawls, now) if crawls else "no crawls here yet"
+        return display.crawls_table(crawls, now) if crawls else display.text("no crawls here yet")
     return display.snapshot_view(await snapshot(frontier, crawl, now), now)

@@ -157,6 +157,15 @@ class Frontier(ABC):
         """What the frontier knows of one URL, given as the entry it would be."""
 
     @abstractmethod
+    async def find_others(
+        self, crawl: str, site: str, is_wanted: Callable[[str], bool], limit: int
+    ) -> list[Record]:
+        """At most `limit` tasks of a host whose URL is wanted, and that are more than its GET: of
+        another method, with a body or headers of their own, copies. Those that are done or dropped
+        are among them only where the backend keeps what they were. Every task of the host is looked
+        at, and one that moves meanwhile may be missed: for people who ask, not for workers."""
+
+    @abstractmethod
     async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
         """Dead tasks in a lasting order; page on with the last one's fingerprint."""
 

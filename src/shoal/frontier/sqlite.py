@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from shoal.frontier.sqlite_asking import (
     holders_of,
     hosts_of,
     record_of,
+    records_of,
     robots_of,
     workers_of,
 )
@@ -288,6 +289,13 @@ class SqliteFrontier(Frontier):
 
     async def find(self, crawl: str, entry: Entry) -> Record | None:
         return await self._db.run(partial(record_of, crawl=crawl, entry=entry))
+
+    async def find_others(
+        self, crawl: str, site: str, is_wanted: Callable[[str], bool], limit: int
+    ) -> list[Record]:
+        return await self._db.run(
+            partial(records_of, crawl=crawl, site=site, is_wanted=is_wanted, limit=limit)
+        )
 
     async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
         return await self._db.run(partial(dead_of, crawl=crawl, limit=limit, after=after))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from itertools import islice
 
 import msgspec
 
@@ -55,6 +57,31 @@ def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Recor
     if not connection.execute(SQL["is_remembered"], key).fetchone()[0]:
         return None
     return Record(fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE)
+
+
+class _Address(msgspec.Struct):
+    """Of a task, where it leads."""
+
+    url: str
+
+
+_read_address = msgspec.json.Decoder(_Address).decode
+
+
+def records_of(
+    connection: sqlite3.Connection,
+    crawl: str,
+    site: str,
+    is_wanted: Callable[[str], bool],
+    limit: int,
+) -> list[Record]:
+    """The tasks of a host whose URL is wanted, and that are more than its GET."""
+    values = {"crawl_id": crawl_row(connection, crawl)["id"], "host": site}
+    rows = connection.execute(SQL["tasks_of_host"], values)
+    wanted = (
+        row for row in rows if wire.may_be_more(row[1]) and is_wanted(_read_address(row[1]).url)
+    )
+    return [_record(row) for row in islice(wanted, limit)]
 
 
 def dead_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 
 from shoal.admission import Admission, NotAdmitted
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import Record
+from shoal.frontier.values import Entry, Record, TaskState
 from shoal.insight.duplicates import url_of
 from shoal.results.port import PageLog, RejectedItem, Results, StoredItem
 from shoal.task import Task
@@ -17,6 +18,11 @@ from shoal.urls import FINGERPRINT_BYTES, Normaliser
 
 MAX_ANCESTORS = 100
 MAX_HISTORIES = 100
+MAX_TASKS = 20
+"""An API may have one address for all that it is asked: so many tasks of it are told of."""
+
+
+_ENDS = (TaskState.DONE, TaskState.DROPPED)
 
 
 class Reading(msgspec.Struct, kw_only=True):
@@ -55,22 +61,69 @@ class Explanation(msgspec.Struct, kw_only=True):
     histories: list[list[Reading]] = []
     """What was kept of each item's readings, oldest first; of the first hundred items."""
     rejected: list[RejectedItem] = []
+    others: list[Explanation] = []
+    """Other tasks with this address: of another method or body, or copies (`dont_filter`)."""
 
 
 async def explain(frontier: Frontier, results: Results, crawl: str, url: str) -> Explanation:
-    """Ask the frontier and the results what they know of a URL. Raises BadUrl, UnknownCrawl."""
+    """Ask the frontier and the results what they know of a URL. Raises BadUrl, UnknownCrawl.
+
+    The plain GET of an address is known by its fingerprint. Nothing leads from an address to other
+    tasks that have it, so that nobody pays for them: who asks has all tasks of the host looked
+    through, and the page log for those that the frontier keeps nothing of.
+    """
     rules = (await frontier.stats(crawl)).rules
     admission = Admission(rules)
-    entry = admission.admitted_as(Task(url=url))
+    plain = admission.admitted_as(Task(url=url))
+    normal = Normaliser(rules.drop_params).identify(url).normal
+    is_same = admission.same_address(url)
+    queued = await frontier.find_others(crawl, plain.task.site, is_same, MAX_TASKS)
+    records = {record.fingerprint: record for record in queued}
+    tried = await results.tasks_at(crawl, admission.spellings(url), MAX_TASKS)
+    if plain.fingerprint not in records:
+        record = await frontier.find(crawl, plain)
+        if record is not None:
+            records = {plain.fingerprint: record} | records
+    told = [
+        await _explained(
+            *(frontier, results, crawl, Entry(fingerprint, plain.task), normal),
+            record=records.get(fingerprint),
+        )
+        for fingerprint in _in_order(plain.fingerprint, [*records, *tried])
+    ]
+    if not told:
+        never = _never_added(admission, url, rules.max_depth)
+        told = [
+            Explanation(url=url, normal=normal, fingerprint=plain.fingerprint.hex(), verdict=never)
+        ]
+    told[0].others = told[1:]
+    return told[0]
+
+
+def _in_order(plain: bytes, found: Sequence[bytes]) -> list[bytes]:
+    """Each once, the plain one first."""
+    first = [plain] if plain in found else []
+    return list(dict.fromkeys([*first, *found]))[:MAX_TASKS]
+
+
+async def _explained(
+    frontier: Frontier,
+    results: Results,
+    crawl: str,
+    entry: Entry,
+    normal: str,
+    record: Record | None,
+) -> Explanation:
     fingerprint = entry.fingerprint
-    record = await frontier.find(crawl, entry)
     tries = await results.pages_of(crawl, fingerprint)
+    if record is None and not (tries and tries[-1].verdict in _ENDS):
+        record = await frontier.find(crawl, entry)
     items = await results.items_of(crawl, fingerprint)
     return Explanation(
-        url=url,
-        normal=Normaliser(rules.drop_params).identify(url).normal,
+        url=entry.task.url,
+        normal=normal,
         fingerprint=fingerprint.hex(),
-        verdict=_verdict(record, tries) if record else _never_added(admission, url),
+        verdict=_verdict(record, tries),
         record=record,
         found_on=await _ancestors(results, crawl, _parent(record, tries)),
         tries=tries,
@@ -81,19 +134,26 @@ async def explain(frontier: Frontier, results: Results, crawl: str, url: str) ->
     )
 
 
-def _verdict(record: Record, tries: list[PageLog]) -> str:
-    reason = record.reason or (tries[-1].error if tries else "")
+def _verdict(record: Record | None, tries: list[PageLog]) -> str:
+    """What the frontier says; of a task of which it keeps nothing, what came of the last try."""
+    state: str = record.state if record else tries[-1].verdict if tries else "forgotten"
+    reason = (record.reason if record else "") or (tries[-1].error if tries else "")
     because = f": {reason}" if reason else ""
-    holder = f" by {record.worker}" if record.worker else ""
-    return f"{record.state}{holder}{because}"
+    holder = f" by {record.worker}" if record and record.worker else ""
+    return f"{state}{holder}{because}"
 
 
-def _never_added(admission: Admission, url: str) -> str:
+def _never_added(admission: Admission, url: str, max_depth: int | None) -> str:
     try:
         admission.admit(Task(url=url), found_on="")
     except NotAdmitted as error:
         return f"never added: {error}"
-    return "never added: no page linked to it, and it was not a seed"
+    if max_depth is None:
+        return "never added: no page linked to it, and it was not a seed"
+    return (
+        f"never added: it was not a seed, and no page above depth {max_depth} linked to it"
+        " (links deeper than that are not kept, so a page at that depth may have)"
+    )
 
 
 def _parent(record: Record | None, tries: list[PageLog]) -> str | None:

@@ -184,6 +184,11 @@ class Results(ABC):
         """Every try at one URL, oldest first."""
 
     @abstractmethod
+    async def tasks_at(self, crawl: str, urls: Sequence[str], limit: int) -> list[bytes]:
+        """The fingerprints of at most `limit` tasks that were tried at one of these addresses, as
+        they are spelled here. Nothing is kept to find them by: the whole page log is read."""
+
+    @abstractmethod
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
         """The stored items whose newest scrape came from this URL, those that are gone included."""
 

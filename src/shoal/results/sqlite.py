@@ -76,6 +76,11 @@ class SqliteResults(Results):
         rows = await self._rows("pages_of", crawl=crawl, fingerprint=number_of(fingerprint))
         return [page_of(row) for row in rows]
 
+    async def tasks_at(self, crawl: str, urls: Sequence[str], limit: int) -> list[bytes]:
+        spellings = msgspec.json.encode(urls).decode()
+        rows = await self._rows("tasks_at", crawl=crawl, urls=spellings, limit=limit)
+        return [fingerprint_of(number) for (number,) in rows]
+
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
         rows = await self._rows("items_of", crawl=crawl, fingerprint=number_of(fingerprint))
         return [item_of(row) for row in rows]

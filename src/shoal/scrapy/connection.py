@@ -13,6 +13,7 @@ from shoal.addresses import Address, masked, parse_address
 from shoal.errors import ConfigError, MissingExtra
 from shoal.frontier import REDIS_SCHEMES
 from shoal.scrapy import defaults
+from shoal.scrapy.reading import mapping
 
 SETTINGS_PARAMS_MAP = {
     "REDIS_URL": "url",
@@ -94,7 +95,7 @@ def address_of(settings: BaseSettings) -> str | None:
 def _given(settings: BaseSettings) -> dict[str, Any]:
     """What the project itself says; a plain setting wins over REDIS_PARAMS."""
     named = {name: settings.get(setting) for setting, name in SETTINGS_PARAMS_MAP.items()}
-    params: dict[str, Any] = settings.getdict("REDIS_PARAMS")
+    params = mapping(settings, "REDIS_PARAMS")
     return {**params, **{name: value for name, value in named.items() if value}}
 
 

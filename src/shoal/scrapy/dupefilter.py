@@ -17,6 +17,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.request import RequestFingerprinterProtocol
 
 from shoal.scrapy import connection, defaults
+from shoal.scrapy.reading import switch
 
 
 class RFPDupeFilter(MemoryDupeFilter):
@@ -41,7 +42,7 @@ class RFPDupeFilter(MemoryDupeFilter):
         return cls(
             connection.from_settings(crawler.settings),
             defaults.DUPEFILTER_KEY % {"timestamp": int(time.time())},
-            crawler.settings.getbool("DUPEFILTER_DEBUG"),
+            switch(crawler.settings, "DUPEFILTER_DEBUG"),
             fingerprinter=crawler.request_fingerprinter,
         )
 

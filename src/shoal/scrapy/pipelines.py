@@ -10,11 +10,11 @@ from typing import Any, Self
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
-from scrapy.utils.misc import load_object
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from shoal.scrapy import connection, defaults
 from shoal.scrapy.link import ScriptLink, address_for
+from shoal.scrapy.reading import filled, loaded
 from shoal.scrapy.running.results import ResultsPipeline
 from shoal.waiting import patiently
 
@@ -63,7 +63,7 @@ class RedisPipeline:
         if settings.get("REDIS_ITEMS_KEY"):
             params["key"] = settings["REDIS_ITEMS_KEY"]
         if settings.get("REDIS_ITEMS_SERIALIZER"):
-            params["serialize_func"] = load_object(settings["REDIS_ITEMS_SERIALIZER"])
+            params["serialize_func"] = loaded(settings, "REDIS_ITEMS_SERIALIZER")
         return cls(**params)
 
     @cached_property
@@ -83,7 +83,7 @@ class RedisPipeline:
 
     def item_key(self, item: Any, spider: Any) -> str:
         """The list for this item. Override it to have several."""
-        return self.key % {"spider": spider.name}
+        return filled("REDIS_ITEMS_KEY", self.key, {"spider": spider.name})
 
     @cached_property
     def _link(self) -> ScriptLink:

@@ -8,7 +8,6 @@ wait for the frontier.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import logging
 import sys
 from collections.abc import Sequence
@@ -23,7 +22,9 @@ from twisted.internet.defer import Deferred
 from shoal.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.values import Added
+from shoal.logs import OneLine
 from shoal.scrapy import dupefilter, queue
+from shoal.scrapy.reading import say_at_the_end
 from shoal.scrapy.running.engine import is_starting
 from shoal.scrapy.running.joining import in_scrapys_words, join, open_stores
 from shoal.scrapy.running.member import Member
@@ -32,6 +33,7 @@ from shoal.scrapy.running.verdicts import Life
 from shoal.scrapy.spiders import RedisMixin
 
 log = logging.getLogger("shoal")
+log.addFilter(OneLine())  # It is Scrapy's handlers that write our lines.
 
 
 class Scheduler(BaseScheduler):
@@ -109,8 +111,7 @@ class Scheduler(BaseScheduler):
         except ShoalError as error:
             message = in_scrapys_words(error)
             log.error("%s", message)
-            # Scrapy has a lot to say when a scheduler does not open. The reason is the last word.
-            atexit.register(sys.stderr.write, f"shoal: {message}\n")
+            say_at_the_end(message)
             raise
 
     async def _join(self, spider: Spider) -> None:

@@ -18,7 +18,9 @@ from shoal.scrapy import connection, defaults
 from shoal.scrapy.feeds.feed import Feed
 from shoal.scrapy.feeds.feeder import Feeder
 from shoal.scrapy.feeds.messages import request_of, text_of
+from shoal.scrapy.feeds.settings import feed_settings
 from shoal.scrapy.link import address_for
+from shoal.scrapy.reading import say_at_the_end, switch
 from shoal.scrapy.running import engine
 
 if TYPE_CHECKING:  # As in scrapy-redis, it comes before any kind of spider.
@@ -104,24 +106,14 @@ class RedisMixin(_AnySpider):
             raise DontCloseSpider
 
     def _read_settings(self, crawler: Crawler) -> None:
-        settings = crawler.settings
-        pattern = self.redis_key or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
-        patterns = [pattern] if isinstance(pattern, str) else list(pattern)
-        # Each once, in order.
-        self._feed_keys = list(dict.fromkeys(key % {"name": self.name} for key in patterns))
-        if not self._feed_keys or not all(key.strip() for key in self._feed_keys):
-            raise ConfigError(f"the spider {self.name!r} has an empty redis_key")
-        self.redis_key = self._feed_keys[0]
-        batch = self.redis_batch_size or settings.getint("REDIS_START_URLS_BATCH_SIZE")
-        self.redis_batch_size = int(batch or settings.getint("CONCURRENT_REQUESTS"))
-        self.redis_encoding = self.redis_encoding or settings.get(
-            "REDIS_ENCODING", defaults.REDIS_ENCODING
-        )
-        if self.max_idle_time is None:
-            self.max_idle_time = settings.getint(
-                "MAX_IDLE_TIME_BEFORE_CLOSE", defaults.MAX_IDLE_TIME
-            )
-        self.max_idle_time = int(self.max_idle_time)
+        try:
+            told = feed_settings(self, crawler.settings)
+        except ConfigError as error:
+            say_at_the_end(str(error))
+            raise
+        self._feed_keys, self.redis_key = told.keys, told.keys[0]
+        self.redis_batch_size, self.redis_encoding = told.batch, told.encoding
+        self.max_idle_time = told.max_idle_s
 
     async def _open_feed(self) -> None:
         """The spider is open: begin to take messages."""
@@ -159,7 +151,7 @@ class RedisMixin(_AnySpider):
 
     def _requests_from(self, data: bytes) -> Iterable[Request]:
         encoding = self.redis_encoding or defaults.REDIS_ENCODING
-        is_text = self.settings.getbool("REDIS_DECODE_RESPONSES")
+        is_text = switch(self.settings, "REDIS_DECODE_RESPONSES")
         # Those who had their client decode messages expect text, whatever the signature says.
         given: Any = text_of(data, encoding) if is_text else data
         made = self.make_request_from_data(given)

@@ -17,6 +17,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from shoal.errors import ShoalError
 from shoal.scrapy import defaults
 from shoal.scrapy.link import ScriptLink, address_for
+from shoal.scrapy.reading import filled, switch
 from shoal.waiting import patiently
 
 SEND_EVERY_S = 5.0
@@ -115,8 +116,8 @@ class RedisStatsCollector(MemoryStatsCollector):
             self._sendings += 1
             self._unsent = self._changes()
         pattern = self._crawler.settings.get("STATS_KEY") or defaults.STATS_KEY
-        key = pattern % {"spider": self._name}
-        starts_over = int(not self._crawler.settings.getbool("SCHEDULER_PERSIST"))
+        key = filled("STATS_KEY", pattern, {"spider": self._name})
+        starts_over = int(not switch(self._crawler.settings, "SCHEDULER_PERSIST"))
         await self._link.run(
             "stats_send",
             [key, self._link.beside(key, "senders")],

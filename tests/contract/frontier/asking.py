@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from shoal.admission import Admission
 from shoal.errors import ConfigError
 from shoal.frontier.values import Control, CrawlState, Entry, HostOrder, TaskState, Verdict
-from support.frontiers import CRAWL, Backend, Client, entry, outcome, pages
+from shoal.task import Task
+from support.frontiers import CRAWL, HOST, Backend, Client, entry, open_rules, outcome, pages
+
+ODD = f"http://{HOST}/search?q=[1]"
 
 
 async def with_dead(backend: Backend, count: int) -> tuple[Client, list[Entry]]:
@@ -191,6 +195,74 @@ class TestAsk:
         for lease in await client.lease(2):
             await client.end(lease, Verdict.DEAD)
         assert (await client.stats()).pages_per_s <= 4.01, "dead ones are no pages"
+
+
+class TestFindOthers:
+    """By address, tasks are found whatever else they are."""
+
+    @staticmethod
+    async def urls_at(client: Client, url: str, limit: int = 99) -> list[tuple[str, TaskState]]:
+        found = await client.frontier.find_others(CRAWL, HOST, lambda other: other == url, limit)
+        return sorted((record.task.method, record.state) for record in found)
+
+    async def test_finds_a_task_wherever_it_is(self, backend: Backend) -> None:
+        client = backend.client()
+        odd = Admission(open_rules()).admit(Task(url=ODD, method="POST", body="q", priority=3))
+        await client.start(odd, *pages(3), concurrency_per_host=9)
+        assert await self.urls_at(client, ODD) == [("POST", "waiting")]
+        lease = await client.lease_one()
+        assert lease.fingerprint == odd.fingerprint
+        (record,) = await client.frontier.find_others(CRAWL, HOST, lambda url: url == ODD, 9)
+        assert record == await client.record(odd)
+        assert (record.state, record.worker) == (TaskState.LEASED, client.worker)
+        await client.end(lease, Verdict.RETRY, retry_in_s=60.0)
+        assert await self.urls_at(client, ODD) == [("POST", "delayed")]
+        await backend.advance(61)
+        (lease,) = [at for at in await client.lease(9) if at.fingerprint == odd.fingerprint]
+        await client.end(lease, Verdict.DEAD, reason="broken", detail="Traceback")
+        (record,) = await client.frontier.find_others(CRAWL, HOST, lambda url: url == ODD, 9)
+        assert record == await client.record(odd)
+        assert (record.state, record.reason, record.detail) == ("dead", "broken", "Traceback")
+
+    async def test_finds_suspects_and_what_a_chain_holds_back(self, backend: Backend) -> None:
+        client, admission = backend.client(), Admission(open_rules())
+        suspect = admission.admit(Task(url=ODD, method="PUT"))
+        await client.start(suspect)
+        for _ in range(2):
+            await client.lease_one()
+            await client.frontier.release(CRAWL, client.worker)
+        chained = [Task(url=ODD, method="POST", body=str(n), chain="login") for n in range(2)]
+        await client.add(*map(admission.admit, chained))
+        assert await self.urls_at(client, ODD) == [
+            *[("POST", TaskState.WAITING)] * 2,
+            ("PUT", TaskState.WAITING),
+        ]
+        found = await client.frontier.find_others(CRAWL, HOST, lambda url: url == ODD, 9)
+        assert [r.reason for r in found if r.reason] == [
+            "waits for an earlier task of chain 'login'"
+        ]
+
+    async def test_finds_every_copy_up_to_a_limit(self, backend: Backend) -> None:
+        client, admission = backend.client(), Admission(open_rules())
+        copies = [admission.admit(Task(url=ODD, dont_filter=True)) for _ in range(5)]
+        await client.start(*copies, *pages(2))
+        assert len(await self.urls_at(client, ODD)) == 5
+        assert len(await self.urls_at(client, ODD, limit=3)) == 3
+        assert await self.urls_at(client, "https://nobody.example/") == []
+
+    async def test_finds_what_a_cancelled_crawl_dropped(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(Admission(open_rules()).admit(Task(url=ODD, method="POST")))
+        await client.control(Control.CANCEL)
+        assert await self.urls_at(client, ODD) == [("POST", "dropped")]
+
+    async def test_looks_through_long_queues(self, backend: Backend) -> None:
+        client, admission = backend.client(), Admission(open_rules())
+        copies = [admission.admit(Task(url=ODD, dont_filter=True)) for _ in range(3)]
+        await client.start(*pages(1500), *copies, concurrency_per_host=3000, max_losses=9)
+        leases = await client.lease(1000) + await client.lease(1000)
+        await client.finish(*(outcome(x, Verdict.RETRY, retry_in_s=9.0) for x in leases))
+        assert [state for _, state in await self.urls_at(client, ODD)] == ["delayed"] * 3
 
 
 class TestTwoCrawls:

@@ -233,6 +233,7 @@ UNKNOWN: dict[str, Callable[[Frontier], Awaitable[object]]] = {
     "bury": lambda f: f.bury(CRAWL),
     "stats": lambda f: f.stats(CRAWL),
     "find": lambda f: f.find(CRAWL, entry("a.example/")),
+    "find_others": lambda f: f.find_others(CRAWL, "a.example", bool, 1),
     "dead": lambda f: f.dead(CRAWL, 1),
     "hosts": lambda f: f.hosts(CRAWL, 1),
     "workers": lambda f: f.workers(CRAWL),

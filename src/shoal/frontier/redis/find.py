@@ -6,6 +6,7 @@ and is nowhere else is done.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from shoal.frontier.redis.link import RedisLink
@@ -13,6 +14,7 @@ from shoal.frontier.redis.packing import unpack
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.stats import priorities_of
 from shoal.frontier.values import BLOCKED_REASON, CrawlState, Entry, Record, TaskState
+from shoal.task import may_be_more
 
 CHUNK = 1000
 QUEUES_AT_ONCE = 100
@@ -21,6 +23,15 @@ LOOKS = 3
 somewhere, or done."""
 
 CANCELLED = "cancelled"
+
+_WALKED = {
+    "held": b"leased",
+    "delayed": b"delayed",
+    "suspects": b"suspect",
+    "blocked": b"blocked",
+    "dead": b"dead",
+}
+"""Where tasks are that are in no queue, in the order in which they get there; and what that is."""
 
 _STATES = {
     b"dead": TaskState.DEAD,
@@ -44,6 +55,43 @@ async def find(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
     return Record(fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE)
 
 
+async def find_others(
+    link: RedisLink, shard: Shard, site: str, is_wanted: Callable[[str], bool], limit: int
+) -> list[Record]:
+    """The tasks of a host whose URL is wanted and that are more than its GET, wherever they are,
+    but for those that were done or dropped. It costs a walk through all of the host's queue, and
+    of what is under way."""
+    found: dict[bytes, Record] = {}
+    is_cancelled = await _is_cancelled(shard)
+    async for record in _others(link, shard, site):
+        if is_wanted(record.task.url):
+            found[record.fingerprint] = _as_cancelled(record) if is_cancelled else record
+            if len(found) == limit:
+                break
+    return list(found.values())
+
+
+async def _others(link: RedisLink, shard: Shard, site: str) -> AsyncIterator[Record]:
+    async for packed, priority in _queued(link, shard, site):
+        if may_be_more(packed):
+            fingerprint, task, losses = unpack(packed, site, priority)
+            state = TaskState.WAITING
+            yield Record(fingerprint=fingerprint, task=task, state=state, losses=losses)
+    for where, state_name in _WALKED.items():
+        cursor = b"0"
+        while True:
+            cursor, *chunk = await shard.run("walk", where, cursor, site, CHUNK)
+            for rest in chunk:
+                if may_be_more(rest[3]):
+                    yield _placed(state_name, rest)
+            if cursor == b"0":
+                break
+
+
+async def _is_cancelled(shard: Shard) -> bool:
+    return CrawlState((await shard.counts())["state"]) is CrawlState.CANCELLED
+
+
 def dead_record(values: list[Any]) -> Record:
     """A dead task, as the scripts return it."""
     site, priority, packed, reason, detail = values
@@ -59,9 +107,13 @@ def dead_record(values: list[Any]) -> Record:
 
 
 def _found(where: bytes, rest: list[Any], entry: Entry) -> Record:
-    due, *values = rest
     if where == b"dropped":
-        return _dropped(entry, values[0].decode())
+        return _dropped(entry, rest[1].decode())
+    return _placed(where, rest)
+
+
+def _placed(where: bytes, rest: list[Any]) -> Record:
+    due, *values = rest
     if where == b"dead":
         return dead_record(values)
     site, priority, packed, *more = values
@@ -78,7 +130,17 @@ def _found(where: bytes, rest: list[Any], entry: Entry) -> Record:
 
 
 async def _waiting(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
-    prefix, site = await shard.prefix(), entry.task.site
+    async for packed, priority in _queued(link, shard, entry.task.site):
+        if packed[:8] == entry.fingerprint:
+            _, task, losses = unpack(packed, entry.task.site, priority)
+            state = TaskState.WAITING
+            return Record(fingerprint=packed[:8], task=task, state=state, losses=losses)
+    return None
+
+
+async def _queued(link: RedisLink, shard: Shard, site: str) -> AsyncIterator[tuple[bytes, int]]:
+    """What waits in a host's queues, and with which priority."""
+    prefix = await shard.prefix()
     host = await link.command("HGET", f"{prefix}hosts", site)
     queues = await priorities_of(link, prefix, site, host) if host else []
     for start in range(0, len(queues), QUEUES_AT_ONCE):
@@ -86,26 +148,20 @@ async def _waiting(link: RedisLink, shard: Shard, entry: Entry) -> Record | None
         keys = [f"{prefix}q:{priority}:{site}" for priority in some]
         heads = await link.together(*(("LRANGE", key, 0, CHUNK // len(keys)) for key in keys))
         for priority, key, head in zip(some, keys, heads, strict=True):
-            packed = await _in_queue(link, key, head, entry.fingerprint)
-            if packed is not None:
-                _, task, losses = unpack(packed, site, priority)
-                state = TaskState.WAITING
-                return Record(fingerprint=packed[:8], task=task, state=state, losses=losses)
-    return None
+            async for packed in _in_queue(link, key, head):
+                yield packed, priority
 
 
-async def _in_queue(link: RedisLink, key: str, chunk: Any, fingerprint: bytes) -> bytes | None:
-    """The entry of a fingerprint in a queue, of which the first chunk was asked for."""
+async def _in_queue(link: RedisLink, key: str, chunk: Any) -> AsyncIterator[bytes]:
+    """What waits in one queue, of which the first chunk was asked for."""
     first = 0
     if isinstance(chunk, Exception):
         chunk = await link.command("LRANGE", key, 0, CHUNK - 1)
     while chunk:
         for packed in chunk:
-            if packed[:8] == fingerprint:
-                return bytes(packed)
+            yield packed
         first += len(chunk)
         chunk = await link.command("LRANGE", key, first, first + CHUNK - 1)
-    return None
 
 
 def _dropped(entry: Entry, reason: str) -> Record:

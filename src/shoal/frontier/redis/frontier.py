@@ -13,7 +13,7 @@ from shoal.errors import UnknownCrawl
 from shoal.frontier import stored_robots
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis.crawl import RedisCrawl
-from shoal.frontier.redis.find import dead_record, find
+from shoal.frontier.redis.find import dead_record, find, find_others
 from shoal.frontier.redis.garbage import sweep
 from shoal.frontier.redis.inbox import collect
 from shoal.frontier.redis.link import RedisLink, redis_address
@@ -197,6 +197,12 @@ class RedisFrontier(Frontier):
 
     async def find(self, crawl: str, entry: Entry) -> Record | None:
         return await find(self._link, (await self._crawl(crawl)).shard(entry.task.site), entry)
+
+    async def find_others(
+        self, crawl: str, site: str, is_wanted: Callable[[str], bool], limit: int
+    ) -> list[Record]:
+        shard = (await self._crawl(crawl)).shard(site)
+        return await find_others(self._link, shard, site, is_wanted, limit)
 
     async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
         found = list[Record]()

@@ -16,7 +16,7 @@ _LIBRARIES = re.compile(r"^-- uses +(.*)$", re.MULTILINE)
 
 SCRIPTS = (
     *("start", "add", "lease", "renew", "finish", "release", "control", "settle_dead", "forget"),
-    *("stats", "find", "dead", "holders", "beat", "collected", "grace", "remember"),
+    *("stats", "find", "walk", "dead", "holders", "beat", "collected", "grace", "remember"),
 )
 
 SAMPLE_EVERY_S = 10.0

@@ -197,6 +197,12 @@ UPDATE tasks SET state = 5, reason = 'purged; was dead: ' || reason WHERE id = ?
 SELECT fingerprint, task, state, attempts, losses, reason, detail, due, worker FROM tasks
 WHERE crawl_id = ? AND fingerprint = ?;
 
+-- tasks_of_host: all that is known of a host's tasks, in the order they were added
+SELECT fingerprint, task, state, attempts, losses, reason, detail, due, worker FROM tasks
+WHERE crawl_id = :crawl_id
+  AND host_id = (SELECT id FROM hosts WHERE crawl_id = :crawl_id AND host = :host)
+ORDER BY id;
+
 -- dead_tasks: dead letters in the order they were added, after a given one
 SELECT fingerprint, task, state, attempts, losses, reason, detail, due, worker FROM tasks
 WHERE crawl_id = :crawl_id AND state = 4

@@ -113,6 +113,11 @@ class PostgresResults(Results):
     async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
         return [page_of(row) for row in await self._rows("pages_of", crawl, number(fingerprint))]
 
+    async def tasks_at(self, crawl: str, urls: Sequence[str], limit: int) -> list[bytes]:
+        spellings = [storable_text(url) for url in urls]
+        rows = await self._rows("tasks_at", crawl, spellings, limit, within_s=LONG_S)
+        return [fingerprint_of(row["fingerprint"]) for row in rows]
+
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
         order = await self._field_order(crawl)
         rows = await self._rows("items_of", crawl, number(fingerprint))

@@ -188,6 +188,13 @@ FROM pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
 ORDER BY started_at, id
 
+-- tasks_at: the tasks that were tried at one of some addresses (a JSON array)
+SELECT DISTINCT fingerprint
+FROM pages
+WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+    AND url IN (SELECT value FROM json_each(:urls))
+LIMIT :limit
+
 -- rejected_of: the rejected items of one URL
 SELECT id, fingerprint, scraped_at, kind, reason, url, data
 FROM rejected

@@ -89,6 +89,9 @@ class RedisStreamResults(Results):
     async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
         self._refuse()
 
+    async def tasks_at(self, crawl: str, urls: Sequence[str], limit: int) -> list[bytes]:
+        self._refuse()
+
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
         self._refuse()
 

@@ -14,6 +14,7 @@ import pickletools
 from typing import Any
 
 from shoal.errors import ShoalError
+from shoal.scrapy.migration.weighing import Scales, TooHeavy
 
 MOST_BYTES = 64 * 2**20
 
@@ -74,12 +75,17 @@ class _Unpickler(pickle.Unpickler):
 def _check_instructions(data: bytes) -> None:
     if len(data) > MOST_BYTES:
         raise BadPickle(f"longer than {MOST_BYTES} bytes")
+    scales = Scales(_GROWTH * len(data))
     for instruction, argument, _ in pickletools.genops(data):
         if instruction.name not in _INSTRUCTIONS:
             raise BadPickle(f"a pickle with a {instruction.name}")
         # The unpickler would make room for as many entries as this number says.
         if instruction.name == "LONG_BINPUT" and int(argument or 0) > len(data):
             raise BadPickle("a pickle with a memo of gigabytes")
+        try:
+            scales.weigh(instruction.name, argument)
+        except TooHeavy as error:
+            raise BadPickle(f"a pickle of a value that is not worth it: {error}") from None
 
 
 def _check_size(value: Any, most: int) -> None:

@@ -15,6 +15,7 @@ from shoal.frontier.values import CrawlState, Stats
 from shoal.machine import is_dead_here
 from shoal.results import open_results
 from shoal.results.port import Results
+from shoal.scrapy.reading import switch
 from shoal.scrapy.running.settings import keeps_results, membership_of
 
 log = logging.getLogger("shoal")
@@ -65,8 +66,8 @@ async def _starts_over(
 ) -> bool:
     """A spider that is fed has finished whenever it has nothing to do: that means nothing."""
     stats = await _stats(frontier, crawl)
-    flushes = project.getbool("SCHEDULER_FLUSH_ON_START")
-    keeps = is_fed or project.getbool("SCHEDULER_PERSIST")
+    flushes = switch(project, "SCHEDULER_FLUSH_ON_START")
+    keeps = is_fed or switch(project, "SCHEDULER_PERSIST")
     if stats is None:
         return False
     # One that was ended by max_pages has something left, and goes on.

@@ -19,6 +19,7 @@ from shoal.config import Settings
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.values import Added, Control, CrawlState
 from shoal.machine import worker_name
+from shoal.scrapy.reading import mapping
 from shoal.scrapy.running import engine
 from shoal.scrapy.running.entries import Entries
 from shoal.scrapy.running.intake import Intake
@@ -28,7 +29,7 @@ from shoal.scrapy.running.results import ItemStore
 from shoal.scrapy.running.settings import Membership, membership_of
 from shoal.scrapy.running.visits import ScrapyVisits
 from shoal.scrapy.wire.cookies import Jars
-from shoal.scrapy.wire.requests import Requests
+from shoal.scrapy.wire.requests import SCHEMES, Requests
 from shoal.waiting import patiently
 from shoal.worker import Worker
 
@@ -67,7 +68,8 @@ class Member:
         self._is_sealed = not membership.plants
         if not membership.plants:
             engine.skip_start(crawler)
-        requests = Requests(spider, crawler.request_fingerprinter, Jars.of(crawler))
+        schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
+        requests = Requests(spider, crawler.request_fingerprinter, Jars.of(crawler), schemes)
         name = worker_name(os.getpid())
         self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
         self.visits = ScrapyVisits(
@@ -85,7 +87,7 @@ class Member:
         # Scrapy keeps only a weak reference to it.
         self._listener = Listener(
             *(crawl, self.visits, stores.results),
-            ItemStore(crawler.settings.getdict("SHOAL_ITEM_KEYS")),
+            ItemStore(mapping(crawler.settings, "SHOAL_ITEM_KEYS")),
         )
 
     @property

@@ -12,7 +12,9 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings, inside_project
 
 from shoal.errors import ConfigError
+from shoal.scrapy.feeds.settings import feed_settings
 from shoal.scrapy.running.settings import crawl_name, values_of
+from shoal.scrapy.spiders import RedisMixin
 from shoal.spider import Spider
 from shoal.target import SCRAPY
 
@@ -31,6 +33,8 @@ def spider_for(targets: Sequence[str]) -> type[Spider]:
     # Its own settings (`custom_settings`) come in when a crawler is made of it.
     settings = Crawler(spider, settings).settings
     values = values_of(settings, spider)
+    if issubclass(spider, RedisMixin):
+        feed_settings(spider, settings)  # Better told here than by each of the processes.
     values["name"] = crawl_name(values["name"], spider, arguments)
     return type("ScrapySpider", (ScrapySpider,), values)
 

@@ -23,6 +23,7 @@ from shoal.config import Settings
 from shoal.errors import ConfigError
 from shoal.policy import MAX_RETRIES, parse_rate
 from shoal.scrapy.connection import address_of
+from shoal.scrapy.reading import number, switch, whole_number
 from shoal.scrapy.running.results import ResultsPipeline
 
 DEFAULT_FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"
@@ -85,18 +86,30 @@ def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
     values: dict[str, Any] = {
         "name": settings.get("SHOAL_CRAWL") or spider.name,
         "rate": _rate(settings, spider),
-        "concurrency": settings.getint("CONCURRENT_REQUESTS") or UNLIMITED,
-        "concurrency_per_host": settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or UNLIMITED,
-        "max_retries": min(settings.getint("RETRY_TIMES"), MAX_RETRIES),
+        "concurrency": whole_number(settings, "CONCURRENT_REQUESTS") or UNLIMITED,
+        "concurrency_per_host": whole_number(settings, "CONCURRENT_REQUESTS_PER_DOMAIN")
+        or UNLIMITED,
+        "max_retries": min(whole_number(settings, "RETRY_TIMES"), MAX_RETRIES),
         "robots": False,  # Scrapy's own middleware sees to that.
         "fingerprints": _fingerprints(settings),
     }
     if address := address_of(settings):
         values["frontier"] = address
     for name in Settings.__struct_fields__:
-        if (value := settings.get(f"SHOAL_{name.upper()}")) is not None:
+        setting = f"SHOAL_{name.upper()}"
+        if (value := settings.get(setting)) is not None:
             values[name] = value
+            _check(setting, name, value)
     return values
+
+
+def _check(setting: str, name: str, value: Any) -> None:
+    """Alone, so that the error can name it. An address may have a password in it."""
+    try:
+        config.build({name: value})
+    except ConfigError as error:
+        shown = "" if name in ("frontier", "results", "archive") else f" = {value!r}"
+        raise ConfigError(f"{setting}{shown}: {str(error).removeprefix(f'{name}: ')}") from None
 
 
 def refuse_meaningless(settings: Settings) -> None:
@@ -144,10 +157,14 @@ def keeps_results(settings: BaseSettings) -> bool:
 def _rate(settings: BaseSettings, spider: type[Spider]) -> str:
     """One rate for the whole fleet. A fixed delay is the stronger promise of the two."""
     delay = getattr(spider, "download_delay", None)  # The way of old spiders.
-    delay = settings.getfloat("DOWNLOAD_DELAY") if delay is None else float(delay)
-    if delay > 0:
-        return rate_for(delay)
-    return "auto" if settings.getbool("AUTOTHROTTLE_ENABLED") else "none"
+    name = "DOWNLOAD_DELAY" if delay is None else "download_delay"
+    given = settings.get(name, 0) if delay is None else delay
+    if (delay_s := number(name, given)) > 0:
+        try:
+            return rate_for(delay_s)
+        except ConfigError as error:
+            raise ConfigError(f"{name} = {given!r}: {error}") from None
+    return "auto" if switch(settings, "AUTOTHROTTLE_ENABLED") else "none"
 
 
 def rate_for(delay_s: float) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import scrapy
 from scrapy import Request
 from scrapy.http import Headers
 
+from shoal.scrapy.wire.callbacks import is_callback
 from shoal.scrapy.wire.cookies import Jars
 from shoal.scrapy.wire.loaded import class_name, find_class
 from shoal.scrapy.wire.mapping import Extras, body_of, extras_of, headers_of, meta_of, task_of
@@ -19,12 +20,16 @@ from shoal.urls import FINGERPRINT_BYTES
 
 _NO_METHOD = object()
 
+SCHEMES = ("http", "https", "data")
+"""What a request may lead to. Scrapy also reads files of the machine (`file`), and more: a task is
+other people's data, so whoever needs that says so. Of `data:` the content is the address itself."""
+
 
 class UnknownCallback(Unrestorable):
-    """The spider has no method of that name."""
+    """The spider has no callback of that name."""
 
     def __init__(self, spider: str, name: str) -> None:
-        super().__init__(f"spider '{spider}' has no method '{name}'")
+        super().__init__(f"spider '{spider}' has no callback '{name}'")
 
 
 class Fingerprinter(Protocol):
@@ -45,11 +50,17 @@ class Requests:
     """Turns the requests of one spider into tasks, and back."""
 
     def __init__(
-        self, spider: scrapy.Spider, fingerprinter: Fingerprinter, jars: Jars | None
+        self,
+        spider: scrapy.Spider,
+        fingerprinter: Fingerprinter,
+        jars: Jars | None,
+        schemes: Sequence[str] = SCHEMES,
     ) -> None:
+        """`schemes` says to what kinds of addresses a request may lead."""
         self._spider = spider
         self._fingerprinter = fingerprinter
         self._jars = jars
+        self._schemes = frozenset(schemes)
         self._names: dict[Any, str] = {}
         self._reserved: dict[str, Callable[..., Any]] = {}
         # Where it is overridden, as by CrawlSpider, no callback and `parse` are two things.
@@ -66,6 +77,8 @@ class Requests:
     def encode(self, request: Request) -> Task:
         """The request as a task. Raises Unserialisable."""
         try:
+            if (scheme := scheme_of(request.url)) not in self._schemes:
+                raise Unserialisable("its address", f"is {scheme}:, which SHOAL_SCHEMES has not")
             values = self._values(request)
             session = self._jars.cookies_for(request) if self._jars else []
             return task_of(values, session, parse_is_explicit=self._has_own_default)
@@ -96,9 +109,10 @@ class Requests:
             if callback == method:
                 return reserved
         name = self._find_name(method)
-        if name is None:
+        if name is None or not is_callback(type(self._spider), name):
             shown = getattr(method, "__qualname__", None) or type(method).__name__
-            raise Unserialisable(what, f"is {shown}, which is no method of the spider")
+            kind = "method" if name is None else "callback"
+            raise Unserialisable(what, f"is {shown}, which is no {kind} of the spider")
         if function is not None:
             self._names[function] = name
         return name
@@ -118,6 +132,8 @@ class Requests:
 
         Raises Unrestorable; UnknownCallback is one.
         """
+        if (scheme := scheme_of(task.url)) not in self._schemes:
+            raise Unrestorable(f"its address is {scheme}:, which SHOAL_SCHEMES has not: {task.url}")
         extras = extras_of(task)
         meta = meta_of(task, extras)
         if task.depth:
@@ -159,10 +175,16 @@ class Requests:
         return _with_url(request, task.url)
 
     def _method(self, name: str) -> Callable[..., Any]:
-        method = None if name.startswith("__") else getattr(self._spider, name, None)
-        if not callable(method):
+        if not is_callback(type(self._spider), name):
             raise UnknownCallback(self._spider.name, name)
-        return method  # type: ignore[no-any-return]
+        method: Callable[..., Any] = getattr(self._spider, name)
+        return method
+
+
+def scheme_of(url: str) -> str:
+    """What an address begins with."""
+    scheme, colon, _ = url.partition(":")
+    return scheme.strip().lower() if colon else ""
 
 
 def _count(value: Any) -> int:

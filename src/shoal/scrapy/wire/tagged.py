@@ -254,6 +254,8 @@ def _item(content: Any) -> Any:
     if isinstance(item, scrapy.Item):
         scrapy.Item.__init__(item, values)
         return item
+    if unknown := set(values) - set(ItemAdapter.get_field_names_from_class(cls) or ()):
+        raise Unrestorable(f"item class {name!r} has no field {min(unknown)!r}")
     for field, value in values.items():
         object.__setattr__(item, field, value)
     return item

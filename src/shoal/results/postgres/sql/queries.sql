@@ -246,6 +246,9 @@ FROM pages
 WHERE crawl = $1 AND fingerprint = $2
 ORDER BY started_at, attempt, worker
 
+-- tasks_at: the tasks that were tried at one of some addresses ($2)
+SELECT DISTINCT fingerprint FROM pages WHERE crawl = $1 AND url = ANY($2::text[]) LIMIT $3
+
 -- rejected_of: the rejected items of one URL
 SELECT id, fingerprint, scraped_at, kind, reason, url, data
 FROM rejected

@@ -1,0 +1,41 @@
+"""Text from outside, made harmless to show: URLs, reasons, titles, tracebacks.
+
+A page chooses what its URL says. To a terminal some characters are orders (move, erase, rename the
+window), some turn the line around, and a line break makes one line look like two. Whatever shows
+text, a terminal or a log, goes through here: such characters are written out, as `\\x1b`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_UNSEEN = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1.
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # What turns text around.
+    r"\u2028\u2029"  # More line breaks.
+    r"\ud800-\udfff"  # Lone surrogates: they cannot even be written.
+)
+_IN_LINES = re.compile(f"[{_UNSEEN}]")
+_IN_ONE_LINE = re.compile(f"[\t\n{_UNSEEN}]")
+_SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+
+
+def one_line(text: str) -> str:
+    """The text as one line, with nothing in it that a terminal would obey."""
+    return _IN_ONE_LINE.sub(_written_out, text)
+
+
+def lines(text: str) -> str:
+    """The same for text of several lines: line feeds and tabs stay."""
+    return _IN_LINES.sub(_written_out, text)
+
+
+def in_json(text: str) -> str:
+    """The same for JSON, which still says the same. Its line feeds are between values only."""
+    return _IN_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")

@@ -1,0 +1,41 @@
+"""Which methods of a spider a task may name: data never chooses code that is no callback.
+
+A callback is a method of the spider's own classes, or of a kind of spider such as CrawlSpider, with
+a leading underscore or without. What every spider has (`from_crawler`, `update_settings`, `close`,
+...) is called by Scrapy itself, with other arguments and at other times, and is none; nor is
+anything that is no method: attributes, properties, classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scrapy
+
+_OF_EVERY_SPIDER = (scrapy.Spider, *scrapy.Spider.__mro__[1:])
+_CALLED_BY_SCRAPY = {name for cls in _OF_EVERY_SPIDER for name in vars(cls)} | {
+    *("closed", "start_requests", "setup_redis", "make_request_from_data", "spider_idle")
+}
+_CALLBACKS_OF_EVERY_SPIDER = {"parse", "_parse"}
+_OURS = "shoal.scrapy."
+
+
+def is_callback(spider: type[scrapy.Spider], name: str) -> bool:
+    """Whether the name is that of a method that may read a page. Runs nobody's code."""
+    if name in _CALLED_BY_SCRAPY - _CALLBACKS_OF_EVERY_SPIDER or _is_special(name):
+        return False
+    for cls in spider.__mro__:
+        if name in vars(cls):
+            return not cls.__module__.startswith(_OURS) and _is_method(vars(cls)[name])
+    return False
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def _is_method(member: Any) -> bool:
+    if isinstance(member, staticmethod | classmethod):
+        return True
+    # Functions, also those of compilers. A class can be called too, and is nobody's method.
+    return callable(member) and hasattr(type(member), "__get__") and not isinstance(member, type)
