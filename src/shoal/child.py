@@ -27,11 +27,8 @@ from shoal.memory import settle_in
 from shoal.results import open_results
 from shoal.target import is_scrapy
 from shoal.visiting import spider_worker
-from shoal.watchdog import watch_over
+from shoal.watchdog import watched
 from shoal.worker import Worker
-
-STALLED_LEASES = 2
-"""A worker that stands still for so many lease times is ended."""
 
 GAVE_UP = 69
 """The exit code of a process for which starting another one would not help."""
@@ -93,13 +90,14 @@ async def _work(order: Order) -> None:
                 archive=archive,
                 until_finished=order.until_finished,
             )
-            await _run(worker, settings.lease_s * STALLED_LEASES)
+            async with watched(settings.lease_s):
+                await _run(worker)
     finally:
         await frontier.close()
         await results.close()
 
 
-async def _run(worker: Worker, stalled_s: float) -> None:
+async def _run(worker: Worker) -> None:
     """Let it work until it ends, or is told to by a signal or by the end of stdin."""
     loop = asyncio.get_running_loop()
     stdin = sys.stdin.fileno()
@@ -110,11 +108,9 @@ async def _run(worker: Worker, stalled_s: float) -> None:
 
     loop.add_signal_handler(signal.SIGTERM, worker.drain)
     loop.add_reader(stdin, orphaned)
-    watchdog = asyncio.create_task(watch_over(stalled_s))
     try:
         await worker.run()
     finally:
-        watchdog.cancel()
         loop.remove_reader(stdin)
 
 
