@@ -172,8 +172,9 @@ class Step:
         self.save_hosts()
         if any(self.tally.values()):
             self.connection.execute(SQL["count"], {**_NOTHING, **self.tally, "id": self.id})
-        if self.tally["done"] and self.now - self.row["sample_at"] >= SAMPLE_EVERY_S:
-            self.execute("sample", self.now, self.count("done"), self.id)
+        moved = self.tally["done"] + self.tally["dead"] > 0
+        if moved and self.now - self.row["sample_at"] >= SAMPLE_EVERY_S:
+            self.execute("sample", self.now, self.pages_tried(), self.id)
         self._finish_if_done()
 
     def set_state(self, state: CrawlState) -> None:
@@ -191,9 +192,13 @@ class Step:
         if live and self.row["sealed"] and self.count("leased") == 0 and self._nothing_to_do():
             self.set_state(CrawlState.FINISHED)
 
+    def pages_tried(self) -> int:
+        """As `Stats.tried`."""
+        return self.count("done") + self.count("dead")
+
     def _nothing_to_do(self) -> bool:
         limit = self.rules.max_pages
-        full = limit is not None and self.count("done") >= limit
+        full = limit is not None and self.pages_tried() >= limit
         return full or self.count("waiting") + self.count("delayed") == 0
 
     def save_hosts(self) -> None:
@@ -261,11 +266,12 @@ def stats_of(row: dict[str, Any], now: float) -> Stats:
 
 
 def _recent_rate(row: dict[str, Any], now: float) -> float:
-    since, done_then = row["earlier_at"], row["earlier_done"]
+    since, tried_then = row["earlier_at"], row["earlier_done"]
     if not since:
-        since, done_then = row["started_at"] or now, 0
+        since, tried_then = row["started_at"] or now, 0
     until = row["finished_at"] or now
-    return (row["done"] - done_then) / (until - since) if until > since else 0.0
+    tried = max(row["done"] + row["dead"] - tried_then, 0)
+    return tried / (until - since) if until > since else 0.0
 
 
 def _named(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
