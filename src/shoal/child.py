@@ -50,11 +50,12 @@ def main() -> int:
     """Do what the order on stdin says."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which tells us.
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
-    logs.configure(json_lines=order.settings.json_logs)
+    for_scrapy = is_scrapy(order.targets)
+    logs.configure(json_lines=order.settings.json_logs, only_ours=for_scrapy)
     last_words = take_stdout()
     settle_in()
     try:
-        if is_scrapy(order.targets):
+        if for_scrapy:
             from shoal.scrapy.running.process import work
 
             work(order)

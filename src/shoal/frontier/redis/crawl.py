@@ -261,7 +261,9 @@ class RedisCrawl:
         is_full = limit is not None and stats.tried >= limit and not stats.leased
         if stats.state not in _LIVE or not (is_full or all(int(c["idle"]) for c in counts)):
             return None
-        return [tuple(c.get(name, "") for name in ("added", "done", "dead", "retries")) for c in counts]
+        return [
+            tuple(c.get(name, "") for name in ("added", "done", "dead", "retries")) for c in counts
+        ]
 
 
 def _pages_left(stats: Stats) -> int:
