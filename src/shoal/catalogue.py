@@ -17,8 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from shoal.counting import largest_number, page_size, pages_for, total_of, whole
-from shoal.errors import BadUrl, ConfigError
-from shoal.markup import Unparsable
+from shoal.errors import BadUrl, ConfigError, Unparsable
 from shoal.page import Page
 from shoal.selection import Selection, links_in, parse_query, texts_in
 from shoal.task import DEFAULT_HANDLER, MAX_PRIORITY, Task

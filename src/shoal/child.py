@@ -27,11 +27,8 @@ from shoal.memory import settle_in
 from shoal.results import open_results
 from shoal.target import is_scrapy
 from shoal.visiting import spider_worker
-from shoal.watchdog import watch_over
+from shoal.watchdog import watched
 from shoal.worker import Worker
-
-STALLED_LEASES = 2
-"""A worker that stands still for so many lease times is ended."""
 
 GAVE_UP = 69
 """The exit code of a process for which starting another one would not help."""
@@ -53,11 +50,12 @@ def main() -> int:
     """Do what the order on stdin says."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which tells us.
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
-    logs.configure(json_lines=order.settings.json_logs)
+    for_scrapy = is_scrapy(order.targets)
+    logs.configure(json_lines=order.settings.json_logs, only_ours=for_scrapy)
     last_words = take_stdout()
     settle_in()
     try:
-        if is_scrapy(order.targets):
+        if for_scrapy:
             from shoal.scrapy.running.process import work
 
             work(order)
@@ -93,13 +91,14 @@ async def _work(order: Order) -> None:
                 archive=archive,
                 until_finished=order.until_finished,
             )
-            await _run(worker, settings.lease_s * STALLED_LEASES)
+            async with watched(settings.lease_s):
+                await _run(worker)
     finally:
         await frontier.close()
         await results.close()
 
 
-async def _run(worker: Worker, stalled_s: float) -> None:
+async def _run(worker: Worker) -> None:
     """Let it work until it ends, or is told to by a signal or by the end of stdin."""
     loop = asyncio.get_running_loop()
     stdin = sys.stdin.fileno()
@@ -110,11 +109,9 @@ async def _run(worker: Worker, stalled_s: float) -> None:
 
     loop.add_signal_handler(signal.SIGTERM, worker.drain)
     loop.add_reader(stdin, orphaned)
-    watchdog = asyncio.create_task(watch_over(stalled_s))
     try:
         await worker.run()
     finally:
-        watchdog.cancel()
         loop.remove_reader(stdin)
 
 

@@ -34,6 +34,7 @@ from shoal.spider import Spider, settings_of
 from shoal.target import create, is_scrapy, spec_of
 from shoal.visiting import spider_worker
 from shoal.waiting import patiently, wait_for_event
+from shoal.watchdog import watched
 
 WATCH_EVERY_S = 0.25
 SHOW_CURSOR = "\x1b[?25h"
@@ -87,7 +88,8 @@ def crawl(spider: type[Spider], *, fresh: bool = False, **options: Any) -> Summa
 
     Options are those of the command line (`rate="5/s"`, `workers=4`, `frontier=...`). One worker
     runs in this process; several are processes of their own, which load the spider anew: then it
-    must be importable, or defined at the top level of the script that runs.
+    must be importable, or defined at the top level of the script that runs. A handler that does not
+    return stops a process of its own, but not this one: it is said on stderr where it stands.
     """
     settings = config.load(spider=settings_of(spider), options=options, environ=os.environ)
     targets = None
@@ -126,7 +128,9 @@ async def run_crawl(
             )
         else:
             workers = Fleet(name, targets, settings, frontier, say=say)
-        stats = await _run(workers, frontier, name, own_spider, settings, watch)
+        # This may be somebody's own program, which is not ours to end.
+        async with watched(settings.lease_s, ends=False):
+            stats = await _run(workers, frontier, name, own_spider, settings, watch)
         return Summary(
             stats=stats,
             gone=await mark_gone_items(results, stats),

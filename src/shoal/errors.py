@@ -63,6 +63,10 @@ class StorageFailed(StorageError):
     """It will not pass by itself: disk full, read-only, corrupt. Nothing was written."""
 
 
+class Unparsable(ShoalError):
+    """A page made to be parsed for hours, or into more memory than there is."""
+
+
 class FetchError(ShoalError):
     """A page could not be had."""
 

@@ -30,6 +30,7 @@ class JsonFormatter(logging.Formatter):
         line = {
             "at": datetime.fromtimestamp(record.created, UTC),
             "level": record.levelname.lower(),
+            "logger": record.name,
             "message": _encodable(record.getMessage()),
             "pid": record.process,
         }
@@ -51,11 +52,25 @@ class OneLine(logging.Filter):
         return True
 
 
-def configure(*, json_lines: bool) -> None:
-    """Send Shoal's log to stderr. The root logger is left to the application."""
+QUIET = ("aiobotocore", "aiohttp", "asyncio", "boto3", "botocore", "httpcore", "httpx", "urllib3")
+"""Libraries that have more to tell than anybody wants to read."""
+
+
+def configure(*, json_lines: bool, only_ours: bool = False) -> None:
+    """Send all logs of this process to stderr: Shoal's, and whatever a spider and its modules log.
+
+    For processes that are Shoal's, never for a program that uses it. With `only_ours`, Shoal's log
+    alone: Scrapy looks after its own.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if json_lines else PlainFormatter())
-    logger = logging.getLogger("shoal")
-    logger.handlers[:] = [handler]
+    logger = logging.getLogger("shoal" if only_ours else None)
+    for other in list(logger.handlers):
+        if type(other) is logging.StreamHandler:  # A spider's own basicConfig(), or ours of before.
+            logger.removeHandler(other)
+    logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    logger.propagate = False
+    logging.getLogger("shoal").propagate = not only_ours
+    for library in map(logging.getLogger, QUIET):
+        library.setLevel(library.level or logging.WARNING)
+    logging.captureWarnings(json_lines)

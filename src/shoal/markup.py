@@ -14,29 +14,44 @@ from w3lib.encoding import (
     to_unicode,
 )
 
-from shoal.errors import ShoalError
+from shoal import trial
+from shoal.errors import Unparsable
 
-MAX_NESTING = 5_000
-"""Open elements. Browsers stop at 512; Lexbor does not, and its time grows with their square."""
-SMALL_BYTES = 64 * 1024
-"""A page of this size cannot nest deep enough to hurt."""
+FEW_TAGS, MANY_TAGS = 1_500, 5_000
+"""Lexbor's time grows with the square of a page's tags, or with their cube: see `_REOPENED`. With
+few it takes a fifth of a second at worst, whatever they are. With many it may take a second."""
+
+MANY_REOPENED = 50
+
+SMALL_BYTES = 48 * 1024
+"""A page of this size has no tag with so many attributes that they take a second."""
 
 _NUL = "\0"
 """Joins texts that are to be told apart: an HTML parser never lets one into a tree."""
 
-_TAG = re.compile(rb"<(/?)([a-z][a-z0-9-]*)", re.IGNORECASE)
-_CLOSED_BY_ITSELF = frozenset(
-    b"area base br col embed hr img input link meta param source track wbr"
-    b" p li dt dd td th tr thead tbody tfoot option optgroup colgroup".split()
+_REOPENED = re.compile(
+    rb"<(?=[bcefhinstu])"  # Most tags are none of these: this finds out quickly.
+    rb"(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u|body|html)[\s/]"
 )
+"""Tags with attributes that a parser opens again in every paragraph in which they are not closed,
+all that differ; and those that collect the attributes of all their like."""
+
+_ATTRIBUTE = rb"""[ \t\n\f\r/]{0,999}+[^ \t\n\f\r/>][^ \t\n\f\r/>=]{0,300}+(?:
+    [ \t\n\f\r]{0,999}+=[ \t\n\f\r]{0,999}+(?:
+        "[^"]{0,4000}+" | '[^']{0,4000}+' | (?!["'])[^ \t\n\f\r>]{0,4000}+(?![^ \t\n\f\r>])
+    ) | (?![ \t\n\f\r]{0,999}+=)
+)"""
+_SANE_TAG = rb"[^ \t\n\f\r/>]{0,300}+(?:%b){0,50}+[ \t\n\f\r/]{0,999}+(?:>|\Z)" % _ATTRIBUTE
+_USUAL_TAG = rb"""[a-z0-9]{0,20}+(?:[ ][a-z]{1,30}+="[^"]{0,4000}+"){0,50}+>"""
+"""Most are like this, which is recognised in half the time."""
+_ENDLESS_TAG = re.compile(rb"<[a-zA-Z](?!%b)(?!%b)" % (_USUAL_TAG, _SANE_TAG), re.VERBOSE)
+"""A tag that does not end after a sane number of attributes: each is compared with all those before
+it. This is HTML's own grammar: what a parser takes for a value is one here, and ends no tag."""
+
 _NOT_FOR_PAGES = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
 )
 """Codecs of Python that no page is written in; some take quadratic time."""
-
-
-class Unparsable(ShoalError):
-    """A page made to be parsed for hours, or into more memory than there is."""
 
 
 def text(body: bytes, content_type: str) -> str:
@@ -51,7 +66,7 @@ def tree(body: bytes, content_type: str) -> tuple[LexborNode, ...]:
     source = raw if encoding == "utf-8" else to_unicode(raw, encoding).encode()
     if not source or source.isspace() or _is_binary(source, content_type):
         return ()
-    _refuse_deep(source)
+    refuse_endless(source)
     try:
         root = LexborHTMLParser(source).root
     except SelectolaxError:  # no memory left: a small page can ask for gigabytes of elements
@@ -119,14 +134,17 @@ def _can_decode(encoding: str) -> bool:
     return True
 
 
-def _refuse_deep(html: bytes) -> None:
-    # Two counts tell whether a closer look, which takes a while, is needed.
-    if len(html) <= SMALL_BYTES or html.count(b"<") - 2 * html.count(b"</") <= MAX_NESTING:
-        return
-    depth = 0
-    for tag in _TAG.finditer(html):
-        if tag[2].lower() in _CLOSED_BY_ITSELF:
-            continue
-        depth = max(depth - 1, 0) if tag[1] else depth + 1
-        if depth > MAX_NESTING:
-            raise Unparsable(f"the page nests more than {MAX_NESTING} elements")
+def refuse_endless(html: bytes) -> None:
+    """Raise Unparsable for a page that takes too much time or memory to parse. Where a few quick
+    looks do not show that it is harmless, it is tried elsewhere."""
+    if _is_odd(html):
+        trial.check(html)
+
+
+def _is_odd(html: bytes) -> bool:
+    tags = html.count(b"<")
+    if tags > MANY_TAGS:
+        return True
+    if tags > FEW_TAGS and len(_REOPENED.findall(html.lower())) > MANY_REOPENED:
+        return True
+    return len(html) > SMALL_BYTES and _ENDLESS_TAG.search(html) is not None

@@ -12,7 +12,7 @@ import msgspec
 from selectolax.lexbor import LexborNode
 
 from shoal import markup, urls
-from shoal.errors import BadUrl, MissingExtra
+from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.selection import SRC_TAGS, Selection, links_in, parse_query
 from shoal.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, Task
 
@@ -100,7 +100,7 @@ class Page:
         try:
             href = self.css('link[rel~="canonical" i]::attr(href)').get()
             return self.urljoin(href) if href else None
-        except (BadUrl, markup.Unparsable):
+        except (BadUrl, Unparsable):
             return None
 
     @property
@@ -108,16 +108,18 @@ class Page:
         """The text of an HTML page as people see it; empty for what cannot be parsed."""
         try:
             return markup.visible_text(self._parsed())
-        except markup.Unparsable:
+        except Unparsable:
             return ""
 
     def xpath(self, query: str, **variables: Any) -> SelectorList[Selector]:
-        """What an XPath query finds, as parsel's selectors. Needs the extra `xpath`."""
+        """What an XPath query finds, as parsel's selectors. Needs the extra `xpath`. Raises
+        Unparsable."""
         if self._parsel is None:
             try:
                 from parsel import Selector
             except ImportError:
                 raise MissingExtra("page.xpath()", "xpath") from None
+            markup.refuse_endless(self.text.encode("utf-8", "replace"))
             self._parsel = Selector(text=self.text, type="html")  # Else it guesses.
         return self._parsel.xpath(query, **variables)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -12,7 +13,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from functools import cache
+from functools import cache, cached_property
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -67,6 +68,11 @@ class Spider:
         if "name" not in vars(cls):
             cls.name = cls.__name__.lower()
         catalogues_of(cls)  # A mistake in it is said at once.
+
+    @cached_property
+    def logger(self) -> logging.Logger:
+        """A logger with the spider's name."""
+        return logging.getLogger(self.name)
 
     def start(self) -> Seeds:
         """The first tasks, or their URLs. By default, `start_urls`."""
@@ -147,10 +153,23 @@ async def harvest(spider: Spider, page: Page) -> Harvest:
         result = await result
     into = Harvest()
     await _sort(result, into)
-    for task in into.tasks:
+    deeper = page.task.depth + 1
+    for index, task in enumerate(into.tasks):
         if not _is_plain(task) and (flaw := _flaw(task)):
             raise TypeError(f"a handler yielded a task that cannot be sent: {flaw}")
+        if task.parent is None or task.depth < deeper:
+            into.tasks[index] = _as_child(task, page)
     return into
+
+
+def _as_child(task: Task, page: Page) -> Task:
+    """A task that a handler made itself is as deep as if it were made by `page.follow`, at least:
+    no limit on depth would hold otherwise."""
+    return msgspec.structs.replace(
+        task,
+        depth=max(task.depth, page.task.depth + 1),
+        parent=task.parent or page.fingerprint.hex(),
+    )
 
 
 def _is_handler(spider: type[Spider], name: str) -> bool:

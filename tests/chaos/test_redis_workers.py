@@ -39,7 +39,9 @@ HELD = "/1"
 ELSEWHERE = "elsewhere"
 """The User-Agent of the worker that comes to harm."""
 CRAWL = ("crawl", "links.py", "--workers", "2")
-WORKER = ("worker", "links.py", "--until-finished")
+WORKER = ("worker", "links.py", "--until-finished", "--lease-s", "60")
+"""The crawl's own lease time holds. This one only keeps its watchdog from ending it while it is
+stopped."""
 LATE = "somebody else has the lease by now"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from shoal import admission, config, markup, policy
+from shoal import admission, config, policy, trial
 from shoal.config import ENV_PREFIX, Rules, Settings
 from shoal.coordinator.schedules import Schedule
 from shoal.fetch import connection, http, robots
@@ -95,7 +95,9 @@ def test_the_limits_are_the_limits() -> None:
         f"{connection.MAX_HEADERS}, of at most {connection.MAX_HEADER_BYTES // 1024} KiB each",
         f"{policy.MAX_REDIRECTS}",
         f"{admission.MAX_URL_LENGTH:,} characters",
-        f"{markup.MAX_NESTING:,}",
+        f"{trial.SECONDS:g} s of processor time and {trial.SECONDS_PER_BYTE * 1024**2:g} s more for"
+        f" each MiB, {trial.TREE_BYTES // 1024**2} MiB of memory and"
+        f" {trial.TREE_BYTES_PER_BYTE} times the page",
         f"{robots.MAX_BYTES // 1024} KiB",
         {3600.0: "one hour"}[policy.RETRY_AFTER_LIMIT_S],
     ]

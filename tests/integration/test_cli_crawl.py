@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -185,6 +186,53 @@ def test_logs_as_json_are_one_object_a_line(folder: Folder, small: Site) -> None
         "seed skipped: host not allowed: http://no.example/",
     )
     assert {"at", "pid"} <= set(line)
+
+
+TALKATIVE = """
+import logging, warnings
+from shoal import Spider
+
+log = logging.getLogger(__name__)
+logging.getLogger("asyncio").info("too much")
+logging.basicConfig(format="bare %(message)s")
+
+class Talkative(Spider):
+    start_urls = ["{url}"]
+    allow_private = True
+
+    def start(self):
+        self.logger.info("starts at %s", self.start_urls[0])
+        return self.start_urls
+
+    def parse(self, page):
+        self.logger.info("reads %d", page.status)
+        log.warning("has seen worse")
+        logging.info("says it to all")
+        warnings.warn("it gets old")
+        self.logger.debug("of no interest")
+"""
+
+
+def test_what_a_spider_logs_is_logged(folder: Folder, small: Site) -> None:
+    folder.write("talkative.py", TALKATIVE.format(url=small.url))
+    ended = folder.shoal("crawl", "talkative.py", "--json-logs")
+    assert ended.code == 0, ended
+    lines = [json.loads(line) for line in ended.err.splitlines()]
+    said = [(line["level"], line["logger"], line["message"]) for line in lines]
+    assert ("info", "talkative", f"starts at {small.url}") in said
+    assert ("info", "talkative", "reads 200") in said
+    assert ("info", "root", "says it to all") in said
+    assert {(level, text) for level, _, text in said} >= {("warning", "has seen worse")}
+    assert [name for _, name, text in said if "it gets old" in text] == ["py.warnings"]
+    assert len(said) == 5, "each once, and nothing else"
+
+
+def test_what_a_spider_logs_looks_like_all_other_lines(folder: Folder, small: Site) -> None:
+    folder.write("talkative.py", TALKATIVE.format(url=small.url))
+    ended = folder.shoal("crawl", "talkative.py")
+    assert re.search(r"^\d\d:\d\d:\d\d INFO    reads 200$", ended.err, re.MULTILINE), ended
+    assert re.search(r"^\d\d:\d\d:\d\d WARNING has seen worse$", ended.err, re.MULTILINE)
+    assert "bare" not in ended.err
 
 
 def test_the_summary_as_json(folder: Folder, small: Site) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from shoal.frontier.values import Entry
@@ -49,6 +51,19 @@ def test_memory_is_bounded_and_the_recent_is_kept() -> None:
     kept = [number for number in range(1000) if not is_fresh(known, Task(url=f"{URL}{number}"))]
     assert kept == list(range(1000 - len(kept), 1000))
     assert 50 <= len(kept) <= 100
+
+
+def test_it_keeps_no_urls() -> None:
+    """They may be as long as they like."""
+    known = KnownUrls()
+    tracemalloc.start()
+    try:
+        for number in range(1000):
+            known.add([entry(Task(url=URL + "x" * 8_000 + str(number)))])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1000 * 1_000
 
 
 def test_nothing_is_known_of_a_crawl_that_was_started_over() -> None:

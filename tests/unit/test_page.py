@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from shoal.errors import BadUrl, MissingExtra
-from shoal.markup import MAX_NESTING, Unparsable
 from shoal.page import Page
 from shoal.spider import Spider
 from shoal.task import Task
@@ -153,12 +152,6 @@ def test_a_page_is_parsed_once() -> None:
     page = page_of("<p>x</p>")
     assert page.css("p")._scope is page.css("a")._scope
     assert page.text is page.text
-
-
-@pytest.mark.parametrize("tag", ["<div>", "<ul><li>", "<b><div>"])
-def test_a_page_that_would_take_minutes_to_parse_is_refused(tag: str) -> None:
-    with pytest.raises(Unparsable, match=f"nests more than {MAX_NESTING}"):
-        page_of(tag * 100_000).css("a")
 
 
 def test_a_large_page_is_not_refused_for_tags_that_need_no_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import AsyncIterator, Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -318,6 +319,28 @@ async def test_a_task_that_cannot_be_sent_is_the_handlers_error(
     assert (await harvest(yielding(tasks[1]), page_for())).tasks == [tasks[1]]
 
 
+@pytest.mark.parametrize(
+    ("made", "depth", "parent"),
+    [
+        (Task(url="https://shop.example/1"), 4, "0000000000000000"),
+        (Task(url="https://shop.example/1", depth=9), 9, "0000000000000000"),
+        (Task(url="https://shop.example/1", depth=1, parent="ff"), 4, "ff"),
+    ],
+)
+async def test_a_task_made_by_hand_is_a_child_of_the_page(
+    made: Task, depth: int, parent: str
+) -> None:
+    class Shop(Spider):
+        def parse(self, page: Page) -> Iterator[Task]:
+            yield made
+
+    page = page_for()
+    page.task.depth = 3
+    (task,) = (await harvest(Shop(), page)).tasks
+    assert (task.depth, task.parent) == (depth, parent)
+    assert made.depth != 4, "the handler's own is left as it is"
+
+
 @pytest.mark.parametrize("chain", ["", 5, "\ud800", "x" * 201])
 async def test_a_chain_that_was_set_by_hand_is_looked_at(chain: Any) -> None:
     task = page_for().follow("/1")
@@ -424,3 +447,13 @@ def test_a_spider_for_urls() -> None:
     ]
     assert settings_of(spider) == {"allowed_hosts": ("shop.example:8080", "b.example")}
     assert spider_for(["http://[::1]:80/"]).name == "1"
+
+
+def test_a_spider_has_a_logger_of_its_name_and_may_have_another() -> None:
+    class Shop(Spider):
+        name = "book-shop"
+
+    spider = Shop()
+    assert spider.logger is logging.getLogger("book-shop")
+    spider.logger = logging.getLogger("other")
+    assert spider.logger.name == "other"

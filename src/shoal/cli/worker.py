@@ -21,6 +21,7 @@ from shoal.machine import worker_name
 from shoal.spider import Spider, settings_of
 from shoal.standby import Standby
 from shoal.visiting import spider_worker
+from shoal.watchdog import watched
 from shoal.worker import Worker
 
 Targets = Annotated[
@@ -96,4 +97,5 @@ async def _work(
                 until_finished=until_finished,
             )
         with stopped_by_signals(workers):
-            await workers.run()
+            async with watched(settings.lease_s):
+                await workers.run()

@@ -96,7 +96,7 @@ def allowed(current: Step, limit: int) -> int:
         return 0
     if current.rules.max_pages is None:
         return limit
-    return min(limit, current.rules.max_pages - current.count("done") - current.count("leased"))
+    return min(limit, current.rules.max_pages - current.pages_tried() - current.count("leased"))
 
 
 def hand_out(current: Step, worker: str, limit: int) -> list[Lease]:

@@ -177,8 +177,9 @@ class Step:
             moments = {"now": self.now, "ahead": self.clock.ahead}
             values = {**_NOTHING, **self.tally, **moments, "id": self.id}
             self.connection.execute(SQL["count"], values)
-        if self.tally["done"] and self.now - self.row["sample_at"] >= SAMPLE_EVERY_S:
-            self.execute("sample", self.now, self.count("done"), self.id)
+        moved = self.tally["done"] + self.tally["dead"] > 0
+        if moved and self.now - self.row["sample_at"] >= SAMPLE_EVERY_S:
+            self.execute("sample", self.now, self.pages_tried(), self.id)
         self._finish_if_done()
 
     @property
@@ -201,9 +202,13 @@ class Step:
         if live and self.row["sealed"] and self.count("leased") == 0 and self._nothing_to_do():
             self.set_state(CrawlState.FINISHED)
 
+    def pages_tried(self) -> int:
+        """As `Stats.tried`."""
+        return self.count("done") + self.count("dead")
+
     def _nothing_to_do(self) -> bool:
         limit = self.rules.max_pages
-        full = limit is not None and self.count("done") >= limit
+        full = limit is not None and self.pages_tried() >= limit
         return full or self.count("waiting") + self.count("delayed") == 0
 
     def save_hosts(self) -> None:
@@ -276,11 +281,12 @@ def stats_of(row: dict[str, Any], clock: Clock) -> Stats:
 
 
 def _recent_rate(row: dict[str, Any], at: Moment) -> float:
-    since, done_then = row["earlier_at"], row["earlier_done"]
+    since, tried_then = row["earlier_at"], row["earlier_done"]
     if not since:
-        since, done_then = row["started_at"] or at.now, 0
+        since, tried_then = row["started_at"] or at.now, 0
     until = row["finished_at"] + at.ahead if row["finished_at"] else at.now
-    return (row["done"] - done_then) / (until - since) if until > since else 0.0
+    tried = max(row["done"] + row["dead"] - tried_then, 0)
+    return tried / (until - since) if until > since else 0.0
 
 
 def _named(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:

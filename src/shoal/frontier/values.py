@@ -273,12 +273,17 @@ class Stats(msgspec.Struct, kw_only=True):
     bloom: bool = False
     """Whether known URLs are in a Bloom filter by now."""
     pages_per_s: float = 0.0
-    """Over the last ten to twenty seconds of work."""
+    """Over the last ten to twenty seconds of work; dead ones count, too."""
 
     @property
     def remaining(self) -> int:
         """Tasks that have not ended."""
         return self.waiting + self.delayed + self.leased
+
+    @property
+    def tried(self) -> int:
+        """Tasks that ended with an answer, good or bad: what `max_pages` and the rate count."""
+        return self.done + self.dead
 
     @property
     def ended(self) -> int:

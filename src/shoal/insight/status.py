@@ -52,14 +52,18 @@ def elapsed_s(stats: Stats, now: float) -> float:
 
 def remaining_s(stats: Stats) -> float | None:
     """How long the rest will take at the recent rate. None while that cannot be said."""
-    return 0.0 if stats.state.over else eta_s(stats.remaining, stats.pages_per_s)
+    if stats.state.over:
+        return 0.0
+    limit = stats.rules.max_pages
+    left = stats.remaining if limit is None else min(stats.remaining, max(limit - stats.tried, 0))
+    return eta_s(left, stats.pages_per_s)
 
 
 def lateness(deadline: float | None, stats: Stats, now: float) -> str | None:
     """What is to be said of a run that will not be done, or is not, within its window."""
     if deadline is None or stats.state.over:
         return None
-    left_s = remaining_s(stats) if stats.done else None
+    left_s = remaining_s(stats) if stats.tried else None
     end = None if left_s is None else now + left_s
     if now > deadline:
         rest = f", at this pace until {_clock(end)}" if end is not None else ""

@@ -157,12 +157,24 @@ class TestMaxPages:
         stats = await client.stats()
         assert (stats.state, stats.done, stats.waiting) == (CrawlState.FINISHED, 5, 4)
 
-    async def test_a_failure_makes_room_for_another(self, backend: Backend) -> None:
+    async def test_dead_ones_count(self, backend: Backend) -> None:
+        """It is for trying a spider, which may fail on every page."""
+        client = backend.client()
+        await client.start(*pages(9), max_pages=3)
+        await client.control(Control.SEAL)
+        first, second, third = await client.lease(9)
+        await client.finish(outcome(first), outcome(second, Verdict.DEAD))
+        assert await client.lease() == []
+        await client.end(third, Verdict.DEAD)
+        stats = await client.stats()
+        assert (stats.state, stats.done, stats.dead) == (CrawlState.FINISHED, 1, 2)
+
+    async def test_what_was_dropped_makes_room_for_another(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(9), max_pages=2)
         await client.control(Control.SEAL)
         first, second = await client.lease(9)
-        await client.finish(outcome(first), outcome(second, Verdict.DEAD))
+        await client.finish(outcome(first), outcome(second, Verdict.DROPPED))
         assert (await client.stats()).state is CrawlState.RUNNING
         await client.end(await client.lease_one())
         assert (await client.stats()).state is CrawlState.FINISHED

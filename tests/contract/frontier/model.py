@@ -129,7 +129,7 @@ class Model:
 
     def pages_left(self) -> int:
         """How many more may be handed out before the crawl has all the pages it wants."""
-        used = len(self.in_state(TaskState.DONE, TaskState.LEASED))
+        used = len(self.in_state(TaskState.DONE, TaskState.DEAD, TaskState.LEASED))
         return len(self.tasks) if self.rules.max_pages is None else self.rules.max_pages - used
 
     def next_up(self) -> dict[str, list[ModelTask]]:
@@ -222,7 +222,7 @@ class Model:
         """At the end of every step: do chains go on, is the crawl finished?"""
         self.advance_chains()
         limit = self.rules.max_pages
-        full = limit is not None and len(self.in_state(TaskState.DONE)) >= limit
+        full = limit is not None and len(self.in_state(TaskState.DONE, TaskState.DEAD)) >= limit
         left = () if full else (TaskState.WAITING, TaskState.DELAYED)
         if self.sealed and not self.state.over and not self.in_state(TaskState.LEASED, *left):
             self.state = CrawlState.FINISHED

@@ -258,10 +258,12 @@ class RedisCrawl:
         counts = await self._counts()
         stats = stats_of(self.name, counts)
         limit = stats.rules.max_pages
-        is_full = limit is not None and stats.done >= limit and not stats.leased
+        is_full = limit is not None and stats.tried >= limit and not stats.leased
         if stats.state not in _LIVE or not (is_full or all(int(c["idle"]) for c in counts)):
             return None
-        return [tuple(c.get(name, "") for name in ("added", "done", "retries")) for c in counts]
+        return [
+            tuple(c.get(name, "") for name in ("added", "done", "dead", "retries")) for c in counts
+        ]
 
 
 def _pages_left(stats: Stats) -> int:
@@ -269,7 +271,7 @@ def _pages_left(stats: Stats) -> int:
     them: then `max_pages` is overstepped by as many."""
     if stats.rules.max_pages is None:
         return stats.added
-    return max(stats.rules.max_pages - stats.done - stats.leased, 0)
+    return max(stats.rules.max_pages - stats.tried - stats.leased, 0)
 
 
 def _have_leases(offers: Sequence[Offer]) -> bool:

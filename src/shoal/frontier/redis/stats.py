@@ -81,9 +81,9 @@ def _moment(fields: dict[str, str], name: str) -> float | None:
 
 def _recent_rate(shard: dict[str, str]) -> float:
     now = int(shard["now"])
-    since, done_then = int(shard.get("earlier_at", 0)), int(shard.get("earlier_done", 0))
+    since, tried_then = int(shard.get("earlier_at", 0)), int(shard.get("earlier_done", 0))
     if not since:
-        since, done_then = int(shard.get("started_at", now)), 0
+        since, tried_then = int(shard.get("started_at", now)), 0
     until = int(shard["finished_at"]) + int(shard["ahead"]) if "finished_at" in shard else now
-    done = int(shard.get("done", 0)) - done_then
-    return done / ((until - since) / 1e6) if until > since else 0.0
+    tried = max(int(shard.get("done", 0)) + int(shard.get("dead", 0)) - tried_then, 0)
+    return tried / ((until - since) / 1e6) if until > since else 0.0

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS crawls (
     sent INTEGER NOT NULL DEFAULT 0,
     blocked INTEGER NOT NULL DEFAULT 0,
     places INTEGER NOT NULL DEFAULT 0,  -- the last place given to a task
-    -- Two samples of `done`, at least ten seconds apart: the recent rate without a history.
+    -- Two samples of `done` + `dead`, at least ten seconds apart: the recent rate without a history.
     sample_at REAL NOT NULL DEFAULT 0,
     sample_done INTEGER NOT NULL DEFAULT 0,
     earlier_at REAL NOT NULL DEFAULT 0,

@@ -14,6 +14,7 @@ from shoal.scrapy.addon import SCHEDULER
 from shoal.scrapy.running.member import failure_of
 from shoal.scrapy.running.project import project_settings, split
 from shoal.scrapy.running.settings import MEMBERSHIP, Membership
+from shoal.watchdog import STALLED_LEASES, watch_over
 
 
 def work(order: Order) -> None:
@@ -27,8 +28,11 @@ def work(order: Order) -> None:
         failures.append(failure.value or RuntimeError(str(failure)))
 
     process.crawl(crawler, **arguments).addErrback(failed)
-    asyncio.get_event_loop_policy().get_event_loop().call_soon(_stop_when_orphaned, process)
+    loop = asyncio.get_event_loop_policy().get_event_loop()
+    loop.call_soon(_stop_when_orphaned, process)
+    watchdog = loop.create_task(watch_over(order.settings.lease_s * STALLED_LEASES))
     process.start()
+    watchdog.cancel()
     if (error := failures[0] if failures else failure_of(crawler)) is not None:
         raise error
 

@@ -30,7 +30,7 @@ local COUNTS = {
 -- What is passed on at a time: `unpack` has room for some 8,000 values. Even, so that pairs stay together.
 local AT_ONCE = 1000
 
-local state, id, sealed, prefix, rules, counts, done_before
+local state, id, sealed, prefix, rules, counts, tried_before
 local holdings = {}
 
 local function whole(number)
@@ -77,6 +77,11 @@ local function read_clock()
   end
 end
 
+-- As Stats.tried: what max_pages and the rate count.
+local function pages_tried()
+  return counts.done + counts.dead
+end
+
 -- Read the crawl. False if there is none.
 local function open_crawl()
   local stored = call('HMGET', KEYS[1], 'id', 'state', 'sealed', 'numbers', 'counts')
@@ -90,7 +95,7 @@ local function open_crawl()
   for i, name in ipairs(COUNTS) do
     counts[name] = values[i] or 0
   end
-  done_before = counts.done
+  tried_before = pages_tried()
   read_clock()
   return true
 end
@@ -141,7 +146,7 @@ local function set_state(new_state)
 end
 
 local function pages_left()
-  return rules.max_pages == 0 and math.huge or rules.max_pages - counts.done - counts.leased
+  return rules.max_pages == 0 and math.huge or rules.max_pages - pages_tried() - counts.leased
 end
 
 -- Whether this shard has nothing left to do, now or later.
@@ -149,16 +154,16 @@ local function is_idle()
   if not sealed or counts.leased > 0 then
     return 0
   end
-  local full = rules.max_pages > 0 and counts.done >= rules.max_pages
+  local full = rules.max_pages > 0 and pages_tried() >= rules.max_pages
   return (full or counts.waiting + counts.delayed == 0) and 1 or 0
 end
 
 -- Write the crawl back. The only shard of a crawl ends it here; of several, none knows enough, and
 -- whoever called asks them all (crawl.py).
 local function close_crawl()
-  if counts.done > done_before and now - counts.sample_at >= POLICY.sample_every then
+  if pages_tried() > tried_before and now - counts.sample_at >= POLICY.sample_every then
     counts.earlier_at, counts.earlier_done = counts.sample_at, counts.sample_done
-    counts.sample_at, counts.sample_done = now, counts.done
+    counts.sample_at, counts.sample_done = now, pages_tried()
   end
   counts.latest = math.max(counts.latest, now)
   save_holdings()

@@ -1,0 +1,97 @@
+"""Odd pages are parsed in a process of their own first, which can be ended.
+
+A parser works off a page in one call that nothing can interrupt. There are pages of some kilobytes
+that it takes hours for, or gigabytes. What is odd, `markup.py` says.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from shoal import trial_process
+from shoal.errors import Unparsable
+from shoal.trial_process import FINE, HEADER, TOO_LARGE
+
+SECONDS, SECONDS_PER_BYTE = 0.5, 0.1 / 1024 / 1024
+"""Processor time for a page, and for each byte of it. A sane page takes a tenth."""
+
+TREE_BYTES, TREE_BYTES_PER_BYTE = 256 * 1024 * 1024, 16
+"""Memory for the tree of a page, likewise."""
+
+PATIENCE = 20
+"""How many times longer the clock may say that it takes: other processes want the processor too."""
+
+TRIES = 2
+"""A process may also end for reasons of its own."""
+
+_COMMAND = (sys.executable, "-P", str(Path(trial_process.__file__)))
+
+
+class Trial:
+    """The process in which pages are tried. It is started when it is needed, and again after a page
+    has ended it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def check(self, page: bytes) -> None:
+        """Return if a page can be parsed with reasonable effort. Else raise Unparsable."""
+        with self._lock:
+            for _ in range(TRIES):
+                answer = self._ask(page)
+                if answer == FINE:
+                    return
+                code = self.close()
+                if answer == TOO_LARGE:
+                    raise Unparsable("the page takes too much memory to parse")
+                if code in (-signal.SIGPROF, -signal.SIGKILL):
+                    raise Unparsable("the page takes too long to parse")
+        raise Unparsable(f"the page ends the process that parses it (exit code {code})")
+
+    def close(self) -> int | None:
+        """End the process. Returns its exit code, if there was one."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        process.kill()  # One that has ended keeps the exit code it ended with.
+        with suppress(BrokenPipeError), process:
+            pass
+        return process.wait()
+
+    def _ask(self, page: bytes) -> bytes:
+        """What the process says; nothing if it has ended."""
+        if self._process is None:
+            self._process = subprocess.Popen(  # noqa: S603 - it is a script of ours
+                _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018
+        seconds = SECONDS + SECONDS_PER_BYTE * len(page)
+        memory = TREE_BYTES + TREE_BYTES_PER_BYTE * len(page)
+        deadline = threading.Timer(seconds * PATIENCE, process.kill)
+        deadline.start()
+        try:
+            process.stdin.write(HEADER.pack(len(page), seconds, memory))
+            process.stdin.write(page)
+            process.stdin.flush()
+            return process.stdout.read(1)
+        except BrokenPipeError:
+            return b""
+        finally:
+            deadline.cancel()
+
+
+_trial = Trial()
+check = _trial.check
+"""Of one process for all pages of this one."""
+
+atexit.register(_trial.close)
+os.register_at_fork(after_in_child=_trial.__init__)  # type: ignore[misc]
