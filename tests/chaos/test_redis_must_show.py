@@ -13,7 +13,7 @@ from pathlib import Path
 
 from shoal.demo.shop import Shop
 from support.links import numbered_pages, put_spider
-from support.processes import Folder, is_alive, seeded_random, wait_until
+from support.processes import Folder, is_alive, seeded_random
 from support.redis_chaos import (
     DURABLE,
     WAITING,
@@ -34,6 +34,7 @@ from support.shops import (
     shop_urls,
 )
 from support.sites import Site, serving
+from support.until import until_now
 
 SHOP_HOSTS, PRODUCTS = 6, 300
 KILLS = 3
@@ -47,7 +48,7 @@ TRIES = 2
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not is_alive(pid), "its end")
+    until_now("its end", lambda: not is_alive(pid))
 
 
 def has_answered(shop: Shop, requests: int) -> bool:
@@ -65,13 +66,13 @@ def test_three_workers_and_redis_are_killed(tmp_path: Path) -> None:
         folder = Folder(tmp_path, {"SHOAL_FRONTIER": server.url, **shop_urls(shop)})
         with folder.running(*CRAWL, "--workers", "3") as crawl:
             for moment, victim in zip(moments, victims, strict=True):
-                wait_until(partial(has_answered, shop, moment), f"request {moment}")
+                until_now(f"request {moment}", partial(has_answered, shop, moment))
                 if victim == REDIS:
                     server.kill()
-                    wait_until(lambda: WAITING in crawl.err, "somebody to notice")
+                    until_now("somebody to notice", lambda: WAITING in crawl.err)
                     server.start()
                 else:
-                    kill(random.choice(wait_until(crawl.workers, "a worker")))
+                    kill(random.choice(until_now("a worker", crawl.workers)))
             ended = crawl.wait()
         assert ended.code == 3, ended
         assert ended.err.count("a worker died (signal SIGKILL); starting another") == KILLS

@@ -20,7 +20,8 @@ import pytest
 from shoal.cli import main
 from shoal.machine import machine_name
 from support.markdown import README, Command, blocks
-from support.processes import DEADLINE_S, SHOAL, Ended, catches, environment, wait_until
+from support.processes import SHOAL, Ended, catches, environment
+from support.until import LIMIT_S, until_now
 
 SITE = "https://shop.example"
 DATA = "/data/"
@@ -78,7 +79,7 @@ class Reader:
         elif words[1:2] and words[1] in QUICK and not re.search(r"[|<>]", text):
             ended = self._call(words)
             if words[1:3] == ["schedule", "run"]:
-                wait_until(lambda: self._has_run(words[4:]), "the run's end")
+                until_now("the run's end", lambda: self._has_run(words[4:]))
         else:
             ended = self.run("bash", "-c", text)
         return Ended(ended.code, self._shown(ended.out), self._shown(ended.err))
@@ -99,7 +100,7 @@ class Reader:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=DEADLINE_S,
+            timeout=LIMIT_S,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 
@@ -107,7 +108,7 @@ class Reader:
         """End what runs for ever. It must end well."""
         for process in self._started:
             process.terminate()
-        ends = [process.wait(DEADLINE_S) for process in self._started]
+        ends = [process.wait(LIMIT_S) for process in self._started]
         assert not any(ends), f"exit codes {ends}"
 
     def _start(self, words: list[str]) -> Ended:
@@ -118,7 +119,7 @@ class Reader:
                 words, cwd=self.folder, env=self._env, stdin=subprocess.DEVNULL, stderr=err
             )
         self._started.append(process)
-        wait_until(lambda: catches(process.pid, signal.SIGTERM), "it to run")
+        until_now("it to run", lambda: catches(process.pid, signal.SIGTERM))
         return Ended(0, "", "")
 
     def _has_run(self, options: list[str]) -> bool:

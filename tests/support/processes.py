@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,14 +24,13 @@ from shoal.frontier.values import Host, Pulse, Record, Stats
 from shoal.results import open_results
 from shoal.sqlitedb import path_of
 from shoal.task import Task
+from support.until import LIMIT_S
 
 T = TypeVar("T")
 
 SHOAL = Path(sys.executable).with_name("shoal")
 TESTS = Path(__file__).parent.parent
 """Where `python -m support...` is found."""
-DEADLINE_S = 120.0
-"""Nothing here takes this long. What does is stuck, and the test fails."""
 
 SEED_VARIABLE = "SHOAL_TEST_SEED"
 
@@ -77,7 +75,7 @@ class Folder:
             env=environment({**self._env, **(env or {})}),
             input=stdin if isinstance(stdin, bytes) else stdin.encode(),
             capture_output=True,
-            timeout=DEADLINE_S,
+            timeout=LIMIT_S,
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -180,7 +178,7 @@ class Running:
         """kill -9 of the whole process group. Not an error if it is gone."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait(DEADLINE_S)
+        self._process.wait(LIMIT_S)
 
     def has_ended(self) -> bool:
         """Whether it is over."""
@@ -188,17 +186,8 @@ class Running:
 
     def wait(self) -> Ended:
         """Wait for its end."""
-        code = self._process.wait(DEADLINE_S)
+        code = self._process.wait(LIMIT_S)
         return Ended(code, self._out.read_text("utf-8"), self.err)
-
-
-def wait_until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait until the condition holds and return it; fail loudly if that takes too long."""
-    give_up_at = time.monotonic() + DEADLINE_S
-    while not (answer := condition()):
-        assert time.monotonic() < give_up_at, f"waited {DEADLINE_S:.0f} s for: {what}"
-        time.sleep(0.01)
-    return answer
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -18,6 +18,7 @@ from shoal.frontier.values import Added, CrawlState, Entry, Pulse, Stats
 from shoal.heartbeat import Heartbeat
 from shoal.machine import rss_bytes
 from shoal.version import __version__
+from support.until import until
 
 
 class Listener:
@@ -48,8 +49,7 @@ class Listener:
         return Added(len(texts))
 
     async def until_heard(self, times: int) -> None:
-        while len(self.heard) < times:
-            await asyncio.sleep(0)
+        await until(f"{times} heartbeats", lambda: len(self.heard) >= times)
 
 
 @pytest.fixture
