@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
@@ -78,7 +79,7 @@ class Plenty:
             Lease(name.encode(), name, task, paced=self.paced, crowded=self.crowded)
             for name, task in zip(names, tasks, strict=True)
         ]
-        return Grant(CrawlState.RUNNING, leases)
+        return Grant(CrawlState.RUNNING, leases, decided=time.monotonic())
 
 
 class Pages:
@@ -147,8 +148,9 @@ async def until_ahead(frontier: Plenty, pages: Pages) -> None:
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if each page took no time at all."""
+    """As if each page took no time at all, however slow this machine is."""
     monkeypatch.setattr(working, "AHEAD_S", 1_000.0)
+    monkeypatch.setattr(working, "STUCK_S", 1_000.0)
 
 
 async def test_leases_wait_for_a_slot() -> None:
