@@ -24,6 +24,7 @@ from shoal.frontier.values import Host, Pulse, Record, Stats
 from shoal.results import open_results
 from shoal.sqlitedb import path_of
 from shoal.task import Task
+from support.in_process import call, is_quick
 from support.until import LIMIT_S
 
 T = TypeVar("T")
@@ -68,16 +69,38 @@ class Folder:
         env: Mapping[str, str] | None = None,
         within: Sequence[str] = (),
     ) -> Ended:
-        """Run a command to its end. `within` is a command that runs it: prlimit, setpriv."""
+        """Run a command to its end: a quick one in this process, unless `within` is a command that
+        runs it: prlimit, setpriv."""
+        if is_quick(args) and not within:
+            return self.call(*args, stdin=stdin, env=env)
+        return self.process(*args, stdin=stdin, env=env, within=within)
+
+    def call(
+        self, *args: str | Path, stdin: str | bytes = "", env: Mapping[str, str] | None = None
+    ) -> Ended:
+        """Run a command to its end in this process."""
+        return Ended(*call(args, self.path, self._environment(env), _bytes(stdin)))
+
+    def process(
+        self,
+        *args: str | Path,
+        stdin: str | bytes = "",
+        env: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
+    ) -> Ended:
+        """Run a command to its end in a process of its own."""
         done = subprocess.run(
             [*within, SHOAL, *args],
             cwd=self.path,
-            env=environment({**self._env, **(env or {})}),
-            input=stdin if isinstance(stdin, bytes) else stdin.encode(),
+            env=self._environment(env),
+            input=_bytes(stdin),
             capture_output=True,
             timeout=LIMIT_S,
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def _environment(self, more: Mapping[str, str] | None) -> dict[str, str]:
+        return environment({**self._env, **(more or {})})
 
     def stats(self, crawl: str) -> Stats:
         """How a crawl stands. Read here: a command of its own would take most of a test's time."""
@@ -139,7 +162,7 @@ class Folder:
             process = subprocess.Popen(
                 [program, *args],
                 cwd=self.path,
-                env=environment({**self._env, **(env or {})}),
+                env=self._environment(env),
                 stdin=subprocess.DEVNULL,
                 stdout=out_file,
                 stderr=err_file,
@@ -188,6 +211,10 @@ class Running:
         """Wait for its end."""
         code = self._process.wait(LIMIT_S)
         return Ended(code, self._out.read_text("utf-8"), self.err)
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

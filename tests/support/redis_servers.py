@@ -192,6 +192,11 @@ class RedisServer:
         once = Retry(NoBackoff(), 0)
         return redis.Redis.from_url(self.url, retry=once, socket_timeout=LIMIT_S, **authority)
 
+    def flush(self) -> None:
+        """Delete all keys."""
+        with self.client() as client:
+            client.flushall()
+
     def cli(self, *args: str) -> str:
         """What redis-cli prints. An error of the server is an error here."""
         command = [program("redis-cli"), "-e", "-h", "127.0.0.1", "-p", str(self.port)]
