@@ -164,6 +164,7 @@ def test_redis_is_killed_and_comes_back(
     assert stored(folder) == (2 * BATCHES, 2 * BATCHES, 2 * BATCHES)
 
 
+@pytest.mark.rare
 def test_a_whole_crawl_through_the_stream(
     tmp_path: Path, folder: Folder, server: RedisServer, raw: redis.Redis
 ) -> None:

@@ -64,6 +64,7 @@ def test_sentinels_promote_the_replica(tmp_path: Path, sites: list[GatedSite]) -
         assert redis.master() is not lost
 
 
+@pytest.mark.rare
 def test_one_of_a_clusters_masters(tmp_path: Path, sites: list[GatedSite]) -> None:
     random = seeded_random("kill of a master of three")
     with RedisCluster(tmp_path / "redis", replicas=1) as redis:

@@ -11,6 +11,8 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 from shoal.demo.shop import Shop
 from support.links import numbered_pages, put_spider
 from support.processes import Folder, is_alive, seeded_random
@@ -88,6 +90,7 @@ def test_three_workers_and_redis_are_killed(tmp_path: Path) -> None:
     assert not [page for _, page in asked if page.startswith(FORBIDDEN)]
 
 
+@pytest.mark.alone
 def test_four_workers_keep_the_rate_and_are_not_slow(tmp_path: Path) -> None:
     ratios = []
     for number in range(TRIES):

@@ -35,6 +35,8 @@ HASTY_SPIDER = """
 from shoal.frontier.redis import link
 link.ANSWER_S = link.CONNECT_S = 1.0
 from links import Links
+
+pytestmark = pytest.mark.alone
 """
 
 
@@ -67,6 +69,7 @@ def assert_said_once(ended: Ended) -> None:
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.rare
 def test_it_is_killed_and_comes_back_after_all_leases_have_expired(
     tmp_path: Path, site: GatedSite
 ) -> None:

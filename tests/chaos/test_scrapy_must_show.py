@@ -11,7 +11,7 @@ from shoal.demo.shop import Shop
 from support.processes import seeded_random
 from support.redis_chaos import DURABLE, assert_adds_up
 from support.redis_servers import RedisServer
-from support.scrapy_projects import ADDON, VERSIONS, Project, closing_reason
+from support.scrapy_projects import ADDON, EACH_VERSION, VERSIONS, Project, closing_reason
 from support.scrapy_spiders import SHOP
 from support.sites import serving
 from support.until import until_now
@@ -24,7 +24,7 @@ def has_answered(shop: Shop, requests: int) -> bool:
     return len(shop.log) >= requests
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_VERSION)
 def test_a_plain_spider_is_killed_three_times(tmp_path: Path, version: str) -> None:
     random = seeded_random(f"kills of Scrapy, the {version}")
     moments = sorted(random.sample(range(1, HOSTS * PRODUCTS * 3 // 4), KILLS))

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from support.redis_chaos import assert_rate_holds
-from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, counted
+from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reason, counted
 from support.scrapy_scenes import scene, wait_for_beats
 from support.until import until_now
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 PAGES, PER_SECOND = 30, 5
 LINKS = [f"/item/{number}" for number in range(PAGES)]

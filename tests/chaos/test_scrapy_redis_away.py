@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.redis_chaos import BACK, WAITING, assert_adds_up
-from support.scrapy_projects import VERSIONS, closing_reason, counted, wait_for_log
+from support.scrapy_projects import EACH_VERSION, closing_reason, counted, wait_for_log
 from support.scrapy_scenes import scene
 from support.until import until_now
 
@@ -18,7 +18,7 @@ ITEMS = {f"S{number}": 1 for number in range(100, 400)}
 MOMENT = 50
 
 
-@pytest.mark.parametrize("away_s", [0.0, 20.0])
+@pytest.mark.parametrize("away_s", [0.0, pytest.param(20.0, marks=pytest.mark.rare)])
 def test_redis_is_killed_and_started_again(tmp_path: Path, away_s: float) -> None:
     with scene(tmp_path, LISTS) as (site, server, project):
         site.allowed = MOMENT
@@ -41,7 +41,7 @@ def test_redis_is_killed_and_started_again(tmp_path: Path, away_s: float) -> Non
     assert (stats.state, stats.done, stats.lost) == ("finished", 1 + len(LISTS) + len(ITEMS), 0)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_VERSION)
 def test_redis_comes_back_without_its_data(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, LISTS, version=version) as (site, server, project):
         site.allowed = MOMENT

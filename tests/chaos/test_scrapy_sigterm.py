@@ -10,11 +10,11 @@ import pytest
 
 from support.processes import seeded_random
 from support.redis_chaos import assert_adds_up
-from support.scrapy_projects import VERSIONS, closing_reason, counted, wait_for_log
+from support.scrapy_projects import EACH_VERSION, closing_reason, counted, wait_for_log
 from support.scrapy_scenes import scene
 from support.until import until_now
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 LISTS = [f"/list/{number}" for number in range(10, 40)]
 ITEMS = {f"S{number}": 1 for number in range(100, 400)}

@@ -15,6 +15,8 @@ from support.processes import Folder
 from support.sites import Site, html, serving
 from support.until import until_now
 
+pytestmark = pytest.mark.alone
+
 PAGES = 30
 
 

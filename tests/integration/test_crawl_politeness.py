@@ -15,6 +15,8 @@ from support.processes import Folder
 from support.sites import Answer, Hit, Site, serving
 from support.until import until_now
 
+pytestmark = pytest.mark.alone
+
 PER_SECOND = 10
 HOSTS, PAGES = 3, 30
 RETRY_AFTER_S = 3

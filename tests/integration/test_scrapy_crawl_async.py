@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, counted
+from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reason, counted
 from support.scrapy_scenes import scene
 from support.until import until_now
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 SPIDER = """
 import asyncio

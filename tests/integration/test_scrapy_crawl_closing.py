@@ -8,11 +8,11 @@ import pytest
 
 from shoal.frontier.values import Stats
 from support.redis_chaos import assert_adds_up
-from support.scrapy_projects import VERSIONS, assert_in_order, counted
+from support.scrapy_projects import EACH_VERSION, assert_in_order, counted
 from support.scrapy_scenes import scene, wait_for_beats
 from support.until import until_now
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 LISTS = [f"/list/{number}" for number in range(10, 20)]
 LAST = "/list/99"

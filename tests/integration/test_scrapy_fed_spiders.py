@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, wait_for_log
+from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reason, wait_for_log
 from support.scrapy_scenes import Scene, scene
 from support.until import until_now
 
@@ -60,7 +60,7 @@ SETTINGS: dict[str, object] = {
 }
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=EACH_VERSION)
 def fed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     """A project on the oldest and on the newest Scrapy."""
     version = request.param

@@ -13,14 +13,17 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import shoal
 from support.processes import Ended, Folder, Running
 from support.until import until_now
 
 OLDEST = Path(__file__).parents[2] / ".scrapy-oldest"
-"""The oldest Scrapy that is supported, with the Twisted of its day, where `make setup` puts them.
+"""The oldest Scrapy that is supported, with the Twisted of its day: `make test-all` puts them here.
 All else that it needs is that of the newest."""
 VERSIONS = {"oldest": OLDEST, "newest": None}
+EACH_VERSION = [pytest.param("oldest", marks=pytest.mark.rare), "newest"]
 
 ADDON = {"ADDONS": {"shoal.scrapy.Addon": 0}}
 """What makes a project distributed."""
@@ -84,7 +87,7 @@ class Project:
         self.settings = {**_SETTINGS, **settings}
         self._env = {"SITES": ",".join(sites), "PYTHONWARNINGS": "default"}
         if scrapy is not None:
-            assert (scrapy / "scrapy").is_dir(), f"{scrapy.name} is missing: run make setup"
+            assert (scrapy / "scrapy").is_dir(), f"{scrapy.name} is missing: run make test-all"
             self._env["PYTHONPATH"] = str(scrapy)
         self._write_all(spiders, pipelines, middlewares)
 
