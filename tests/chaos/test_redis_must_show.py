@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from shoal.demo.shop import Shop
+from shoal.policy import parse_rate
 from support.links import numbered_pages, put_spider
 from support.processes import Folder, is_alive, seeded_random
 from support.redis_chaos import (
@@ -42,10 +43,11 @@ SHOP_HOSTS, PRODUCTS = 6, 300
 KILLS = 3
 REDIS = -1
 
-HOSTS, PAGES, PER_SECOND = 5, 60, 5
-SLOWEST = 1.3
+HOSTS, PAGES, PER_SECOND = 5, 20, 2
+"""So slow a rate that a machine's own slowness, some milliseconds a request, does not matter."""
+RATE = f"{PER_SECOND}/s"
+SLOWEST = 1.1
 """The most that a crawl may take, in units of what its rate makes necessary."""
-TRIES = 2
 
 
 def kill(pid: int) -> None:
@@ -92,15 +94,9 @@ def test_three_workers_and_redis_are_killed(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_four_workers_keep_the_rate_and_are_not_slow(tmp_path: Path) -> None:
-    ratios = []
-    for number in range(TRIES):
-        path = tmp_path / f"{number}"
-        path.mkdir()
-        ratios.append(crawl_at_the_rate(path))
-        print(f"times what the rate makes necessary: {ratios}")
-        if ratios[-1] <= SLOWEST:
-            return
-    raise AssertionError(f"too slow, {TRIES} times: {ratios}")
+    ratio = crawl_at_the_rate(tmp_path)
+    print(f"times what the rate makes necessary: {ratio:.3f}")
+    assert ratio <= SLOWEST
 
 
 def crawl_at_the_rate(path: Path) -> float:
@@ -109,7 +105,7 @@ def crawl_at_the_rate(path: Path) -> float:
         server = stack.enter_context(RedisServer(path / "redis", *DURABLE))
         sites = [stack.enter_context(serving(Site(numbered_pages(PAGES)))) for _ in range(HOSTS)]
         folder = Folder(path, {"SHOAL_FRONTIER": server.url})
-        put_spider(folder, sites, rate=f"{PER_SECOND}/s")
+        put_spider(folder, sites, rate=RATE)
         crawl = stack.enter_context(folder.running("crawl", "links.py", "--workers", "2"))
         others = ("worker", "links.py", "--workers", "2", "--until-finished")
         worker = stack.enter_context(folder.running(*others))
@@ -130,4 +126,7 @@ def duration_s(sites: Sequence[Site]) -> float:
 
 
 def necessary_s(sites: Sequence[Site]) -> float:
-    return max((len(all_hits(site)) - 1) / PER_SECOND for site in sites)
+    """Each request waits for its turn. Turns are a little longer than the rate would need: what is
+    sent late, or arrives early, must not break it."""
+    turn_s = parse_rate(RATE).interval_s
+    return max((len(all_hits(site)) - 1) * turn_s for site in sites)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import shoal
 from support.markdown import ROOT
 from support.processes import TESTS
 from support.scrapy_projects import assert_no_warning_of_ours
-from support.until import in_time, until, until_now
+from support.until import LIMIT_S, in_time, until, until_now
 
 ALLOW_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 WHERE_LOOPS_SLEEP = TESTS / "support" / "until.py"
@@ -38,6 +40,33 @@ async def test_so_does_one_in_an_event_loop() -> None:
 
 async def raises(error: Exception) -> None:
     raise error
+
+
+HANGS = """
+import time
+
+def stands_here():
+    time.sleep(1000)
+
+def test_it():
+    stands_here()
+"""
+
+
+def test_what_hangs_all_the_same_is_ended_and_shows_where_it_stood(tmp_path: Path) -> None:
+    """By pytest-timeout, as pyproject.toml has it; only the limit is another here."""
+    file = tmp_path / "test_hangs.py"
+    file.write_text(HANGS, "utf-8")
+    options = ["-c", f"{ROOT}/pyproject.toml", "-o", "timeout=1", "-p", "no:cacheprovider"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, file],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert ended.returncode == 1
+    assert "Timeout" in ended.stdout
+    assert ">       time.sleep(1000)" in ended.stdout
 
 
 def endless_waits(tree: ast.AST) -> list[int]:
