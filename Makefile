@@ -3,24 +3,32 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
 # Tests start commands by the hundred. Modules are compiled once, whatever the machine's default is.
 export PYTHONDONTWRITEBYTECODE :=
-# These look at the time or the memory of whole crawls, so nothing else runs beside them.
-BESIDE := tests/chaos/test_scrapy_% tests/chaos/test_coordinators.py tests/chaos/test_chains.py \
-	tests/chaos/test_catalogue_kills.py tests/integration/test_crawl_again.py
-ALONE := $(filter-out $(BESIDE),$(wildcard tests/chaos/test_*.py tests/integration/test_crawl_*.py))
+# Files go to three processes; what is marked `alone` comes after them, with nothing beside it.
+BESIDE := -n 3 --dist loadfile --durations=15
+ALONE := --durations=15
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test bench bench-quick clean
+.PHONY: help setup demo check test test-all bench bench-quick clean
 
 help:  ## list what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: .venv/.ready  ## make .venv with all that development needs
 
-.venv/.ready: pyproject.toml scripts/setup
-	@scripts/setup
+# The demo needs the core alone, and seconds. What development needs goes on top of it.
+.venv/.core: pyproject.toml scripts/setup
+	@scripts/setup core
 	@touch $@
 
-demo: setup  ## serve a local shop and crawl it with several workers
+.venv/.ready: .venv/.core
+	@scripts/setup development
+	@touch $@
+
+.scrapy-oldest/.ready: .venv/.ready
+	@scripts/setup oldest
+	@touch $@
+
+demo: .venv/.core  ## serve a local shop and crawl it with several workers
 	@.venv/bin/shoal demo
 
 check: setup  ## format, lint, types and unit tests: under a minute
@@ -29,13 +37,18 @@ check: setup  ## format, lint, types and unit tests: under a minute
 	.venv/bin/mypy
 	$(PYTEST) -q -n 2 tests/unit
 
-test: setup  ## everything: check, then contract, integration, chaos and docs tests
+test: setup  ## format, lint, types, and the tests that every change needs: minutes
 	@scripts/servers
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	$(PYTEST) -n 3 --dist loadfile --durations=15 $(addprefix --ignore=,$(ALONE)) tests
-	$(PYTEST) --durations=15 $(ALONE)
+	$(PYTEST) $(BESIDE) -m "not rare and not alone" tests
+	$(PYTEST) $(ALONE) -m "alone and not rare" tests
+
+test-all: setup .scrapy-oldest/.ready  ## what make test leaves out: long ones, second flavours, property tests in full
+	@scripts/servers
+	$(PYTEST) $(BESIDE) --hypothesis-profile=full -m "(rare or hypothesis) and not alone" tests
+	$(PYTEST) $(ALONE) -m "rare and alone" tests
 
 bench: setup  ## Shoal beside scrapy-redis, Scrapy, Crawlee and a bare loop: 20 minutes
 	@scripts/servers

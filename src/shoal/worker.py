@@ -177,6 +177,7 @@ class Worker:
 
     async def _work(self, rules: Rules) -> None:
         self._is_over = False
+        self._finished_at = time.monotonic()  # The first batch takes its time from here.
         self._committer = Committer(
             self._crawl,
             self._results,

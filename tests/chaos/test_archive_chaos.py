@@ -15,9 +15,10 @@ from shoal.archive import open_archive
 from shoal.config import Rules
 from shoal.results.sqlite import SqliteResults
 from support.links import GatedSite, paths_of, put_spider
-from support.processes import Folder, is_alive, seeded_random, wait_until
+from support.processes import Folder, is_alive, seeded_random
 from support.s3_servers import BUCKET, Rclone
 from support.sites import serving
+from support.until import until_now
 
 PAGES = 200
 KILLS = 3
@@ -74,11 +75,11 @@ def test_killed_workers_leave_no_page_behind(folder: Folder, site: GatedSite, fm
     with folder.running(*crawl_into("file:raw", fmt)) as crawl:
         for moment in sorted(random.sample(range(1, PAGES), KILLS)):
             site.allowed = moment
-            wait_until(lambda: len(site.hits) > site.allowed, "requests under way")
-            wait_until(lambda: len(crawl.workers()) == WORKERS, "the workers")
+            until_now("requests under way", lambda: len(site.hits) > site.allowed)
+            until_now("the workers", lambda: len(crawl.workers()) == WORKERS)
             victim = random.choice(crawl.workers())
             os.kill(victim, signal.SIGKILL)
-            wait_until(lambda pid=victim: not is_alive(pid), "its end")  # type: ignore[misc]
+            until_now("its end", lambda pid=victim: not is_alive(pid))  # type: ignore[misc]
         site.allowed = 10**9
         ended = crawl.wait()
     assert ended.code == 0, ended
@@ -95,10 +96,10 @@ def test_a_bucket_goes_away_and_comes_back(
             monkeypatch.setenv(name, value)
         site.allowed = seeded_random("a bucket goes away").randrange(1, PAGES // 2)
         with folder.running(*crawl_into(address)) as crawl:
-            wait_until(lambda: len(site.hits) > site.allowed, "requests under way")
+            until_now("requests under way", lambda: len(site.hits) > site.allowed)
             server.kill()
             site.allowed = 10**9
-            wait_until(lambda: WAITING in crawl.err, "somebody to notice")
+            until_now("somebody to notice", lambda: WAITING in crawl.err)
             done = folder.stats("links").done
             server.start()
             ended = crawl.wait()

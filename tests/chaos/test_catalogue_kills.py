@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from pathlib import Path
@@ -10,8 +9,9 @@ from pathlib import Path
 from aiohttp import web
 
 from support.catalogues import ListingSite, products_of
-from support.processes import Folder, Running, wait_until
+from support.processes import Folder, Running
 from support.sites import serving
+from support.until import until, until_now
 
 PAGES = 21
 MOMENTS = (8, 20)
@@ -43,14 +43,13 @@ class HeldSite(ListingSite):
         self.held = {f"/catalog?page={page}" for page in MOMENTS}
 
     async def _answer_in_time(self, path: str) -> web.Response:
-        while path in self.held:
-            await asyncio.sleep(0.005)
+        await until(f"{path} to be let go", lambda: path not in self.held)
         return self.page(path)
 
 
 def kill_at(crawl: Running, site: HeldSite, path: str) -> None:
     """kill -9 of the workers while one of them waits for this page."""
-    wait_until(lambda: path in site.paths, path)
+    until_now(path, lambda: path in site.paths)
     for worker in crawl.workers():
         os.kill(worker, signal.SIGKILL)
     site.held.remove(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -12,10 +11,11 @@ import pytest
 from aiohttp import web
 
 from shoal.frontier.values import Stats
-from support.processes import Folder, is_alive, seeded_random, wait_until
+from support.processes import Folder, is_alive, seeded_random
 from support.redis_chaos import DURABLE, assert_adds_up
 from support.redis_servers import RedisServer
 from support.sites import Site, html, serving
+from support.until import until, until_now
 
 CHAINS, STEPS, WORKERS, KILLS = 6, 12, 3, 4
 REDIRECTED, DEADLY, GONE = "3", "5", "8"
@@ -66,8 +66,7 @@ class ChainSite(Site):
         before = self._under_way.setdefault(chain, step)
         if before != step:
             self.faults.append(f"{path} was asked for while step {before} was under way")
-        while number > self.allowed:
-            await asyncio.sleep(0.005)
+        await until(f"{path} to be allowed", lambda: number <= self.allowed)
         # If its worker was killed, another may have asked again, and got its answer first.
         if self._under_way.get(chain) == step:
             del self._under_way[chain]
@@ -98,7 +97,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Folder]:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not is_alive(pid), "its end")
+    until_now("its end", lambda: not is_alive(pid))
 
 
 def test_workers_are_killed_in_the_middle_of_chains(folder: Folder) -> None:
@@ -108,8 +107,8 @@ def test_workers_are_killed_in_the_middle_of_chains(folder: Folder) -> None:
         with folder.running("crawl", "chains.py", "--workers", str(WORKERS)) as crawl:
             for moment in sorted(random.sample(range(1, CHAINS * (STEPS - 2)), KILLS)):
                 site.allowed = moment
-                wait_until(lambda: len(site.hits) > site.allowed, f"request {moment} and more")
-                wait_until(lambda: len(crawl.workers()) == WORKERS, "all workers")
+                until_now(f"request {moment} and more", lambda: len(site.hits) > site.allowed)
+                until_now("all workers", lambda: len(crawl.workers()) == WORKERS)
                 kill(random.choice(crawl.workers()))
             site.allowed = 10**9
             ended = crawl.wait()

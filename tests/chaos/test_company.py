@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from support.links import numbered_pages, paths_of, put_spider
-from support.processes import Folder, wait_until
+from support.processes import Folder
 from support.sites import Site, serving
+from support.until import until_now
 
 PAGES = 150
 
@@ -36,7 +37,7 @@ def test_a_worker_that_joins_does_its_part(folder: Folder) -> None:
     with serving(Site(numbered_pages(PAGES))) as site:
         put_spider(folder, [site], rate="none")
         with folder.running("crawl", "links.py", "--rate", "40/s") as crawl:
-            wait_until(lambda: len(site.hits) > 3, "some pages")
+            until_now("some pages", lambda: len(site.hits) > 3)
             with folder.running("worker", "links.py", "--until-finished") as worker:
                 assert crawl.wait().code == 0
                 assert worker.wait().code == 0
@@ -53,9 +54,9 @@ def test_a_server_that_goes_away_and_comes_back(folder: Folder) -> None:
         put_spider(folder, [site], rate="none")
         command = ("crawl", "links.py", "--rate", "40/s", "--max-retries", "20")
         crawl = stack.enter_context(folder.running(*command))
-        wait_until(lambda: len(site.hits) > 3, "some pages")
+        until_now("some pages", lambda: len(site.hits) > 3)
         server.close()
-        wait_until(lambda: folder.stats("links").retries > 3, "failures")
+        until_now("failures", lambda: folder.stats("links").retries > 3)
         again = Site(numbered_pages(PAGES))
         again.port = site.port
         stack.enter_context(serving(again))

@@ -12,9 +12,10 @@ from aiohttp import web
 from shoal.frontier.values import CrawlState
 from support.coordinators import Office
 from support.links import numbered_pages, put_spider
-from support.processes import Folder, Running, children_of, wait_until
+from support.processes import Folder, Running, children_of
 from support.redis_servers import RedisServer
 from support.sites import Site, html, serving
+from support.until import until_now
 
 PAGES = 5
 SEEDS = 1200
@@ -62,11 +63,11 @@ def test_a_run_begins_though_the_leader_is_killed_a_second_before(tmp_path: Path
         with folder.running("serve") as first, folder.running("worker"):
             office.leads(first)
             with folder.running("serve") as second:
-                wait_until(lambda: "standing by" in second.err, "the second one")
+                until_now("the second one", lambda: "standing by" in second.err)
                 slot = office.schedule_soon()
                 time.sleep(max(slot - 1 - time.time(), 0))
                 first.kill_all()
-                (run,) = wait_until(office.past, "the run's end")
+                (run,) = until_now("the run's end", office.past)
                 assert office.leader() == second.pid
     assert (run.slot, run.state) == (slot, "finished")
     assert (run.total, run.done, run.failed) == (PAGES + 1, PAGES + 1, 0)
@@ -77,9 +78,9 @@ def begin_seeding(office: Office, leader: Running) -> str:
     """A run of which half of the seeds are in, or about to be."""
     office.leads(leader)
     crawl = office.begin()
-    wait_until(lambda: crawl in office.runs(), "the run")
-    wait_until(lambda: children_of(leader.pid), "the planter")
-    wait_until(lambda: has_begun(office.folder, crawl), "seeds")
+    until_now("the run", lambda: crawl in office.runs())
+    until_now("the planter", lambda: children_of(leader.pid))
+    until_now("seeds", lambda: has_begun(office.folder, crawl))
     return crawl
 
 
@@ -96,11 +97,11 @@ def test_a_leader_is_killed_in_the_middle_of_seeding(tmp_path: Path) -> None:
     with folder.running("serve") as first:
         crawl = begin_seeding(office, first)
         with folder.running("serve") as second:
-            wait_until(lambda: "standing by" in second.err, "the second one")
+            until_now("the second one", lambda: "standing by" in second.err)
             first.kill_all()
             folder.write("gate", "")
             office.leads(second)
-            wait_until(lambda: office.runs()[crawl].planted, "the seeds")
+            until_now("the seeds", lambda: office.runs()[crawl].planted)
         stats = folder.stats(crawl)
         assert (stats.added, stats.waiting) == (SEEDS, SEEDS)
         assert stats.duplicates >= 500
@@ -119,12 +120,12 @@ def test_a_leader_that_was_stopped_wakes_up_when_all_is_over(tmp_path: Path) -> 
             folder.write("gate", "")
             with folder.running("serve") as second:
                 office.leads(second)
-                (run,) = wait_until(office.past, "the run's end")
+                (run,) = until_now("the run's end", office.past)
                 assert (run.crawl, run.state, run.done) == (crawl, "finished", SEEDS)
                 os.killpg(first.pid, signal.SIGCONT)
-                wait_until(lambda: "leading no longer" in first.err, "the first one to notice")
-                wait_until(lambda: not children_of(first.pid), "its planter's end")
-                wait_until(lambda: "standing by" in first.err, "the first one to stand by")
+                until_now("the first one to notice", lambda: "leading no longer" in first.err)
+                until_now("its planter's end", lambda: not children_of(first.pid))
+                until_now("the first one to stand by", lambda: "standing by" in first.err)
                 assert office.leader() == second.pid
                 assert (office.runs(), office.past()) == ({}, [run])
         stats = folder.stats(crawl)

@@ -18,12 +18,13 @@ from shoal.demo.shop import Shop
 from shoal.results.port import Batch
 from shoal.results.stream import RedisStreamResults
 from support import shops
-from support.processes import Folder, Running, is_alive, seeded_random, wait_until
+from support.processes import Folder, Running, is_alive, seeded_random
 from support.redis_chaos import DURABLE, assert_adds_up
 from support.redis_servers import RedisServer
 from support.shops import assert_broken_are_dead, assert_found_everything, shop_urls
 from support.sites import serving
 from support.streams import KEY, age, held, stream_url, waiting
+from support.until import until_now
 
 BATCHES = 40
 KILLS = 3
@@ -62,7 +63,7 @@ def locked(folder: Folder) -> Iterator[None]:
 def open_drainer(folder: Folder, server: RedisServer) -> Iterator[Running]:
     """A drainer that has opened its store: it did so before it looked into the stream."""
     with folder.running(*DRAIN) as drainer, server.client() as raw:
-        wait_until(lambda: raw.exists(KEY) and raw.xinfo_groups(KEY), "a drainer's first look")
+        until_now("a drainer's first look", lambda: raw.exists(KEY) and raw.xinfo_groups(KEY))
         yield drainer
 
 
@@ -104,7 +105,7 @@ def test_killed_after_it_has_taken_and_before_it_has_saved(
 ) -> None:
     with open_drainer(folder, server) as drainer, locked(folder):
         fill(server, range(BATCHES))
-        wait_until(lambda: held(raw), "the drainer to take batches")
+        until_now("the drainer to take batches", lambda: held(raw))
         kill(drainer)
     assert stored(folder) == (0, 0, 0)
     assert drain_the_rest(folder, raw) == BATCHES
@@ -117,9 +118,9 @@ def test_killed_after_it_has_saved_and_before_it_has_acknowledged(
     with open_drainer(folder, server) as drainer:
         with locked(folder):
             fill(server, range(BATCHES))
-            taken = wait_until(lambda: held(raw), "the drainer to take batches")
+            taken = until_now("the drainer to take batches", lambda: held(raw))
             server.kill()
-        wait_until(lambda: stored(folder)[0] == taken, "the items")
+        until_now("the items", lambda: stored(folder)[0] == taken)
         kill(drainer)
     server.start()
     assert held(raw) == taken
@@ -132,12 +133,12 @@ def test_another_drainer_takes_over_from_a_dead_one(
 ) -> None:
     with open_drainer(folder, server) as dying, locked(folder):
         fill(server, range(BATCHES))
-        wait_until(lambda: held(raw), "the drainer to take batches")
+        until_now("the drainer to take batches", lambda: held(raw))
         kill(dying)
     with folder.running(*DRAIN) as living:
-        wait_until(lambda: waiting(raw) == held(raw), "the other to store what nobody has")
+        until_now("the other to store what nobody has", lambda: waiting(raw) == held(raw))
         age(raw)
-        wait_until(lambda: waiting(raw) == 0, "the stream to be empty")
+        until_now("the stream to be empty", lambda: waiting(raw) == 0)
         assert not living.has_ended()
     assert stored(folder) == (BATCHES, BATCHES, BATCHES)
 
@@ -148,13 +149,13 @@ def test_redis_is_killed_and_comes_back(
     with open_drainer(folder, server) as drainer:
         with locked(folder):
             fill(server, range(BATCHES))
-            wait_until(lambda: held(raw), "the drainer to take batches")
+            until_now("the drainer to take batches", lambda: held(raw))
             server.kill()
-        wait_until(lambda: WAITING in drainer.err, "the drainer to notice")
+        until_now("the drainer to notice", lambda: WAITING in drainer.err)
         server.start()
-        wait_until(lambda: waiting(raw) == 0, "the stream to be empty")
+        until_now("the stream to be empty", lambda: waiting(raw) == 0)
         fill(server, range(BATCHES, 2 * BATCHES))
-        wait_until(lambda: waiting(raw) == 0, "the stream to be empty again")
+        until_now("the stream to be empty again", lambda: waiting(raw) == 0)
         drainer.send(signal.SIGTERM)
         ended = drainer.wait()
     assert ended.code == 0, ended
@@ -163,6 +164,7 @@ def test_redis_is_killed_and_comes_back(
     assert stored(folder) == (2 * BATCHES, 2 * BATCHES, 2 * BATCHES)
 
 
+@pytest.mark.rare
 def test_a_whole_crawl_through_the_stream(
     tmp_path: Path, folder: Folder, server: RedisServer, raw: redis.Redis
 ) -> None:
@@ -173,16 +175,16 @@ def test_a_whole_crawl_through_the_stream(
         env = {"SHOAL_FRONTIER": server.url, **shop_urls(shop)}
         crawling = Folder(tmp_path, {**env, "SHOAL_RESULTS": address})
         with crawling.running(*shops.CRAWL, "--workers", "2") as crawl:
-            wait_until(lambda: "is full: 5 batches wait" in crawl.err, "the stream to be full")
+            until_now("the stream to be full", lambda: "is full: 5 batches wait" in crawl.err)
             for moment in sorted(random.sample(range(50, 500), KILLS)):
                 with open_drainer(folder, server) as dying:
                     wait_for_progress(folder, shop, moment)
                     kill(dying)
                 age(raw)
-                kill_one(random.choice(wait_until(crawl.workers, "a worker")))
+                kill_one(random.choice(until_now("a worker", crawl.workers)))
             with folder.running(*DRAIN) as drainer:
                 ended = crawl.wait()
-                wait_until(lambda: waiting(raw) == 0, "the stream to be empty")
+                until_now("the stream to be empty", lambda: waiting(raw) == 0)
                 drainer.send(signal.SIGTERM)
                 assert drainer.wait().code == 0
         assert ended.code == 3, ended
@@ -198,10 +200,10 @@ def test_a_whole_crawl_through_the_stream(
 def wait_for_progress(folder: Folder, shop: Shop, requests: int) -> None:
     """Until the shop has had so many requests, and something more is in the store."""
     before = stored(folder)
-    wait_until(lambda: len(shop.log) >= requests, f"request {requests}")
-    wait_until(lambda: stored(folder) > before, "more in the store")
+    until_now(f"request {requests}", lambda: len(shop.log) >= requests)
+    until_now("more in the store", lambda: stored(folder) > before)
 
 
 def kill_one(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not is_alive(pid), "its end")
+    until_now("its end", lambda: not is_alive(pid))

@@ -13,8 +13,9 @@ import pytest
 
 from shoal.machine import is_dead_here, worker_name
 from support.links import GatedSite, paths_of, put_spider
-from support.processes import Folder, Running, is_alive, seeded_random, wait_until
+from support.processes import Folder, Running, is_alive, seeded_random
 from support.sites import serving
+from support.until import until_now
 
 PAGES = 300
 KILLS = 4
@@ -45,13 +46,13 @@ def folder(tmp_path: Path, site: GatedSite) -> Folder:
 def wait_for_moment(crawl: Running, site: GatedSite, moment: int) -> None:
     """Let the crawl come to a request, and wait until all its workers are there."""
     site.allowed = moment
-    wait_until(lambda: len(site.hits) > moment, f"request {moment} and more")
-    wait_until(lambda: len(crawl.workers()) == 3, "three workers")
+    until_now(f"request {moment} and more", lambda: len(site.hits) > moment)
+    until_now("three workers", lambda: len(crawl.workers()) == 3)
 
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not is_alive(pid), "its end")
+    until_now("its end", lambda: not is_alive(pid))
 
 
 def assert_nothing_is_lost(folder: Folder, site: GatedSite) -> None:
@@ -80,7 +81,7 @@ def test_a_killed_script_goes_on_where_it_was(folder: Folder, site: GatedSite) -
     folder.write("script.py", SCRIPT)
     site.allowed = seeded_random("kill of a script").randrange(1, PAGES)
     with folder.running("script.py", program=sys.executable) as script:
-        wait_until(lambda: len(site.hits) > site.allowed, "requests under way")
+        until_now("requests under way", lambda: len(site.hits) > site.allowed)
         script.kill_all()
     site.allowed = 10**9
     assert folder.stats("links").leased > 0
@@ -94,7 +95,7 @@ def test_a_process_that_nobody_has_buried_is_dead() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         assert not is_dead_here(worker_name(process.pid))
         process.kill()
-        wait_until(lambda: not is_alive(process.pid), "its end")
+        until_now("its end", lambda: not is_alive(process.pid))
         assert is_dead_here(worker_name(process.pid))
         assert not is_dead_here(f"elsewhere:{process.pid}")
 
@@ -108,7 +109,7 @@ def test_workers_whose_parent_was_killed_hand_back_their_work(
         workers = crawl.workers()
         crawl.send(signal.SIGKILL)
         site.allowed = 10**9
-        wait_until(lambda: not any(map(is_alive, workers)), "the end of the workers")
+        until_now("the end of the workers", lambda: not any(map(is_alive, workers)))
         assert "Traceback" not in crawl.err
     stats = folder.stats("links")
     assert (stats.leased, stats.lost) == (0, 0)

@@ -14,11 +14,12 @@ from shoal.demo.shop import Shop
 from shoal.worker import HELD_PER_SLOT
 from support.links import GatedSite, put_spider
 from support.postgres_servers import PostgresServer
-from support.processes import Folder, Running, is_alive, seeded_random, wait_until
+from support.processes import Folder, Running, is_alive, seeded_random
 from support.redis_chaos import DURABLE, assert_adds_up, assert_links_are_complete
 from support.redis_servers import RedisServer
 from support.shops import CRAWL, assert_broken_are_dead, assert_found_everything, shop_urls
 from support.sites import serving
+from support.until import until_now
 
 HOSTS, PRODUCTS = 6, 300
 KILLS, CRASHES = 3, 2
@@ -48,7 +49,7 @@ def site() -> Iterator[GatedSite]:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not is_alive(pid), "its end")
+    until_now("its end", lambda: not is_alive(pid))
 
 
 def has_answered(shop: Shop, requests: int) -> bool:
@@ -63,11 +64,11 @@ def crash_and_restart(database: PostgresServer, crawl: Running) -> None:
     """SIGQUIT: everybody is thrown out, and it recovers from its log."""
     waited = crawl.err.count(WAITING)
     database.crash()
-    wait_until(partial(has_waited, crawl, waited), "somebody to notice")
+    until_now("somebody to notice", partial(has_waited, crawl, waited))
     back = crawl.err.count(BACK)
     database.start()
     # Those that still wait would not say so again.
-    wait_until(lambda: crawl.err.count(BACK) > back, "somebody to notice that it is back")
+    until_now("somebody to notice that it is back", lambda: crawl.err.count(BACK) > back)
 
 
 def test_workers_are_killed_and_the_database_crashes(
@@ -84,11 +85,11 @@ def test_workers_are_killed_and_the_database_crashes(
         folder = Folder(tmp_path, {**env, **shop_urls(shop)})
         with folder.running(*CRAWL, "--workers", "3") as crawl:
             for moment, victim in zip(moments, victims, strict=True):
-                wait_until(partial(has_answered, shop, moment), f"request {moment}")
+                until_now(f"request {moment}", partial(has_answered, shop, moment))
                 if victim == DATABASE:
                     crash_and_restart(database, crawl)
                 else:
-                    kill(random.choice(wait_until(crawl.workers, "a worker")))
+                    kill(random.choice(until_now("a worker", crawl.workers)))
             ended = crawl.wait()
         assert ended.code == 3, ended
         assert ended.err.count("a worker died (signal SIGKILL); starting another") == KILLS
@@ -110,12 +111,12 @@ def test_while_the_database_is_away_nothing_is_finished_and_little_is_fetched(
     put_spider(folder, [site], **OPEN)
     with folder.running("crawl", "links.py") as crawl:
         site.allowed = 1
-        wait_until(lambda: len(site.hits) > 1, "the front page to be finished")
+        until_now("the front page to be finished", lambda: len(site.hits) > 1)
         database.stop()
         site.allowed = 10**9
-        wait_until(lambda: has_waited(crawl, 0), "somebody to notice")
+        until_now("somebody to notice", lambda: has_waited(crawl, 0))
         held = HELD_PER_SLOT * CONCURRENCY
-        wait_until(lambda: folder.stats("links").leased == held, "the worker to be full")
+        until_now("the worker to be full", lambda: folder.stats("links").leased == held)
         assert len(site.hits) <= 1 + held
         assert folder.stats("links").done == 1
         database.start()
@@ -137,9 +138,9 @@ def test_a_database_without_free_connections_is_waited_for(tmp_path: Path, site:
             folder.running("crawl", "links.py", "--workers", "3") as crawl,
         ):
             site.allowed = 1
-            wait_until(lambda: len(site.hits) > 3 * CONCURRENCY, "all to be busy")
+            until_now("all to be busy", lambda: len(site.hits) > 3 * CONCURRENCY)
             site.allowed = 10**9
-            wait_until(lambda: has_waited(crawl, 0), "somebody to be refused")
+            until_now("somebody to be refused", lambda: has_waited(crawl, 0))
             let_go()
             ended = crawl.wait()
         assert ended.code == 0, ended
@@ -181,8 +182,8 @@ def test_a_database_that_is_away_at_the_very_end_is_waited_for(
     put_spider(folder, [site], **OPEN)
     site.allowed = 10**9
     with folder.running("crawl", "links.py", "--workers", "1") as crawl:
-        wait_until(lambda: len(site.hits) == PAGES + 1, "the last page")
-        wait_until(lambda: folder.stats("links").state == "finished", "the end of the crawl")
+        until_now("the last page", lambda: len(site.hits) == PAGES + 1)
+        until_now("the end of the crawl", lambda: folder.stats("links").state == "finished")
         database.stop()
         database.start()
         ended = crawl.wait()
@@ -197,7 +198,7 @@ def test_a_worker_that_is_told_to_stop_saves_what_it_has(
     put_spider(folder, [site], **OPEN)
     with folder.running("crawl", "links.py", "--workers", "2") as crawl:
         site.allowed = PAGES // 2
-        wait_until(lambda: len(site.hits) > site.allowed, "half of the pages")
+        until_now("half of the pages", lambda: len(site.hits) > site.allowed)
         crawl.send(signal.SIGTERM)
         site.allowed = 10**9
         assert crawl.wait().code == 1

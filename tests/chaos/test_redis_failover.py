@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from support.links import GatedSite, put_spider
-from support.processes import Folder, seeded_random, wait_until
+from support.processes import Folder, seeded_random
 from support.redis_chaos import BACK, WAITING, assert_links_are_complete
 from support.redis_groups import RedisCluster, RedisSentinel
 from support.redis_servers import RedisServer
 from support.sites import serving
+from support.until import until_now
 
 HOSTS, PAGES = 4, 40
 WORKERS = 3
@@ -44,7 +45,7 @@ def crawl_while_one_is_killed(
     for site in sites:
         site.allowed = moment
     with folder.running(*CRAWL) as crawl:
-        wait_until(lambda: all(len(site.hits) > moment for site in sites), "requests under way")
+        until_now("requests under way", lambda: all(len(site.hits) > moment for site in sites))
         master.kill()
         open_all(sites)
         ended = crawl.wait()
@@ -63,6 +64,7 @@ def test_sentinels_promote_the_replica(tmp_path: Path, sites: list[GatedSite]) -
         assert redis.master() is not lost
 
 
+@pytest.mark.rare
 def test_one_of_a_clusters_masters(tmp_path: Path, sites: list[GatedSite]) -> None:
     random = seeded_random("kill of a master of three")
     with RedisCluster(tmp_path / "redis", replicas=1) as redis:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from support.redis_chaos import (
 )
 from support.redis_servers import RedisServer
 from support.sites import Site, html, serving
+from support.until import until
 
 PAGES = 40
 LINKED = 35
@@ -56,8 +56,8 @@ class HeldSite(Site):
     async def _answer_or_hold(self, path: str) -> web.Response:
         if path == "/":
             return html("".join(f'<a href="{link}"></a>' for link in paths_of(LINKED)[1:]))
-        while path == HELD and not self._marker.exists():
-            await asyncio.sleep(0.005)
+        if path == HELD:
+            await until("a worker to be killed", self._marker.exists)
         return await self._pages(path)
 
 

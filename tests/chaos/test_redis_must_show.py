@@ -11,9 +11,12 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 from shoal.demo.shop import Shop
+from shoal.policy import parse_rate
 from support.links import numbered_pages, put_spider
-from support.processes import Folder, is_alive, seeded_random, wait_until
+from support.processes import Folder, is_alive, seeded_random
 from support.redis_chaos import (
     DURABLE,
     WAITING,
@@ -34,20 +37,22 @@ from support.shops import (
     shop_urls,
 )
 from support.sites import Site, serving
+from support.until import until_now
 
 SHOP_HOSTS, PRODUCTS = 6, 300
 KILLS = 3
 REDIS = -1
 
-HOSTS, PAGES, PER_SECOND = 5, 60, 5
-SLOWEST = 1.3
+HOSTS, PAGES, PER_SECOND = 5, 20, 2
+"""So slow a rate that a machine's own slowness, some milliseconds a request, does not matter."""
+RATE = f"{PER_SECOND}/s"
+SLOWEST = 1.1
 """The most that a crawl may take, in units of what its rate makes necessary."""
-TRIES = 2
 
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not is_alive(pid), "its end")
+    until_now("its end", lambda: not is_alive(pid))
 
 
 def has_answered(shop: Shop, requests: int) -> bool:
@@ -65,13 +70,13 @@ def test_three_workers_and_redis_are_killed(tmp_path: Path) -> None:
         folder = Folder(tmp_path, {"SHOAL_FRONTIER": server.url, **shop_urls(shop)})
         with folder.running(*CRAWL, "--workers", "3") as crawl:
             for moment, victim in zip(moments, victims, strict=True):
-                wait_until(partial(has_answered, shop, moment), f"request {moment}")
+                until_now(f"request {moment}", partial(has_answered, shop, moment))
                 if victim == REDIS:
                     server.kill()
-                    wait_until(lambda: WAITING in crawl.err, "somebody to notice")
+                    until_now("somebody to notice", lambda: WAITING in crawl.err)
                     server.start()
                 else:
-                    kill(random.choice(wait_until(crawl.workers, "a worker")))
+                    kill(random.choice(until_now("a worker", crawl.workers)))
             ended = crawl.wait()
         assert ended.code == 3, ended
         assert ended.err.count("a worker died (signal SIGKILL); starting another") == KILLS
@@ -87,16 +92,11 @@ def test_three_workers_and_redis_are_killed(tmp_path: Path) -> None:
     assert not [page for _, page in asked if page.startswith(FORBIDDEN)]
 
 
+@pytest.mark.alone
 def test_four_workers_keep_the_rate_and_are_not_slow(tmp_path: Path) -> None:
-    ratios = []
-    for number in range(TRIES):
-        path = tmp_path / f"{number}"
-        path.mkdir()
-        ratios.append(crawl_at_the_rate(path))
-        print(f"times what the rate makes necessary: {ratios}")
-        if ratios[-1] <= SLOWEST:
-            return
-    raise AssertionError(f"too slow, {TRIES} times: {ratios}")
+    ratio = crawl_at_the_rate(tmp_path)
+    print(f"times what the rate makes necessary: {ratio:.3f}")
+    assert ratio <= SLOWEST
 
 
 def crawl_at_the_rate(path: Path) -> float:
@@ -105,7 +105,7 @@ def crawl_at_the_rate(path: Path) -> float:
         server = stack.enter_context(RedisServer(path / "redis", *DURABLE))
         sites = [stack.enter_context(serving(Site(numbered_pages(PAGES)))) for _ in range(HOSTS)]
         folder = Folder(path, {"SHOAL_FRONTIER": server.url})
-        put_spider(folder, sites, rate=f"{PER_SECOND}/s")
+        put_spider(folder, sites, rate=RATE)
         crawl = stack.enter_context(folder.running("crawl", "links.py", "--workers", "2"))
         others = ("worker", "links.py", "--workers", "2", "--until-finished")
         worker = stack.enter_context(folder.running(*others))
@@ -126,4 +126,7 @@ def duration_s(sites: Sequence[Site]) -> float:
 
 
 def necessary_s(sites: Sequence[Site]) -> float:
-    return max((len(all_hits(site)) - 1) / PER_SECOND for site in sites)
+    """Each request waits for its turn. Turns are a little longer than the rate would need: what is
+    sent late, or arrives early, must not break it."""
+    turn_s = parse_rate(RATE).interval_s
+    return max((len(all_hits(site)) - 1) * turn_s for site in sites)

@@ -13,8 +13,8 @@ from shoal.errors import StorageBusy
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.shard import Offer, Shard
 from support.frontiers import CRAWL, Client, pages
-from support.processes import wait_until
 from support.redis_servers import RedisServer
+from support.until import until_now
 
 HOSTS, PAGES = 12, 2
 SHARDS = 3
@@ -25,7 +25,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
     """A cluster of one, which serves all shards."""
     with RedisServer(tmp_path, "--cluster-enabled", "yes") as server:
         server.cli("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-        wait_until(lambda: "cluster_state:ok" in server.cli("CLUSTER", "INFO"), "the cluster")
+        until_now("the cluster", lambda: "cluster_state:ok" in server.cli("CLUSTER", "INFO"))
         yield server
 
 

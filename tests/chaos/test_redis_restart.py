@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.links import GatedSite, put_spider
-from support.processes import Ended, Folder, Running, seeded_random, wait_until
+from support.processes import Ended, Folder, Running, seeded_random
 from support.redis_chaos import (
     BACK,
     DURABLE,
@@ -21,6 +21,7 @@ from support.redis_chaos import (
 )
 from support.redis_servers import RedisServer
 from support.sites import serving
+from support.until import until_now
 
 PAGES, PER_SECOND = 120, 60
 RATE = f"{PER_SECOND}/s"
@@ -34,6 +35,8 @@ HASTY_SPIDER = """
 from shoal.frontier.redis import link
 link.ANSWER_S = link.CONNECT_S = 1.0
 from links import Links
+
+pytestmark = pytest.mark.alone
 """
 
 
@@ -53,11 +56,11 @@ def folder_at(path: Path, server: RedisServer, site: GatedSite, **settings: obje
 def wait_for_moment(site: GatedSite, name: str) -> None:
     """Let the crawl come to some request, and see others under way."""
     site.allowed = seeded_random(name).randrange(1, PAGES)
-    wait_until(lambda: len(site.hits) > site.allowed, f"request {site.allowed} and more")
+    until_now(f"request {site.allowed} and more", lambda: len(site.hits) > site.allowed)
 
 
 def wait_until_all_wait(crawl: Running) -> None:
-    wait_until(lambda: crawl.err.count(WAITING) == PROCESSES, "all processes to notice")
+    until_now("all processes to notice", lambda: crawl.err.count(WAITING) == PROCESSES)
 
 
 def assert_said_once(ended: Ended) -> None:
@@ -66,6 +69,7 @@ def assert_said_once(ended: Ended) -> None:
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.rare
 def test_it_is_killed_and_comes_back_after_all_leases_have_expired(
     tmp_path: Path, site: GatedSite
 ) -> None:
@@ -73,12 +77,12 @@ def test_it_is_killed_and_comes_back_after_all_leases_have_expired(
         folder = folder_at(tmp_path, server, site, rate=RATE, lease_s=LEASE_S)
         with folder.running(*CRAWL) as crawl:
             wait_for_moment(site, "kill of Redis")
-            wait_until(lambda: len(crawl.workers()) == WORKERS, "the workers")
+            until_now("the workers", lambda: len(crawl.workers()) == WORKERS)
             server.kill()
             expired_at = time.monotonic() + LEASE_S
             site.allowed = 10**9
             wait_until_all_wait(crawl)
-            wait_until(lambda: time.monotonic() > expired_at, "the leases to expire")
+            until_now("the leases to expire", lambda: time.monotonic() > expired_at)
             server.start()
             ended = crawl.wait()
         assert_said_once(ended)
@@ -96,7 +100,7 @@ def test_it_stands_still_for_a_while(tmp_path: Path, site: GatedSite) -> None:
         folder.write("hasty.py", HASTY_SPIDER)
         with folder.running("crawl", "hasty.py:Links", "--workers", str(WORKERS)) as crawl:
             wait_for_moment(site, "stop of Redis")
-            wait_until(lambda: len(crawl.workers()) == WORKERS, "the workers")
+            until_now("the workers", lambda: len(crawl.workers()) == WORKERS)
             server.pause()
             site.allowed = 10**9
             wait_until_all_wait(crawl)
@@ -113,8 +117,8 @@ def test_it_comes_back_without_its_data(tmp_path: Path, site: GatedSite) -> None
         folder = folder_at(tmp_path, server, site, rate="none")
         with folder.running(*CRAWL) as crawl, folder.running("worker", "links.py") as worker:
             wait_for_moment(site, "kill of a forgetful Redis")
-            wait_until(lambda: len(folder.workers("links")) == WORKERS + 1, "all workers")
-            wait_until(lambda: len(folder.export("links")) > 0, "an item")
+            until_now("all workers", lambda: len(folder.workers("links")) == WORKERS + 1)
+            until_now("an item", lambda: len(folder.export("links")) > 0)
             server.kill()
             site.allowed = 10**9
             server.start()

@@ -3,7 +3,6 @@ and what they say later changes nothing."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections import Counter
@@ -18,7 +17,7 @@ from shoal.frontier.values import Stats
 from shoal.machine import worker_name
 from shoal.worker import AHEAD_PER_SLOT
 from support.links import numbered_pages, put_spider
-from support.processes import Ended, Folder, Running, seeded_random, wait_until
+from support.processes import Ended, Folder, Running, seeded_random
 from support.redis_chaos import (
     BACK,
     DURABLE,
@@ -30,6 +29,7 @@ from support.redis_chaos import (
 from support.redis_servers import RedisServer
 from support.sites import Site, serving
 from support.tcp_proxy import TcpProxy
+from support.until import until, until_now
 
 SLOTS = 4
 PAGES = 140
@@ -64,8 +64,10 @@ class HoldingSite(Site):
         response = await super()._respond(request)
         number, agent = len(self.hits), request.headers["User-Agent"]
         self.under_way[agent] += 1
-        while not self.is_open and self._holds(request.path, agent, number):
-            await asyncio.sleep(0.005)
+        await until(
+            f"{request.path} to be let go",
+            lambda: self.is_open or not self._holds(request.path, agent, number),
+        )
         self.under_way[agent] -= 1
         self.answered += request.path != "/robots.txt"
         return response
@@ -116,15 +118,15 @@ def elsewhere(tmp_path: Path, server: RedisServer, folder: Folder) -> Folder:
 
 
 def wait_until_requests_are_under_way(site: HoldingSite, agent: str) -> None:
-    wait_until(lambda: site.under_way[agent] > 0, f"requests of {agent} to be under way")
+    until_now(f"requests of {agent} to be under way", lambda: site.under_way[agent] > 0)
 
 
 def wait_until_it_has_lost_them(folder: Folder, site: HoldingSite, worker: Running) -> Stats:
     """Let the others do all but one page, and wait for them to take over."""
     site.moment = 10**9
     name = worker_name(worker.pid)
-    wait_until(lambda: folder.stats("links").lost > 0, "its leases to expire")
-    wait_until(lambda: name not in folder.holders("links"), "all of them to be taken over")
+    until_now("its leases to expire", lambda: folder.stats("links").lost > 0)
+    until_now("all of them to be taken over", lambda: name not in folder.holders("links"))
     stats = folder.stats("links")
     assert_adds_up(stats)
     return stats
@@ -163,7 +165,7 @@ def test_one_stands_still_and_goes_on_in_the_middle(
         worker.send(signal.SIGSTOP)
         lost = wait_until_it_has_lost_them(folder, site, worker).lost
         worker.send(signal.SIGCONT)
-        wait_until(lambda: worker.err.count(LATE) >= lost, "it to learn that it is late")
+        until_now("it to learn that it is late", lambda: worker.err.count(LATE) >= lost)
         site.is_open = True
         ended, late = crawl.wait(), worker.wait()
     assert_complete(folder, site, ended, late)
@@ -175,17 +177,17 @@ def test_one_of_a_fleet_that_stood_still_for_too_long_is_replaced(
     """Its watchdog ends it, if it has not done so before: see watchdog.py."""
     with folder.running(*CRAWL) as crawl:
         wait_until_requests_are_under_way(site, USER_AGENT)
-        wait_until(lambda: len(folder.holders("links")) == 2, "both workers to hold tasks")
+        until_now("both workers to hold tasks", lambda: len(folder.holders("links")) == 2)
         # Stopped while it writes to the file of results, it would keep the others from that too.
-        wait_until(lambda: len(site.hits) > site.moment, "answers to be held back")
-        wait_until(
-            lambda: folder.stats("links").done == site.answered,
+        until_now("answers to be held back", lambda: len(site.hits) > site.moment)
+        until_now(
             "every page that was answered to be saved",
+            lambda: folder.stats("links").done == site.answered,
         )
         pid = seeded_random("which one").choice(crawl.workers())
         os.kill(pid, signal.SIGSTOP)
         site.is_open = True
-        wait_until(lambda: folder.stats("links").state == "finished", "the others to do it all")
+        until_now("the others to do it all", lambda: folder.stats("links").state == "finished")
         os.kill(pid, signal.SIGCONT)
         ended = crawl.wait()
     assert_complete(folder, site, ended)
@@ -202,7 +204,7 @@ def test_one_loses_its_network(
             getattr(network, harm)()
             wait_until_it_has_lost_them(folder, site, worker)
             network.heal()
-            wait_until(lambda: LATE in worker.err, "it to learn that it is late")
+            until_now("it to learn that it is late", lambda: LATE in worker.err)
             site.is_open = True
             ended, late = crawl.wait(), worker.wait()
     assert late.err.count(WAITING) == late.err.count(BACK) == (1 if harm == "cut" else 0)

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from shoal.demo.shop import Shop
-from support.processes import seeded_random, wait_until
+from support.processes import seeded_random
 from support.redis_chaos import DURABLE, assert_adds_up
 from support.redis_servers import RedisServer
-from support.scrapy_projects import ADDON, VERSIONS, Project, closing_reason
+from support.scrapy_projects import ADDON, EACH_VERSION, VERSIONS, Project, closing_reason
 from support.scrapy_spiders import SHOP
 from support.sites import serving
+from support.until import until_now
 
 HOSTS, PRODUCTS = 2, 300
 KILLS = 3
@@ -23,7 +24,7 @@ def has_answered(shop: Shop, requests: int) -> bool:
     return len(shop.log) >= requests
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_VERSION)
 def test_a_plain_spider_is_killed_three_times(tmp_path: Path, version: str) -> None:
     random = seeded_random(f"kills of Scrapy, the {version}")
     moments = sorted(random.sample(range(1, HOSTS * PRODUCTS * 3 // 4), KILLS))
@@ -37,7 +38,7 @@ def test_a_plain_spider_is_killed_three_times(tmp_path: Path, version: str) -> N
         )
         for moment in moments:
             with project.crawling("shop") as crawl:
-                wait_until(partial(has_answered, shop, moment), f"request {moment}")
+                until_now(f"request {moment}", partial(has_answered, shop, moment))
                 crawl.kill_all()
         ended = project.crawl("shop")
         stats = project.queue.stats("shop")

@@ -6,10 +6,11 @@ import signal
 from math import inf
 from pathlib import Path
 
-from support.processes import seeded_random, wait_until
+from support.processes import seeded_random
 from support.redis_chaos import assert_adds_up
 from support.scrapy_projects import assert_in_order, counted
 from support.scrapy_scenes import scene
+from support.until import until_now
 
 LISTS = [f"/list/{number}" for number in range(10, 40)]
 ITEMS = {f"S{number}" for number in range(100, 400)}
@@ -24,10 +25,10 @@ def test_the_survivor_finishes_the_crawl(tmp_path: Path) -> None:
         site.held.update(LISTS[5:])
         site.allowed = moment = random.randrange(50, 200)
         with project.crawling("things") as one, other.crawling("things") as two:
-            wait_until(lambda: site.hits, "the first page")
-            wait_until(lambda: len(project.queue.workers("things")) == 2, "both machines")
+            until_now("the first page", lambda: site.hits)
+            until_now("both machines", lambda: len(project.queue.workers("things")) == 2)
             site.held.clear()
-            wait_until(lambda: len(site.hits) >= moment, f"request {moment}")
+            until_now(f"request {moment}", lambda: len(site.hits) >= moment)
             victim, survivor = random.sample([one, two], 2)
             victim.kill_all()
             site.allowed = inf
@@ -48,10 +49,10 @@ def test_who_stood_still_for_too_long_changes_nothing(tmp_path: Path) -> None:
         other = project.copy(tmp_path / "other")
         site.held.add(HELD)
         with project.crawling("things") as slow:
-            wait_until(lambda: HELD in site.paths, "the request")
+            until_now("the request", lambda: HELD in site.paths)
             slow.send(signal.SIGSTOP)
             with other.crawling("things") as fast:
-                wait_until(lambda: site.fetches()[HELD] == 2, "the other's request")
+                until_now("the other's request", lambda: site.fetches()[HELD] == 2)
                 site.held.clear()
                 assert_in_order(fast.wait())
             done = project.queue.stats("things")

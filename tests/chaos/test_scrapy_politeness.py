@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import wait_until
 from support.redis_chaos import assert_rate_holds
-from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, counted
+from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reason, counted
 from support.scrapy_scenes import scene, wait_for_beats
+from support.until import until_now
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 PAGES, PER_SECOND = 30, 5
 LINKS = [f"/item/{number}" for number in range(PAGES)]
@@ -24,8 +24,8 @@ def test_a_download_delay_is_that_of_the_fleet(tmp_path: Path, version: str) -> 
         site.held.add(LINKS[-1])
         other = project.copy(tmp_path / "other")
         with project.crawling("things") as one, other.crawling("things") as two:
-            wait_until(lambda: site.hits, "the first page")
-            wait_until(lambda: len(project.queue.workers("things")) == 2, "both machines")
+            until_now("the first page", lambda: site.hits)
+            until_now("both machines", lambda: len(project.queue.workers("things")) == 2)
             site.held.clear()
             ends = [one.wait(), two.wait()]
         stats = project.queue.stats("things")
@@ -44,7 +44,7 @@ def test_concurrency_per_domain_is_that_of_the_fleet(tmp_path: Path, version: st
         site.held.update(LINKS)
         other = project.copy(tmp_path / "other")
         with project.crawling("things") as one, other.crawling("things") as two:
-            wait_until(lambda: len(site.hits) >= 1 + 3, "three requests at once")
+            until_now("three requests at once", lambda: len(site.hits) >= 1 + 3)
             wait_for_beats(project.queue, "things", 2)
             assert len(site.hits) == 1 + 3
             site.held.clear()

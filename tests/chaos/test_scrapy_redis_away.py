@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import wait_until
 from support.redis_chaos import BACK, WAITING, assert_adds_up
-from support.scrapy_projects import VERSIONS, closing_reason, counted, wait_for_log
+from support.scrapy_projects import EACH_VERSION, closing_reason, counted, wait_for_log
 from support.scrapy_scenes import scene
+from support.until import until_now
 
 LISTS = [f"/list/{number}" for number in range(10, 40)]
 ITEMS = {f"S{number}": 1 for number in range(100, 400)}
 MOMENT = 50
 
 
-@pytest.mark.parametrize("away_s", [0.0, 20.0])
+@pytest.mark.parametrize("away_s", [0.0, pytest.param(20.0, marks=pytest.mark.rare)])
 def test_redis_is_killed_and_started_again(tmp_path: Path, away_s: float) -> None:
     with scene(tmp_path, LISTS) as (site, server, project):
         site.allowed = MOMENT
         with project.crawling("things") as crawl:
-            wait_until(lambda: len(site.hits) >= MOMENT, "a good part of the crawl")
+            until_now("a good part of the crawl", lambda: len(site.hits) >= MOMENT)
             server.kill()
             site.allowed = inf
             wait_for_log(crawl, WAITING)
@@ -41,12 +41,12 @@ def test_redis_is_killed_and_started_again(tmp_path: Path, away_s: float) -> Non
     assert (stats.state, stats.done, stats.lost) == ("finished", 1 + len(LISTS) + len(ITEMS), 0)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_VERSION)
 def test_redis_comes_back_without_its_data(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, LISTS, version=version) as (site, server, project):
         site.allowed = MOMENT
         with project.crawling("things") as crawl:
-            wait_until(lambda: len(site.hits) >= MOMENT, "a good part of the crawl")
+            until_now("a good part of the crawl", lambda: len(site.hits) >= MOMENT)
             with server.client() as client:
                 client.flushall()
             site.allowed = inf

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import seeded_random, wait_until
+from support.processes import seeded_random
 from support.redis_chaos import assert_adds_up
-from support.scrapy_projects import VERSIONS, closing_reason, counted, wait_for_log
+from support.scrapy_projects import EACH_VERSION, closing_reason, counted, wait_for_log
 from support.scrapy_scenes import scene
+from support.until import until_now
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 LISTS = [f"/list/{number}" for number in range(10, 40)]
 ITEMS = {f"S{number}": 1 for number in range(100, 400)}
@@ -42,7 +43,7 @@ def test_a_second_run_does_what_the_first_gave_back(tmp_path: Path, version: str
     with scene(tmp_path, LISTS, version=version) as (site, _, project):
         site.allowed = moment
         with project.crawling("things") as crawl:
-            wait_until(lambda: len(site.hits) >= moment, f"request {moment}")
+            until_now(f"request {moment}", lambda: len(site.hits) >= moment)
             crawl.send(signal.SIGTERM)
             wait_for_log(crawl, "shutting down gracefully")
             site.allowed = inf
@@ -65,7 +66,7 @@ def test_what_is_in_flight_is_finished(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, [HELD], version=version) as (site, _, project):
         site.held.add(HELD)
         with project.crawling("things") as crawl:
-            wait_until(lambda: HELD in site.paths, "the request")
+            until_now("the request", lambda: HELD in site.paths)
             crawl.send(signal.SIGTERM)
             wait_for_log(crawl, "Closing spider (shutdown)")
             site.held.clear()
@@ -80,7 +81,7 @@ def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(tmp_path: Path, ver
     with scene(tmp_path, [HELD], version=version) as (site, _, project):
         site.held.add(HELD)
         with project.crawling("things") as crawl:
-            wait_until(lambda: HELD in site.paths, "the request")
+            until_now("the request", lambda: HELD in site.paths)
             crawl.send(signal.SIGTERM)
             wait_for_log(crawl, "Closing spider (shutdown)")
             crawl.send(signal.SIGTERM)
@@ -100,7 +101,7 @@ def test_what_start_had_not_yet_given_is_given_by_the_next_run(
     with scene(tmp_path, [], MANY_SEEDS, version=version) as (site, _, project):
         site.allowed = moment
         with project.crawling("seeds") as crawl:
-            wait_until(lambda: len(site.hits) >= moment, f"request {moment}")
+            until_now(f"request {moment}", lambda: len(site.hits) >= moment)
             crawl.send(signal.SIGTERM)
             wait_for_log(crawl, "shutting down gracefully")
             site.allowed = inf

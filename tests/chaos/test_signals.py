@@ -13,8 +13,9 @@ import pytest
 from aiohttp import web
 
 from support.links import numbered_pages, put_spider
-from support.processes import Folder, catches, is_alive, wait_until
+from support.processes import Folder, catches, is_alive
 from support.sites import Site, serving
+from support.until import in_time, until_now
 
 PAGES = 200
 HANGS = "/7"
@@ -31,7 +32,7 @@ class HangingSite(Site):
 
     async def _answer_or_hang(self, path: str) -> web.Response:
         if path == HANGS and self.hangs:
-            await asyncio.Event().wait()
+            await in_time("the client to give up", asyncio.Event().wait())
         return await self._page(path)
 
 
@@ -58,7 +59,7 @@ def the_rest(folder: Folder, site: HangingSite) -> Counter[str]:
 
 def test_sigterm_finishes_or_hands_back_what_is_in_hand(folder: Folder, site: HangingSite) -> None:
     with folder.running("crawl", "links.py", "--workers", "3") as crawl:
-        wait_until(lambda: HANGS in site.paths, "a request that hangs")
+        until_now("a request that hangs", lambda: HANGS in site.paths)
         crawl.send(signal.SIGTERM)
         ended = crawl.wait()
     assert ended.code == 1, ended
@@ -75,13 +76,13 @@ def test_sigterm_finishes_or_hands_back_what_is_in_hand(folder: Folder, site: Ha
 
 def test_a_second_ctrl_c_stops_at_once(folder: Folder, site: HangingSite) -> None:
     with folder.running("crawl", "links.py", "--workers", "2") as crawl:
-        wait_until(lambda: HANGS in site.paths, "a request that hangs")
+        until_now("a request that hangs", lambda: HANGS in site.paths)
         workers = crawl.workers()
         os.killpg(crawl.pid, signal.SIGINT)  # As a terminal does it: to the whole group.
-        wait_until(lambda: STOPPING in crawl.err, "the first to be heard")
+        until_now("the first to be heard", lambda: STOPPING in crawl.err)
         os.killpg(crawl.pid, signal.SIGINT)
         ended = crawl.wait()
-        wait_until(lambda: not any(map(is_alive, workers)), "the end of the workers")
+        until_now("the end of the workers", lambda: not any(map(is_alive, workers)))
     assert ended.code == 1, ended
     assert "Traceback" not in ended.err
     assert folder.stats("links").leased > 0  # It did not wait for what was in hand.
@@ -92,7 +93,7 @@ def test_a_second_ctrl_c_stops_at_once(folder: Folder, site: HangingSite) -> Non
 def test_a_worker_that_waits_for_work_ends_when_it_is_told_to(folder: Folder) -> None:
     for options in ([], ["--workers", "2"]):
         with folder.running("worker", "links.py", *options) as worker:
-            wait_until(lambda: catches(worker.pid, signal.SIGTERM), "it to be ready")
+            until_now("it to be ready", lambda: catches(worker.pid, signal.SIGTERM))
             worker.send(signal.SIGTERM)
             ended = worker.wait()
         assert ended.code == 0, ended

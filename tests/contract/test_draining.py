@@ -20,6 +20,7 @@ from shoal.results.stream import RedisStreamResults, ResultQueue
 from support.redis_servers import RedisServer
 from support.streams import age, drain_all, held, stream_url
 from support.streams import waiting as in_stream
+from support.until import in_time, until
 
 BATCHES = 30
 
@@ -33,17 +34,15 @@ class Store(SqliteResults):
         self.open = asyncio.Event()
         self.open.set()
         self.asked = asyncio.Event()
-        self.saved = asyncio.Event()
         self.sizes: list[int] = []
 
     async def save(self, crawl: str, batch: Batch) -> None:
         self.asked.set()
-        await self.open.wait()
+        await in_time("the test to open the store", self.open.wait())
         if self.error:
             raise self.error
         await super().save(crawl, batch)
         self.sizes.append(len(batch.items))
-        self.saved.set()
 
 
 Start = Callable[..., Drainer]
@@ -115,10 +114,10 @@ async def test_two_at_once_write_everything_once(
         each.open.clear()
     running = [asyncio.create_task(mover.run()) for mover in movers]
     for each in (store, other):
-        await each.asked.wait()
+        await in_time("both stores to be asked", each.asked.wait())
     for each in (store, other):
         each.open.set()
-    await asyncio.gather(*running)
+    await in_time("an empty stream", asyncio.gather(*running))
     await other.close()
     assert sum(mover.drained.items for mover in movers) == BATCHES
     assert all(mover.drained.items for mover in movers)
@@ -130,14 +129,15 @@ async def test_new_batches_are_taken_as_they_come(
 ) -> None:
     mover = drainer(until_empty=False)
     running = asyncio.create_task(mover.run())
-    await store.saved.wait()
+    await until("the first batches", lambda: store.sizes)
     await stream.save(CRAWL, Batch(items=[some_item("late")]))
-    store.saved.clear()
-    while "late" not in {item.key for item in await all_items(store)}:
-        await store.saved.wait()
-        store.saved.clear()
+
+    async def has_come() -> bool:
+        return "late" in {item.key for item in await all_items(store)}
+
+    await until("the late item", has_come)
     mover.drain()
-    await running
+    await in_time("its end", running)
 
 
 class TestPortions:
@@ -179,10 +179,10 @@ class TestStoreAway:
         mover = drainer()
         running = asyncio.create_task(mover.run())
         for _ in range(4):
-            await store.asked.wait()
+            await in_time("another try", store.asked.wait())
             store.asked.clear()
         store.error = None
-        await running
+        await in_time("its end", running)
         assert warnings(caplog) == [
             "waiting for the results store: gone fishing",
             "the results store is back",
@@ -211,16 +211,16 @@ class TestStoreAway:
         store.open.clear()
         mover = drainer()
         running = asyncio.create_task(mover.run())
-        await store.asked.wait()
+        await in_time("the store to be asked", store.asked.wait())
         age(raw)
         for _ in range(2):  # The first may have been under way when they were aged.
             touched.clear()
-            await touched.wait()
+            await in_time("entries to be touched", touched.wait())
         other = ResultQueue(stream_url(redis_server))
         assert (await other.take()).entries == []
         await other.close()
         store.open.set()
-        await running
+        await in_time("its end", running)
         await assert_all_stored(store)
 
     async def test_told_to_stop_it_gives_back_what_it_has(
@@ -234,9 +234,9 @@ class TestStoreAway:
         store.error = StorageBusy("gone fishing")
         mover = drainer()
         running = asyncio.create_task(mover.run())
-        await store.asked.wait()
+        await in_time("the store to be asked", store.asked.wait())
         mover.drain()
-        await running
+        await in_time("its end", running)
         assert "stays in the stream: gone fishing" in warnings(caplog)[-1]
         assert mover.drained.items == 0
         store.error = None
@@ -256,10 +256,10 @@ class TestStopping:
         store.open.clear()
         mover = drainer(until_empty=False)
         running = asyncio.create_task(mover.run())
-        await store.asked.wait()
+        await in_time("the store to be asked", store.asked.wait())
         mover.drain()
         store.open.set()
-        await running
+        await in_time("its end", running)
         assert store.sizes == [10]
         assert (in_stream(raw), held(raw)) == (BATCHES - 10, 0)
         assert mover.drained.waiting == BATCHES - 10
@@ -268,7 +268,7 @@ class TestStopping:
         mover = drainer(until_empty=False)
         running = asyncio.create_task(mover.run())
         mover.drain()
-        await running
+        await in_time("its end", running)
         assert mover.drained == Drained()
 
     async def test_a_store_that_fails_ends_it_and_nothing_is_lost(

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
-
 from contract.frontier.machine import FrontierMachine
 from support.frontiers import Backend, SqliteBackend
+from support.state_machines import lives
 
 
 class SqliteMachine(FrontierMachine):
@@ -18,10 +17,4 @@ class SqliteMachine(FrontierMachine):
         return SqliteBackend(folder / "frontier.db")
 
 
-SqliteMachine.TestCase.settings = settings(
-    max_examples=150,
-    stateful_step_count=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-TestSqliteModel = SqliteMachine.TestCase
+TestSqliteModel = lives(SqliteMachine, 150, steps=60)

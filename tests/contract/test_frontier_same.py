@@ -1,9 +1,10 @@
-"""Redis and SQLite, step by step through the same random lives: what one does, the other does."""
+"""SQLite and Redis, one server or a cluster, step by step through the same random lives: what one
+does, the other does."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +12,6 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -20,10 +20,21 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from msgspec.structs import replace
 
 from shoal.errors import ShoalError
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import Control, Entry, Host, HostOrder, Lease, Record
+from shoal.frontier.values import (
+    Control,
+    Entry,
+    Grant,
+    Host,
+    HostOrder,
+    Lease,
+    Outcome,
+    Record,
+    Stats,
+)
 from support.frontier_lives import (
     ENTRIES,
     FAILURE,
@@ -39,12 +50,15 @@ from support.frontier_lives import (
 )
 from support.frontiers import CRAWL, Backend, SqliteBackend, outcome
 from support.redis_backend import RedisBackend
+from support.redis_groups import RedisCluster
 from support.redis_servers import RedisServer
+from support.state_machines import lives
 
 T = TypeVar("T")
 Pair = tuple[Lease, Lease]
 MOST_FAILURES = 150
 """Redis counts up to 255 tries of a task."""
+limits = st.integers(1, 4)
 some_pairs = st.lists(st.integers(0, 8), min_size=1, max_size=4)
 
 
@@ -68,6 +82,16 @@ async def dead(frontier: Frontier) -> list[Record]:
     return sorted(await frontier.dead(CRAWL, 100), key=lambda record: record.fingerprint)
 
 
+def keys_of(leases: Sequence[Lease]) -> list[bytes]:
+    """In the same order: a cluster asks one shard after the other."""
+    return sorted(lease.fingerprint for lease in leases)
+
+
+def full_hosts(leases: Sequence[Lease]) -> set[str]:
+    """The hosts without room for more. A cluster may serve one twice: the second time tells."""
+    return {lease.task.site for lease in leases if lease.crowded}
+
+
 def find(frontier: Frontier, entry: Entry) -> Awaitable[Record | None]:
     return frontier.find(CRAWL, entry)
 
@@ -75,16 +99,17 @@ def find(frontier: Frontier, entry: Entry) -> Awaitable[Record | None]:
 class SameMachine(RuleBasedStateMachine):
     """Drives both, and compares all they say."""
 
-    server: ClassVar[RedisServer]
+    servers: ClassVar[RedisServer | RedisCluster]
+    rules_of_one = rules_of_one
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
         self.folder = TemporaryDirectory()
-        self.server.client().flushall()
+        self.servers.flush()
         self.backends: list[Backend] = [
             SqliteBackend(Path(self.folder.name) / "frontier.db"),
-            RedisBackend(self.server.url),
+            RedisBackend(self.servers.url),
         ]
         self.pairs: list[Pair] = []
         self.has_one_host = True
@@ -123,12 +148,24 @@ class SameMachine(RuleBasedStateMachine):
 
     def within(self, entries: Sequence[Entry]) -> list[Entry]:
         """Those of the hosts that this life has."""
-        return [each for each in entries if not self.has_one_host or each in ENTRIES[:5]]
+        found = [each for each in entries if not self.has_one_host or each in ENTRIES[:5]]
+        return list(map(self.chained, found))
+
+    def chained(self, entry: Entry) -> Entry:
+        """The entry, of the chain that it has here."""
+        return entry
+
+    def wait_s(self, grant: Grant) -> float | None:
+        """When to ask again, as far as both must say the same."""
+        return grant.wait_s
+
+    async def stats(self, frontier: Frontier) -> Stats:
+        return await frontier.stats(CRAWL)
 
     @rule(data=st.data())
     def start(self, data: st.DataObject) -> None:
         """Again too: with other rules."""
-        rules = data.draw(rules_of_one if self.has_one_host else rules_of_many)
+        rules = data.draw(self.rules_of_one if self.has_one_host else rules_of_many)
         self.same(lambda frontier: frontier.start(CRAWL, rules))
 
     @rule(data=st.data())
@@ -142,24 +179,33 @@ class SameMachine(RuleBasedStateMachine):
         wanted = self.within(entries)
         self.same(lambda frontier: frontier.add(CRAWL, wanted))
 
-    @rule(worker=st.sampled_from(WORKERS), limit=st.integers(1, 4))
+    @rule(worker=st.sampled_from(WORKERS), limit=limits)
     def lease(self, worker: str, limit: int) -> None:
         self.leased(worker, limit)
 
     def leased(self, worker: str, limit: int) -> list[Pair]:
-        limit = limit if self.has_one_host else MANY
-        sqlite, redis = self.both(lambda frontier: frontier.lease(CRAWL, worker, limit))
-        assert (redis.state, rounded(redis.wait_s)) == (sqlite.state, sqlite.wait_s)
+        limit = self.limited(limit)
+        return self.paired(self.both(lambda frontier: frontier.lease(CRAWL, worker, limit)))
+
+    def limited(self, limit: int) -> int:
+        return limit if self.has_one_host else MANY
+
+    def paired(self, grants: list[Grant]) -> list[Pair]:
+        """The leases of both, which must be the same."""
+        sqlite, redis = grants
+        assert redis.state is sqlite.state
+        assert rounded(self.wait_s(redis)) == self.wait_s(sqlite)
         mine, theirs = (
             sorted(grant.leases, key=lambda lease: lease.fingerprint) for grant in (sqlite, redis)
         )
         for one, other in zip(mine, theirs, strict=True):
             assert (other.fingerprint, other.task) == (one.fingerprint, one.task)
             assert (other.paced, other.alone) == (one.paced, one.alone)
-            assert other.crowded == one.crowded
             assert other.robots_at == rounded(one.robots_at)
+        assert full_hosts(theirs) == full_hosts(mine)
         pairs = list(zip(mine, theirs, strict=True))
         self.pairs += pairs
+        self.advance(STEPS_S[0])  # No page is read in the very moment of its lease.
         return pairs
 
     @rule(worker=st.sampled_from(WORKERS), ends=some_ends)
@@ -170,20 +216,45 @@ class SameMachine(RuleBasedStateMachine):
     @rule(which=some_pairs, ends=some_ends)
     def finish(self, which: list[int], ends: list[dict[str, Any]]) -> None:
         """Most of what is chosen is stale."""
-        self.end([self.pairs[-1 - number % len(self.pairs)] for number in which], ends)
+        self.end(self.chosen(which), ends)
+
+    def chosen(self, which: list[int]) -> list[Pair]:
+        return [self.pairs[-1 - number % len(self.pairs)] for number in which if self.pairs]
 
     def end(self, pairs: list[Pair], ends: list[dict[str, Any]]) -> None:
-        stale = []
-        for number, backend in enumerate(self.backends):
-            tries = [
+        sqlite, redis = (
+            self.run(backend.frontier.finish(CRAWL, tries))
+            for backend, tries in zip(self.backends, self.tries_of(pairs, ends), strict=True)
+        )
+        assert keys_of(redis) == keys_of(sqlite)
+
+    def tries_of(self, pairs: list[Pair], ends: list[dict[str, Any]]) -> list[list[Outcome]]:
+        """The same ends, of the leases of each."""
+        ended = list(zip(pairs, ends, strict=False))
+        return [
+            [
                 outcome(
                     pair[number], **end | {"follow_ups": self.within(end.get("follow_ups", ()))}
                 )
-                for pair, end in zip(pairs, ends, strict=False)
+                for pair, end in ended
             ]
-            left = self.run(backend.frontier.finish(CRAWL, tries))
-            stale.append([lease.fingerprint for lease in left])
-        assert stale[1] == stale[0]
+            for number in range(len(self.backends))
+        ]
+
+    @rule(worker=st.sampled_from(WORKERS), which=some_pairs, ends=some_ends, limit=limits)
+    def exchange(
+        self, worker: str, which: list[int], ends: list[dict[str, Any]], limit: int
+    ) -> None:
+        """What a busy worker does all the time."""
+        limit = self.limited(limit)
+        (sqlite_stale, sqlite), (redis_stale, redis) = (
+            self.run(backend.frontier.exchange(CRAWL, tries, worker, limit))
+            for backend, tries in zip(
+                self.backends, self.tries_of(self.chosen(which), ends), strict=True
+            )
+        )
+        assert keys_of(redis_stale) == keys_of(sqlite_stale)
+        self.paired([sqlite, redis])
 
     @precondition(lambda self: self.failed < MOST_FAILURES)
     @rule(times=st.integers(5, 13), step_s=st.sampled_from(STEPS_S[2:6]))
@@ -203,12 +274,13 @@ class SameMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.pairs)
     @rule(which=some_pairs)
     def renew(self, which: list[int]) -> None:
-        pairs = [self.pairs[-1 - number % len(self.pairs)] for number in which]
-        stale = [
-            [lease.fingerprint for lease in self.run(backend.frontier.renew(CRAWL, leases))]
-            for backend, leases in zip(self.backends, zip(*pairs, strict=True), strict=True)
-        ]
-        assert stale[1] == stale[0]
+        sqlite, redis = (
+            self.run(backend.frontier.renew(CRAWL, leases))
+            for backend, leases in zip(
+                self.backends, zip(*self.chosen(which), strict=True), strict=True
+            )
+        )
+        assert keys_of(redis) == keys_of(sqlite)
 
     @rule(worker=st.sampled_from(WORKERS))
     def release(self, worker: str) -> None:
@@ -229,7 +301,7 @@ class SameMachine(RuleBasedStateMachine):
 
     @invariant()
     def they_say_the_same(self) -> None:
-        self.same(lambda frontier: frontier.stats(CRAWL))
+        self.same(self.stats)
         self.same(lambda frontier: frontier.holders(CRAWL))
         self.same(dead)
         for order in HostOrder:
@@ -242,15 +314,31 @@ class SameMachine(RuleBasedStateMachine):
             assert found[1:] == rounded(found[:1])
 
 
+class SameOnCluster(SameMachine):
+    """The hosts are spread over three servers. Each keeps its chains for itself, and a limit of
+    pages is shared out before leases that have expired are taken back."""
+
+    rules_of_one = rules_of_many
+
+    def chained(self, entry: Entry) -> Entry:
+        chain = entry.task.chain and f"{entry.task.chain} on {entry.task.site}"
+        return Entry(entry.fingerprint, replace(entry.task, chain=chain))
+
+    def wait_s(self, grant: Grant) -> float | None:
+        """Once there are enough leases, the next server is not asked: it may have more at once."""
+        return None if grant.leases else grant.wait_s
+
+    async def stats(self, frontier: Frontier) -> Stats:
+        """Without the one that each server counts from samples of its own."""
+        return replace(await frontier.stats(CRAWL), pages_per_s=0.0)
+
+
 @pytest.fixture(scope="module", autouse=True)
-def server(redis_server: RedisServer) -> None:
-    SameMachine.server = redis_server
+def servers(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    SameMachine.servers = redis_server
+    with RedisCluster(tmp_path_factory.mktemp("cluster")) as SameOnCluster.servers:
+        yield
 
 
-SameMachine.TestCase.settings = settings(
-    max_examples=25,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-TestSame = SameMachine.TestCase
+TestSame = lives(SameMachine, 25, steps=30)
+TestSameOnCluster = lives(SameOnCluster, 25, steps=30)

@@ -19,6 +19,7 @@ from support.frontier_audit import sqlite_faults
 from support.frontier_process import page, work
 from support.frontiers import CRAWL, Client, open_rules
 from support.processes import TESTS
+from support.until import LIMIT_S
 
 Process = subprocess.Popen[str]
 ENDLESS = 10**12
@@ -55,7 +56,7 @@ def lines(child: Process) -> list[str]:
     """All that the process prints until its end, which must be a good one."""
     assert child.stdout is not None
     printed = child.stdout.readlines()
-    assert child.wait() == 0
+    assert child.wait(LIMIT_S) == 0
     return printed
 
 

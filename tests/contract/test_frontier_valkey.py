@@ -12,6 +12,8 @@ from support.frontiers import Backend, checked
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer, valkey_binary
 
+pytestmark = pytest.mark.rare
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:

@@ -28,6 +28,7 @@ from shoal.results.postgres import PostgresResults
 from shoal.results.postgres import store as postgres_store
 from shoal.results.postgres.schema import make_months, next_month
 from support.postgres_servers import QUICK, PostgresServer
+from support.until import until
 
 WRITERS, KEYS = 8, 500
 TOO_LONG = "k" + "".join(f"{n:06}" for n in range(2_000))
@@ -146,8 +147,7 @@ async def test_a_deadlock_is_tried_again(server: PostgresServer, results: Postgr
 
 async def _until_somebody_waits(server: PostgresServer) -> None:
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    while not server.execute(waiting)[0][0]:
-        await asyncio.sleep(0.01)
+    await until("somebody who waits for a lock", lambda: server.execute(waiting)[0][0])
 
 
 async def test_a_save_that_takes_too_long_is_ended_on_the_server_too(

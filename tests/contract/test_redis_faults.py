@@ -15,10 +15,10 @@ from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.values import Control, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
-from support.processes import wait_until
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer, free_port
 from support.tcp_proxy import TcpProxy
+from support.until import until_now
 
 NO_AOF = "keeps no append-only file"
 
@@ -236,7 +236,7 @@ async def test_a_replica_is_not_written_to(
 ) -> None:
     await on_redis.client().start(*pages(2))
     with RedisServer(tmp_path, "--replicaof", f"127.0.0.1 {redis_server.port}") as replica:
-        wait_until(lambda: replica.cli("DBSIZE") == redis_server.cli("DBSIZE"), "the replica")
+        until_now("the replica", lambda: replica.cli("DBSIZE") == redis_server.cli("DBSIZE"))
         frontier = RedisFrontier(replica.url)
         client = Client(frontier, "worker", CRAWL)
         for call in (client.ask(), client.add(entry("b.example/")), client.start()):

@@ -15,6 +15,7 @@ from shoal.frontier.values import Entry, TaskState
 from support.frontiers import CRAWL, Client, pages
 from support.redis_groups import RedisSentinel
 from support.redis_servers import RedisServer
+from support.until import in_time, until
 
 T = TypeVar("T")
 
@@ -32,13 +33,12 @@ async def client(sentinel: RedisSentinel) -> AsyncIterator[Client]:
     await frontier.close()
 
 
-async def sooner_or_later(call: Callable[[], Awaitable[T]]) -> T:
-    """The answer, once the store is back. Only StorageBusy says that it will be."""
-    while True:
-        try:
-            return await call()
-        except StorageBusy:
-            await asyncio.sleep(0.02)
+async def answer_or_none(call: Callable[[], Awaitable[T]]) -> T | None:
+    """None as long as the store is away. Only StorageBusy says that it will be back."""
+    try:
+        return await call()
+    except StorageBusy:
+        return None
 
 
 async def test_the_master_is_killed(sentinel: RedisSentinel, client: Client) -> None:
@@ -56,15 +56,14 @@ async def test_the_master_is_killed(sentinel: RedisSentinel, client: Client) -> 
             number += 1
 
     adding = asyncio.create_task(add_until_it_fails())
-    while len(acknowledged) < 50:
-        await asyncio.sleep(0)
+    await until("tasks to be taken", lambda: len(acknowledged) >= 50)
     sentinel.kill_master()
     with pytest.raises(StorageBusy):
-        await adding
+        await in_time("an error", adding)
     with pytest.raises(StorageBusy):
         await client.ask()
 
-    grant = await sooner_or_later(client.ask)
+    grant = await until("the replica to lead", lambda: answer_or_none(client.ask))
     assert sentinel.master_port() != sentinel.servers[0].port
     assert grant.epoch != epoch
     assert len(grant.leases) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from shoal.policy import GONE_STATUSES, RETRY_STATUSES
 from support.cli import command_names, options_of
-from support.makefile import extras, targets
+from support.makefile import extras, steps_of, targets
 from support.markdown import PAGES, README, ROOT, name_of, prose, shell_commands, spans, table_after
 
 FIRST_SCREEN = 25
@@ -124,6 +124,17 @@ def test_the_readme_says_at_once_how_to_begin() -> None:
 
     assert any(line.startswith("make demo") for line in first_screen)
     assert any(line.startswith("make test") for line in first_screen)
+
+
+def test_the_demo_installs_the_core_alone() -> None:
+    """And development comes on top of it: either may be first."""
+    assert re.findall("scripts/setup (.*)", steps_of("demo")) == ["core"]
+    assert re.findall("scripts/setup (.*)", steps_of("setup")) == ["core", "development"]
+
+
+def test_ci_runs_all_tests() -> None:
+    ci = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert re.findall(r"make (.+)$", ci, re.MULTILINE) == ["test", "test-all"]
 
 
 def test_the_architecture_names_every_module() -> None:

@@ -10,8 +10,9 @@ from aiohttp import web
 
 from shoal.demo.shop import Shop
 from support.markdown import ROOT
-from support.processes import DEADLINE_S, Folder, environment
+from support.processes import Folder, environment
 from support.sites import Site, serving
+from support.until import LIMIT_S
 
 EXAMPLES = ROOT / "examples"
 FAST = {"SHOAL_ALLOW_PRIVATE": "true", "SHOAL_RATE": "1000/s"}
@@ -74,7 +75,7 @@ def run_script(folder: Path, *urls: str) -> subprocess.CompletedProcess[str]:
         env=environment(FAST),
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=LIMIT_S,
     )
 
 

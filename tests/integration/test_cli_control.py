@@ -10,9 +10,10 @@ import pytest
 
 from support.links import GatedSite, numbered_pages
 from support.links import put_spider as put_links_spider
-from support.processes import Folder, wait_until
+from support.processes import Folder
 from support.sites import Site, serving
 from support.small_site import put_spider, small_site
+from support.until import until_now
 
 PAGES = 120
 
@@ -42,9 +43,9 @@ def small(folder: Folder) -> Iterator[Site]:
 
 def test_a_paused_crawl_waits_until_it_is_resumed(folder: Folder, site: Site) -> None:
     with folder.running("crawl", "links.py", "--rate", "40/s") as crawl:
-        wait_until(lambda: len(site.hits) > 5, "some pages")
+        until_now("some pages", lambda: len(site.hits) > 5)
         assert folder.shoal("pause", "links").out == "links: paused\n"
-        wait_until(lambda: folder.stats("links").leased == 0, "nothing in flight")
+        until_now("nothing in flight", lambda: folder.stats("links").leased == 0)
         fetched = len(site.hits)
         assert fetched < PAGES
         # Asking takes longer than the next request would.
@@ -58,7 +59,7 @@ def test_a_paused_crawl_waits_until_it_is_resumed(folder: Folder, site: Site) ->
 
 def test_a_cancelled_crawl_ends_and_keeps_what_it_stored(folder: Folder, site: Site) -> None:
     with folder.running("crawl", "links.py", "--rate", "40/s", "--workers", "2") as crawl:
-        wait_until(lambda: len(site.hits) > 5, "some pages")
+        until_now("some pages", lambda: len(site.hits) > 5)
         assert folder.shoal("cancel", "links").out == "links: cancelled\n"
         assert crawl.wait().code == 1
     stats = folder.stats("links")
@@ -153,7 +154,7 @@ def test_a_worker_waits_for_a_crawl_and_ends_with_it(folder: Folder, site: Site)
         folder.running(*command) as one,
         folder.running(*command, "--workers", "2") as three,
     ):
-        wait_until(lambda: len(three.workers()) == 2, "two workers")
+        until_now("two workers", lambda: len(three.workers()) == 2)
         assert folder.shoal("crawl", "links.py", "--rate", "none").code == 0
         assert one.wait().code == 0
         assert three.wait().code == 0
@@ -174,14 +175,14 @@ def test_workers_are_known_while_they_work(folder: Folder) -> None:
     with serving(GatedSite(5)) as site:
         put_links_spider(folder, [site], robots=False)
         with folder.running("crawl", "links.py", "--rate", "none", "--workers", "2") as crawl:
-            wait_until(lambda: site.hits, "the first request")
-            wait_until(lambda: len(folder.workers("links")) == 2, "both workers")
+            until_now("the first request", lambda: site.hits)
+            until_now("both workers", lambda: len(folder.workers("links")) == 2)
             workers = folder.workers("links")
             assert {worker.pid for worker in workers} == set(crawl.workers())
             assert all(worker.rss_bytes > 10**6 for worker in workers)
-            wait_until(lambda: sum(w.in_flight for w in folder.workers("links")) == 1, "a request")
+            until_now("a request", lambda: sum(w.in_flight for w in folder.workers("links")) == 1)
             site.allowed = 3
-            wait_until(lambda: sum(w.pages for w in folder.workers("links")) == 3, "three pages")
+            until_now("three pages", lambda: sum(w.pages for w in folder.workers("links")) == 3)
             site.allowed = 100
             assert crawl.wait().code == 0
     stats = folder.stats("links")

@@ -14,9 +14,10 @@ import pytest
 
 from support.links import numbered_pages, paths_of
 from support.links import put_spider as put_links_spider
-from support.processes import DEADLINE_S, Folder, environment
+from support.processes import Folder, environment
 from support.sites import Site, serving
 from support.small_site import THINGS, put_spider, small_site
+from support.until import LIMIT_S
 
 SCRIPT = """
 import json, sys
@@ -252,7 +253,7 @@ def test_crawl_from_a_script(folder: Folder, pages: Site, workers: str) -> None:
     folder.write("script.py", SCRIPT.format(url=pages.url))
     command = [sys.executable, "script.py", workers]
     done = subprocess.run(
-        command, cwd=folder.path, env=environment(), capture_output=True, timeout=DEADLINE_S
+        command, cwd=folder.path, env=environment(), capture_output=True, timeout=LIMIT_S
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [0, True, 31, {"item": 31}]

@@ -16,9 +16,10 @@ import pytest
 from contract.results_suite import CRAWL, some_item, some_page, some_rejected
 from shoal.results.port import Batch
 from shoal.results.stream import RedisStreamResults
-from support.processes import SHOAL, Ended, Folder, catches, wait_until
+from support.processes import SHOAL, Ended, Folder, catches
 from support.redis_servers import RedisServer, free_port
 from support.streams import KEY, stream_url, waiting
+from support.until import until_now
 
 TO = ("--to", "sqlite:///drained.db")
 
@@ -84,9 +85,9 @@ def test_json(folder: Folder, server: RedisServer) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it(folder: Folder, server: RedisServer, number: int) -> None:
     with folder.running("drain", *TO) as drainer, server.client() as raw:
-        wait_until(lambda: waiting(raw) == 0, "the stream to be empty")
+        until_now("the stream to be empty", lambda: waiting(raw) == 0)
         asyncio.run(save(stream_url(server), 5))
-        wait_until(lambda: waiting(raw) == 0, "the stream to be empty again")
+        until_now("the stream to be empty again", lambda: waiting(raw) == 0)
         drainer.send(number)
         ended = drainer.wait()
     assert ended.code == 0, ended
@@ -99,9 +100,9 @@ def test_a_signal_ends_it_while_redis_is_away(folder: Folder, tmp_path: Path) ->
         asyncio.run(save(stream_url(own), 1))
         with folder.running("drain", "--results", stream_url(own), *TO) as drainer:
             with own.client() as raw:
-                wait_until(lambda: waiting(raw) == 0, "the stream to be empty")
+                until_now("the stream to be empty", lambda: waiting(raw) == 0)
             own.kill()
-            wait_until(lambda: "waiting for the result stream" in drainer.err, "it to notice")
+            until_now("it to notice", lambda: "waiting for the result stream" in drainer.err)
             assert catches(drainer.pid, signal.SIGTERM)
             drainer.send(signal.SIGTERM)
             ended = drainer.wait()

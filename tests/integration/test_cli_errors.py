@@ -1,4 +1,6 @@
-"""Wrong use of the command line: exit code 2, one clear line on stderr, never a traceback."""
+"""Wrong use of the command line: exit code 2, one clear line on stderr, never a traceback.
+
+Most commands are called in this process: starting one takes ten times as long."""
 
 from __future__ import annotations
 
@@ -87,7 +89,7 @@ def assert_one_line(ended: Ended, says: str, code: int = 2) -> None:
     ],
 )
 def test_a_wrong_target(folder: Folder, target: str, says: str) -> None:
-    assert_one_line(folder.shoal("crawl", target), says)
+    assert_one_line(folder.call("crawl", target), says)
 
 
 @pytest.mark.parametrize(
@@ -110,31 +112,31 @@ def test_a_wrong_target(folder: Folder, target: str, says: str) -> None:
     ],
 )
 def test_a_wrong_command(folder: Folder, command: str, says: str) -> None:
-    assert_one_line(folder.shoal(*command.split()), says)
+    assert_one_line(folder.call(*command.split()), says)
 
 
 def test_a_crawl_that_nobody_knows(folder: Folder) -> None:
-    assert folder.shoal("seed", "news", "http://a.example/").code == 0
+    assert folder.call("seed", "news", "http://a.example/").code == 0
     asking = ("status", "dead list", "dead retry", "pause", "cancel", "export")
     for command in asking:
-        ended = folder.shoal(*command.split(), "nope")
+        ended = folder.call(*command.split(), "nope")
         assert_one_line(ended, "no crawl named 'nope'")
-    assert_one_line(folder.shoal("explain", "nope", "http://a.example/"), "no crawl named 'nope'")
+    assert_one_line(folder.call("explain", "nope", "http://a.example/"), "no crawl named 'nope'")
 
 
 def test_asking_makes_no_database(folder: Folder) -> None:
     for command in ("status nope", "export nope"):
-        ended = folder.shoal(*command.split())
+        ended = folder.call(*command.split())
         assert_one_line(ended, "no crawls here: shoal.db does not exist")
     assert not (folder.path / "shoal.db").exists()
 
 
 def test_a_wrong_url_of_a_crawl_that_exists(folder: Folder) -> None:
-    assert folder.shoal("seed", "news", "http://a.example/").code == 0
+    assert folder.call("seed", "news", "http://a.example/").code == 0
     for command in (["explain"], ["dead", "show"], ["dead", "retry"]):
-        ended = folder.shoal(*command, "news", "a.example")
+        ended = folder.call(*command, "news", "a.example")
         assert_one_line(ended, "not a URL: 'a.example'")
-    assert_one_line(folder.shoal("dead", "show", "news", "http://a.example/"), "not dead")
+    assert_one_line(folder.call("dead", "show", "news", "http://a.example/"), "not dead")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_a_wrong_url_of_a_crawl_that_exists(folder: Folder) -> None:
 )
 def test_a_wrong_file_of_settings(folder: Folder, toml: str, says: str) -> None:
     folder.write("shoal.toml", toml)
-    assert_one_line(folder.shoal("crawl", "spiders.py:Good"), says)
+    assert_one_line(folder.call("crawl", "spiders.py:Good"), says)
 
 
 @pytest.mark.parametrize(
@@ -160,20 +162,20 @@ def test_a_wrong_file_of_settings(folder: Folder, toml: str, says: str) -> None:
     ],
 )
 def test_a_wrong_variable(folder: Folder, name: str, value: str, says: str) -> None:
-    assert_one_line(folder.shoal("crawl", "spiders.py:Good", env={name: value}), says)
+    assert_one_line(folder.call("crawl", "spiders.py:Good", env={name: value}), says)
 
 
 def test_a_wrong_command_makes_no_crawl(folder: Folder) -> None:
-    folder.shoal("crawl", "spiders.py:Init")
-    folder.shoal("crawl", "spiders.py:Good", "--rate", "fast")
-    folder.shoal("seed", "nope", "shop.example")
-    assert folder.shoal("status").out == "no crawls here yet\n"
+    folder.call("crawl", "spiders.py:Init")
+    folder.call("crawl", "spiders.py:Good", "--rate", "fast")
+    folder.call("seed", "nope", "shop.example")
+    assert folder.call("status").out == "no crawls here yet\n"
 
 
 def test_a_password_in_an_address_is_not_shown(folder: Folder) -> None:
     address = "postgresql://me:s3cret@db.example/shop"
     for option in ("--frontier", "--results"):
-        ended = folder.shoal("crawl", "spiders.py:Good", option, address)
+        ended = folder.call("crawl", "spiders.py:Good", option, address)
         assert ended.code == 2
         assert "s3cret" not in ended.err
 
@@ -183,25 +185,25 @@ def test_a_file_that_is_no_database_is_left_alone(folder: Folder, option: str) -
     content = bytes(range(256)) * 200
     file = folder.path / "notes.db"
     file.write_bytes(content)
-    ended = folder.shoal("crawl", "spiders.py:Good", option, "sqlite:///notes.db")
+    ended = folder.call("crawl", "spiders.py:Good", option, "sqlite:///notes.db")
     assert_one_line(ended, "notes.db: file is not a database", code=1)
     assert file.read_bytes() == content
 
 
 def test_a_database_that_was_cut_off_is_left_alone(folder: Folder) -> None:
-    assert folder.shoal("seed", "news", *(f"http://a.example/{n}" for n in range(500))).code == 0
+    assert folder.call("seed", "news", *(f"http://a.example/{n}" for n in range(500))).code == 0
     file = folder.path / "shoal.db"
     half = file.read_bytes()[: file.stat().st_size // 2]
     file.write_bytes(half)
     for command in ("crawl spiders.py:Good --name news", "status news", "export news"):
-        ended = folder.shoal(*command.split())
+        ended = folder.call(*command.split())
         assert_one_line(ended, "shoal.db: database disk image is malformed", code=1)
     assert file.read_bytes() == half
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_explains_a_command(folder: Folder, command: str) -> None:
-    ended = folder.shoal(*command.split(), "--help")
+    ended = folder.call(*command.split(), "--help")
     assert (ended.code, ended.err) == (0, "")
     assert f"Usage: shoal {command}" in ended.out
     if command in WITH_EXAMPLES:
@@ -210,12 +212,13 @@ def test_help_explains_a_command(folder: Folder, command: str) -> None:
 
 def test_help_lists_every_command(folder: Folder) -> None:
     for args in ([], ["--help"]):
-        ended = folder.shoal(*args)
+        ended = folder.call(*args)
         assert (ended.code, ended.err) == (0, "")
         listed = ended.out.partition("Commands:")[2]
         for command in COMMANDS:
             assert re.search(rf"^  {command.split()[0]} ", listed, re.MULTILINE), command
 
 
-def test_version(folder: Folder) -> None:
-    assert folder.shoal("--version") == (0, f"shoal {__version__}\n", "")
+def test_a_process_of_its_own_ends_like_that_too(folder: Folder) -> None:
+    assert_one_line(folder.process("crawl", "missing.py"), "no such file: missing.py")
+    assert folder.process("--version") == (0, f"shoal {__version__}\n", "")

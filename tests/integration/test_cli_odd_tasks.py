@@ -12,7 +12,7 @@ from shoal.frontier.sqlite import SqliteFrontier
 from shoal.frontier.values import Verdict
 from shoal.task import Task
 from support.frontiers import CRAWL, Client, open_rules, outcome
-from support.in_process import Shell
+from support.shell import Shell
 
 URL = "https://shop.example/search?filter[color]=red"
 ASKED_AS = "https://SHOP.example/search?filter[color]=red&utm_source=letter#top"

@@ -10,9 +10,10 @@ import pytest
 
 from support.coordinators import NEVER, Office
 from support.links import GatedSite, numbered_pages, put_spider
-from support.processes import Folder, wait_until
+from support.processes import Folder
 from support.sitemaps import SiteWithSitemaps, urlset
 from support.sites import Site, serving
+from support.until import until_now
 
 PAGES = 3
 
@@ -57,7 +58,7 @@ def test_no_secret_is_shown_or_kept(folder: Folder, office: Office) -> None:
     with folder.running("serve") as coordinator:
         office.leads(coordinator)
         office.begin()
-        wait_until(office.past, "the run's end")
+        until_now("the run's end", office.past)
         shown = [coordinator.err, Path(f"/proc/{coordinator.pid}/cmdline").read_text()]
         for words in (("list",), ("list", "--json"), ("history",), ("history", "--json")):
             ended = folder.shoal("schedule", *words)
@@ -99,22 +100,22 @@ def test_runs_from_beginning_to_end(folder: Folder, office: Office, site: Site) 
     with folder.running("serve") as coordinator, folder.running("worker") as worker:
         office.leads(coordinator)
         warning = "schedule bad: cannot run as it is: no such file: nothing.py"
-        wait_until(lambda: warning in coordinator.err, "the warning")
+        until_now("the warning", lambda: warning in coordinator.err)
         crawl = office.begin()
         folder.shoal("schedule", "run", "bad")
-        (run,) = wait_until(office.past, "the run's end")
+        (run,) = until_now("the run's end", office.past)
         assert (run.crawl, run.state) == (crawl, "finished")
         assert (run.total, run.done, run.failed) == (PAGES + 1, PAGES + 1, 0)
         assert folder.stats(crawl).rules.max_retries == 0
-        wait_until(lambda: "cannot begin: no such file: nothing.py" in coordinator.err, "the other")
+        until_now("the other", lambda: "cannot begin: no such file: nothing.py" in coordinator.err)
         assert "seed 2 skipped" in coordinator.err
         (failed,) = folder.shoal("schedule", "history", "bad", "--json").json()
         assert (failed["state"], failed["reason"]) == ("failed", "no such file: nothing.py")
 
         folder.write("shoal.toml", "[[schedule")
-        wait_until(lambda: "going on with the schedules as they were" in coordinator.err, "news")
+        until_now("news", lambda: "going on with the schedules as they were" in coordinator.err)
         office.schedule("* * * * * *", 'overlap = "skip"')
-        wait_until(lambda: len(office.past()) >= 2, "a run of the changed schedule")
+        until_now("a run of the changed schedule", lambda: len(office.past()) >= 2)
         for process in (coordinator, worker):
             process.send(signal.SIGTERM)
             assert process.wait().code == 0
@@ -134,7 +135,7 @@ def test_sitemaps_of_a_schedule_are_read_by_its_runs(folder: Folder, office: Off
         with folder.running("serve") as coordinator, folder.running("worker"):
             office.leads(coordinator)
             crawl = office.begin()
-            (run,) = wait_until(office.past, "the run's end")
+            (run,) = until_now("the run's end", office.past)
         assert (run.state, run.failed) == ("finished", 0)
         found = sorted(item["url"] for item in folder.export(crawl))
         assert found == [site.url, *site.pages(1, 2)]
@@ -151,10 +152,10 @@ def test_a_run_marks_what_is_gone_in_the_results_that_its_spider_names(
         with folder.running("serve") as coordinator, folder.running("worker"):
             office.leads(coordinator)
             office.begin()
-            (first,) = wait_until(office.past, "the first run's end")
+            (first,) = until_now("the first run's end", office.past)
             site.bodies = {"/": f'<a href="{one}"></a>'.encode()}
             office.begin()
-            wait_until(lambda: len(office.past()) == 2, "the second run's end")
+            until_now("the second run's end", lambda: len(office.past()) == 2)
             second = office.past()[0]
     assert (first.gone, second.previous) == (0, first.crawl)
     assert (second.items, second.gone) == (2, 2)  # The second page, and what the front page was.
@@ -167,11 +168,11 @@ def test_a_run_that_will_be_late_is_told_of(folder: Folder, office: Office) -> N
         with folder.running("serve") as coordinator, folder.running("worker"):
             office.leads(coordinator)
             crawl = office.begin()
-            wait_until(lambda: f"{crawl} is late: its window ended" in coordinator.err, "the news")
+            until_now("the news", lambda: f"{crawl} is late: its window ended" in coordinator.err)
             assert f"{crawl} is late" in folder.shoal("status", crawl).out
             assert "late: its window" in folder.shoal("schedule", "list").out
             assert "late: its window" in folder.shoal("status", crawl, "--json").json()["late"]
             site.allowed = 100
-            (run,) = wait_until(office.past, "the run's end")
+            (run,) = until_now("the run's end", office.past)
             assert run.is_late
             assert "finished, late" in folder.shoal("schedule", "history").out

@@ -15,7 +15,8 @@ from shoal.coordinator.sowing import Places, Sowing
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Added, Entry
-from support.processes import Folder, wait_until
+from support.processes import Folder
+from support.until import until_now
 
 
 @pytest.fixture
@@ -52,8 +53,8 @@ def test_the_first_lines_can_be_left_out(folder: Folder) -> None:
 def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Folder) -> None:
     folder.write("seeds.txt", "".join(f"https://a.example/{n}\n" for n in range(300_000)))
     with folder.running("seed", "shop", "--file", "seeds.txt") as seeding:
-        wait_until(lambda: (folder.path / "shoal.db").exists(), "the frontier")
-        wait_until(lambda: "shop" in crawls_in(folder) and folder.stats("shop").added, "seeds")
+        until_now("the frontier", lambda: (folder.path / "shoal.db").exists())
+        until_now("seeds", lambda: "shop" in crawls_in(folder) and folder.stats("shop").added)
         seeding.send(signal.SIGINT)
         ended = seeding.wait()
     assert ended.code == 130

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from support.catalogues import (
 from support.processes import Folder
 from support.redis_servers import RedisServer
 from support.sites import serving
+from support.until import in_time, until
 
 PAGES = 23
 LAST, TOTAL, ITEMS = {"last": "a.last"}, {"total": ".count"}, {"items": "li"}
@@ -218,16 +220,20 @@ async def seconds_until_known(folder: Path, spider: type[Spider], site: ListingS
     began = time.monotonic()
     running = asyncio.create_task(run_crawl(spider, settings, targets=None, fresh=True))
     async with open_stores(settings) as (frontier, _):
+
+        async def is_known(page: int) -> bool:
+            assert not running.done(), await running
+            return bool(site.hits) and bool(await frontier.find("shop", entry_of(site, page)))
+
         for page in range(1, site.pages + 1):
-            while not site.hits or not await frontier.find("shop", entry_of(site, page)):
-                assert not running.done(), await running
-                await asyncio.sleep(0.005)
+            await until(f"page {page}", partial(is_known, page))
     took = time.monotonic() - began
     site.latency_s = 0.0  # The rest is of no interest.
-    await running
+    await in_time("the crawl's end", running)
     return took
 
 
+@pytest.mark.alone
 async def test_a_catalogue_is_issued_in_less_than_a_tenth_of_the_time_of_next(
     tmp_path: Path,
 ) -> None:

@@ -10,8 +10,9 @@ import pytest
 from shoal.frontier.values import Record
 from support.hostile import HostileServer
 from support.hostile_pages import PAGES
-from support.processes import Folder, peak_memory_kb, wait_until
+from support.processes import Folder, peak_memory_kb
 from support.sites import serving
+from support.until import until_now
 
 SPIDER = """
 from shoal import Spider
@@ -169,7 +170,7 @@ def test_memory_stays_bounded(folder: Folder, server: HostileServer) -> None:
             peaks.update((pid, peak) for pid in crawl.workers() if (peak := peak_memory_kb(pid)))
             return crawl.has_ended()
 
-        wait_until(ended, "the end of the crawl")
+        until_now("the end of the crawl", ended)
         assert crawl.wait().code == 3
     assert len(peaks) == 2
     assert max(peaks.values()) < MAX_MEMORY_KB, peaks

@@ -20,8 +20,11 @@ from shoal.policy import (
     SEND_SLACK_S,
 )
 from support.links import numbered_pages, paths_of, put_spider
-from support.processes import Folder, wait_until
+from support.processes import Folder
 from support.sites import Site, html, serving
+from support.until import until_now
+
+pytestmark = pytest.mark.alone
 
 PAGES = 30
 MANY = 90
@@ -131,9 +134,9 @@ def test_a_host_that_goes_down_is_probed_until_it_is_back(folder: Folder) -> Non
         site.down = True
         put_spider(folder, [site], concurrency_per_host=4)
         with folder.running("crawl", "links.py", "--rate", "none", "--workers", "2") as crawl:
-            wait_until(lambda: len(site.hits) > BREAKER_AFTER, "the requests")
-            wait_until(lambda: host_of(folder).is_broken, "the failures")
-            wait_until(lambda: longest_gap_s(site) > PROBE_FIRST_S - SEND_SLACK_S, "a probe")
+            until_now("the requests", lambda: len(site.hits) > BREAKER_AFTER)
+            until_now("the failures", lambda: host_of(folder).is_broken)
+            until_now("a probe", lambda: longest_gap_s(site) > PROBE_FIRST_S - SEND_SLACK_S)
             # The front page, the failures, what was in flight at the last of them, the probe.
             assert len(site.hits) <= 1 + BREAKER_AFTER + 3 + 1
             site.down = False

@@ -11,9 +11,12 @@ from aiohttp import web
 
 from shoal.policy import SEND_SLACK_S
 from support.links import numbered_pages, put_spider
-from support.processes import Folder, wait_until
+from support.processes import Folder
 from support.sitemaps import SiteWithSitemaps, index, urlset
 from support.sites import Answer, Hit, Site, html, serving
+from support.until import until_now
+
+pytestmark = pytest.mark.alone
 
 PER_SECOND = 10
 HOSTS, PAGES = 3, 30
@@ -120,8 +123,8 @@ def test_a_refusal_is_not_forgotten_by_a_restart(folder: Folder) -> None:
         put_spider(folder, [site])
         command = ("crawl", "links.py", "--rate", "20/s")
         with folder.running(*command) as crawl:
-            wait_until(lambda: "/3" in site.paths, "the refusal")
-            wait_until(lambda: folder.hosts("links")[0].penalty_s > 0, "its effect")
+            until_now("the refusal", lambda: "/3" in site.paths)
+            until_now("its effect", lambda: folder.hosts("links")[0].penalty_s > 0)
             crawl.kill_all()
         known = len(site.hits)
         assert folder.shoal(*command).code == 0
@@ -140,7 +143,7 @@ def test_sitemaps_are_requests_like_any_other(folder: Folder) -> None:
         put_spider(folder, [site])
         command = ("crawl", "links.py", "--rate", "2/s", "--workers", "2")
         with folder.running(*command) as crawling:
-            wait_until(lambda: len(site.hits) >= 2, "the crawl")
+            until_now("the crawl", lambda: len(site.hits) >= 2)
             assert folder.shoal("seed", "links", "--sitemap", f"{site.url}index.xml").code == 0
             assert crawling.wait().code == 0
         hits = all_hits(site)

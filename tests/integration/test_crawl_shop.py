@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shoal.demo.shop import Shop
-from support.processes import Folder, seeded_random, wait_until
+from support.processes import Folder, seeded_random
 from support.shops import (
     CRAWL,
     FORBIDDEN,
@@ -22,6 +22,7 @@ from support.shops import (
     shop_urls,
 )
 from support.sites import serving
+from support.until import until_now
 
 HOSTS, PRODUCTS = 4, 300
 KILLS = 3
@@ -60,7 +61,7 @@ def test_it_is_the_same_after_three_kills_of_everything(tmp_path: Path, shop: Sh
         # Any moment of a run of about 1,500 requests; each of the three in its own part.
         moment = random.randrange(400 * kill + 1, 400 * (kill + 1))
         with folder.running(*command, env=shop_urls(shop)) as crawl:
-            wait_until(partial(_has_answered, shop, moment), f"request {moment}")
+            until_now(f"request {moment}", partial(_has_answered, shop, moment))
             crawl.kill_all()
         held += folder.stats("shop").leased
     ended = folder.shoal(*command, env=shop_urls(shop))

@@ -11,9 +11,10 @@ import pytest
 
 from shoal.config import Settings
 from shoal.sitemap_tasks import MAX_LEVELS
-from support.processes import Ended, Folder, wait_until
+from support.processes import Ended, Folder
 from support.sitemaps import SiteWithSitemaps, index, urlset
 from support.sites import serving
+from support.until import until_now
 
 MANY = 50_000
 
@@ -186,7 +187,7 @@ def test_a_worker_that_is_killed_while_it_reads_one_loses_nothing(
     site.held = {"/a.xml"}
     seed(folder, f"{site.url}index.xml")
     with folder.running("crawl", "spider.py") as running:
-        wait_until(lambda: "/a.xml" in site.paths, "the sitemap to be asked for")
+        until_now("the sitemap to be asked for", lambda: "/a.xml" in site.paths)
         running.kill_all()
     site.held.clear()
     assert crawl(folder)["exit_code"] == 0

@@ -17,9 +17,10 @@ from shoal.frontier.values import Control
 from shoal.task import Task
 from support.coordinators import NEVER
 from support.links import numbered_pages
-from support.processes import Folder, wait_until
+from support.processes import Folder
 from support.redis_servers import RedisServer
 from support.sites import Site, serving
+from support.until import until_now
 
 RUNS_KEY = "shoal:{coordinator}:notes:runs"
 CRAWL = "shop@2026-11-15T03:00"
@@ -90,8 +91,8 @@ def test_a_worker_runs_nothing_that_its_own_file_does_not_name(
     forge(raw, planted=True)
     with folder.running("worker") as worker:
         said = "left to others: schedules that are not in shoal.toml here: shop"
-        wait_until(lambda: said in worker.err or evil_was_run(folder), "its first look")
-        wait_until(lambda: folder.workers(CRAWL) == [], "nobody to work on it")
+        until_now("its first look", lambda: said in worker.err or evil_was_run(folder))
+        until_now("nobody to work on it", lambda: folder.workers(CRAWL) == [])
         assert worker.err.count("left to others") == 1
     assert not evil_was_run(folder)
     assert site.hits == []
@@ -104,7 +105,7 @@ def test_and_allows_itself_nothing_that_its_own_file_does_not(
     asyncio.run(folder.ask_frontier(lambda frontier: begin(frontier, site.url)))
     forge(raw, planted=True)
     with folder.running("worker"):
-        wait_until(lambda: folder.stats(CRAWL).dead or evil_was_run(folder), "the page's end")
+        until_now("the page's end", lambda: folder.stats(CRAWL).dead or evil_was_run(folder))
     assert not evil_was_run(folder)
     assert (folder.path / "own-was-run").exists()
     assert site.hits == []
@@ -144,9 +145,9 @@ def test_a_coordinator_seeds_only_what_its_own_file_names(folder: Folder, raw: r
         raw.hset(RUNS_KEY, name, b"\xff{")
     with folder.running("serve") as coordinator:
         said = "cannot begin: schedule other is not in shoal.toml here"
-        wait_until(lambda: said in coordinator.err or evil_was_run(folder), "the other's end")
+        until_now("the other's end", lambda: said in coordinator.err or evil_was_run(folder))
         own = folder.path / "own-was-run"
-        wait_until(lambda: own.exists() or evil_was_run(folder), "its own spider")
+        until_now("its own spider", lambda: own.exists() or evil_was_run(folder))
         assert "is left alone" in coordinator.err
         assert "Traceback" not in coordinator.err
     assert not evil_was_run(folder)

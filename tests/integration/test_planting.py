@@ -19,7 +19,8 @@ from shoal.frontier.values import CrawlState
 from shoal.results import results_at
 from shoal.results.port import RunNote
 from support.coordinators import NEVER, Office
-from support.processes import Folder, children_of, is_alive, wait_until
+from support.processes import Folder, children_of, is_alive
+from support.until import until_now
 
 SPIDERS = """
 import os, sys, time
@@ -126,7 +127,7 @@ def test_a_run_that_cannot_begin_leaves_nothing_behind(folder: Folder) -> None:
     with folder.running("serve") as coordinator:
         office.leads(coordinator)
         crawl = office.begin()
-        (run,) = wait_until(office.past, "the run's end")
+        (run,) = until_now("the run's end", office.past)
         assert (run.crawl, run.state) == (crawl, "failed")
         assert "no catalogue today" in run.reason
         assert folder.stats(crawl).state is CrawlState.CANCELLED
@@ -143,7 +144,7 @@ def test_a_planter_ends_with_its_coordinator(folder: Folder) -> None:
     with folder.running("serve") as coordinator:
         office.leads(coordinator)
         crawl = office.begin()
-        wait_until(lambda: office.runs().get(crawl), "the run")
-        (planter,) = wait_until(lambda: children_of(coordinator.pid), "the planter")
+        until_now("the run", lambda: office.runs().get(crawl))
+        (planter,) = until_now("the planter", lambda: children_of(coordinator.pid))
         os.kill(coordinator.pid, signal.SIGKILL)
-        wait_until(lambda: not is_alive(planter), "its end")
+        until_now("its end", lambda: not is_alive(planter))

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from support.processes import TESTS, is_alive, wait_until
+from support.processes import TESTS, is_alive
 from support.redis_groups import RedisCluster, RedisSentinel
 from support.redis_servers import RedisServer, TlsFiles, free_port, missing_server, valkey_binary
 from support.tcp_proxy import TcpProxy
+from support.until import until_now
 
 SERVE_AND_SAY_PID = """
 import sys
@@ -97,7 +98,7 @@ def test_it_dies_with_a_killed_test_run(tmp_path: Path) -> None:
         pid = int(run.stdout.readline())
         assert is_alive(pid)
         run.send_signal(signal.SIGKILL)
-    wait_until(lambda: not is_alive(pid), "the end of the server")
+    until_now("the end of the server", lambda: not is_alive(pid))
 
 
 def test_a_password_is_asked_for(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import wait_until
-from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, counted
+from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reason, counted
 from support.scrapy_scenes import scene
+from support.until import until_now
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 SPIDER = """
 import asyncio
@@ -88,8 +88,8 @@ def test_a_request_is_not_finished_while_a_pipeline_works_on_its_item(
         project, queue = at.project, at.project.queue
         (project.path / "started").touch()
         with project.crawling("things") as crawl:
-            wait_until((project.path / "waiting").exists, "the pipeline")
-            wait_until(lambda: queue.stats("things").done == 1, "the front page")
+            until_now("the pipeline", (project.path / "waiting").exists)
+            until_now("the front page", lambda: queue.stats("things").done == 1)
             assert queue.stats("things").leased == 1
             crawl.kill_all()
         (project.path / "started").unlink()

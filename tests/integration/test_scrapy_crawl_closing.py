@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from shoal.frontier.values import Stats
-from support.processes import wait_until
 from support.redis_chaos import assert_adds_up
-from support.scrapy_projects import VERSIONS, assert_in_order, counted
+from support.scrapy_projects import EACH_VERSION, assert_in_order, counted
 from support.scrapy_scenes import scene, wait_for_beats
+from support.until import until_now
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 LISTS = [f"/list/{number}" for number in range(10, 20)]
 LAST = "/list/99"
@@ -26,8 +26,8 @@ def test_neither_closes_before_the_last_page_is_read(tmp_path: Path, version: st
         other = project.copy(tmp_path / "other")
         queue = project.queue
         with project.crawling("things") as one, other.crawling("things") as two:
-            wait_until(lambda: LAST in site.paths, "the page that is held")
-            wait_until(lambda: _only_one_is_left(queue.stats("things")), "all but one page")
+            until_now("the page that is held", lambda: LAST in site.paths)
+            until_now("all but one page", lambda: _only_one_is_left(queue.stats("things")))
             wait_for_beats(queue, "things", workers=2)
             assert not one.has_ended(), one.err
             assert not two.has_ended(), two.err

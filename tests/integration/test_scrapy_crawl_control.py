@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support.processes import wait_until
 from support.scrapy_projects import ADDON, Project, assert_in_order
 from support.scrapy_scenes import scene, wait_for_beats
 from support.scrapy_spiders import THINGS
+from support.until import until_now
 
 LISTS = [f"/list/{number}" for number in range(10, 20)]
 
@@ -37,10 +37,10 @@ def test_feeds_stats_and_the_name_of_the_crawl(tmp_path: Path) -> None:
 def test_a_paused_crawl_waits_and_goes_on(tmp_path: Path) -> None:
     with scene(tmp_path, LISTS) as at, at.project.crawling("things") as crawl:
         at.site.held.update(LISTS)
-        wait_until(lambda: at.site.hits, "the first page")
+        until_now("the first page", lambda: at.site.hits)
         at.shoal("pause", "things")
         at.site.held.clear()
-        wait_until(lambda: at.project.queue.stats("things").leased == 0, "what was in flight")
+        until_now("what was in flight", lambda: at.project.queue.stats("things").leased == 0)
         before = len(at.site.hits)
         wait_for_beats(at.project.queue, "things", workers=1)
         assert len(at.site.hits) == before
@@ -53,7 +53,7 @@ def test_a_paused_crawl_waits_and_goes_on(tmp_path: Path) -> None:
 def test_a_cancelled_crawl_closes(tmp_path: Path) -> None:
     with scene(tmp_path, LISTS) as at, at.project.crawling("things") as crawl:
         at.site.held.update(LISTS)
-        wait_until(lambda: at.site.hits, "the first page")
+        until_now("the first page", lambda: at.site.hits)
         at.shoal("cancel", "things")
         at.site.held.clear()
         ended = crawl.wait()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from support.redis_chaos import assert_adds_up
-from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, counted
+from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reason, counted
 from support.scrapy_scenes import scene
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 HEAD = """
 import os

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from support.scrapy_projects import APPENDING, VERSIONS, closing_reason, counted
+from support.scrapy_projects import APPENDING, EACH_VERSION, closing_reason, counted
 from support.scrapy_scenes import scene
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 PICKY = f"""
 from scrapy.exceptions import DropItem

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from support.processes import wait_until
 from support.scrapy_projects import assert_in_order, closing_reason, counted
 from support.scrapy_scenes import scene
+from support.until import until_now
 
 SPIDERS = """
 import os
@@ -101,10 +101,10 @@ def test_a_fed_spider_waits_for_more_until_it_is_told_to_stop(tmp_path: Path) ->
         project.crawling("fed", "-a", "domain=127.0.0.1") as crawl,
     ):
         client.lpush("fed:start_urls", f"{site.url}item/1")
-        wait_until(lambda: stored(client, "fed"), "the first item")
+        until_now("the first item", lambda: stored(client, "fed"))
         task = {"url": f"{site.url}item/2", "meta": {"note": "from the feed"}}
         client.lpush("fed:start_urls", json.dumps(task))
-        wait_until(lambda: len(stored(client, "fed")) == 2, "the second item")
+        until_now("the second item", lambda: len(stored(client, "fed")) == 2)
         assert not crawl.has_ended()
         crawl.send(signal.SIGTERM)
         ended = crawl.wait()
@@ -127,11 +127,11 @@ def test_a_fed_crawler_follows_its_rules(tmp_path: Path, kills: int) -> None:
         for _ in range(kills):
             site.held.add("/list/1")
             with project.crawling("fed_crawler") as crawl:
-                wait_until(lambda: "/list/1" in site.paths, "the page that is held")
+                until_now("the page that is held", lambda: "/list/1" in site.paths)
                 crawl.kill_all()
             site.held.clear()
         with project.crawling("fed_crawler") as crawl:
-            wait_until(lambda: _skus(client) >= ITEMS.keys(), "all items")
+            until_now("all items", lambda: _skus(client) >= ITEMS.keys())
             crawl.send(signal.SIGTERM)
             ended = crawl.wait()
     assert closing_reason(ended.err) == "shutdown"

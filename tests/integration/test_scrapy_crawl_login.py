@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.processes import wait_until
 from support.scrapy_projects import assert_in_order, counted
 from support.scrapy_scenes import scene
 from support.scrapy_site import PASSWORD, USER
+from support.until import until_now
 
 SPIDER = f"""
 import os
@@ -76,7 +76,7 @@ def test_it_is_still_logged_in_after_a_kill(tmp_path: Path) -> None:
     with scene(tmp_path, LINKS, SPIDER, SETTINGS, middlewares=MIDDLEWARES) as (site, _, project):
         site.held.update(PAGES)
         with project.crawling("members") as crawl:
-            wait_until(lambda: site.fetches().keys() >= set(PAGES), "all pages for members")
+            until_now("all pages for members", lambda: site.fetches().keys() >= set(PAGES))
             crawl.kill_all()
         site.held.clear()
         assert_in_order(project.crawl("members"))
@@ -97,8 +97,8 @@ def test_another_machine_is_logged_in_too(tmp_path: Path) -> None:
         site.held.update(PAGES)
         other = project.copy(tmp_path / "other")
         with project.crawling("members") as one, other.crawling("members") as two:
-            wait_until(lambda: site.logins, "the login")
-            wait_until(lambda: project.queue.stats("members").leased == 4, "all to be leased")
+            until_now("the login", lambda: site.logins)
+            until_now("all to be leased", lambda: project.queue.stats("members").leased == 4)
             site.held.clear()
             ends = [one.wait(), two.wait()]
     for ended in ends:

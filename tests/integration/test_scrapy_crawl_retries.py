@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, counted
+from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reason, counted
 from support.scrapy_scenes import scene
 from support.scrapy_site import RETRY_AFTER_S
 
-pytestmark = pytest.mark.parametrize("version", VERSIONS)
+pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
 
 IMPATIENT = """
 import os

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.processes import wait_until
 from support.redis_chaos import assert_adds_up
 from support.scrapy_projects import ADDON, Project, assert_in_order, counted
 from support.scrapy_site import TroubleSite
 from support.scrapy_spiders import THINGS
 from support.sites import serving
+from support.until import until_now
 
 LISTS = [f"/list/{number}" for number in range(10, 20)]
 ITEMS = {f"S{number}": 1 for number in range(100, 200)}
@@ -21,8 +21,8 @@ def test_two_processes_in_one_folder(tmp_path: Path) -> None:
         project = Project(tmp_path / "machine", THINGS, ADDON, sites=[site.url])
         site.held.add(HELD)
         with project.crawling("things") as one, project.crawling("things") as two:
-            wait_until(lambda: HELD in site.paths, "the page that is held")
-            wait_until(lambda: len(project.queue.workers("things")) == 2, "two workers")
+            until_now("the page that is held", lambda: HELD in site.paths)
+            until_now("two workers", lambda: len(project.queue.workers("things")) == 2)
             site.held.clear()
             ends = [one.wait(), two.wait()]
         stats = project.queue.stats("things")

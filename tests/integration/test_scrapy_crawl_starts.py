@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import wait_until
-from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason
+from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reason
 from support.scrapy_scenes import scene
+from support.until import until_now
 
 ENDLESS = """
 import itertools
@@ -64,11 +64,11 @@ class ByArgument(scrapy.Spider):
 """
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_VERSION)
 def test_pages_are_read_while_start_goes_on_for_ever(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, [], ENDLESS, version=version) as at:
         with at.project.crawling("things") as crawl:
-            wait_until(lambda: len(at.project.items()) >= 100, "items")
+            until_now("items", lambda: len(at.project.items()) >= 100)
             crawl.send(signal.SIGTERM)
             ended = crawl.wait()
         stats = at.project.queue.stats("things")

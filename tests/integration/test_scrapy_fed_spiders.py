@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from support.processes import wait_until
-from support.scrapy_projects import VERSIONS, assert_in_order, closing_reason, wait_for_log
+from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reason, wait_for_log
 from support.scrapy_scenes import Scene, scene
+from support.until import until_now
 
 KEY = "fed:start_urls"
 TAKEN, REJECTED = f"{KEY}:taken", f"{KEY}:rejected"
@@ -60,7 +60,7 @@ SETTINGS: dict[str, object] = {
 }
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=EACH_VERSION)
 def fed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     """A project on the oldest and on the newest Scrapy."""
     version = request.param
@@ -114,13 +114,13 @@ def test_a_process_that_dies_with_a_message_in_its_hands_loses_nothing(fed: Scen
     with fed.server.client() as client:
         client.sadd(KEY, *(f"{fed.site.url}item/{number}" for number in range(1, 4)))
         with fed.project.crawling("dying") as crawl:
-            wait_until(crawl.has_ended, "its end")
+            until_now("its end", crawl.has_ended)
         taken = client.zrange(TAKEN, 0, -1)
         assert (client.scard(KEY), len(taken)) == (0, 3)
         client.zadd(TAKEN, dict.fromkeys(taken, 0))  # Their time is over.
         with fed.project.crawling("dying") as crawl:
-            wait_until(lambda: len(items(client, "dying")) == 3, "all items")
-            wait_until(lambda: not client.exists(TAKEN), "no message in its hands")
+            until_now("all items", lambda: len(items(client, "dying")) == 3)
+            until_now("no message in its hands", lambda: not client.exists(TAKEN))
             crawl.send(signal.SIGTERM)
             assert_in_order(crawl.wait(), "shutdown")
         assert client.llen("dying:items") == 3
@@ -151,7 +151,7 @@ def test_redis_is_away_for_a_while(fed: Scene) -> None:
         wait_for_log(crawl, "waiting for the feed")
         fed.server.start()
         client.rpush(KEY, f"{fed.site.url}item/1")
-        wait_until(lambda: items(client), "the item")
+        until_now("the item", lambda: items(client))
         crawl.send(signal.SIGTERM)
         ended = crawl.wait()
 

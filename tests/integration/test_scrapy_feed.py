@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,9 +21,9 @@ from shoal.scrapy.feeds.messages import request_of
 from shoal.scrapy.link import ScriptLink
 from shoal.scrapy.spiders import RedisCrawlSpider, RedisMixin, RedisSpider
 from support.markdown import ROOT, blocks
-from support.processes import DEADLINE_S
 from support.redis_groups import RedisCluster
 from support.redis_servers import RedisServer
+from support.until import in_time, until
 
 KEY = "shop:start_urls"
 TAKEN, REJECTED = f"{KEY}:taken", f"{KEY}:rejected"
@@ -52,19 +52,6 @@ def url(number: int) -> str:
 
 def datas(messages: Iterable[Message]) -> list[str]:
     return [message.data.decode() for message in messages]
-
-
-async def until(condition: Callable[[], Awaitable[Any] | Any], what: str) -> Any:
-    """Wait until the condition holds."""
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            answer = condition()
-            if isinstance(answer, Awaitable):
-                answer = await answer
-            if answer:
-                return answer
-            await asyncio.sleep(0.01)
-    raise AssertionError(what)
 
 
 class TestTaking:
@@ -189,7 +176,7 @@ class TestDying:
         async with opened(server, held_s=0.001) as dying:
             lost = await dying.take(1)
         async with opened(server) as other:
-            found = await until(lambda: other.take(1), "the end of its time")
+            found = await until("the end of its time", lambda: other.take(1))
 
             assert found == lost, "with its old id, by which the frontier knows it"
             assert datas(await other.take(9)) == [url(2)]
@@ -201,7 +188,7 @@ class TestDying:
         async with opened(server, held_s=2 * 3600.0) as dying:
             await dying.take(1)
         async with opened(server, held_s=0.001) as other:
-            found = await until(lambda: other.take(1), "the end of the longest time")
+            found = await until("the end of the longest time", lambda: other.take(1))
             assert datas(found) == [url(1)]
 
     async def test_more_than_ten_thousand(self, feed: Feed, raw: redis.Redis) -> None:
@@ -266,7 +253,7 @@ class TestDying:
         async with opened(server) as feed:
             server.kill()
             taking = asyncio.create_task(feed.take(1))
-            await until(lambda: "waiting for the feed" in caplog.text, "a word in the log")
+            await until("a word in the log", lambda: "waiting for the feed" in caplog.text)
             server.start()
 
             assert datas(await taking) == [url(1)]
@@ -349,7 +336,7 @@ class Kitchen:
         self.may_add.set()
 
     async def add(self, requests: Sequence[Request], origin: str) -> None:
-        await self.may_add.wait()
+        await in_time("the test to let it", self.may_add.wait())
         if self.fails_with:
             raise self.fails_with
         self.added += [(request.url, origin) for request in requests]
@@ -384,7 +371,7 @@ class TestFeeding:
         raw.rpush(KEY, *map(url, range(10)))
         kitchen = Kitchen()
         async with feeding(feed, kitchen):
-            await until(lambda: not raw.keys(), "an empty feed")
+            await until("an empty feed", lambda: not raw.keys())
 
         assert kitchen.urls == [url(number) for number in range(10)]
         assert len({origin for _, origin in kitchen.added}) == 10
@@ -399,7 +386,7 @@ class TestFeeding:
             await asyncio.sleep(0)
             assert raw.llen(KEY) == 1
             kitchen.is_hungry = True
-            await until(lambda: kitchen.added, "hunger to be noticed")
+            await until("hunger to be noticed", lambda: kitchen.added)
 
     async def test_a_message_stays_taken_until_the_frontier_has_it(
         self, feed: Feed, raw: redis.Redis
@@ -408,7 +395,7 @@ class TestFeeding:
         kitchen = Kitchen()
         kitchen.may_add.clear()
         async with feeding(feed, kitchen):
-            await until(lambda: raw.zcard(TAKEN) == 2, "messages to be taken")
+            await until("messages to be taken", lambda: raw.zcard(TAKEN) == 2)
 
         # Cancelled in the middle of adding: both are there for the next one, at once.
         assert raw.zcount(TAKEN, 0, 0) == 2
@@ -419,8 +406,8 @@ class TestFeeding:
         raw.rpush(KEY, "hello", url(1), '{"meta": {}}')
         kitchen = Kitchen()
         async with feeding(feed, kitchen):
-            await until(lambda: raw.llen(REJECTED) == 2, "garbage to be put aside")
-            await until(lambda: not raw.exists(TAKEN), "the rest to be moved")
+            await until("garbage to be put aside", lambda: raw.llen(REJECTED) == 2)
+            await until("the rest to be moved", lambda: not raw.exists(TAKEN))
 
         assert kitchen.urls == [url(1)]
         assert f"{REJECTED}: it has no url" in caplog.text
@@ -435,7 +422,7 @@ class TestFeeding:
         raw.rpush(KEY, "x", "7")
         kitchen = Kitchen()
         async with feeding(feed, kitchen, make):
-            await until(lambda: kitchen.added, "the good one")
+            await until("the good one", lambda: kitchen.added)
 
         assert kitchen.urls == [url(0), url(7)]
         (kept,) = raw.lrange(REJECTED, 0, -1)
@@ -445,7 +432,7 @@ class TestFeeding:
     async def test_a_message_without_requests_is_done(self, feed: Feed, raw: redis.Redis) -> None:
         raw.rpush(KEY, url(1))
         async with feeding(feed, Kitchen(), lambda data: []):
-            await until(lambda: not raw.keys(), "an empty feed")
+            await until("an empty feed", lambda: not raw.keys())
 
     async def test_requests_that_cannot_be_queued_are_put_aside(
         self, feed: Feed, raw: redis.Redis
@@ -454,7 +441,7 @@ class TestFeeding:
         kitchen = Kitchen()
         kitchen.fails_with = ShoalError("meta['x'] is a socket")
         async with feeding(feed, kitchen):
-            await until(lambda: raw.llen(REJECTED), "a rejection")
+            await until("a rejection", lambda: raw.llen(REJECTED))
 
         assert json.loads(raw.lrange(REJECTED, 0, -1)[0])["reason"] == "meta['x'] is a socket"
 
@@ -484,7 +471,7 @@ class TestFeeding:
         kitchen.may_add.clear()
         try:
             async with feeding(feed, kitchen):
-                await until(lambda: raw.zcard(TAKEN), "a message to be taken")
+                await until("a message to be taken", lambda: raw.zcard(TAKEN))
                 server.kill()
         finally:
             server.start()

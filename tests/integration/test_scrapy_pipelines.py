@@ -19,8 +19,8 @@ from scrapy.settings import Settings
 
 from shoal.errors import ConfigError
 from shoal.scrapy.pipelines import Pusher, RedisPipeline
-from support.processes import DEADLINE_S
 from support.redis_servers import RedisServer
+from support.until import in_time, until
 
 KEY = "shop:items"
 
@@ -152,18 +152,17 @@ async def test_items_that_come_during_a_push_go_together() -> None:
 
     async def rpush(*data: bytes) -> None:
         pushes.append(data)
-        await answers.wait()
+        await in_time("the test to let it answer", answers.wait())
 
     pusher = Pusher(rpush)
     pushing = [asyncio.create_task(pusher.push(b"%d" % number)) for number in range(5)]
-    while not pushes:
-        await asyncio.sleep(0)
+    await until("the first push", lambda: pushes)
     pushing += [asyncio.create_task(pusher.push(b"%d" % number)) for number in range(5, 9)]
     pushing[6].cancel()
     await asyncio.sleep(0)
     assert not any(task.done() for task in pushing[:5]), "none has passed before the answer"
     answers.set()
-    await asyncio.gather(*pushing, return_exceptions=True)
+    await in_time("all pushes", asyncio.gather(*pushing, return_exceptions=True))
 
     assert pushes == [(b"0", b"1", b"2", b"3", b"4"), (b"5", b"7", b"8")]
 
@@ -177,12 +176,10 @@ async def test_redis_is_waited_for(
     await pipeline.process_item({"n": 0})
     server.kill()
     items = [asyncio.create_task(pipeline.process_item({"n": number})) for number in (1, 2)]
-    async with asyncio.timeout(DEADLINE_S):
-        while "waiting for the list of items" not in caplog.text:
-            await asyncio.sleep(0.01)
+    await until("a word in the log", lambda: "waiting for the list of items" in caplog.text)
     assert not any(item.done() for item in items)
     server.start()
-    await asyncio.gather(*items)
+    await in_time("all items", asyncio.gather(*items))
 
     assert pushed(raw) == [{"n": 0}, {"n": 1}, {"n": 2}]
 

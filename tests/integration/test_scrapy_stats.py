@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -17,8 +16,8 @@ from shoal.errors import StorageBusy
 from shoal.scrapy import stats as stats_module
 from shoal.scrapy.link import ScriptLink
 from shoal.scrapy.stats import RedisStatsCollector
-from support.processes import DEADLINE_S
 from support.redis_servers import RedisServer, free_port
+from support.until import until
 
 KEY = "shop:stats"
 
@@ -43,12 +42,6 @@ async def collecting(url: str, **settings: Any) -> AsyncIterator[RedisStatsColle
 def fleet(raw: redis.Redis, key: str = KEY) -> dict[str, str]:
     found: dict[Any, Any] = raw.hgetall(key)
     return {name.decode(): value.decode() for name, value in found.items()}
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_the_hash_has_it_in_the_end(server: RedisServer, raw: redis.Redis) -> None:
@@ -97,7 +90,10 @@ async def test_it_is_sent_while_the_spider_runs(
     async with collecting(server.url) as collector:
         for _ in range(3):
             collector.inc_value("pages")
-            await until(lambda: fleet(raw).get("pages") == str(collector.get_value("pages")))
+            await until(
+                "all pages to be counted",
+                lambda: fleet(raw).get("pages") == str(collector.get_value("pages")),
+            )
 
 
 async def test_setting_and_adding_in_one_go(server: RedisServer, raw: redis.Redis) -> None:
@@ -152,7 +148,7 @@ async def test_who_joins_a_living_fleet_deletes_nothing(
 ) -> None:
     async with collecting(server.url) as one:
         one.inc_value("pages", 7)
-        await until(lambda: raw.hlen(f"{KEY}:senders") == 1)
+        await until("one sender", lambda: raw.hlen(f"{KEY}:senders") == 1)
         async with collecting(server.url) as two:
             two.inc_value("pages", 1)
 
@@ -168,10 +164,10 @@ async def test_redis_restarts(
     monkeypatch.setattr(stats_module, "SEND_EVERY_S", 0.01)
     async with collecting(server.url) as collector:
         collector.inc_value("pages", 2)
-        await until(lambda: fleet(raw))
+        await until("the first numbers", lambda: fleet(raw))
         server.kill()
         collector.inc_value("pages", 3)
-        await until(lambda: "waiting for the hash of stats" in caplog.text)
+        await until("a word in the log", lambda: "waiting for the hash of stats" in caplog.text)
         collector.inc_value("pages", 4)
         server.start()
 
@@ -191,7 +187,7 @@ async def test_a_lost_answer_counts_nothing_twice(
     monkeypatch.setattr(ScriptLink, "run", run_and_lose)
     async with collecting(server.url) as collector:
         collector.inc_value("pages", 2)
-        await until(lambda: fleet(raw))
+        await until("the first numbers", lambda: fleet(raw))
         collector.inc_value("pages", 3)
 
     assert fleet(raw) == {"pages": "5"}
@@ -214,7 +210,7 @@ async def test_a_key_that_is_somebody_elses(
     raw.set(f"{KEY}:senders", "something")
     async with collecting(server.url) as collector:
         collector.inc_value("pages")
-        await until(lambda: "stats are not sent to Redis" in caplog.text)
+        await until("a word in the log", lambda: "stats are not sent to Redis" in caplog.text)
         assert collector.get_value("pages") == 1
 
 
@@ -224,7 +220,7 @@ async def test_what_was_not_kept_does_not_count_as_sent(
     raw.set(KEY, "something")
     async with collecting(server.url) as collector:
         collector.inc_value("pages")
-        await until(lambda: "stats are not sent to Redis" in caplog.text)
+        await until("the warning", lambda: "stats are not sent to Redis" in caplog.text)
         assert raw.keys(f"{KEY}:senders") == []
 
 

@@ -11,7 +11,8 @@ from typing import TypeVar
 from shoal.coordinator.runs import RUNS, SLOTS, Run, history, read_all
 from shoal.frontier.notes import Notes
 from shoal.frontier.port import Frontier
-from support.processes import Folder, Running, wait_until
+from support.processes import Folder, Running
+from support.until import until_now
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class Office:
 
     def leads(self, coordinator: Running) -> None:
         """Wait until this one leads."""
-        wait_until(lambda: self.leader() == coordinator.pid, "a leader")
+        until_now("a leader", lambda: self.leader() == coordinator.pid)
 
     def schedule_soon(self) -> float:
         """Have a run in a few seconds, and a leader that knows of it for more than a second."""
@@ -69,7 +70,7 @@ class Office:
             slot = float(int(time.time()) + 4)
             at = datetime.fromtimestamp(slot, UTC)
             self.schedule(f"{at.second} {at.minute} {at.hour} {at.day} {at.month} *")
-            wait_until(self.has_seen_the_schedule, "the schedule to be seen")
+            until_now("the schedule to be seen", self.has_seen_the_schedule)
             if time.time() < slot - 1.5:
                 return slot
 

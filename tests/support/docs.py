@@ -9,29 +9,19 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
-from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
-from unittest.mock import patch
 
-import pytest
-
-from shoal.cli import main
 from shoal.machine import machine_name
+from support.in_process import call, is_quick
 from support.markdown import README, Command, blocks
-from support.processes import DEADLINE_S, SHOAL, Ended, catches, environment, wait_until
+from support.processes import SHOAL, Ended, catches, environment
+from support.until import LIMIT_S, until_now
 
 SITE = "https://shop.example"
 DATA = "/data/"
 """Where the documentation keeps its archives: a folder of the reader's own."""
 SETTINGS = {"SHOAL_ALLOW_PRIVATE": "true", "SHOAL_RATE": "1000/s", "TERM": "xterm"}
-
-QUICK = (
-    *("seed", "status", "explain", "dead", "pause", "resume", "cancel", "export"),
-    *("merge", "results", "schedule"),
-)
-"""Commands that start no processes. They are called in this one, which is ten times as quick."""
 
 
 class Reader:
@@ -75,10 +65,10 @@ class Reader:
             ended = self._interrupt(words)
         elif runs_for_ever(words):
             ended = self._start(words)
-        elif words[1:2] and words[1] in QUICK and not re.search(r"[|<>]", text):
+        elif is_quick(words[1:]) and not re.search(r"[|<>]", text):
             ended = self._call(words)
             if words[1:3] == ["schedule", "run"]:
-                wait_until(lambda: self._has_run(words[4:]), "the run's end")
+                until_now("the run's end", lambda: self._has_run(words[4:]))
         else:
             ended = self.run("bash", "-c", text)
         return Ended(ended.code, self._shown(ended.out), self._shown(ended.err))
@@ -99,7 +89,7 @@ class Reader:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=DEADLINE_S,
+            timeout=LIMIT_S,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 
@@ -107,7 +97,7 @@ class Reader:
         """End what runs for ever. It must end well."""
         for process in self._started:
             process.terminate()
-        ends = [process.wait(DEADLINE_S) for process in self._started]
+        ends = [process.wait(LIMIT_S) for process in self._started]
         assert not any(ends), f"exit codes {ends}"
 
     def _start(self, words: list[str]) -> Ended:
@@ -118,7 +108,7 @@ class Reader:
                 words, cwd=self.folder, env=self._env, stdin=subprocess.DEVNULL, stderr=err
             )
         self._started.append(process)
-        wait_until(lambda: catches(process.pid, signal.SIGTERM), "it to run")
+        until_now("it to run", lambda: catches(process.pid, signal.SIGTERM))
         return Ended(0, "", "")
 
     def _has_run(self, options: list[str]) -> bool:
@@ -127,18 +117,7 @@ class Reader:
 
     def _call(self, words: list[str]) -> Ended:
         """Run a command of Shoal in this process."""
-        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
-        with (
-            chdir(self.folder),
-            patch.object(sys, "argv", words),
-            patch.dict(os.environ, self._env, clear=True),
-            redirect_stdout(out),
-            redirect_stderr(err),
-            pytest.raises(SystemExit) as ended,
-        ):
-            main()
-        code = ended.value.code or 0
-        return Ended(int(code), _written(out), _written(err))
+        return Ended(*call(words[1:], self.folder, self._env))
 
     def _interrupt(self, words: list[str]) -> Ended:
         """Run a command without an end on a terminal, and press Ctrl-C when it shows something."""
@@ -181,10 +160,3 @@ def _drain(output: io.FileIO) -> None:
             pass
     except OSError:  # the terminal's way to say that its last user is gone
         return
-
-
-def _written(stream: io.TextIOWrapper) -> str:
-    stream.flush()
-    written = stream.buffer
-    assert isinstance(written, io.BytesIO)
-    return written.getvalue().decode()

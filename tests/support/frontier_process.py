@@ -18,7 +18,8 @@ from pathlib import Path
 from shoal.errors import StorageError
 from shoal.frontier.sqlite import SqliteFrontier
 from shoal.frontier.values import Control, Entry, Lease, Outcome, Verdict
-from support.frontiers import A_MOMENT_S, CRAWL, Client, entry, outcome
+from support.frontiers import CRAWL, Client, entry, outcome
+from support.until import until
 
 HOSTS = 5
 STEP = 7
@@ -46,14 +47,17 @@ async def start(client: Client) -> None:
 
 async def work(client: Client, pages: int, *, report: bool = True) -> None:
     """Work until the crawl is over."""
-    while not (grant := await client.ask(STEP)).state.over:
+
+    async def step() -> bool:
+        grant = await client.ask(STEP)
         outcomes = [read_page(lease, pages) for lease in grant.leases]
         stale = await client.finish(*outcomes)
         done = [o.lease for o in outcomes if o.verdict is Verdict.DONE and o.lease not in stale]
         if report and done:
             print(*(lease.task.meta["number"] for lease in done), flush=True)
-        if not outcomes:
-            await asyncio.sleep(A_MOMENT_S)
+        return grant.state.over
+
+    await until("the crawl's end", step)
 
 
 async def start_and_work(path: Path, worker: str, pages: int) -> None:

@@ -19,6 +19,7 @@ from typing import Self
 from support.hostile_pages import PAGES, not_found
 from support.hostile_tricks import TRICKS
 from support.hostile_wire import Connection, Request
+from support.until import until
 
 
 class HostileServer:
@@ -32,7 +33,6 @@ class HostileServer:
         self.port = 0
         self._server: asyncio.Server | None = None
         self._busy: set[asyncio.Task[None]] = set()
-        self._arrived = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, self.address, self.port)
@@ -78,12 +78,11 @@ class HostileServer:
 
     async def arrival(self, path: str) -> Request:
         """The first request for a path; waits until there is one."""
-        while True:
-            for request in self.requests:
-                if request.path == path:
-                    return request
-            self._arrived.clear()
-            await self._arrived.wait()
+
+        def arrived() -> Request | None:
+            return next((request for request in self.requests if request.path == path), None)
+
+        return await until(f"a request for {path}", arrived)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -103,7 +102,6 @@ class HostileServer:
         while not connection.over:
             request = await connection.request()
             self.requests.append(request)
-            self._arrived.set()
             await self._answer(connection, request)
         await connection.hang_up()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from aiohttp import web
 
 from support.processes import Folder
 from support.sites import Answer, Site, html
+from support.until import until
 
 SPIDER = """
 from shoal import Spider
@@ -63,6 +63,6 @@ class GatedSite(Site):
 
     async def _gated(self, path: str) -> web.Response:
         number = len(self.hits)
-        while path != "/robots.txt" and number > self.allowed:
-            await asyncio.sleep(0.005)
+        if path != "/robots.txt":
+            await until(f"{path} to be allowed", lambda: number <= self.allowed)
         return await self._page(path)

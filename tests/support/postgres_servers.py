@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 import asyncpg
 
-from support.processes import DEADLINE_S, wait_until
 from support.redis_servers import free_port, missing_server, program
+from support.until import LIMIT_S, until_now
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(lambda: not self.is_running() or self._answers(), "PostgreSQL to start")
+        until_now("PostgreSQL to start", lambda: not self.is_running() or self._answers())
         assert self.is_running(), f"PostgreSQL did not start:\n{self.log}"
 
     def stop(self) -> None:
@@ -147,7 +147,7 @@ class PostgresServer:
         return self.url_of(name)
 
     async def _execute(self, statements: tuple[str, ...], url: str) -> list[Any]:
-        connection = await asyncpg.connect(url, timeout=DEADLINE_S)
+        connection = await asyncpg.connect(url, timeout=LIMIT_S)
         try:
             rows: list[Any] = []
             for statement in statements:
@@ -157,7 +157,7 @@ class PostgresServer:
             await connection.close()
 
     async def _script(self, text: str, url: str) -> None:
-        connection = await asyncpg.connect(url, timeout=DEADLINE_S)
+        connection = await asyncpg.connect(url, timeout=LIMIT_S)
         try:
             await connection.execute(text)
         finally:
@@ -184,7 +184,7 @@ class PostgresServer:
             cwd=self._folder,
             check=True,
             capture_output=True,
-            timeout=DEADLINE_S,
+            timeout=LIMIT_S,
         )
 
     def _answers(self) -> bool:
@@ -198,7 +198,7 @@ class PostgresServer:
         if self._process is None or not self.is_running():
             return
         self._process.send_signal(number)
-        self._process.wait(DEADLINE_S)
+        self._process.wait(LIMIT_S)
 
 
 class PgBouncer:
@@ -229,12 +229,12 @@ class PgBouncer:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(self._answers, "pgbouncer to start")
+        until_now("pgbouncer to start", self._answers)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.wait(DEADLINE_S)
+        self._process.wait(LIMIT_S)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def url_of(self, database: str) -> str:

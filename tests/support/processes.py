@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,14 +24,14 @@ from shoal.frontier.values import Host, Pulse, Record, Stats
 from shoal.results import open_results
 from shoal.sqlitedb import path_of
 from shoal.task import Task
+from support.in_process import call, is_quick
+from support.until import LIMIT_S
 
 T = TypeVar("T")
 
 SHOAL = Path(sys.executable).with_name("shoal")
 TESTS = Path(__file__).parent.parent
 """Where `python -m support...` is found."""
-DEADLINE_S = 120.0
-"""Nothing here takes this long. What does is stuck, and the test fails."""
 
 SEED_VARIABLE = "SHOAL_TEST_SEED"
 
@@ -70,16 +69,38 @@ class Folder:
         env: Mapping[str, str] | None = None,
         within: Sequence[str] = (),
     ) -> Ended:
-        """Run a command to its end. `within` is a command that runs it: prlimit, setpriv."""
+        """Run a command to its end: a quick one in this process, unless `within` is a command that
+        runs it: prlimit, setpriv."""
+        if is_quick(args) and not within:
+            return self.call(*args, stdin=stdin, env=env)
+        return self.process(*args, stdin=stdin, env=env, within=within)
+
+    def call(
+        self, *args: str | Path, stdin: str | bytes = "", env: Mapping[str, str] | None = None
+    ) -> Ended:
+        """Run a command to its end in this process."""
+        return Ended(*call(args, self.path, self._environment(env), _bytes(stdin)))
+
+    def process(
+        self,
+        *args: str | Path,
+        stdin: str | bytes = "",
+        env: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
+    ) -> Ended:
+        """Run a command to its end in a process of its own."""
         done = subprocess.run(
             [*within, SHOAL, *args],
             cwd=self.path,
-            env=environment({**self._env, **(env or {})}),
-            input=stdin if isinstance(stdin, bytes) else stdin.encode(),
+            env=self._environment(env),
+            input=_bytes(stdin),
             capture_output=True,
-            timeout=DEADLINE_S,
+            timeout=LIMIT_S,
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def _environment(self, more: Mapping[str, str] | None) -> dict[str, str]:
+        return environment({**self._env, **(more or {})})
 
     def stats(self, crawl: str) -> Stats:
         """How a crawl stands. Read here: a command of its own would take most of a test's time."""
@@ -141,7 +162,7 @@ class Folder:
             process = subprocess.Popen(
                 [program, *args],
                 cwd=self.path,
-                env=environment({**self._env, **(env or {})}),
+                env=self._environment(env),
                 stdin=subprocess.DEVNULL,
                 stdout=out_file,
                 stderr=err_file,
@@ -180,7 +201,7 @@ class Running:
         """kill -9 of the whole process group. Not an error if it is gone."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait(DEADLINE_S)
+        self._process.wait(LIMIT_S)
 
     def has_ended(self) -> bool:
         """Whether it is over."""
@@ -188,17 +209,12 @@ class Running:
 
     def wait(self) -> Ended:
         """Wait for its end."""
-        code = self._process.wait(DEADLINE_S)
+        code = self._process.wait(LIMIT_S)
         return Ended(code, self._out.read_text("utf-8"), self.err)
 
 
-def wait_until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait until the condition holds and return it; fail loudly if that takes too long."""
-    give_up_at = time.monotonic() + DEADLINE_S
-    while not (answer := condition()):
-        assert time.monotonic() < give_up_at, f"waited {DEADLINE_S:.0f} s for: {what}"
-        time.sleep(0.01)
-    return answer
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from support.processes import wait_until
 from support.redis_servers import RedisServer
+from support.until import until_now
 
 MASTERS = 3
 SLOTS = 16384
@@ -70,7 +70,7 @@ class RedisCluster:
         It takes the cluster a while to notice a death: this is for after a start.
         """
         running = [server for server in self.servers if server.is_running()]
-        wait_until(lambda: all(map(_serves_all_slots, running)), "the cluster")
+        until_now("the cluster", lambda: all(map(_serves_all_slots, running)))
 
     def _join(self) -> None:
         nodes = [f"127.0.0.1:{server.port}" for server in self.servers]
@@ -134,15 +134,15 @@ class RedisSentinel:
 
     def wait_for_new_master(self) -> RedisServer:
         """Wait until all sentinels have another master than the one killed, and it knows it is."""
-        wait_until(lambda: self._lost_port not in map(_master_port, self.sentinels), "a new master")
+        until_now("a new master", lambda: self._lost_port not in map(_master_port, self.sentinels))
         master = self.master()
-        wait_until(lambda: _info(master)["role"] == "master", "the new master's promotion")
+        until_now("the new master's promotion", lambda: _info(master)["role"] == "master")
         return master
 
     def _replicate(self) -> None:
         master, replica = self.servers
         replica.cli("REPLICAOF", "127.0.0.1", str(master.port))
-        wait_until(lambda: _is_in_sync(replica), "the replica")
+        until_now("the replica", lambda: _is_in_sync(replica))
 
     def _watch(self) -> None:
         port = str(self.servers[0].port)
@@ -150,7 +150,7 @@ class RedisSentinel:
             sentinel.cli("SENTINEL", "MONITOR", MASTER_NAME, "127.0.0.1", port, str(QUORUM))
             for name, value in SENTINEL_SETTINGS.items():
                 sentinel.cli("SENTINEL", "SET", MASTER_NAME, name, value)
-        wait_until(lambda: all(map(_knows_all, self.sentinels)), "the sentinels")
+        until_now("the sentinels", lambda: all(map(_knows_all, self.sentinels)))
 
 
 def _addresses(servers: Sequence[RedisServer]) -> str:

@@ -18,7 +18,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from support.processes import DEADLINE_S, wait_until
+from support.until import LIMIT_S, until_now
 
 DEFAULT_OPTIONS = (
     *("--bind", "127.0.0.1", "--daemonize", "no"),
@@ -93,7 +93,7 @@ class TlsFiles:
 def _certify(*args: str | Path) -> None:
     command = [program("openssl"), "req", "-x509", "-newkey", "ec", "-days", "2", "-noenc"]
     curve = ["-pkeyopt", "ec_paramgen_curve:prime256v1"]
-    subprocess.run([*command, *curve, *args], check=True, capture_output=True, timeout=DEADLINE_S)
+    subprocess.run([*command, *curve, *args], check=True, capture_output=True, timeout=LIMIT_S)
 
 
 class RedisServer:
@@ -190,7 +190,12 @@ class RedisServer:
         """A client that tries once."""
         authority = {"ssl_ca_certs": str(self._tls.authority)} if self._tls else {}
         once = Retry(NoBackoff(), 0)
-        return redis.Redis.from_url(self.url, retry=once, socket_timeout=DEADLINE_S, **authority)
+        return redis.Redis.from_url(self.url, retry=once, socket_timeout=LIMIT_S, **authority)
+
+    def flush(self) -> None:
+        """Delete all keys."""
+        with self.client() as client:
+            client.flushall()
 
     def cli(self, *args: str) -> str:
         """What redis-cli prints. An error of the server is an error here."""
@@ -199,7 +204,7 @@ class RedisServer:
             command += ["--tls", "--cacert", str(self._tls.authority)]
         env = os.environ | ({"REDISCLI_AUTH": self._password} if self._password else {})
         done = subprocess.run(
-            [*command, *args], env=env, capture_output=True, text=True, timeout=DEADLINE_S
+            [*command, *args], env=env, capture_output=True, text=True, timeout=LIMIT_S
         )
         assert done.returncode == 0, f"redis-cli {' '.join(args)}: {done.stdout}{done.stderr}"
         return done.stdout.rstrip("\n")
@@ -212,7 +217,7 @@ class RedisServer:
         """Start the process and wait for its answer. False if it ends instead."""
         self._spawn()
         try:
-            wait_until(lambda: not self.is_running() or self._answers(), f"{self._binary} to start")
+            until_now(f"{self._binary} to start", lambda: not self.is_running() or self._answers())
         except BaseException as error:
             self.kill()
             error.add_note(self.log)
@@ -253,4 +258,4 @@ class RedisServer:
             return
         self._process.send_signal(number)
         self.resume()  # A paused process would take note of the signal only then.
-        self._process.wait(DEADLINE_S)
+        self._process.wait(LIMIT_S)

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from support.processes import DEADLINE_S, wait_until
 from support.redis_servers import free_port, missing_server, program
+from support.until import LIMIT_S, until_now
 
 BUCKET = "pages"
 KEY, SECRET = "some-key", "some-secret"
@@ -66,13 +66,13 @@ class S3Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(self._answers, f"{command[0]} to start")
+        until_now(f"{command[0]} to start", self._answers)
 
     def kill(self) -> None:
         """kill -9. Not an error if it does not run."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(DEADLINE_S)
+            self._process.wait(LIMIT_S)
 
     @property
     def _log_file(self) -> Path:
@@ -93,7 +93,7 @@ class S3Server:
         return False
 
     def _ask(self, method: str, path: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
         try:
             connection.request(method, path)
             return connection.getresponse().status

@@ -13,12 +13,17 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
-from support.processes import Ended, Folder, Running, wait_until
+import pytest
+
+import shoal
+from support.processes import Ended, Folder, Running
+from support.until import until_now
 
 OLDEST = Path(__file__).parents[2] / ".scrapy-oldest"
-"""The oldest Scrapy that is supported, with the Twisted of its day, where `make setup` puts them.
+"""The oldest Scrapy that is supported, with the Twisted of its day: `make test-all` puts them here.
 All else that it needs is that of the newest."""
 VERSIONS = {"oldest": OLDEST, "newest": None}
+EACH_VERSION = [pytest.param("oldest", marks=pytest.mark.rare), "newest"]
 
 ADDON = {"ADDONS": {"shoal.scrapy.Addon": 0}}
 """What makes a project distributed."""
@@ -54,6 +59,8 @@ _SETTINGS = {
     "ITEM_PIPELINES": {"project.pipelines.Appending": 300},
 }
 _COMPLAINT = re.compile(r"\] (ERROR|CRITICAL): ")
+# By where the package is: the folder that it was cloned into may have the same name.
+_OUR_WARNING = re.compile(rf"{re.escape(str(Path(shoal.__file__).parent))}/\S+\.py:\d+: \w*Warning")
 _CLOSED = re.compile(r"Spider closed \((\w+)\)")
 
 
@@ -80,7 +87,7 @@ class Project:
         self.settings = {**_SETTINGS, **settings}
         self._env = {"SITES": ",".join(sites), "PYTHONWARNINGS": "default"}
         if scrapy is not None:
-            assert (scrapy / "scrapy").is_dir(), f"{scrapy.name} is missing: run make setup"
+            assert (scrapy / "scrapy").is_dir(), f"{scrapy.name} is missing: run make test-all"
             self._env["PYTHONPATH"] = str(scrapy)
         self._write_all(spiders, pipelines, middlewares)
 
@@ -149,7 +156,7 @@ def closing_reason(log: str) -> str | None:
 
 def wait_for_log(running: Running, text: str) -> None:
     """Wait until a process has logged something. It must not end before."""
-    wait_until(lambda: text in running.err or running.has_ended(), f"{text!r} in the log")
+    until_now(f"{text!r} in the log", lambda: text in running.err or running.has_ended())
     assert text in running.err, running.err
 
 
@@ -169,5 +176,5 @@ def assert_in_order(ended: Ended, reason: str = "finished") -> None:
 
 def assert_no_warning_of_ours(log: str) -> None:
     """Python warned of nothing that Shoal does, be it deprecated by Scrapy or by Python."""
-    ours = [line for line in log.splitlines() if re.search(r"/shoal/\S+\.py:\d+: \w*Warning", line)]
+    ours = [line for line in log.splitlines() if _OUR_WARNING.search(line)]
     assert not ours, ours

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.processes import Ended, Folder, wait_until
+from support.processes import Ended, Folder
 from support.redis_chaos import DURABLE
 from support.redis_servers import RedisServer
 from support.scrapy_projects import ADDON, VERSIONS, Project
 from support.scrapy_site import TroubleSite
 from support.scrapy_spiders import THINGS
 from support.sites import serving
+from support.until import until_now
 
 
 class Scene(NamedTuple):
@@ -64,7 +65,7 @@ def wait_for_beats(queue: Folder, crawl: str, workers: int, beats: int = 3) -> N
     """Wait until every worker of a crawl has given so many more signs of life."""
     for _ in range(beats):
         before = {pulse.worker: pulse.at for pulse in queue.workers(crawl)}
-        wait_until(partial(_beat_after, queue, crawl, before, workers), "signs of life")
+        until_now("signs of life", partial(_beat_after, queue, crawl, before, workers))
 
 
 def _beat_after(queue: Folder, crawl: str, seen: Mapping[str, float], workers: int) -> bool:

@@ -17,7 +17,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 import time
@@ -28,6 +27,7 @@ from math import inf
 from aiohttp import web
 
 from support.sites import Hit, Site, html
+from support.until import until
 
 USER, PASSWORD = "alice", "correct horse"
 RETRY_AFTER_S = 1
@@ -68,8 +68,10 @@ class TroubleSite(Site):
             return html("no such page", 404)
         self.hits.append(Hit(time.monotonic(), request.raw_path))
         number = len(self.hits)
-        while request.path in self.held or number > self.allowed:
-            await asyncio.sleep(0.005)
+        await until(
+            f"{request.path} to be let go",
+            lambda: request.path not in self.held and number <= self.allowed,
+        )
         if request.path == "/":
             return html(_links(self.links))
         if request.path == "/login":

@@ -11,6 +11,8 @@ from typing import NamedTuple, Self, TypeVar
 
 from aiohttp import web
 
+from support.until import LIMIT_S
+
 T = TypeVar("T")
 
 Answer = Callable[[str], Awaitable[web.Response]]
@@ -23,15 +25,15 @@ def serving(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
     thread = threading.Thread(target=loop.run_forever, name="server")
     thread.start()
     try:
-        entered = asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+        entered = asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(LIMIT_S)
         try:
             yield entered
         finally:
             leave = server.__aexit__(None, None, None)
-            asyncio.run_coroutine_threadsafe(leave, loop).result()
+            asyncio.run_coroutine_threadsafe(leave, loop).result(LIMIT_S)
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        thread.join(LIMIT_S)
         loop.close()
 
 

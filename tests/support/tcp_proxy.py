@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from support.redis_servers import free_port
 from support.sites import serving
+from support.until import in_time
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 CHUNK = 65536
@@ -109,7 +110,7 @@ class _Connection:
     async def forward_to(self, port: int) -> None:
         """Pass bytes both ways until one end closes; then close the other."""
         try:
-            await self._flows.wait()
+            await in_time("the network to be well again", self._flows.wait())
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             self._writers.append(writer)
             async with asyncio.TaskGroup() as both_ways:
@@ -131,10 +132,10 @@ class _Connection:
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             while data := await reader.read(CHUNK):
-                await self._flows.wait()
+                await in_time("the network to be well again", self._flows.wait())
                 writer.write(data)
                 await writer.drain()
-        await self._flows.wait()
+        await in_time("the network to be well again", self._flows.wait())
         raise ConnectionError("closed")  # This ends the other way too.
 
     async def _close(self) -> None:

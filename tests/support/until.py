@@ -6,36 +6,57 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from itertools import chain, repeat
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 """Far beyond what a slow machine needs: who waits so long waits for what does not come."""
 
-_LOOK_EVERY_S = 0.01
+_LOOK_EVERY_S = 0.005
+_AT_ONCE = 100
+"""Looks before the first pause: a few turns of an event loop are often enough."""
 
 
-async def until(what: str, look: Callable[[], T | Awaitable[T]], limit_s: float = LIMIT_S) -> T:
+@overload
+async def until(
+    what: str, look: Callable[[], Awaitable[T | None]], limit_s: float = LIMIT_S
+) -> T: ...
+@overload
+async def until(what: str, look: Callable[[], T | None], limit_s: float = LIMIT_S) -> T: ...
+async def until(what: str, look: Callable[[], Any], limit_s: float = LIMIT_S) -> Any:
     """Wait until `look` gives something true, and return that. `what` is what it waits for."""
     deadline = time.monotonic() + limit_s
+    pauses_s = chain(repeat(0.0, _AT_ONCE), repeat(_LOOK_EVERY_S))
     while True:
         seen = look()
-        found: T = await seen if inspect.isawaitable(seen) else seen
+        found = await in_time(what, seen, limit_s) if inspect.isawaitable(seen) else seen
         if found:
             return found
         _check(deadline, what, limit_s, found)
-        # A few turns of the loop are often enough, and cost nothing.
-        await asyncio.sleep(0 if time.monotonic() < deadline - limit_s + 0.1 else _LOOK_EVERY_S)
+        await asyncio.sleep(next(pauses_s))
 
 
-def until_now(what: str, look: Callable[[], T], limit_s: float = LIMIT_S) -> T:
+def until_now(what: str, look: Callable[[], T | None], limit_s: float = LIMIT_S) -> T:
     """The same where there is no event loop."""
     deadline = time.monotonic() + limit_s
     while not (found := look()):
         _check(deadline, what, limit_s, found)
         time.sleep(_LOOK_EVERY_S)
     return found
+
+
+async def in_time(what: str, coming: Awaitable[T], limit_s: float = LIMIT_S) -> T:
+    """What is awaited, be it the end of a task or an event, unless it takes too long."""
+    limit = asyncio.timeout(limit_s)
+    try:
+        async with limit:
+            return await coming
+    except TimeoutError:
+        if limit.expired():
+            raise AssertionError(f"waited {limit_s:g} s for {what}") from None
+        raise
 
 
 def _check(deadline: float, what: str, limit_s: float, found: object) -> None:

@@ -23,7 +23,7 @@ from shoal.results.sqlite import SqliteResults
 from shoal.task import Task
 from support.cli import command_names
 from support.frontiers import Client, open_rules, outcome
-from support.in_process import Ended, Shell
+from support.shell import Ended, Shell
 
 ORDERS = "".join(map(chr, (*range(32), *range(127, 160)))) + "\u202e\u2066\u2028"
 EVIL = "[bold]x[/b][color]=red \x1b]0;mine\x07\x9b2J\r\n\u202e\u2028"

@@ -19,6 +19,7 @@ from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import Batch, Keep, PageLog, Results, StoredItem
 from shoal.task import Task
 from shoal.visit import Report
+from support.until import in_time, until
 
 KEEP = Keep("always", 60.0)
 
@@ -154,29 +155,29 @@ async def test_stale_leases_are_told(bench: Bench) -> None:
     assert bench.stale == {"token of a"}
 
 
-async def test_a_full_batch_and_a_hurried_one_do_not_wait() -> None:
+async def test_a_full_batch_and_a_hurried_one_do_not_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(committing, "MAX_AGE_S", 3600.0)
     bench = Bench(batch_size=2)
     running = asyncio.create_task(bench.committer.run())
     bench.committer.put(report("a"))
     bench.committer.put(report("b"))
-    while bench.finished != ["a", "b"]:
-        await asyncio.sleep(0)
+    await until("a full batch", lambda: bench.finished == ["a", "b"])
     bench.committer.put(report("c"))
     bench.committer.hurry()
-    while bench.finished != ["a", "b", "c"]:
-        await asyncio.sleep(0)
+    await until("what was hurried", lambda: bench.finished == ["a", "b", "c"])
     bench.committer.close()
-    await running
+    await in_time("its end", running)
 
 
 async def test_a_lone_report_is_committed_when_it_is_old_enough() -> None:
     bench = Bench(batch_size=100)
     running = asyncio.create_task(bench.committer.run())
     bench.committer.put(report("a"))
-    while not bench.finished:
-        await asyncio.sleep(0.001)
+    await until("the report to be old enough", lambda: bench.finished)
     bench.committer.close()
-    await running
+    await in_time("its end", running)
 
 
 async def test_raw_pages_are_archived_before_all_else(bench: Bench) -> None:
@@ -220,11 +221,10 @@ async def test_raw_pages_that_take_much_memory_do_not_wait(monkeypatch: pytest.M
     for url in ("a", "b", "c"):
         bench.committer.put(raw_report(url, b"x" * 60))
     assert bench.committer.held_bytes == 180
-    while bench.finished != ["a", "b"]:
-        await asyncio.sleep(0)
+    await until("a full batch", lambda: bench.finished == ["a", "b"])
     assert bench.committer.held_bytes == 60
     bench.committer.close()
-    await running
+    await in_time("its end", running)
     assert bench.stores.done[3:] == [("archive", ["c"]), ("save", ["c"]), ("finish", ["c"])]
     assert bench.committer.held_bytes == 0
 

@@ -18,6 +18,7 @@ from shoal.frontier.values import Added, CrawlState, Entry, Pulse, Stats
 from shoal.heartbeat import Heartbeat
 from shoal.machine import rss_bytes
 from shoal.version import __version__
+from support.until import until
 
 
 class Listener:
@@ -48,8 +49,7 @@ class Listener:
         return Added(len(texts))
 
     async def until_heard(self, times: int) -> None:
-        while len(self.heard) < times:
-            await asyncio.sleep(0)
+        await until(f"{times} heartbeats", lambda: len(self.heard) >= times)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ async def test_says_who_and_how_busy(listener: Listener) -> None:
     async with beating(listener) as own:
         await listener.until_heard(2)
         own.pages += 5
-        await listener.until_heard(4)
+        await listener.until_heard(len(listener.heard) + 2)
     last = listener.heard[-1]
     assert (last.worker, last.pid, last.version) == ("machine:7", os.getpid(), __version__)
     assert (last.in_flight, last.pages) == (3, 5)

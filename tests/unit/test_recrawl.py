@@ -39,6 +39,7 @@ from shoal.results.sqlite import SqliteResults
 from shoal.spider import Spider
 from shoal.task import Task
 from shoal.visit import Report, Visitor
+from support.until import in_time, until
 
 URL = "https://shop.example/1"
 PAGE = some_fingerprint(1)
@@ -136,7 +137,7 @@ class Asked(SqliteResults):
         self, crawl: str, fingerprints: Sequence[bytes]
     ) -> dict[bytes, KnownPage]:
         self.questions.append(len(fingerprints))
-        await self.may_answer.wait()
+        await in_time("the test to let it answer", self.may_answer.wait())
         if self._errors:
             raise self._errors.pop(0)
         return {f: KnownPage(etag=f.hex()) for f in fingerprints if f != some_fingerprint(0)}
@@ -161,12 +162,11 @@ async def test_those_who_wait_are_asked_for_together(tmp_path: Path) -> None:
     store.may_answer.clear()
     earlier = Earlier(store, "monday")
     visits = [asyncio.create_task(earlier.page(lease_of(n))) for n in range(20)]
-    while not store.questions:
-        await asyncio.sleep(0)
+    await until("a question", lambda: store.questions)
     visits[0].cancel()
     visits[5].cancel()
     store.may_answer.set()
-    found = await asyncio.gather(*visits, return_exceptions=True)
+    found = await in_time("all visits", asyncio.gather(*visits, return_exceptions=True))
     assert store.questions[0] == 1
     assert sum(store.questions[1:]) == 18
     assert len(store.questions) == 2

@@ -13,6 +13,7 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.values import Added, Entry
 from shoal.scrapy.running.intake import BATCH, FULL, Intake
 from shoal.task import Task
+from support.until import in_time
 
 
 class Queue:
@@ -28,7 +29,7 @@ class Queue:
 
     async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
         self.asked.set()
-        await self.open.wait()
+        await in_time("the test to open it", self.open.wait())
         if self.error is not None:
             raise self.error
         self.added += [entry.task.url for entry in entries]
@@ -62,10 +63,10 @@ async def test_it_is_not_empty_while_the_frontier_has_not_answered() -> None:
     intake = intake_of(queue)
     intake.put(entry(1))
     flushing = asyncio.create_task(intake.flush())
-    await queue.asked.wait()
+    await in_time("the queue to be asked", queue.asked.wait())
     assert not intake.is_empty
     queue.open.set()
-    await flushing
+    await in_time("the flush", flushing)
     assert intake.is_empty
 
 
@@ -75,10 +76,10 @@ async def test_what_comes_while_it_is_flushed_is_not_waited_for() -> None:
     intake = intake_of(queue)
     intake.put(entry(1))
     flushing = asyncio.create_task(intake.flush())
-    await queue.asked.wait()
+    await in_time("the queue to be asked", queue.asked.wait())
     intake.put(entry(2))
     queue.open.set()
-    await flushing
+    await in_time("the flush", flushing)
     assert queue.added == [entry(1).task.url]
     assert not intake.is_empty
 
@@ -90,10 +91,10 @@ async def test_a_page_need_not_wait_for_what_start_gives() -> None:
     intake.put(entry(2), of_start=True)
     queue.open.clear()
     flushing = asyncio.create_task(intake.flush_side())
-    await queue.asked.wait()
+    await in_time("the queue to be asked", queue.asked.wait())
     assert not flushing.done()
     queue.open.set()
-    await flushing
+    await in_time("the flush", flushing)
     intake.put(entry(3), of_start=True)
     await intake.flush_side()
     assert not intake.is_empty
@@ -109,7 +110,7 @@ async def test_it_says_when_it_is_full() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     await intake.flush()
-    await waiting
+    await in_time("room", waiting)
 
 
 async def test_two_who_flush_add_nothing_twice() -> None:

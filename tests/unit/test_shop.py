@@ -23,6 +23,7 @@ from shoal.page import Page
 from shoal.spider import harvest, seeds
 from shoal.task import Task
 from shoal.urls import Normaliser, join, parse
+from support.until import in_time
 
 FORBIDDEN = ("/cart", "/private/")
 
@@ -294,7 +295,7 @@ async def test_as_a_process_it_logs_and_ends_with_its_parent(
     assert process.stdin
     process.stdin.close()
 
-    assert await process.wait() == 0
+    assert await in_time("its end", process.wait()) == 0
     assert statuses == [200, 200]
     assert [hit.page for hit in hits] == ["/catalog?page=1"] * 2
     assert [f":{hit.host}/" in url for hit, url in zip(hits, urls, strict=True)] == [True, True]
@@ -304,6 +305,6 @@ async def test_as_a_process_it_ends_at_sigterm() -> None:
     process, _ = await start_process("--hosts", "1", "--products", "1")
     process.send_signal(signal.SIGTERM)
 
-    assert await process.wait() == 0
+    assert await in_time("its end", process.wait()) == 0
     assert process.stdin
     process.stdin.close()

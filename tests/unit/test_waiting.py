@@ -10,6 +10,7 @@ import pytest
 from shoal import waiting
 from shoal.errors import StorageBusy, StorageFailed
 from shoal.waiting import patiently
+from support.until import in_time, until
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +38,7 @@ class Store:
         return self.asked
 
     async def until_asked(self, times: int) -> None:
-        while self.asked < times:
-            await asyncio.sleep(0)
+        await until(f"{times} questions", lambda: self.asked >= times)
 
 
 async def test_a_store_that_answers_is_asked_once(said: Callable[[], list[str]]) -> None:
@@ -53,7 +53,7 @@ async def test_a_store_that_is_away_is_asked_until_it_answers(
     call = asyncio.create_task(patiently("store", store.ask))
     await store.until_asked(5)
     store.away = False
-    assert await call > 5
+    assert await in_time("an answer", call) > 5
     assert said() == ["waiting for the store: no answer to 1", "the store is back"]
 
 
@@ -63,7 +63,7 @@ async def test_many_that_wait_say_it_once(said: Callable[[], list[str]]) -> None
         calls = [asyncio.create_task(patiently("store", store.ask)) for _ in range(20)]
         await store.until_asked(60)
         store.away = False
-        await asyncio.gather(*calls)
+        await in_time("all answers", asyncio.gather(*calls))
         assert len(said()) == 2 * (outage + 1)
     assert said()[0::2] == ["waiting for the store: no answer to 1"] * 2
     assert said()[1::2] == ["the store is back"] * 2
@@ -76,11 +76,11 @@ async def test_it_is_not_back_while_one_still_waits(said: Callable[[], list[str]
     read = asyncio.create_task(patiently("store", readable.ask))
     await readable.until_asked(2)
     readable.away = False
-    await read
+    await in_time("an answer", read)
     assert await patiently("store", readable.ask)
     assert len(said()) == 1
     locked.away = False
-    await write
+    await in_time("an answer", write)
     assert said()[1:] == ["the store is back"]
 
 
@@ -90,7 +90,7 @@ async def test_each_store_is_spoken_of_by_itself(said: Callable[[], list[str]]) 
     await two.until_asked(2)
     assert [line.split(":")[0] for line in said()] == ["waiting for the 1", "waiting for the 2"]
     one.away = two.away = False
-    await asyncio.gather(*calls)
+    await in_time("all answers", asyncio.gather(*calls))
 
 
 async def test_one_that_gives_up_is_waited_for_no_more(said: Callable[[], list[str]]) -> None:
@@ -103,7 +103,7 @@ async def test_one_that_gives_up_is_waited_for_no_more(said: Callable[[], list[s
     again = asyncio.create_task(patiently("store", store.ask))
     await store.until_asked(6)
     store.away = False
-    await again
+    await in_time("an answer", again)
     assert len(said()) == 3, "two outages, the end of one"
 
 
@@ -113,15 +113,15 @@ async def test_the_first_answer_wakes_the_others(
 ) -> None:
     first = Store(away=has_waited)
     call = asyncio.create_task(patiently("store", first.ask)) if has_waited else None
-    while has_waited and first.asked < 2:
-        await asyncio.sleep(0)
+    if has_waited:
+        await first.until_asked(2)
     monkeypatch.setattr(waiting, "RETRY_FIRST_S", 3600.0)
     late, locked = Store(away=True), Store(away=True)
     others = [asyncio.create_task(patiently("store", store.ask)) for store in (late, locked)]
     await locked.until_asked(1)
     first.away = late.away = False
-    await (call or patiently("store", first.ask))
-    await others[0]
+    await in_time("the first answer", call or patiently("store", first.ask))
+    await in_time("an answer", others[0])
     await locked.until_asked(2)
     others[1].cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -21,6 +21,7 @@ from shoal.task import Task
 from shoal.visiting import spider_worker
 from shoal.worker import Visits, Worker
 from support.frontiers import ALLOW_ALL
+from support.until import in_time, until
 
 
 def lease(name: str) -> Lease:
@@ -64,7 +65,7 @@ class Stores:
         stale = await self.finish(crawl, outcomes)
         grant = self._granted()
         self.exchanging.set()
-        await self.go_on.wait()
+        await in_time("the test to go on", self.go_on.wait())
         return stale, grant
 
     async def stats(self, crawl: str) -> Stats:
@@ -72,7 +73,7 @@ class Stores:
 
     async def robots(self, crawl: str, host: str) -> Robots:
         if host == "slow":
-            await self.answer_slow_one.wait()
+            await in_time("the test to let it answer", self.answer_slow_one.wait())
         return ALLOW_ALL
 
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
@@ -96,12 +97,12 @@ async def test_what_is_granted_after_the_word_to_stop_is_given_back(stores: Stor
     stores.grants = [[lease("first")], [lease("late"), lease("later")]]
     worker = worker_on(stores)
     running = asyncio.create_task(worker.run())
-    await stores.exchanging.wait()
+    await in_time("an exchange", stores.exchanging.wait())
     worker.drain()
     for _ in range(20):  # It has long settled all else when the grant arrives.
         await asyncio.sleep(0)
     stores.go_on.set()
-    await running
+    await in_time("the worker's end", running)
     assert stores.held == set()
     assert stores.ended["first"].verdict is Verdict.DEAD
     for token in ("late", "later"):
@@ -115,17 +116,14 @@ async def test_a_crawl_that_is_over_is_asked_for_no_more(stores: Stores) -> None
     stores.grants = [[lease("quick"), lease("slow")]]
     worker = worker_on(stores)
     running = asyncio.create_task(worker.run())
-    while "quick" not in stores.held:
-        await asyncio.sleep(0)
+    await until("the lease", lambda: "quick" in stores.held)
     stores.state = CrawlState.CANCELLED
-    while "quick" in stores.held:
-        await asyncio.sleep(0)
+    await until("its end", lambda: "quick" not in stores.held)
     stores.state, stores.grants = CrawlState.RUNNING, [[lease("new")]]
     stores.answer_slow_one.set()
-    while "new" not in stores.ended:
-        await asyncio.sleep(0)
+    await until("the new one's end", lambda: "new" in stores.ended)
     worker.drain()
-    await running
+    await in_time("the worker's end", running)
     assert stores.asked_with == ["quick", "new"]
     assert {outcome.verdict for outcome in stores.ended.values()} == {Verdict.DEAD}
 
@@ -142,7 +140,7 @@ class PlentifulStores(Stores):
         return self._granted()
 
     async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:
-        await self.go_on.wait()
+        await in_time("the test to go on", self.go_on.wait())
         self.stored += len(pages)
         return ["somewhere"] * len(pages)
 
@@ -167,14 +165,15 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
     archive = cast(Archive, stores)
     worker = spider_worker("w", "crawl", Spider(), frontier, results, Settings(), archive=archive)
     running = asyncio.create_task(worker.run())
-    while not stores.held or worker._visits or worker._free() > 0:
-        await asyncio.sleep(0)
+    await until(
+        "a worker that is full",
+        lambda: stores.held and not worker._visits and worker._free() <= 0,
+    )
     assert at_most < len(stores.held) <= at_most + slots < slots * working.HELD_PER_SLOT
     stores.go_on.set()
-    while stores.held:
-        await asyncio.sleep(0)
+    await until("the end of all", lambda: not stores.held)
     worker.drain()
-    await running
+    await in_time("the worker's end", running)
     assert stores.stored == len(stores.ended)
 
 
@@ -191,15 +190,15 @@ async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: Stor
     )
     stores.state = CrawlState.FINISHED
     running = asyncio.create_task(worker.run())
-    await idle.wait()
+    await in_time("nothing to do", idle.wait())
     assert states[-1] is CrawlState.FINISHED
     idle.clear()
     worker.stir()
     assert worker.over_as is None  # Until it has looked again.
-    await idle.wait()
+    await in_time("nothing to do", idle.wait())
     assert states[-1] is CrawlState.FINISHED
     worker.drain()
-    await running
+    await in_time("the worker's end", running)
 
 
 class NoVisits:

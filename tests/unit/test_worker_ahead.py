@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
@@ -18,6 +19,7 @@ from shoal.frontier.values import CrawlState, Entry, Grant, Lease, Outcome, Puls
 from shoal.task import Task
 from shoal.visit import Report
 from shoal.worker import AHEAD_PER_SLOT, Visits, Worker
+from support.until import in_time, until
 
 SLOTS = 4
 AHEAD = SLOTS * AHEAD_PER_SLOT
@@ -77,7 +79,7 @@ class Plenty:
             Lease(name.encode(), name, task, paced=self.paced, crowded=self.crowded)
             for name, task in zip(names, tasks, strict=True)
         ]
-        return Grant(CrawlState.RUNNING, leases)
+        return Grant(CrawlState.RUNNING, leases, decided=time.monotonic())
 
 
 class Pages:
@@ -85,10 +87,14 @@ class Pages:
 
     def __init__(self) -> None:
         self.open = asyncio.Event()
-        self.open.set()
         self.visited: list[str] = []
         self.under_way: set[str] = set()
         self.most = 0
+
+    def let_go(self) -> None:
+        """End the visits that are under way; those that come after them are not let go."""
+        self.open.set()
+        self.open.clear()
 
     def begin(self, rules: Rules) -> None: ...
 
@@ -97,7 +103,7 @@ class Pages:
         self.under_way.add(lease.token)
         self.most = max(self.most, len(self.under_way))
         try:
-            await self.open.wait()
+            await in_time("the test to open the gate", self.open.wait())
         finally:
             self.under_way.remove(lease.token)
         return Report(Outcome(lease=lease, verdict=Verdict.DONE))
@@ -122,23 +128,29 @@ async def at_work(frontier: Plenty, pages: Pages) -> AsyncIterator[Worker]:
     yield worker
     worker.drain()
     pages.open.set()
-    await running
+    await in_time("the worker's end", running)
     assert frontier.held == set()
 
 
 async def until_ahead(frontier: Plenty, pages: Pages) -> None:
-    """Until all slots are taken by pages that do not end, and there are leases beside them."""
-    while max(frontier.asked, default=0) <= SLOTS:
-        await asyncio.sleep(0)
-    pages.open.clear()
-    while (len(pages.under_way), len(frontier.held)) != (SLOTS, SLOTS + AHEAD):
-        await asyncio.sleep(0.001)
+    """Until all slots are taken by pages that do not end, and there are leases beside them.
+
+    What a worker takes ahead depends on the batch that ended last. Its pages end together here, so
+    that they are one batch on any machine.
+    """
+    await until("all slots to be taken", lambda: len(pages.under_way) == SLOTS)
+    pages.let_go()
+    await until(
+        "leases beside the visits",
+        lambda: (len(pages.under_way), len(frontier.held)) == (SLOTS, SLOTS + AHEAD),
+    )
 
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if each page took no time at all."""
+    """As if each page took no time at all, however slow this machine is."""
     monkeypatch.setattr(working, "AHEAD_S", 1_000.0)
+    monkeypatch.setattr(working, "STUCK_S", 1_000.0)
 
 
 async def test_leases_wait_for_a_slot() -> None:
@@ -148,8 +160,7 @@ async def test_leases_wait_for_a_slot() -> None:
         visited = len(pages.visited)
         frontier.is_dry = True
         pages.open.set()
-        while frontier.held:
-            await asyncio.sleep(0)
+        await until("the end of all", lambda: not frontier.held)
         assert len(pages.visited) == visited + AHEAD
         assert pages.most == SLOTS
 
@@ -172,8 +183,8 @@ async def test_what_was_lost_while_it_waited_is_not_visited() -> None:
         waiting = frontier.held - pages.under_way
         frontier.is_dry = True
         frontier.lost = {min(waiting)}
-        while waiting & frontier.held:  # All of them: those that are ours are leased again.
-            await asyncio.sleep(0.001)
+        # All of them: those that are ours are leased again.
+        await until("all to be given back", lambda: not waiting & frontier.held)
         assert not waiting & set(pages.visited)
 
 
@@ -181,10 +192,9 @@ async def test_a_visit_that_is_lost_before_it_has_begun_frees_its_slot() -> None
     frontier, pages = Plenty(), Pages()
     frontier.lease_s = 0.0  # Renewed whenever the event loop comes round.
     frontier.loses = SLOTS * 20
-    pages.open.clear()
     async with at_work(frontier, pages):
-        while not frontier.lost <= frontier.ended.keys() or len(frontier.lost) < frontier.loses:
-            await asyncio.sleep(0)
+        await until("so many losses", lambda: len(frontier.lost) >= frontier.loses)
+        await until("their ends", lambda: frontier.lost <= frontier.ended.keys())
         assert len(frontier.lost - set(pages.visited)) >= SLOTS
 
 
@@ -194,8 +204,7 @@ async def test_what_waits_long_is_for_others(monkeypatch: pytest.MonkeyPatch) ->
         await until_ahead(frontier, pages)
         waiting = frontier.held - pages.under_way
         monkeypatch.setattr(working, "STUCK_S", 0.0)
-        while waiting & frontier.held:
-            await asyncio.sleep(0.001)
+        await until("all to be given back", lambda: not waiting & frontier.held)
         assert frontier.held == pages.under_way  # And nothing new instead of it.
         assert {frontier.ended[token].verdict for token in waiting} == {Verdict.RETURNED}
 
@@ -207,7 +216,7 @@ async def test_nothing_is_visited_once_a_store_has_failed() -> None:
     in_hand, visited = set(frontier.held), list(pages.visited)
     frontier.is_broken = True
     with pytest.raises(StorageFailed):
-        await running
+        await in_time("the worker's end", running)
     assert pages.visited == visited
     assert frontier.held == set()
     assert {frontier.ended[token].verdict for token in in_hand} == {Verdict.RETURNED}
@@ -228,7 +237,7 @@ async def test_none_is_taken_ahead(how: str) -> None:
 
 async def assert_none_ahead(frontier: Plenty) -> None:
     pages = Pages()
+    pages.open.set()
     async with at_work(frontier, pages):
-        while len(frontier.ended) < SLOTS * 20:
-            await asyncio.sleep(0)
+        await until("many visits", lambda: len(frontier.ended) >= SLOTS * 20)
         assert max(frontier.asked) <= SLOTS

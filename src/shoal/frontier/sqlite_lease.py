@@ -84,6 +84,8 @@ def enter(current: Step, host: Schedule, chain: str | None, turn: int = BEHIND) 
 
 
 def wait_s(current: Step) -> float | None:
+    if current.state is not CrawlState.RUNNING:
+        return None
     moments = [current.execute("next_due", current.id).fetchone()[0]]
     if allowed(current, 1) > 0:
         moments.append(current.execute("next_ready", current.id).fetchone()[0])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from functools import partial
 
 from contract.frontier.chains import only, run_off, step_of, steps
 from shoal.frontier.values import Control, CrawlState, TaskState, Verdict
 from support.frontiers import A_MOMENT_S, Backend, Client, outcome, pages
+from support.until import until
 
 
 class TestChainsLookedAfter:
@@ -82,22 +84,23 @@ class TestChainRace:
         await fleet[0].control(Control.SEAL)
         in_flight, tries = set[str](), defaultdict[str, list[str]](list)
 
-        async def work(client: Client) -> None:
-            while not (grant := await client.ask(4)).state.over:
-                ends = []
-                for lease in grant.leases:
-                    name, number = str(lease.task.chain), int(step_of(lease))
-                    assert name not in in_flight
-                    in_flight.add(name)
-                    is_returned = number % 3 == 1 and str(number) not in tries[name]
-                    tries[name].append(str(number))
-                    # The next two: every other time, one of them is known already.
-                    found = [] if is_returned else chains[name][number + 1 : number + 3]
-                    verdict = Verdict.RETURNED if is_returned else Verdict.DONE
-                    ends.append(outcome(lease, verdict, follow_ups=found))
-                await asyncio.sleep(0)
-                in_flight.difference_update(str(end.lease.task.chain) for end in ends)
-                assert await client.finish(*ends) == []
+        async def work(client: Client) -> bool:
+            """One step. Returns whether the crawl is over."""
+            grant, ends = await client.ask(4), []
+            for lease in grant.leases:
+                name, number = str(lease.task.chain), int(step_of(lease))
+                assert name not in in_flight
+                in_flight.add(name)
+                is_returned = number % 3 == 1 and str(number) not in tries[name]
+                tries[name].append(str(number))
+                # The next two: every other time, one of them is known already.
+                found = [] if is_returned else chains[name][number + 1 : number + 3]
+                verdict = Verdict.RETURNED if is_returned else Verdict.DONE
+                ends.append(outcome(lease, verdict, follow_ups=found))
+            await asyncio.sleep(0)
+            in_flight.difference_update(str(end.lease.task.chain) for end in ends)
+            assert await client.finish(*ends) == []
+            return grant.state.over
 
-        await asyncio.gather(*map(work, fleet))
+        await asyncio.gather(*(until("the crawl's end", partial(work, each)) for each in fleet))
         assert tries == {name: list("01123445677") for name in chains}

@@ -69,6 +69,15 @@ class TestExchange:
         assert (grant.state, grant.leases) == (CrawlState.PAUSED, [])
         assert await client.state(lease) is TaskState.DONE
 
+    async def test_nor_is_there_anything_to_wait_for(self, backend: Backend) -> None:
+        """Only somebody who resumes it can change anything."""
+        client = backend.client()
+        await client.start(*pages(2))
+        lease = await client.lease_one()
+        await client.control(Control.PAUSE)
+        _, grant = await client.exchange(outcome(lease, Verdict.RETRY, retry_in_s=5.0), limit=5)
+        assert grant.wait_s is None
+
     async def test_no_more_than_max_pages(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(5), max_pages=2)

@@ -22,7 +22,16 @@ from hypothesis.stateful import (
 from contract.frontier.model import Model
 from shoal.config import Rules
 from shoal.errors import ConfigError
-from shoal.frontier.values import Control, CrawlState, Entry, Lease, TaskState, Verdict
+from shoal.frontier.values import (
+    Control,
+    CrawlState,
+    Entry,
+    Grant,
+    Lease,
+    Outcome,
+    TaskState,
+    Verdict,
+)
 from support.frontiers import CRAWL, Backend, Client, entry, open_rules, outcome
 
 T = TypeVar("T")
@@ -69,7 +78,12 @@ some_ends = st.lists(
     min_size=1,
     max_size=4,
 )
+limits = st.integers(1, 4)
 some_keys = st.none() | st.lists(st.sampled_from([e.fingerprint for e in ENTRIES]), max_size=3)
+
+
+def tries_of(leases: list[Lease], ends: list[dict[str, Any]]) -> list[Outcome]:
+    return [outcome(lease, **end) for lease, end in zip(leases, ends, strict=False)]
 
 
 class FrontierMachine(RuleBasedStateMachine):
@@ -114,9 +128,12 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.run(self.client.add(*entries)) == self.model.add(entries)
         self.model.settle()
 
-    @rule(worker=st.sampled_from(WORKERS), limit=st.integers(1, 4))
+    @rule(worker=st.sampled_from(WORKERS), limit=limits)
     def lease(self, worker: str, limit: int) -> None:
-        grant = self.run(self.backend.client(worker).ask(limit))
+        self.granted(worker, limit, self.run(self.backend.client(worker).ask(limit)))
+
+    def granted(self, worker: str, limit: int, grant: Grant) -> None:
+        """Do in the model what the frontier has done, if it may."""
         if self.model.state is CrawlState.RUNNING:
             self.model.reclaim()
         # At most what was asked for; at least one of every ready host, as far as that allows.
@@ -149,9 +166,21 @@ class FrontierMachine(RuleBasedStateMachine):
         self.end(list(map(self.chosen, which)), ends)
 
     def end(self, leases: list[Lease], ends: list[dict[str, Any]]) -> None:
-        tries = [outcome(lease, **end) for lease, end in zip(leases, ends, strict=False)]
+        tries = tries_of(leases, ends)
         assert self.run(self.client.finish(*tries)) == self.model.finish(tries)
         self.model.settle()
+
+    @rule(worker=st.sampled_from(WORKERS), which=some_leases, ends=some_ends, limit=limits)
+    def exchange(
+        self, worker: str, which: list[int], ends: list[dict[str, Any]], limit: int
+    ) -> None:
+        """What a busy worker does all the time."""
+        tries = tries_of(list(map(self.chosen, which)) if self.leases else [], ends)
+        client = self.backend.client(worker)
+        stale, grant = self.run(client.exchange(*tries, limit=limit))
+        assert stale == self.model.finish(tries)
+        self.model.settle()
+        self.granted(worker, limit, grant)
 
     @precondition(lambda self: self.leases)
     @rule(which=some_leases)
