@@ -1,4 +1,4 @@
-"""Servers that tests share: one for each test module, empty for each test."""
+"""Servers that tests share: one for each test process, empty for each test."""
 
 from __future__ import annotations
 
@@ -10,25 +10,43 @@ import pytest
 from support.frontiers import checked
 from support.postgres_servers import QUICK, PostgresServer
 from support.redis_backend import RedisBackend
+from support.redis_groups import RedisCluster
 from support.redis_servers import RedisServer
 
 
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+@pytest.fixture(scope="session")
+def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     with RedisServer(Path(tmp_path_factory.mktemp("redis"))) as server:
         yield server
 
 
 @pytest.fixture
+def redis_server(shared_redis: RedisServer) -> RedisServer:
+    shared_redis.flush()
+    return shared_redis
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    with RedisCluster(Path(tmp_path_factory.mktemp("cluster"))) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def redis_cluster(shared_cluster: RedisCluster) -> RedisCluster:
+    shared_cluster.flush()
+    return shared_cluster
+
+
+@pytest.fixture
 async def on_redis(redis_server: RedisServer) -> AsyncIterator[RedisBackend]:
     """A frontier on an empty server, under a clock of ours."""
-    redis_server.client().flushall()
     backend = RedisBackend(redis_server.url)
     async with checked(backend):
         yield backend
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     with PostgresServer(**QUICK) as server:
         yield server

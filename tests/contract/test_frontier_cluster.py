@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,14 +12,7 @@ from support.redis_backend import RedisBackend
 from support.redis_groups import RedisCluster
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
-    with RedisCluster(Path(tmp_path_factory.mktemp("cluster"))) as cluster:
-        yield cluster
-
-
 @pytest.fixture
-async def backend(cluster: RedisCluster) -> AsyncIterator[Backend]:
-    cluster.flush()
-    async with checked(RedisBackend(cluster.url)) as backend:
+async def backend(redis_cluster: RedisCluster) -> AsyncIterator[Backend]:
+    async with checked(RedisBackend(redis_cluster.url)) as backend:
         yield backend

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
-
 import pytest
 
 from contract.frontier_suite import *  # noqa: F403
-from support.frontiers import Backend, checked
-from support.redis_backend import RedisBackend
-from support.redis_servers import RedisServer
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    with RedisServer(Path(tmp_path_factory.mktemp("redis"))) as server:
-        yield server
+from support.frontiers import Backend
 
 
 @pytest.fixture
-async def backend(server: RedisServer) -> AsyncIterator[Backend]:
-    server.client().flushall()
-    async with checked(RedisBackend(server.url)) as backend:
-        yield backend
+def backend(on_redis: Backend) -> Backend:
+    return on_redis

@@ -4,7 +4,7 @@ does, the other does."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -333,11 +333,10 @@ class SameOnCluster(SameMachine):
         return replace(await frontier.stats(CRAWL), pages_per_s=0.0)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def servers(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def servers(redis_server: RedisServer, redis_cluster: RedisCluster) -> None:
     SameMachine.servers = redis_server
-    with RedisCluster(tmp_path_factory.mktemp("cluster")) as SameOnCluster.servers:
-        yield
+    SameOnCluster.servers = redis_cluster
 
 
 TestSame = lives(SameMachine, 25, steps=30)

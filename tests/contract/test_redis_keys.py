@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -52,10 +51,9 @@ class Servers:
             client.flushall()
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    with RedisCluster(Path(tmp_path_factory.mktemp("cluster"))) as cluster:
-        yield Servers(cluster.url, *cluster.servers)
+@pytest.fixture
+def cluster(redis_cluster: RedisCluster) -> Servers:
+    return Servers(redis_cluster.url, *redis_cluster.servers)
 
 
 @pytest.fixture(params=["single", "cluster"])

@@ -62,7 +62,7 @@ class RedisCluster:
     def flush(self) -> None:
         """Delete all keys."""
         for server in self.masters():
-            server.cli("FLUSHALL")
+            server.flush()
 
     def wait_until_ready(self) -> None:
         """Wait until every server that runs sees all slots served, and replicas are in sync.
