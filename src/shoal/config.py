@@ -77,7 +77,8 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
     ] = 30.0
     max_losses: Annotated[
-        int, Meta(ge=1, description="Workers a task may lose before it is dead as poison, at most 255")
+        int,
+        Meta(ge=1, description="Workers a task may lose before it is dead as poison, at most 255"),
     ] = 5
 
     seen: Annotated[
