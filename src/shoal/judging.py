@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 import traceback
+from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 from can_ada import URL
@@ -102,11 +103,12 @@ class Judge:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
             return Outcome(lease=lease, verdict=Verdict.DEAD, reason=f"redirected: {error}")
-        been = {self._admission.fingerprint(url) for url in target.task.redirects}
-        if self._admission.fingerprint(target.task.url) in been:
-            path = " -> ".join([*target.task.redirects, target.task.url])
+        if _was_asked_for_before(asked, task):
+            path = " -> ".join([*asked.redirects, asked.url])
             reason = one_line(f"redirects in a loop: {path}")
             return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
+        if target.fingerprint in self._on_the_way(lease):
+            target = self._admission.admit(_copy(asked, lease), task.site)
         if len(target.task.redirects) > MAX_REDIRECTS:
             reason = f"more than {MAX_REDIRECTS} redirects, from {target.task.redirects[0]}"
             return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
@@ -115,6 +117,11 @@ class Judge:
             reason += f", without {', '.join(left_out)}"
         reason = one_line(reason)
         return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
+
+    def _on_the_way(self, lease: Lease) -> set[bytes]:
+        """What the task and those that redirected to it are known as."""
+        redirects = lease.task.redirects
+        return {lease.fingerprint, *(self._admission.fingerprint(url) for url in redirects)}
 
 
 def raised(lease: Lease, error: BaseException) -> Outcome:
@@ -196,6 +203,26 @@ def _is_same_place(one: URL, other: URL) -> bool:
     is_upgrade = (one.protocol, other.protocol) == ("http:", "https:")
     same_scheme = one.protocol == other.protocol or (is_upgrade and not one.port + other.port)
     return same_scheme and (one.hostname, one.port) == (other.hostname, other.port)
+
+
+def _was_asked_for_before(asked: Task, task: Task) -> bool:
+    """Whether a redirect leads back to a request that was made on the way. A form that was sent and
+    the page at its own address are two requests."""
+    been = asked.redirects if asked.method == task.method else task.redirects
+    return _sent_as(asked.url) in {_sent_as(url) for url in been}
+
+
+def _sent_as(url: str) -> str:
+    """What of an address goes over the wire."""
+    return parse(url).href.partition("#")[0]
+
+
+def _copy(asked: Task, lease: Lease) -> Task:
+    """The target of a redirect that is another spelling of its own address, for instance without
+    the tracking parameters. As an entry of its own: else it would be known already, and not
+    fetched. If the try is made again, it is the same copy."""
+    copy_id = uuid5(NAMESPACE_URL, f"{lease.fingerprint.hex()} {asked.url}").hex
+    return msgspec.structs.replace(asked, dont_filter=True, task_id=copy_id)
 
 
 def one_line(text: str) -> str:

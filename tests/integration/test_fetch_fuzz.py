@@ -18,6 +18,8 @@ from support.processes import seeded_random
 
 LIMIT = 4096
 AT_ONCE = 8
+REQUESTS = 10_000
+"""More than one connection ever gets."""
 
 
 class OddServer:
@@ -33,7 +35,7 @@ class OddServer:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection."""
         with suppress(OSError, asyncio.IncompleteReadError):
-            while True:
+            for _ in range(REQUESTS):
                 line = await reader.readuntil(b"\r\n\r\n")
                 number = int(line.split()[1].removeprefix(b"/"))
                 sent = self.answer(number)

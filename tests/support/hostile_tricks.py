@@ -23,6 +23,8 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKS = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 LENGTH = b"Content-Length: 2\r\n\r\nok"
 BURST = 64 * 1024
+HOURS = 500_000
+"""Drops that would take hours."""
 
 
 def trick(path: str) -> Callable[[Page], Page]:
@@ -62,7 +64,7 @@ def drips(start: bytes, more: bytes) -> Page:
 
     async def send(to: Connection, request: Request) -> None:
         await to.send(start)
-        while True:
+        for _ in range(HOURS):
             await to.send(more)
             await asyncio.sleep(0.02)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from aiohttp import web
 
 from support.sites import Site, html
+from support.until import until
 
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
@@ -38,8 +38,7 @@ class SiteWithSitemaps(Site):
         return [f"{self.url}p/{name}" for name in names]
 
     async def _page(self, path: str) -> web.Response:
-        while path in self.held:
-            await asyncio.sleep(0.005)
+        await until("the test to let go of it", lambda: path not in self.held)
         if path.startswith("/moved"):
             return web.Response(status=301, headers={"Location": path.removeprefix("/moved")})
         if path in self.bodies:

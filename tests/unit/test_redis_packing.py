@@ -75,7 +75,7 @@ def unpacked(entry: Entry) -> Task:
 @given(task=tasks)
 def test_every_admitted_task_comes_back(task: Task) -> None:
     try:
-        entry = _admission.admit(task)
+        entry = _admission.admitted_as(task)
     except BadUrl:
         assume(False)
     again = unpacked(entry)
@@ -113,7 +113,7 @@ def test_more_tries_than_a_byte_can_count(retry_count: int) -> None:
 
 
 def test_the_crawl_is_implied() -> None:
-    entry = _admission.admit(Task(url="http://a.example/", crawl="shop", session="s"))
+    entry = _admission.admitted_as(Task(url="http://a.example/", crawl="shop", session="s"))
     assert unpacked(entry) == replace(entry.task, crawl="")
 
 

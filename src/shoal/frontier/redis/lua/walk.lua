@@ -20,7 +20,7 @@ local answer = {'0'}
 local function look_at(due, packed)
   local values = cmsgpack.unpack(packed)
   if values[1] == host then
-    answer[#answer + 1] = {due, unpack(values)}
+    answer[#answer + 1] = {due, unpack(values, 1, 6)}
   end
 end
 
