@@ -111,6 +111,7 @@ class _Reader:
         self.note = _note_of(task)
         self.listed = Listed()
         self._task = task
+        self._site = urls.parse(task.url).host
         self._parent = fingerprint.hex()
         self._admission = admission
 
@@ -121,7 +122,7 @@ class _Reader:
         try:
             task = self._further(location) if location.is_sitemap else Task(url=location.url)
             task.parent, task.depth = self._parent, self._task.depth
-            self.listed.entries.append(self._admission.admit(task))
+            self.listed.entries.append(self._admission.admit(task, self._site))
         except BadUrl:
             self.listed.filtered += 1
 

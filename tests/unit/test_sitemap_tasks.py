@@ -62,6 +62,17 @@ async def test_what_a_sitemap_lists_is_as_deep_as_it_is() -> None:
         assert entry.task.depth == 3
 
 
+@pytest.mark.parametrize("rules", [Rules(), Rules(fingerprints="scrapy")])
+async def test_a_sitemap_cannot_send_us_to_every_port_of_a_machine(rules: Rules) -> None:
+    admission, fine = Admission(rules), "https://b.example:8080/1"
+    task = admission.admit(sitemap_task("https://b.example:8080/all.xml", Note())).task
+    ports = [f"https://victim.example:{port}/" for port in range(81, 91)]
+    listed = await read_listed(task, ABOVE, 200, urlset(fine, *ports), admission)
+    assert (addresses(listed), listed.filtered) == ([fine], len(ports))
+    listed = await read_listed(task, ABOVE, 200, index(*ports), admission)
+    assert (addresses(listed), listed.filtered) == ([], len(ports))
+
+
 async def test_what_is_known_of_a_sitemap_goes_on_to_those_it_names() -> None:
     task = sitemap_task("https://a.example/index.xml", Note("one", 100.0))
     (entry,) = (await listed_in(task, index("a/b.xml"))).entries
