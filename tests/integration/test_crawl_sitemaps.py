@@ -57,6 +57,10 @@ def pages_of(folder: Folder) -> list[str]:
     return sorted(item["url"] for item in folder.export("shop"))
 
 
+def explained(folder: Folder, url: str) -> str:
+    return str(folder.shoal("explain", "shop", url, "--json").json()["verdict"])
+
+
 def dead_of(folder: Folder) -> dict[str, str]:
     dead = folder.shoal("dead", "list", "shop", "--json").json()
     return {task["url"].rpartition("/")[2]: task["reason"] for task in dead}
@@ -91,6 +95,8 @@ def test_a_site_with_nested_packed_broken_and_missing_sitemaps(
     assert dead["page.html"] == "it is HTML, not a sitemap"
     found_on = folder.shoal("explain", "shop", one, "--json").json()["found_on"]
     assert found_on == [f"{site.url}a.xml.gz", f"{site.url}index.xml"]
+    assert explained(folder, f"{site.url}index.xml") == "done"
+    assert explained(folder, f"{site.url}page.html") == "dead: it is HTML, not a sitemap"
 
 
 @pytest.mark.parametrize("written", ["", "robots.txt"])
