@@ -47,6 +47,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._is_head_request = False
+        self._incoming: select.poll | None = None
         self.is_reusable = False
         """Whether another request may be sent on it."""
         self._unread = memoryview(b"")
@@ -77,11 +78,12 @@ class Connection(asyncio.Protocol):
 
     def is_quiet(self) -> bool:
         """Whether nothing has come since the last answer, not even the end of the connection."""
-        if self._transport is None:
-            return False
-        waiting = select.poll()
-        waiting.register(self._transport.get_extra_info("socket"), select.POLLIN)
-        return not waiting.poll(0)
+        if self._incoming is None:
+            if self._transport is None:
+                return False
+            self._incoming = select.poll()
+            self._incoming.register(self._transport.get_extra_info("socket"), select.POLLIN)
+        return not self._incoming.poll(0)
 
     def time_out(self, message: str) -> None:
         """The answer took too long."""

@@ -47,18 +47,20 @@ class Pool:
         self._is_guarded = is_guarded
         self._resolver = Resolver()
         self._loop = asyncio.get_running_loop()
-        self._idle: OrderedDict[Connection, tuple[float, Origin]] = OrderedDict()
-        """Since when, and where it leads; the one that was idle longest comes first."""
+        self._idle: OrderedDict[Connection, tuple[float, deque[Connection]]] = OrderedDict()
+        """Since when, and all that lead to the same place; what was idle longest comes first."""
         self._idle_at: dict[Origin, deque[Connection]] = {}
+        """The same by where they lead. What has become empty goes with the next sweep."""
         self._max_idle = _max_idle()
         self._sweeping: asyncio.TimerHandle | None = None
 
     def take(self, origin: Origin) -> Connection | None:
         """An idle connection: the one that was used last, as it is the least likely to be closed
         by the server just now."""
-        while origin in self._idle_at:
-            connection = self._idle_at[origin].pop()
-            self._forget(connection)
+        here = self._idle_at.get(origin)
+        while here:
+            connection = here.pop()
+            del self._idle[connection]
             if connection.is_reusable and connection.is_quiet():
                 return connection
             connection.abort()
@@ -69,8 +71,11 @@ class Pool:
         if not connection.is_reusable:
             connection.abort()
             return
-        self._idle[connection] = self._loop.time(), origin
-        self._idle_at.setdefault(origin, deque()).append(connection)
+        here = self._idle_at.get(origin)
+        if here is None:
+            here = self._idle_at[origin] = deque()
+        here.append(connection)
+        self._idle[connection] = self._loop.time(), here
         if len(self._idle) > self._max_idle:
             self._close_oldest()
         if self._sweeping is None:
@@ -128,19 +133,14 @@ class Pool:
         long_ago = self._loop.time() - IDLE_S
         while self._idle and next(iter(self._idle.values()))[0] < long_ago:
             self._close_oldest()
+        self._idle_at = {origin: here for origin, here in self._idle_at.items() if here}
         if self._idle:
             self._sweeping = self._loop.call_later(IDLE_S, self._sweep)
 
     def _close_oldest(self) -> None:
-        _, origin = next(iter(self._idle.values()))
-        oldest = self._idle_at[origin].popleft()
-        self._forget(oldest)
+        oldest, (_, here) = self._idle.popitem(last=False)
+        here.remove(oldest)  # It is the first.
         oldest.abort()
-
-    def _forget(self, connection: Connection) -> None:
-        _, origin = self._idle.pop(connection)
-        if not self._idle_at[origin]:
-            del self._idle_at[origin]
 
 
 def _max_idle() -> int:
