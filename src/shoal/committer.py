@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from shoal.archive.port import Archive
 from shoal.config import Rules
 from shoal.errors import UnknownCrawl
+from shoal.frontier.parts import MAX_LINKS
 from shoal.frontier.values import Lease, Outcome
 from shoal.policy import parse_duration
 from shoal.results.port import Batch, Keep, Results
@@ -23,7 +24,9 @@ MAX_AGE_S = 0.04
 SOON_S = 0.05
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 16 * 1024 * 1024
-"""Of items, and of bodies for the archive: so much makes a batch full."""
+"""Of items, of links, and of bodies for the archive: so much makes a batch full."""
+LINK_BYTES = 1_000
+"""What a link takes in memory, beside its URL."""
 
 log = logging.getLogger("shoal")
 
@@ -55,7 +58,7 @@ class Committer:
         self._keep = keep
         self._reports: deque[Report] = deque()
         self.held_bytes = 0
-        """What items, and bodies for the archive, take in memory until they are committed."""
+        """What items, links, and bodies for the archive take in memory until they are committed."""
         self._oldest_at = 0.0
         self._busy_since: float | None = None
         self._hurried = False
@@ -117,9 +120,10 @@ class Committer:
         self._hurried = False
         self._oldest_at = time.monotonic()
         taken: list[Report] = []
-        rows = size = 0
+        rows = size = links = 0
         while self._reports and len(taken) < MAX_BATCH:
-            if rows >= MAX_BATCH_ROWS or size >= MAX_BATCH_BYTES:
+            links += len(self._reports[0].outcome.follow_ups)
+            if rows >= MAX_BATCH_ROWS or size >= MAX_BATCH_BYTES or (taken and links > MAX_LINKS):
                 break
             taken.append(self._reports.popleft())
             rows += len(taken[-1].items)
@@ -175,4 +179,5 @@ def keep_of(rules: Rules) -> Keep:
 
 def _size(report: Report) -> int:
     body = len(report.raw.body) if report.raw is not None else 0
-    return body + sum(len(item.data) for item in report.items)
+    links = sum(LINK_BYTES + len(entry.task.url) for entry in report.outcome.follow_ups)
+    return body + links + sum(len(item.data) for item in report.items)

@@ -60,6 +60,9 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     max_retries: Annotated[
         int, Meta(ge=0, description="Tries after the first one, before a task is dead; at most 254")
     ] = 3
+    max_links_per_page: Annotated[
+        int, Meta(ge=1, description="Links of one page that are followed; the rest is counted")
+    ] = 20_000
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(description="Hosts (and what is below them) that may be crawled; empty: all"),

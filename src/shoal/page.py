@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import can_ada
@@ -39,6 +40,8 @@ class Page:
         "body",
         "fingerprint",
         "headers",
+        "links_cut",
+        "max_links",
         "status",
         "task",
         "url",
@@ -53,6 +56,7 @@ class Page:
         body: bytes,
         task: Task,
         fingerprint: bytes,
+        max_links: int | None = None,
     ) -> None:
         self.url = url
         self.status = status
@@ -60,6 +64,10 @@ class Page:
         self.body = body
         self.task = task
         self.fingerprint = fingerprint
+        self.max_links = max_links
+        """Links that `follow_all` gives at most: a page may have a million."""
+        self.links_cut = 0
+        """Those that it left out."""
         self._text: str | None = None
         self._scope: Sequence[LexborNode] | None = None
         self._base: can_ada.URL | None = None
@@ -174,9 +182,13 @@ class Page:
         """
         found = self.css(targets) if isinstance(targets, str) else targets
         links = links_in(found) if isinstance(found, Selection) else _links_of_each(found)
-        return self._tasks(
-            self._pages(links), handler, priority, meta, method, headers, body, dont_filter, chain
+        first = islice(self._pages(links), self.max_links)
+        tasks = self._tasks(
+            first, handler, priority, meta, method, headers, body, dont_filter, chain
         )
+        if len(tasks) == self.max_links:
+            self.links_cut += sum(1 for _ in links)
+        return tasks
 
     def _pages(self, links: Iterable[str]) -> Iterator[str]:
         """The addresses of those links that lead to pages."""

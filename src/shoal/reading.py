@@ -17,6 +17,8 @@ class Reading(msgspec.Struct):
     """What one page gave."""
 
     tasks: list[Task] = []
+    links_cut: int = 0
+    """Links that were left out, as there were too many."""
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
     error: BaseException | None = None
@@ -36,7 +38,7 @@ async def read(
         if _is_meant_for_us(error):
             raise
         return Reading(error=error)
-    reading = Reading(found.tasks)
+    reading = Reading(found.tasks, page.links_cut)
     url = (canonical and page.canonical) or page.url
     for item in found.items:
         row = store_form(item, url=url, fingerprint=page.fingerprint, scraped_at=scraped_at)

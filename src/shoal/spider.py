@@ -59,6 +59,7 @@ class Spider:
     max_pages: int | None
     max_depth: int | None
     max_retries: int
+    max_links_per_page: int
     robots: bool
     """Whether robots.txt is obeyed. It is, by default."""
     user_agent: str

@@ -5,6 +5,8 @@ Whatever happens, a visit ends in a Report; only a cancelled one raises.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 
@@ -22,7 +24,7 @@ from shoal.frontier.values import Entry, Lease, Outcome, Robots, Verdict
 from shoal.judging import Judge, note_answer, one_line, raised
 from shoal.known import KnownUrls
 from shoal.page import Page
-from shoal.paging import Further, Pager
+from shoal.paging import Pager
 from shoal.policy import SEND_SLACK_S
 from shoal.reading import Reading, read
 from shoal.recrawl import NOT_MODIFIED, Earlier, carry_on, conditional, note_version, seen_again
@@ -31,6 +33,11 @@ from shoal.simhash import simhash
 from shoal.spider import Spider
 from shoal.task import Task, decode, encode
 from shoal.urls import parse
+
+ADMIT_AT_ONCE = 1_000
+"""Links that are looked at before others have their turn: some ten milliseconds."""
+
+log = logging.getLogger("shoal")
 
 RobotsSource = Callable[[str], Awaitable[Robots | None]]
 
@@ -86,7 +93,7 @@ class Visitor:
                 return await self._learn_robots(lease, decided)
             refusal = await self._robots_refusal(lease, lease.robots_at)
             if refusal is not None:
-                self._turn_past(refusal.outcome)
+                await self._turn_past(refusal.outcome)
                 return refusal
         known = await self._earlier.page(lease) if self._earlier else None
         if too_late(lease, decided):
@@ -99,7 +106,7 @@ class Visitor:
             return give_back(lease, sent=False)
         except FetchError as error:
             outcome = self._judge.unanswered(lease, error)
-            self._turn_past(outcome)
+            await self._turn_past(outcome)
             return self._report(outcome, started_at, None)
         if known and response.status == NOT_MODIFIED:
             report = self._unchanged(lease, response, started_at, known)
@@ -161,7 +168,7 @@ class Visitor:
         if 200 <= response.status < 300:
             return await self._parse(lease, response, started_at)
         outcome = self._judge.answered(lease, response)
-        self._turn_past(outcome, response.status)
+        await self._turn_past(outcome, response.status)
         return self._report(outcome, started_at, response)
 
     def _unchanged(
@@ -183,6 +190,7 @@ class Visitor:
             body=response.body,
             task=lease.task,
             fingerprint=lease.fingerprint,
+            max_links=self._rules.max_links_per_page,
         )
         fetched_at = started_at + response.duration_s
         raw = _raw(lease, response, fetched_at) if self._keeps_raw else None
@@ -190,40 +198,48 @@ class Visitor:
         reading = await read(self._spider, page, fetched_at, canonical=self._rules.canonical)
         if reading.error is not None:
             outcome = raised(lease, reading.error)
-            outcome.follow_ups = self._admitted(lease, further.tasks)
+            outcome.follow_ups = await self._admitted(lease, further.tasks)
             report = self._report(outcome, started_at, response)
         else:
+            self._cut_links(reading)
             # In front: the handler may follow the same pages, and of two the first counts.
             reading.tasks = [*further.tasks, *reading.tasks]
-            report = self._harvested(page, lease, response, started_at, reading)
-            _note_warning(report, further)
+            report = await self._harvested(page, lease, response, started_at, reading)
+            _note_warning(report, further.warning)
         report.raw = raw
         return report
 
-    def _turn_past(self, outcome: Outcome, status: int | None = None) -> None:
+    async def _turn_past(self, outcome: Outcome, status: int | None = None) -> None:
         """A page of a catalogue may lead on even where it could not be had."""
         further = self._pager.without(outcome, status)
-        further_pages = self._admitted(outcome.lease, further.tasks)
+        further_pages = await self._admitted(outcome.lease, further.tasks)
         outcome.follow_ups = [*further_pages, *outcome.follow_ups]
 
-    def _harvested(
+    def _cut_links(self, reading: Reading) -> None:
+        """Leave out what is more than one page may lead to."""
+        limit = self._rules.max_links_per_page
+        reading.links_cut += max(len(reading.tasks) - limit, 0)
+        del reading.tasks[limit:]
+
+    async def _harvested(
         self, page: Page, lease: Lease, response: Response, started_at: float, reading: Reading
     ) -> Report:
         outcome = Outcome(lease=lease, verdict=Verdict.DONE)
         fresh = self._known_urls.fresh(reading.tasks)
-        outcome.follow_ups = self._admitted(lease, fresh)
-        outcome.filtered = len(fresh) - len(outcome.follow_ups)
+        outcome.follow_ups = await self._admitted(lease, fresh)
+        outcome.filtered = len(fresh) - len(outcome.follow_ups) + reading.links_cut
         outcome.duplicates = len(reading.tasks) - len(fresh)
         outcome.items, outcome.rejected = len(reading.items), len(reading.rejected)
         report = self._report(outcome, started_at, response)
         report.items, report.rejected = reading.items, reading.rejected
-        self._compare(page, report)
+        await self._compare(page, report)
+        _note_warning(report, _too_many(page.url, reading.links_cut))
         return report
 
-    def _compare(self, page: Page, report: Report) -> None:
+    async def _compare(self, page: Page, report: Report) -> None:
         """What the spider wants to know of pages that are the same, or nearly so."""
         if self._rules.canonical and (alias := alias_of(page)):
-            others = self._admitted(report.outcome.lease, [alias])
+            others = await self._admitted(report.outcome.lease, [alias])
             others = [other for other in others if other.fingerprint != page.fingerprint]
             # In front: the page may well link to it, and of two the first counts.
             report.outcome.follow_ups = [*others, *report.outcome.follow_ups]
@@ -232,9 +248,11 @@ class Visitor:
         if self._rules.simhash and report.page is not None:
             report.page.simhash = simhash(page.visible_text)
 
-    def _admitted(self, lease: Lease, tasks: list[Task]) -> list[Entry]:
+    async def _admitted(self, lease: Lease, tasks: list[Task]) -> list[Entry]:
         admitted = []
-        for task in tasks:
+        for number, task in enumerate(tasks, 1):
+            if number % ADMIT_AT_ONCE == 0:
+                await asyncio.sleep(0)
             try:
                 admitted.append(self._admission.admit(task, lease.task.site))
             except BadUrl:
@@ -272,10 +290,18 @@ def page_log(
     )
 
 
-def _note_warning(report: Report, further: Further) -> None:
+def _too_many(url: str, cut: int) -> str:
+    """What is to be said of a page if links of it were left out."""
+    if not cut:
+        return ""
+    log.warning("%s: %d links are not followed (max_links_per_page)", url, cut)
+    return f"{cut:,} links of it are not followed (max_links_per_page)"
+
+
+def _note_warning(report: Report, warning: str) -> None:
     """What a page had to be warned of is said where people ask for the page, too."""
-    if further.warning and report.page is not None:
-        report.outcome.reason = report.page.error = one_line(further.warning)
+    if warning and report.page is not None:
+        report.outcome.reason = report.page.error = one_line(warning)
 
 
 def give_back(lease: Lease, *, sent: bool) -> Report:

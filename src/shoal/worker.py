@@ -19,6 +19,7 @@ from shoal.archive.port import Archive
 from shoal.committer import SOON_S, Committer, keep_of
 from shoal.config import Rules
 from shoal.errors import ShoalError, StorageError, UnknownCrawl, cause_of
+from shoal.frontier.parts import add_surplus
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import CrawlState, Entry, Grant, Lease, Outcome, Stats, Verdict
 from shoal.heartbeat import Heartbeat
@@ -253,6 +254,7 @@ class Worker:
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
         """End tries, and ask in the same breath for as many new ones as there is room for."""
+        await add_surplus(self._frontier, self._crawl, outcomes)
         may_ask = not (self._asking or self._is_over or self._draining.is_set())
         free = self._free() if may_ask else 0
         if free <= 0:

@@ -28,7 +28,7 @@ from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
 from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
 from contract.frontier.counting import TestLosses, TestTries
 from contract.frontier.exchanging import TestExchange
-from contract.frontier.finishing import TestFollowUps, TestStale, TestVerdicts
+from contract.frontier.finishing import TestFollowUps, TestManyFollowUps, TestStale, TestVerdicts
 from contract.frontier.leasing import (
     TestConcurrency,
     TestFairness,
@@ -77,6 +77,7 @@ __all__ = [
     "TestLeading",
     "TestLease",
     "TestLosses",
+    "TestManyFollowUps",
     "TestManyLeases",
     "TestManyPriorities",
     "TestMaxPages",

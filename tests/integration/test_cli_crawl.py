@@ -129,6 +129,16 @@ def test_max_depth(folder: Folder, small: Site, depth: str, things: list[str]) -
     assert keys(folder.export("small"), "Thing") == things
 
 
+def test_a_page_leads_to_no_more_pages_than_it_may(folder: Folder, pages: Site) -> None:
+    ended = folder.shoal("crawl", "links.py", "--max-links-per-page", "10")
+    assert ended.code == 0
+    assert len(pages.paths) == 11
+    assert f"{pages.url}: 20 links are not followed (max_links_per_page)" in ended.err
+    assert folder.stats("links").filtered == 20
+    told = folder.shoal("explain", "links", pages.url)
+    assert "20 links of it are not followed (max_links_per_page)" in told.out
+
+
 # Targets
 
 

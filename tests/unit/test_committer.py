@@ -15,7 +15,7 @@ from shoal.committer import Committer, keep_of
 from shoal.config import Rules
 from shoal.content import page_digest
 from shoal.errors import StorageBusy, StorageFailed
-from shoal.frontier.values import Lease, Outcome, Verdict
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.results.port import Batch, Keep, PageLog, Results, StoredItem
 from shoal.task import Task
 from shoal.visit import Report
@@ -178,6 +178,34 @@ async def test_a_lone_report_is_committed_when_it_is_old_enough() -> None:
     await until("the report to be old enough", lambda: bench.finished)
     bench.committer.close()
     await in_time("its end", running)
+
+
+def linking_report(url: str, links: int) -> Report:
+    made = report(url)
+    made.outcome.follow_ups = [Entry(b"", Task(url=f"{url}/{n}")) for n in range(links)]
+    return made
+
+
+async def test_a_batch_has_no_more_links_than_one_call_may_bring(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(committing, "MAX_LINKS", 10)
+    bench = Bench(batch_size=100)
+    for url, links in {"a": 4, "b": 6, "c": 1, "d": 25, "e": 3, "f": 7}.items():
+        bench.committer.put(linking_report(url, links))
+    bench.committer.close()
+    await bench.committer.run()
+    finished = [urls for what, urls in bench.stores.done if what == "finish"]
+    assert finished == [["a", "b"], ["c"], ["d"], ["e", "f"]]
+
+
+async def test_links_count_as_held_until_they_are_committed() -> None:
+    bench = Bench(batch_size=100)
+    bench.committer.put(linking_report("x" * 5_000, 1_000))
+    assert bench.committer.held_bytes > 5_000_000
+    bench.committer.close()
+    await bench.committer.run()
+    assert bench.committer.held_bytes == 0
 
 
 async def test_raw_pages_are_archived_before_all_else(bench: Bench) -> None:

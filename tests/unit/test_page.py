@@ -322,3 +322,12 @@ def test_a_chain_has_a_name(chain: Any) -> None:
 def test_a_handler_is_a_method_or_its_name(handler: Any) -> None:
     with pytest.raises(ValueError, match="a handler is a method of the spider"):
         page_of().follow("/x", handler)
+
+
+def test_follow_all_gives_no_more_links_than_it_may() -> None:
+    page = page_of("<a href=mailto:x></a>" + "".join(f"<a href=/{n}></a>" for n in range(9)))
+    page.max_links = 4
+    assert [task.url[-1] for task in page.follow_all("a")] == ["0", "1", "2", "3"]
+    assert page.links_cut == 5
+    assert len(page.follow_all(["/a", "/b", "/c", "/d"])) == 4
+    assert page.links_cut == 5

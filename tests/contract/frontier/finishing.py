@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import UnknownCrawl
-from shoal.frontier.values import Lease, Pushback, Robots, Stats, TaskState, Verdict
+from shoal.frontier import parts
+from shoal.frontier.parts import add_surplus
+from shoal.frontier.values import Control, Lease, Pushback, Robots, Stats, TaskState, Verdict
 from support.frontiers import HOST, Backend, Client, entry, outcome, pages
 
 
@@ -104,6 +106,56 @@ class TestVerdicts:
         before = await client.snapshot()
         assert await client.finish() == []
         assert await client.snapshot() == before
+
+
+class TestManyFollowUps:
+    @pytest.fixture(autouse=True)
+    def few_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(parts, "MAX_LINKS", 3)
+
+    async def test_are_added_before_the_page_is_finished(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        links = pages(10, "b.example")
+        many = outcome(await client.lease_one(), follow_ups=links)
+        few = outcome(many.lease, follow_ups=links[:3])
+        await add_surplus(client.frontier, client.crawl, [few, many])
+        assert (few.follow_ups, many.follow_ups) == (links[:3], links[9:])
+        stats = await client.stats()
+        assert (stats.added, stats.leased, stats.duplicates) == (10, 1, 0)
+        assert await client.finish(many) == []
+        stats = await client.stats()
+        assert (stats.added, stats.done, stats.waiting) == (11, 1, 10)
+
+    async def test_of_a_page_that_is_not_ours_any_more_are_not_added(
+        self, backend: Backend
+    ) -> None:
+        client, other = backend.client(), backend.another()
+        await client.start(*pages(1))
+        late = outcome(await client.lease_one(), follow_ups=pages(10, "b.example"))
+        await other.frontier.release(other.crawl, "worker")
+        await add_surplus(client.frontier, client.crawl, [late])
+        assert (await client.stats()).added == 1
+        assert len(await client.finish(late)) == 1
+
+    async def test_of_a_crawl_that_is_gone(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        late = outcome(await client.lease_one(), follow_ups=pages(10, "b.example"))
+        await client.frontier.forget(client.crawl)
+        with pytest.raises(UnknownCrawl):
+            await add_surplus(client.frontier, client.crawl, [late])
+        await client.start(*pages(1))
+        await add_surplus(client.frontier, client.crawl, [late])
+        assert (await client.stats()).added == 1
+
+    async def test_of_a_crawl_that_was_cancelled(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        late = outcome(await client.lease_one(), follow_ups=pages(10, "b.example"))
+        await client.control(Control.CANCEL)
+        await add_surplus(client.frontier, client.crawl, [late])
+        assert (await client.stats()).added == 1
 
 
 class TestFollowUps:
