@@ -113,7 +113,7 @@ async def run_crawl(
     began = time.monotonic()
     name = settings.name or spider.name
     own_spider = create(spider)
-    if not is_scrapy(targets or []):  # Scrapy goes through proxies.
+    if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
     async with (
         open_stores(settings) as (frontier, results),

@@ -76,12 +76,13 @@ def records_of(
     limit: int,
 ) -> list[Record]:
     """The tasks of a host whose URL is wanted, and that are more than its GET."""
-    values = {"crawl_id": crawl_row(connection, crawl)["id"], "host": site}
+    crawl_at = crawl_row(connection, crawl)
+    values = {"crawl_id": crawl_at["id"], "host": site}
     rows = connection.execute(SQL["tasks_of_host"], values)
     wanted = (
         row for row in rows if wire.may_be_more(row[1]) and is_wanted(_read_address(row[1]).url)
     )
-    return [_record(row) for row in islice(wanted, limit)]
+    return [_record(row, crawl_at["ahead"]) for row in islice(wanted, limit)]
 
 
 def dead_of(

@@ -18,10 +18,6 @@ local function found(where, due, packed)
   return {seen, state, where, due, values_of(packed)}
 end
 
-local function by_clock(moment)
-  return whole(moment - counts.ahead)
-end
-
 -- The fingerprint may also be part of something else, so it is looked at again.
 local function is_it(packed)
   return packed:find(fingerprint, 1, true) and cmsgpack.unpack(packed)[3]:sub(1, 8) == fingerprint

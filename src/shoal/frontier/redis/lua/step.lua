@@ -77,6 +77,11 @@ local function read_clock()
   end
 end
 
+-- A moment as the server's clock has it, for those who ask.
+local function by_clock(moment)
+  return whole(moment - counts.ahead)
+end
+
 -- As Stats.tried: what max_pages and the rate count.
 local function pages_tried()
   return counts.done + counts.dead

@@ -38,10 +38,10 @@ answer[1] = scanned[1]
 for i = 1, #scanned[2], 2 do
   local name, value = scanned[2][i], scanned[2][i + 1]
   if where == 'delayed' then
-    look_at(value, name)
+    look_at(by_clock(value), name)
   else
-    local due = where == 'held' and call('ZSCORE', prefix .. 'due', name) or '0'
-    look_at(due, value)
+    local due = where == 'held' and call('ZSCORE', prefix .. 'due', name)
+    look_at(due and by_clock(due) or '0', value)
   end
 end
 return answer
