@@ -12,6 +12,7 @@ import pytest
 from contract.frontier_suite import *  # noqa: F403
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.sqlite_step import SQL
 from support.frontiers import CRAWL, Backend, Client, SqliteBackend, checked, outcome, pages
 
 
@@ -66,6 +67,17 @@ class TestClock:
             assert (await client.stats()).pages_per_s == pytest.approx(1 / every_s, rel=0.15)
         await backend.advance(600.0)
         assert (await client.stats()).pages_per_s < 1.0
+
+
+class TestHolding:
+    async def test_whether_a_worker_holds_anything_is_a_look_into_an_index(
+        self, backend: Backend, path: Path
+    ) -> None:
+        """Who has nothing to do asks for it all the time, however many retries wait."""
+        await backend.client().start(*pages(1))
+        with closing(sqlite3.connect(path)) as connection:
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {SQL['holds_any']}", (1, "w")).fetchall()
+        assert "tasks_held (crawl_id=? AND worker=?)" in str(plan)
 
 
 class TestSeen:

@@ -112,13 +112,18 @@ class TestClockSetBack:
     ) -> None:
         """People compare moments with what their own clocks say."""
         client = backend.client()
-        await client.start(*pages(9), rate="1/m", lease_s=30.0)
+        posts = [entry(f"{HOST}/{n}", method="POST") for n in range(9)]
+        await client.start(*posts, rate="1/m", lease_s=90.0)
         await client.lease_one()
         await jump(backend, jumps)
         await backend.advance(61.0)
         lease = await client.lease_one()
         now = backend.clock.now
-        assert (await client.record(lease)).due == pytest.approx(now + 30.0, abs=1.0)
+        (post,) = await client.frontier.find_others(
+            CRAWL, lease.task.site, lease.task.url.__eq__, 9
+        )
+        assert post.due == pytest.approx(now + 90.0, abs=1.0)
+        assert (await client.record(lease)).due == pytest.approx(now + 90.0, abs=1.0)
         assert (await client.host(HOST)).next_at == pytest.approx(now + 60.0, abs=1.0)
         await client.frontier.beat(CRAWL, pulse())
         (heard,) = await client.frontier.workers(CRAWL)
