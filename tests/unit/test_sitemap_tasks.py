@@ -54,14 +54,6 @@ async def test_pages_are_seeds_and_know_where_they_were_found() -> None:
     assert entry.task == page
 
 
-async def test_a_sitemap_cannot_name_every_port_of_a_machine() -> None:
-    task = sitemap_task("https://a.example/all.xml", Note("one"))
-    ADMISSION.admit(task)
-    ports = [f"https://victim.example:{port}/" for port in range(8000, 8050)]
-    listed = await listed_in(task, urlset("https://a.example/1", *ports))
-    assert (addresses(listed), listed.filtered) == (["https://a.example/1"], 50)
-
-
 async def test_what_a_sitemap_lists_is_as_deep_as_it_is() -> None:
     """One that a handler followed is no way around `max_depth`."""
     task = Task(url="https://a.example/all.xml", job_type=SITEMAP, depth=3)
