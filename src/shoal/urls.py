@@ -89,8 +89,14 @@ def parse(url: str) -> can_ada.URL:
         raise BadUrl(f"not an http(s) URL: {_shown(url)}")
     host = parsed.host
     if host.endswith(".") or ".:" in host:
-        parsed.hostname = parsed.hostname[:-1]
+        _drop_dot(parsed)
     return parsed
+
+
+def _drop_dot(parsed: can_ada.URL) -> None:
+    name = parsed.hostname
+    if not name.endswith(".."):  # That is no name, with one dot less either.
+        parsed.hostname = name[:-1]
 
 
 def join(base: can_ada.URL, link: str) -> str:

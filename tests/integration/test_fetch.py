@@ -130,6 +130,15 @@ async def test_default_headers(server: HostileServer, fetcher: HttpFetcher) -> N
     }
 
 
+async def test_the_dot_behind_a_name_is_not_sent(
+    server: HostileServer, fetcher: HttpFetcher
+) -> None:
+    await fetcher.fetch(Task(url=f"http://127.0.0.1:{server.port}/ok"))
+    await fetcher.fetch(Task(url=f"http://localhost.:{server.port}/ok"))
+    hosts = [request.headers["Host"] for request in server.requests]
+    assert hosts == [f"127.0.0.1:{server.port}", f"localhost:{server.port}"]
+
+
 async def test_headers_of_the_task_go_before(server: HostileServer, fetcher: HttpFetcher) -> None:
     headers = {"user-agent": "mine", "X-Own": "Käse", "cookie": "a=1"}
     await fetcher.fetch(Task(url=server.url("/ok"), headers=headers))

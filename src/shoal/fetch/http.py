@@ -15,7 +15,6 @@ from functools import lru_cache
 from time import perf_counter
 from urllib.parse import unquote_to_bytes
 
-import can_ada
 import msgspec
 
 from shoal import urls
@@ -184,7 +183,7 @@ def warn_of_proxies(environ: Mapping[str, str]) -> None:
 @lru_cache(maxsize=4096)
 def _place(start: str) -> Place:
     """What the start of a URL means, up to its path. It has been through the parser."""
-    url = can_ada.parse(f"{start}/")
+    url = urls.parse(f"{start}/")
     is_tls = url.protocol == "https:"
     port = int(url.port or (443 if is_tls else 80))
     host = url.hostname.strip("[]")
