@@ -12,7 +12,7 @@ import pytest
 from shoal import admission, config, policy, trial
 from shoal.config import ENV_PREFIX, Rules, Settings
 from shoal.coordinator.schedules import Schedule
-from shoal.fetch import connection, http, robots
+from shoal.fetch import connection, dns, http, pool, robots
 from shoal.logs import JsonFormatter
 from shoal.task import Task
 from shoal.urls import Normaliser
@@ -91,8 +91,11 @@ def test_the_limits_are_the_limits() -> None:
     assert [value for _, value in table_after(RUNNING, "## Memory and limits")] == [
         f"max_body_bytes, {settings.max_body_bytes // 1024**2} MiB",
         f"timeout_s, {settings.timeout_s:g} s",
-        f"{http.CONNECT_TIMEOUT_S:g} s",
-        f"{connection.MAX_HEADERS}, of at most {connection.MAX_HEADER_BYTES // 1024} KiB each",
+        f"{http.CONNECT_TIMEOUT_S:g} s, {dns.LOOKUP_S:g} s of it for the name",
+        f"{connection.MAX_HEADERS}, of at most {connection.MAX_HEADER_BYTES // 1024} KiB each,"
+        f" {connection.MAX_BESIDE_BYTES // 1024} KiB in all",
+        f"{pool.MAX_IDLE}, or { {4: 'a quarter'}[pool.FILES_PER_IDLE] } of the files that may be"
+        " open (ulimit -n)",
         f"{policy.MAX_REDIRECTS}",
         f"{admission.MAX_URL_LENGTH:,} characters",
         f"{trial.SECONDS:g} s of processor time and {trial.SECONDS_PER_BYTE * 1024**2:g} s more for"
