@@ -47,7 +47,7 @@ def load(targets: Sequence[str]) -> type[Spider]:
 
 
 def is_scrapy(targets: Sequence[str]) -> bool:
-    """Whether the target is a spider of a Scrapy project."""
+    """Whether the target is a spider of a Scrapy project. A class of ours is named by no target."""
     return bool(targets) and targets[0].startswith(SCRAPY)
 
 

@@ -23,6 +23,8 @@ from support.redis_servers import RedisServer
 from support.sites import serving
 from support.until import until_now
 
+pytestmark = pytest.mark.alone
+
 PAGES, PER_SECOND = 120, 60
 RATE = f"{PER_SECOND}/s"
 WORKERS = 2
@@ -35,8 +37,6 @@ HASTY_SPIDER = """
 from shoal.frontier.redis import link
 link.ANSWER_S = link.CONNECT_S = 1.0
 from links import Links
-
-pytestmark = pytest.mark.alone
 """
 
 

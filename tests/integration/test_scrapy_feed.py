@@ -330,12 +330,14 @@ class Kitchen:
 
     def __init__(self) -> None:
         self.is_hungry = True
+        self.asked = 0
         self.added: list[tuple[str, str]] = []
         self.fails_with: Exception | None = None
         self.may_add = asyncio.Event()
         self.may_add.set()
 
     async def add(self, requests: Sequence[Request], origin: str) -> None:
+        self.asked += 1
         await in_time("the test to let it", self.may_add.wait())
         if self.fails_with:
             raise self.fails_with
@@ -395,7 +397,7 @@ class TestFeeding:
         kitchen = Kitchen()
         kitchen.may_add.clear()
         async with feeding(feed, kitchen):
-            await until("messages to be taken", lambda: raw.zcard(TAKEN) == 2)
+            await until("what was taken to be added", lambda: kitchen.asked)
 
         # Cancelled in the middle of adding: both are there for the next one, at once.
         assert raw.zcount(TAKEN, 0, 0) == 2
@@ -471,7 +473,7 @@ class TestFeeding:
         kitchen.may_add.clear()
         try:
             async with feeding(feed, kitchen):
-                await until("a message to be taken", lambda: raw.zcard(TAKEN))
+                await until("what was taken to be added", lambda: kitchen.asked)
                 server.kill()
         finally:
             server.start()
