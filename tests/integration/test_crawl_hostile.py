@@ -64,6 +64,7 @@ VERDICTS = {
     "/gzip-bomb": "dead: decompressed body larger than 8388608 bytes (max_body_bytes)",
     "/header-flood": HEADERS,
     "/long-header": HEADERS,
+    "/hard-to-parse": "dead: Unparsable: the page takes too long to parse",
     "/drip": TOO_SLOW,
     "/slow-headers": TOO_SLOW,
     "/silent": TOO_SLOW,

@@ -55,6 +55,9 @@ PAGES["/not-html"] = fixed(PNG, "Content-Type: image/png")
 PAGES["/no-charset"] = fixed(LATIN_1_TEXT.encode("latin-1"), "Content-Type: text/html")
 PAGES["/wrong-charset"] = fixed(LATIN_1_TEXT.encode("latin-1"), HTML)
 PAGES["/gzip"] = fixed(GZIPPED, HTML, "Content-Encoding: gzip")
+PAGES["/hard-to-parse"] = fixed(
+    zlib.compress(b"<svg></x>" * 100_000, wbits=31), HTML, "Content-Encoding: gzip"
+)
 
 
 @page("/links")

@@ -20,7 +20,7 @@ from shoal.page import Page
 from shoal.task import Task
 from shoal.trial import Trial
 from support.hard_pages import FAMILIES, Family
-from support.processes import TESTS, children_of, is_alive
+from support.processes import TESTS, is_alive
 from support.until import until_now
 
 SIZES = (12_000, 1_000_000)
@@ -37,6 +37,11 @@ def trial() -> Iterator[Trial]:
     trial = Trial()
     yield trial
     trial.close()
+
+
+def pid_of(trial: Trial) -> int:
+    assert trial._process is not None
+    return trial._process.pid
 
 
 def page_of(body: bytes) -> Page:
@@ -113,10 +118,10 @@ def test_a_large_page_is_only_looked_at_closely(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_process_serves_many_pages(trial: Trial) -> None:
     trial.check(ODD)
-    (pid,) = children_of(os.getpid())
+    pid = pid_of(trial)
     trial.check(b"")
     trial.check(FEW_TAGS)
-    assert children_of(os.getpid()) == [pid]
+    assert pid_of(trial) == pid
 
 
 def test_after_a_page_that_ended_it_there_is_another(trial: Trial) -> None:
@@ -127,7 +132,7 @@ def test_after_a_page_that_ended_it_there_is_another(trial: Trial) -> None:
 
 def test_a_process_that_somebody_ended_is_no_fault_of_the_page(trial: Trial) -> None:
     trial.check(ODD)
-    (pid,) = children_of(os.getpid())
+    pid = pid_of(trial)
     os.kill(pid, signal.SIGTERM)
     until_now("its end", lambda: not is_alive(pid))
     trial.check(ODD)
@@ -135,10 +140,10 @@ def test_a_process_that_somebody_ended_is_no_fault_of_the_page(trial: Trial) -> 
 
 def test_it_is_no_fault_of_the_page_that_ctrl_c_was_pressed(trial: Trial) -> None:
     trial.check(ODD)
-    (pid,) = children_of(os.getpid())
+    pid = pid_of(trial)
     os.kill(pid, signal.SIGINT)
     trial.check(ODD)
-    assert children_of(os.getpid()) == [pid]
+    assert pid_of(trial) == pid
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit()", "os.kill(os.getpid(), 9)"])
