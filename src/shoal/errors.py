@@ -83,6 +83,10 @@ class OwnFault(FetchError):
     """Our own machine could not: no sockets, no memory. Nothing was sent."""
 
 
+class TooLate(FetchError):
+    """The permission to send lapsed, for instance while a connection was made: nothing was sent."""
+
+
 class TooLarge(FetchError):
     """The body, or what it decompresses to, is over the limit."""
 

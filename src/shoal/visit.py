@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from math import inf
 
 import msgspec
 
@@ -17,7 +18,7 @@ from shoal.aliases import ALIAS, alias_of, dropped_alias
 from shoal.archive.port import RawPage
 from shoal.config import Rules
 from shoal.content import page_digest
-from shoal.errors import BadUrl, FetchError, OwnFault, Refused
+from shoal.errors import BadUrl, FetchError, OwnFault, Refused, TooLate
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
 from shoal.frontier.values import Entry, Lease, Outcome, Robots, Verdict
@@ -96,13 +97,11 @@ class Visitor:
                 await self._turn_past(refusal.outcome)
                 return refusal
         known = await self._earlier.page(lease) if self._earlier else None
-        if too_late(lease, decided):
-            return give_back(lease, sent=False)
         request = conditional(lease.task, known) if known else lease.task
         started_at = lease.now()
         try:
-            response = await self._fetcher.fetch(request)
-        except OwnFault:
+            response = await self._fetch(request, lease, decided)
+        except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except FetchError as error:
             outcome = self._judge.unanswered(lease, error)
@@ -115,18 +114,22 @@ class Visitor:
         note_answer(report.outcome, response)
         return report
 
+    async def _fetch(self, request: Task, lease: Lease, decided: float) -> Response:
+        """Send a request, if that is still allowed."""
+        if too_late(lease, decided):
+            raise TooLate("the permission to send has lapsed")
+        return await self._fetcher.fetch(request, send_by(lease, decided))
+
     # robots.txt
 
     async def _learn_robots(self, lease: Lease, decided: float) -> Report:
         """This lease's permission goes to robots.txt; its task is given back."""
         known = await self._known_robots(lease.task.site)
         moved = known if known and known.location else None
-        if too_late(lease, decided):
-            return give_back(lease, sent=False)
         request = Task(url=moved.location if moved else robots_url(lease.task.url))
         try:
-            answer: Response | FetchError = await self._fetcher.fetch(request)
-        except OwnFault:
+            answer: Response | FetchError = await self._fetch(request, lease, decided)
+        except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except Refused as error:  # The page itself would be refused too.
             return Report(self._judge.failed(lease, str(error), retryable=False, sent=False))
@@ -311,7 +314,12 @@ def give_back(lease: Lease, *, sent: bool) -> Report:
 
 def too_late(lease: Lease, decided: float) -> bool:
     """Whether the permission to send has lapsed."""
-    return lease.paced and time.monotonic() - decided > SEND_SLACK_S
+    return time.monotonic() > send_by(lease, decided)
+
+
+def send_by(lease: Lease, decided: float) -> float:
+    """Until when a request may leave. A host without a rate lets us take our time."""
+    return decided + SEND_SLACK_S if lease.paced else inf
 
 
 def _raw(lease: Lease, response: Response, fetched_at: float) -> RawPage:

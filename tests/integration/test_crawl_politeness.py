@@ -35,8 +35,8 @@ def all_hits(site: Site) -> list[Hit]:
 
 
 def gaps(hits: Sequence[Hit], distance: int = 1) -> list[float]:
-    """The times between each hit and the one so many places later."""
-    return [after.at - before.at for before, after in zip(hits, hits[distance:], strict=False)]
+    """The longest times that can have been between each hit and the one so many places later."""
+    return [after.at - before.since for before, after in zip(hits, hits[distance:], strict=False)]
 
 
 def refusing_once(path: str) -> Answer:

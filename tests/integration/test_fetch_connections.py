@@ -8,29 +8,33 @@ import logging
 import os
 import resource
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 from aiohappyeyeballs import start_connection
+from msgspec.structs import replace
 
 from shoal.admission import Admission
 from shoal.config import Rules
-from shoal.errors import FetchError, OwnFault
+from shoal.errors import FetchError, OwnFault, TooLate
 from shoal.fetch import http, pool
+from shoal.fetch.connection import Connection
 from shoal.fetch.http import HttpFetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.values import Lease, Verdict
 from shoal.known import KnownUrls
 from shoal.page import Page
+from shoal.policy import SEND_SLACK_S
 from shoal.spider import Spider
 from shoal.task import Task
 from shoal.visit import Visitor
 from support.dns_server import NameServer
 from support.fetching import fetching
 from support.hostile import HostileServer
-from support.until import until
+from support.until import LIMIT_S, until
 
 HOSTS = [f"h{number}.example" for number in range(12)]
 
@@ -235,3 +239,40 @@ async def test_a_name_that_cannot_be_asked_for(
         with pytest.raises(OwnFault, match=r"^too many open files$"):
             await fetch(fetcher, server, HOSTS[1])
         monkeypatch.undo()
+
+
+# Those that take long to make
+
+
+async def test_a_permission_may_lapse_while_a_connection_is_made(server: HostileServer) -> None:
+    """Nothing is sent then, and the connection is there for the next try."""
+    async with fetching() as fetcher:
+        task = Task(url=f"http://{HOSTS[0]}:{server.port}/ok")
+        with pytest.raises(TooLate):
+            await fetcher.fetch(task, send_by=time.monotonic())
+        assert (len(server.connections), server.requests) == (1, [])
+        response = await fetcher.fetch(task, send_by=time.monotonic())
+        assert response.status == 200
+        assert len(server.connections) == 1
+
+
+async def test_what_may_not_be_sent_any_more_is_given_back(
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host has a rate: sent late, the request would come too close to the next one."""
+    connect = pool.Pool.connect
+
+    async def connect_slowly(own: pool.Pool, origin: pool.Origin) -> Connection:
+        connection = await connect(own, origin)
+        await asyncio.sleep(1.1 * SEND_SLACK_S)
+        return connection
+
+    monkeypatch.setattr(pool.Pool, "connect", connect_slowly)
+    paced = replace(lease(server), paced=True)
+    async with fetching() as fetcher:
+        visits = visitor(fetcher, robots=False)
+        late = await visits.visit(paced, time.monotonic())
+        assert (late.outcome.verdict, late.outcome.sent) == (Verdict.RETURNED, False)
+        assert server.requests == []
+        assert (await visits.visit(paced, time.monotonic() + LIMIT_S)).outcome.sent
+        assert len(server.connections) == len(server.requests) == 1

@@ -46,7 +46,7 @@ def assert_losses_explain_repeats(sites: Sequence[Site], stats: Stats) -> None:
 def assert_rate_holds(hits: Sequence[Hit], count: int, period_s: float = 1.0) -> None:
     """In no window of the period is there one request more than allowed."""
     pairs = zip(hits, hits[count:], strict=False)
-    closest_s = min((after.at - before.at for before, after in pairs), default=period_s + 1)
+    closest_s = min((after.at - before.since for before, after in pairs), default=period_s + 1)
     assert closest_s > period_s, f"{count + 1} requests in {closest_s:.3f} s"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +210,7 @@ class Answering(Fetcher):
         self._response = Response(URL, status, CIMultiDict(headers), b"", 0.25)
         self.asked: list[Task] = []
 
-    async def fetch(self, task: Task) -> Response:
+    async def fetch(self, task: Task, send_by: float = inf) -> Response:
         self.asked.append(task)
         return self._response
 

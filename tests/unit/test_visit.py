@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from math import inf
 
 from multidict import CIMultiDict
 
@@ -25,7 +26,7 @@ LINKS = 10 * ADMIT_AT_ONCE
 class Linking(Fetcher):
     """Every page has many links."""
 
-    async def fetch(self, task: Task) -> Response:
+    async def fetch(self, task: Task, send_by: float = inf) -> Response:
         body = b"".join(b"<a href=/%d></a>" % number for number in range(LINKS))
         return Response(status=200, headers=CIMultiDict(), body=body, url=task.url, duration_s=0.1)
 

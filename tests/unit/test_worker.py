@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from math import inf
 from typing import cast
 
 import pytest
@@ -153,7 +154,7 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
     class Fetcher:
         def __init__(self, settings: Settings) -> None: ...
 
-        async def fetch(self, task: Task) -> Response:
+        async def fetch(self, task: Task, send_by: float = inf) -> Response:
             return Response(task.url, 200, {}, b"x" * size, 0.1)
 
         async def close(self) -> None: ...

@@ -102,6 +102,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self.is_reusable = True
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():

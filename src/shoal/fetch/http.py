@@ -12,14 +12,15 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from functools import lru_cache
-from time import perf_counter
+from math import inf
+from time import monotonic, perf_counter
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from shoal import urls
 from shoal.config import Settings
-from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused
+from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused, TooLate
 from shoal.fetch.causes import cause
 from shoal.fetch.connection import Connection
 from shoal.fetch.guard import is_private_literal, refusal
@@ -88,12 +89,17 @@ class HttpFetcher(Fetcher):
         self._loop = asyncio.get_running_loop()
         self._warn_at = 0.0
 
-    async def fetch(self, task: Task) -> Response:
+    async def fetch(self, task: Task, send_by: float = inf) -> Response:
         """Send the request once, read the answer."""
         started = perf_counter()
         place, target = self._address(task.url)
         request = self._request(task, place, target)
-        connection = self._pool.take(place.origin) or await self._connected(place.origin)
+        connection = self._pool.take(place.origin)
+        if connection is None:
+            connection = await self._connected(place.origin)
+            if monotonic() > send_by:
+                self._pool.give_back(place.origin, connection)
+                raise TooLate("connecting took longer than the permission to send")
         left_s = self._timeout_s - (perf_counter() - started)
         timer = self._loop.call_later(left_s, connection.time_out, self._too_slow)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from math import inf
 
 import msgspec
 
@@ -27,8 +28,9 @@ class Fetcher(ABC):
     """Sends one request per call: every one had its own permission, so none is repeated."""
 
     @abstractmethod
-    async def fetch(self, task: Task) -> Response:
-        """Get the task's page. Raises FetchError, or one of its kinds: Refused, TooLarge.
+    async def fetch(self, task: Task, send_by: float = inf) -> Response:
+        """Get the task's page. Raises FetchError, or one of its kinds: Refused, TooLarge; TooLate
+        if nothing was sent by the monotonic moment `send_by`, OwnFault if nothing could be.
 
         The message is one line for people, `retryable` says whether trying again may help.
         """
