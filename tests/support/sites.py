@@ -90,7 +90,7 @@ class Site:
         return await self._answer(request.raw_path)
 
     async def _tick(self) -> None:
-        """Note, again and again, when the event loop had its turn before the last one: what had come
+        """Note, again and again, when the loop had its turn before the last one: what had come
         until then has been looked at since."""
         last = time.monotonic()
         for _ in range(10**9):
