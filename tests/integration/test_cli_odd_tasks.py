@@ -12,7 +12,7 @@ from shoal.frontier.sqlite import SqliteFrontier
 from shoal.frontier.values import Verdict
 from shoal.task import Task
 from support.frontiers import CRAWL, Client, open_rules, outcome
-from support.shell import Shell
+from support.processes import Folder
 
 URL = "https://shop.example/search?filter[color]=red"
 ASKED_AS = "https://SHOP.example/search?filter[color]=red&utm_source=letter#top"
@@ -37,39 +37,36 @@ async def _fill(path: Path) -> None:
 
 
 @pytest.fixture
-def shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Shell:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Folder:
     asyncio.run(_fill(tmp_path / "shoal.db"))
-    return Shell(capsys, monkeypatch)
+    return Folder(tmp_path)
 
 
-def test_explain_tells_of_each(shell: Shell) -> None:
-    told = shell.shoal("explain", CRAWL, ASKED_AS, "--json").json()
+def test_explain_tells_of_each(folder: Folder) -> None:
+    told = folder.call("explain", CRAWL, ASKED_AS, "--json").json()
     each = [told, *told["others"]]
     assert [one["verdict"] for one in each] == ["dead: broken"] * 3
     assert [one["record"]["task"].get("method", "GET") for one in each] == ["POST", "GET", "GET"]
-    shown = shell.shoal("explain", CRAWL, ASKED_AS).out
+    shown = folder.call("explain", CRAWL, ASKED_AS).out
     assert shown.count("dead: broken") == 3
     assert "POST, body form form" in shown
     assert shown.count("a copy of its own (dont_filter)") == 2
 
 
-def test_dead_show_has_all_with_the_address(shell: Shell) -> None:
-    shown = shell.shoal("dead", "show", CRAWL, ASKED_AS)
+def test_dead_show_has_all_with_the_address(folder: Folder) -> None:
+    shown = folder.call("dead", "show", CRAWL, ASKED_AS)
     assert shown.out.count("broken") == 3
-    told = shell.shoal("dead", "show", CRAWL, ASKED_AS, "--json").json()
+    told = folder.call("dead", "show", CRAWL, ASKED_AS, "--json").json()
     assert (told["url"], len(told["others"])) == (URL, 2)
-    nobody = shell.shoal("dead", "show", CRAWL, "https://shop.example/")
+    nobody = folder.call("dead", "show", CRAWL, "https://shop.example/")
     assert (nobody.code, nobody.out) == (2, "")
 
 
 @pytest.mark.parametrize(("action", "said"), [("retry", "waiting again"), ("purge", "dropped")])
 def test_dead_retry_and_purge_take_all_with_the_address(
-    shell: Shell, action: str, said: str
+    folder: Folder, action: str, said: str
 ) -> None:
-    assert shell.shoal("dead", action, CRAWL, ASKED_AS).out == f"{said}: 3 tasks\n"
-    (left,) = shell.shoal("dead", "list", CRAWL, "--json").json()
+    assert folder.call("dead", action, CRAWL, ASKED_AS).out == f"{said}: 3 tasks\n"
+    (left,) = folder.call("dead", "list", CRAWL, "--json").json()
     assert left["url"] == f"{URL}&page=2"
-    assert shell.shoal("dead", action, CRAWL, ASKED_AS, URL).out == f"{said}: 0 tasks\n"
+    assert folder.call("dead", action, CRAWL, ASKED_AS, URL).out == f"{said}: 0 tasks\n"

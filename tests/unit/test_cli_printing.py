@@ -23,7 +23,7 @@ from shoal.results.sqlite import SqliteResults
 from shoal.task import Task
 from support.cli import command_names
 from support.frontiers import Client, open_rules, outcome
-from support.shell import Ended, Shell
+from support.processes import Ended, Folder
 
 ORDERS = "".join(map(chr, (*range(32), *range(127, 160)))) + "\u202e\u2066\u2028"
 EVIL = "[bold]x[/b][color]=red \x1b]0;mine\x07\x9b2J\r\n\u202e\u2028"
@@ -48,10 +48,11 @@ def test_nothing_else_prints() -> None:
         if name not in PRINTS:
             found += [f"{name}: {what}" for what in _printing(ast.parse(path.read_text("utf-8")))]
     assert found == [
-        # The traceback of a fault, a cursor, the last word in Scrapy's output, a server's answer.
+        # The stack of a fault or of a stall, a cursor, the last word in Scrapy's output.
         *("cli/__init__.py: sys.stderr.write", "crawl.py: sys.stderr.write"),
         *("crawl.py: sys.stderr.write", "demo/shop.py: sys.stdout.write"),
         *("fleet.py: sys.stderr.write", "scrapy/reading.py: sys.stderr.write"),
+        "watchdog.py: sys.stderr.write",
     ]
 
 
@@ -96,11 +97,8 @@ def must_be_harmless(ended: Ended) -> None:
 
 
 @pytest.fixture
-def shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys, monkeypatch)
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
 
 
 GROUPS = {"schedule", "dead", "results", "scrapy"}
@@ -109,7 +107,7 @@ TAKE_NOTHING = {"schedule list", "status", "results schema", "serve", "demo"}
 
 
 @pytest.mark.parametrize("command", sorted({*command_names()} - GROUPS))
-def test_wrong_arguments_are_told_in_one_line(shell: Shell, command: str) -> None:
+def test_wrong_arguments_are_told_in_one_line(folder: Folder, command: str) -> None:
     more = {
         "drain": ["--to", EVIL],
         "merge": ["--into", EVIL, "--by", f"{EVIL},"],
@@ -118,7 +116,7 @@ def test_wrong_arguments_are_told_in_one_line(shell: Shell, command: str) -> Non
         "seed": [EVIL],
     }
     args = [EVIL, EVIL] if command in TAKE_NOTHING else [EVIL]
-    ended = shell.shoal(*command.split(), *args, *more.get(command, []))
+    ended = folder.call(*command.split(), *args, *more.get(command, []))
     assert ended.code in (1, 2), ended
     assert ended.err.count("\n") == 1
     assert ended.err.startswith("shoal: ")
@@ -126,18 +124,20 @@ def test_wrong_arguments_are_told_in_one_line(shell: Shell, command: str) -> Non
 
 
 @pytest.mark.parametrize("args", [["nosuch" + EVIL], ["status", f"--{EVIL}"]])
-def test_so_are_wrong_commands_and_options(shell: Shell, args: list[str]) -> None:
-    ended = shell.shoal(*args)
+def test_so_are_wrong_commands_and_options(folder: Folder, args: list[str]) -> None:
+    ended = folder.call(*args)
     assert ended.code == 2
     must_be_harmless(ended)
 
 
-def test_an_unforeseen_error_quotes_no_orders(shell: Shell) -> None:
+def test_an_unforeseen_error_quotes_no_orders(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise ValueError(EVIL)
 
-    shell.monkeypatch.setattr(display, "say", fail)
-    ended = shell.shoal("--version")
+    monkeypatch.setattr(display, "say", fail)
+    ended = folder.call("--version")
     assert ended.code == 1
     assert "Traceback (most recent call last):\n" in ended.err
     assert not set(ended.err) & (set(ORDERS) - {"\n"})
@@ -196,12 +196,12 @@ async def _fill(folder: Path) -> None:
 
 
 @pytest.fixture
-def filled(shell: Shell, tmp_path: Path) -> Shell:
+def filled(folder: Folder, tmp_path: Path) -> Folder:
     asyncio.run(_fill(tmp_path))
     (tmp_path / "shoal.toml").write_text(
         '[[schedule]]\nname = "shop"\ntarget = "shop.py"\ncron = "0 3 * * *"\n'
     )
-    return shell
+    return folder
 
 
 QUIET = {"results schema", "results prune", "schedule pause", "schedule resume", "schedule run"}
@@ -233,9 +233,9 @@ ELSEWHERE = {"crawl", "worker", "serve", "demo", "drain", "scrapy migrate"}
 
 
 @pytest.mark.parametrize("command", ASKED)
-def test_nothing_that_is_stored_gives_the_terminal_orders(filled: Shell, command: str) -> None:
+def test_nothing_that_is_stored_gives_the_terminal_orders(filled: Folder, command: str) -> None:
     for args in ASKED[command]:
-        ended = filled.shoal(*args)
+        ended = filled.call(*args)
         must_be_harmless(ended)
         if "--json" in args:
             json.loads(ended.out)
@@ -249,20 +249,20 @@ def test_every_command_is_tried_with_hostile_stores() -> None:
     assert {*ASKED, *ELSEWHERE, *GROUPS} == {*command_names()}
 
 
-def test_brackets_of_a_url_are_shown(filled: Shell) -> None:
+def test_brackets_of_a_url_are_shown(filled: Folder) -> None:
     for args in (["explain", CRAWL, URL], ["dead", "show", CRAWL, URL], ["dead", "list", CRAWL]):
-        out = filled.shoal(*args).out
+        out = filled.call(*args).out
         assert BRACKETS in out, args
         assert r"\x1b]0;mine\x07\x9b2J\r\n\u202e\u2028" in out
 
 
-def test_a_traceback_keeps_its_lines(filled: Shell) -> None:
-    assert f"Traceback\n  line {SHOWN}\n" not in filled.shoal("dead", "list", CRAWL).out
-    shown = filled.shoal("dead", "show", CRAWL, URL).out
+def test_a_traceback_keeps_its_lines(filled: Folder) -> None:
+    assert f"Traceback\n  line {SHOWN}\n" not in filled.call("dead", "list", CRAWL).out
+    shown = filled.call("dead", "show", CRAWL, URL).out
     assert "Traceback\n  line [bold]x[/b]" in shown
 
 
-def test_summary_and_progress(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_and_progress(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     stats = Stats(crawl=EVIL, state=CrawlState.RUNNING, rules=open_rules(), created_at=1.0)
     summary = Summary(stats=stats, items={EVIL: 1}, seconds=1.0)
     display.out().print(display.summary_table(summary))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -163,16 +164,20 @@ def test_a_wrong_setting_of_a_feed_is_named(
     of_project: dict[str, Any],
     says: str,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    last_words: list[str] = []
-    monkeypatch.setattr(atexit, "register", lambda _, words: last_words.append(words))
+    at_the_end: list[Callable[[], None]] = []
+    monkeypatch.setattr(atexit, "register", at_the_end.append)
     spider: Any = type("Wrong", (Fed,), of_spider)
     with pytest.raises(ConfigError) as caught:
         feed_settings(spider, ProjectSettings(of_project))
     assert str(caught.value) == says
     with pytest.raises(ConfigError):
         spider.from_crawler(get_crawler(spider, of_project))
-    assert last_words == [f"shoal: {says}\n"]
+    (say_it,) = at_the_end
+    capsys.readouterr()
+    say_it()
+    assert capsys.readouterr().err == f"shoal: {says}\n"
 
 
 def test_what_a_feed_says_by_default() -> None:

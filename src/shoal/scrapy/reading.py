@@ -63,7 +63,8 @@ def filled(name: str, pattern: Any, values: Mapping[str, Any]) -> str:
 
 def say_at_the_end(message: str) -> None:
     """Scrapy has a lot to say when something does not open. The reason is the last word."""
-    atexit.register(sys.stderr.write, f"shoal: {one_line(message)}\n")
+    # Whatever stderr is by then.
+    atexit.register(lambda: sys.stderr.write(f"shoal: {one_line(message)}\n"))
 
 
 def _read(name: str, value: Any, read: Callable[[Any], T], what: str, *, hide: bool = False) -> T:
