@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 import traceback
 from uuid import NAMESPACE_URL, uuid5
@@ -38,6 +39,9 @@ KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 
 MAX_DETAIL = 8_000
 MAX_REASON = 500
+
+
+_METHOD = re.compile("[A-Z]+ ")
 
 
 class Judge:
@@ -98,20 +102,15 @@ class Judge:
         task = lease.task
         try:
             asked = _redirect(task, status, join(parse(task.url), location))
+            if (reason := _endless(asked)) is not None:
+                return Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason))
             target = self._admission.admit(asked, task.site)
+            if target.fingerprint in self._on_the_way(lease):
+                target = self._admission.admit(_copy(asked), task.site)
         except NotAdmitted as error:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
             return Outcome(lease=lease, verdict=Verdict.DEAD, reason=f"redirected: {error}")
-        if _was_asked_for_before(asked, task):
-            path = " -> ".join([*asked.redirects, asked.url])
-            reason = one_line(f"redirects in a loop: {path}")
-            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
-        if target.fingerprint in self._on_the_way(lease):
-            target = self._admission.admit(_copy(asked, lease), task.site)
-        if len(target.task.redirects) > MAX_REDIRECTS:
-            reason = f"more than {MAX_REDIRECTS} redirects, from {target.task.redirects[0]}"
-            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason)
         reason = f"HTTP {status} to {target.task.url}"
         if left_out := [name for name in task.headers if name not in target.task.headers]:
             reason += f", without {', '.join(left_out)}"
@@ -119,9 +118,9 @@ class Judge:
         return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
 
     def _on_the_way(self, lease: Lease) -> set[bytes]:
-        """What the task and those that redirected to it are known as."""
-        redirects = lease.task.redirects
-        return {lease.fingerprint, *(self._admission.fingerprint(url) for url in redirects)}
+        """What the task and the pages that redirected to it are known as."""
+        pages = [hop for hop in lease.task.redirects if not _METHOD.match(hop)]
+        return {lease.fingerprint, *map(self._admission.fingerprint, pages)}
 
 
 def raised(lease: Lease, error: BaseException) -> Outcome:
@@ -189,7 +188,9 @@ def _redirect(task: Task, status: int, url: str) -> Task:
         method=task.method if keeps_method else "GET",
         headers=headers,
         body=task.body if keeps_method else None,
-        redirects=[*task.redirects, task.url],
+        redirects=[*task.redirects, _hop(task)],
+        # Where a copy of ours leads is a page like any other.
+        dont_filter=task.dont_filter and task.task_id != _copy_id(task),
     )
 
 
@@ -205,24 +206,37 @@ def _is_same_place(one: URL, other: URL) -> bool:
     return same_scheme and (one.hostname, one.port) == (other.hostname, other.port)
 
 
-def _was_asked_for_before(asked: Task, task: Task) -> bool:
-    """Whether a redirect leads back to a request that was made on the way. A form that was sent and
-    the page at its own address are two requests."""
-    been = asked.redirects if asked.method == task.method else task.redirects
-    return _sent_as(asked.url) in {_sent_as(url) for url in been}
+def _endless(asked: Task) -> str | None:
+    """Why a redirect is not followed: it leads back, or there were too many. None: it is."""
+    if _sent_as(_hop(asked)) in map(_sent_as, asked.redirects):
+        return f"redirects in a loop: {' -> '.join([*asked.redirects, _hop(asked)])}"
+    if len(asked.redirects) > MAX_REDIRECTS:
+        return f"more than {MAX_REDIRECTS} redirects, from {asked.redirects[0]}"
+    return None
 
 
-def _sent_as(url: str) -> str:
-    """What of an address goes over the wire."""
-    return parse(url).href.partition("#")[0]
+def _hop(task: Task) -> str:
+    """What stands for a request among `redirects`: a form and the page at its address are two."""
+    return task.url if task.method == "GET" else f"{task.method} {task.url}"
 
 
-def _copy(asked: Task, lease: Lease) -> Task:
+def _sent_as(hop: str) -> str:
+    """What of it goes over the wire."""
+    method = _METHOD.match(hop)
+    begin = method.end() if method else 0
+    return hop[:begin] + parse(hop[begin:]).href.partition("#")[0]
+
+
+def _copy(asked: Task) -> Task:
     """The target of a redirect that is another spelling of its own address, for instance without
     the tracking parameters. As an entry of its own: else it would be known already, and not
-    fetched. If the try is made again, it is the same copy."""
-    copy_id = uuid5(NAMESPACE_URL, f"{lease.fingerprint.hex()} {asked.url}").hex
-    return msgspec.structs.replace(asked, dont_filter=True, task_id=copy_id)
+    fetched."""
+    return msgspec.structs.replace(asked, dont_filter=True, task_id=_copy_id(asked))
+
+
+def _copy_id(task: Task) -> str:
+    """The same whenever the try is made again."""
+    return uuid5(NAMESPACE_URL, " ".join([*task.redirects, task.url])).hex
 
 
 def one_line(text: str) -> str:

@@ -52,7 +52,7 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """The fingerprint (hex) of the task whose page led here."""
     created_at: datetime | None = None
     redirects: list[str] = []
-    """The addresses that redirected here, oldest first."""
+    """The addresses that redirected here, oldest first; with the method before it, if no GET."""
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""
 

@@ -217,11 +217,35 @@ def test_there_and_back_is_a_loop() -> None:
     assert "in a loop" in back.reason
 
 
-def test_a_form_may_lead_to_the_page_at_its_own_address() -> None:
-    form = Task(url="http://a.example/1", method="POST", body="q=1")
-    page = target(redirected(form, "/1", 303))
-    assert (page.method, page.body) == ("GET", None)
-    assert redirected(page, "/1").verdict is Verdict.DEAD
+@pytest.mark.parametrize("on_the_way", [[], ["/set"], ["/set", "/1?utm_source=mail"]])
+def test_a_form_may_lead_to_the_page_at_its_own_address(on_the_way: list[str]) -> None:
+    task = Task(url="http://a.example/1", method="POST", body="q=1")
+    for location in [*on_the_way, "/1"]:
+        task = target(redirected(task, location, 303))
+    assert (task.url, task.method, task.body) == ("http://a.example/1", "GET", None)
+    assert task.redirects[0] == "POST http://a.example/1"
+    assert redirected(task, "/1").reason.startswith("redirects in a loop: POST http://a.example/1")
+
+
+def test_where_a_copy_leads_is_a_page_like_any_other() -> None:
+    """Else every page of a site that asks for a login would fetch the same login anew."""
+    logins = set()
+    for number in range(2):
+        copy = target(redirected(Task(url=f"http://a.example/{number}?utm_source=a"), f"/{number}"))
+        assert copy.dont_filter
+        logins.add(redirected(copy, "/login").follow_ups[0].fingerprint)
+    assert logins == {Admission(RULES).fingerprint("http://a.example/login")}
+
+
+def test_where_a_task_leads_that_is_fetched_in_any_case_is_fetched_too() -> None:
+    task = Task(url="http://a.example/1", dont_filter=True, task_id="mine")
+    assert target(redirected(task, "/2")).dont_filter
+
+
+@pytest.mark.parametrize("redirects", [["nonsense"], ["POST "], ["\ud800"], ["http://a.example/1"]])
+def test_what_others_write_about_redirects_is_no_fault_of_ours(redirects: list[str]) -> None:
+    outcome = redirected(Task(url="http://a.example/0", redirects=redirects), "/1")
+    assert outcome.verdict is Verdict.DEAD
 
 
 FORM = {"content-type": "text/plain", "Content-Length": "1", "Content-Encoding": "gzip"}
