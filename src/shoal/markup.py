@@ -59,11 +59,15 @@ def text(body: bytes, content_type: str) -> str:
     return to_unicode(*_encoded(body, content_type))
 
 
+def as_utf8(body: bytes, content_type: str) -> bytes:
+    """The body as Lexbor reads it. It reads UTF-8 by itself, which saves a copy."""
+    raw, encoding = _encoded(body, content_type)
+    return raw if encoding == "utf-8" else to_unicode(raw, encoding).encode()
+
+
 def tree(body: bytes, content_type: str) -> tuple[LexborNode, ...]:
     """The root element; nothing for a body without markup: empty or binary. Raises Unparsable."""
-    raw, encoding = _encoded(body, content_type)
-    # Lexbor reads UTF-8 by itself, which saves a copy.
-    source = raw if encoding == "utf-8" else to_unicode(raw, encoding).encode()
+    source = as_utf8(body, content_type)
     if not source or source.isspace() or _is_binary(source, content_type):
         return ()
     refuse_endless(source)

@@ -13,6 +13,7 @@ import msgspec
 from selectolax.lexbor import LexborNode
 
 from shoal import markup, urls
+from shoal.effort import Shape
 from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.selection import SRC_TAGS, Selection, links_in, parse_query
 from shoal.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, Task
@@ -33,9 +34,11 @@ class Page:
 
     __slots__ = (
         "_base",
+        "_flaw",
         "_followed_at",
         "_parsel",
         "_scope",
+        "_shape",
         "_text",
         "body",
         "fingerprint",
@@ -70,6 +73,8 @@ class Page:
         """Those that it left out."""
         self._text: str | None = None
         self._scope: Sequence[LexborNode] | None = None
+        self._shape: Shape | None = None
+        self._flaw: Unparsable | None = None
         self._base: can_ada.URL | None = None
         self._parsel: Selector | None = None
         self._followed_at: datetime | None = None
@@ -98,7 +103,7 @@ class Page:
 
     def css(self, query: str) -> Selection:
         """What a CSS query finds: see `shoal.selection`. Raises ValueError if it is not CSS."""
-        return Selection(self._parsed(), parse_query(query))
+        return Selection(self._parsed(), parse_query(query), self._shape)
 
     @property
     def canonical(self) -> str | None:
@@ -235,8 +240,16 @@ class Page:
         ]
 
     def _parsed(self) -> Sequence[LexborNode]:
+        if self._flaw is not None:
+            raise self._flaw
         if self._scope is None:
-            self._scope = markup.tree(self.body, self._content_type)
+            try:
+                self._scope = markup.tree(self.body, self._content_type)
+            except Unparsable as error:
+                self._flaw = error  # To find it out again would take as long.
+                raise
+            for root in self._scope:
+                self._shape = Shape(self.body, self._content_type, root)
         return self._scope
 
     @property

@@ -13,6 +13,9 @@ from typing import Protocol, overload
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from shoal.effort import Shape
+from shoal.errors import Unparsable
+
 Found = LexborNode | str
 """A result: an element, or the text or attribute value that the query asked for."""
 
@@ -23,6 +26,9 @@ _TOKEN = re.compile(r"""\\.|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[()\[\],]""", re
 _PSEUDO = re.compile(r"""::(?:text|attr\(\s*["']?([^\s"'()]+)["']?\s*\))$""", re.IGNORECASE)
 _ALL_BELOW = re.compile(r"(.*[^\s>+~])\s+\*?", re.DOTALL)
 _WANTS_ELEMENT = re.compile(r"(^|[\s>+~])$")
+MAX_TEXT = 128 * 1024 * 1024
+"""Characters that the results of one query may have in all."""
+
 SRC_TAGS = frozenset({"img", "script", "iframe", "frame", "source"})
 
 
@@ -197,12 +203,19 @@ def _check(query: str, parts: Sequence[Part]) -> None:
 class Selection:
     """What a query found: elements, texts or attribute values, in document order."""
 
-    __slots__ = ("_found", "_parts", "_scope")
+    __slots__ = ("_found", "_parts", "_scope", "_shape")
 
-    def __init__(self, scope: Sequence[Found], parts: tuple[Part, ...] = ()) -> None:
-        """What `parts` find in the scope's elements; without parts, the scope itself."""
+    def __init__(
+        self,
+        scope: Sequence[Found],
+        parts: tuple[Part, ...] = (),
+        shape: Shape | None = None,
+    ) -> None:
+        """What `parts` find in the scope's elements; without parts, the scope itself. `shape` is
+        that of their page, if it may be hostile."""
         self._scope = scope
         self._parts = parts
+        self._shape = shape
         self._found: Sequence[Found] | None = None if parts else scope
 
     @overload
@@ -216,11 +229,11 @@ class Selection:
 
     def getall(self) -> list[str]:
         """All results as text."""
-        return [found if isinstance(found, str) else _as_text(found) for found in self._all()]
+        return list(_bounded(self._all()))
 
     def css(self, query: str) -> Selection:
         """What the query finds in these elements, and among them."""
-        return Selection(self._all(), parse_query(query))
+        return Selection(self._all(), parse_query(query), self._shape)
 
     @property
     def attrib(self) -> dict[str, str]:
@@ -231,7 +244,7 @@ class Selection:
         return {name: value or "" for name, value in first.attributes.items()}
 
     def __iter__(self) -> Iterator[Selection]:
-        return (Selection((found,)) for found in self._all())
+        return (Selection((found,), (), self._shape) for found in self._all())
 
     def __len__(self) -> int:
         return len(self._all())
@@ -241,7 +254,8 @@ class Selection:
 
     def __getitem__(self, index: int | slice) -> Selection:
         found = self._all()
-        return Selection(found[index] if isinstance(index, slice) else (found[index],))
+        scope = found[index] if isinstance(index, slice) else (found[index],)
+        return Selection(scope, (), self._shape)
 
     def __repr__(self) -> str:
         return f"<Selection of {len(self)}>"
@@ -249,6 +263,7 @@ class Selection:
     def _first(self) -> Found | None:
         if self._found is not None:
             return self._found[0] if self._found else None
+        self._refuse_endless()
         for scope in self._scope:
             if isinstance(scope, str):
                 continue  # a text has nothing below it
@@ -259,6 +274,7 @@ class Selection:
 
     def _all(self) -> Sequence[Found]:
         if self._found is None:
+            self._refuse_endless()
             found: list[Found] = []
             for scope in self._scope:
                 if not isinstance(scope, str):
@@ -266,6 +282,12 @@ class Selection:
                         found.extend(part.all(scope))
             self._found = found
         return self._found
+
+    def _refuse_endless(self) -> None:
+        if self._shape is not None:
+            for part in self._parts:
+                if part.selector is not None:
+                    self._shape.refuse_endless(part.selector)
 
 
 def links_in(selection: Selection) -> Iterator[str]:
@@ -283,6 +305,18 @@ def texts_in(selection: Selection) -> Iterator[str]:
     """What results say: values as they are, elements by all text below them, in lines."""
     for found in selection._all():
         yield found if isinstance(found, str) else found.text(deep=True, separator="\n")
+
+
+def _bounded(all_found: Sequence[Found]) -> Iterator[str]:
+    """Results as text. Elements in one another have the same text again and again: there is an end
+    to that."""
+    left = MAX_TEXT
+    for found in all_found:
+        text = _as_text(found)
+        left -= len(text)
+        if left < 0:
+            raise Unparsable(f"the results are longer than {MAX_TEXT:,} characters")
+        yield text
 
 
 def _as_text(found: Found) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from shoal import trial_process
 from shoal.errors import Unparsable
-from shoal.trial_process import FINE, HEADER, TOO_LARGE
+from shoal.trial_process import FINE, HEADER, NOT_THERE, TOO_LARGE
 
 SECONDS, SECONDS_PER_BYTE = 0.5, 0.1 / 1024 / 1024
 """Processor time for a page, and for each byte of it. A sane page takes a tenth."""
@@ -42,11 +42,12 @@ class Trial:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    def check(self, page: bytes) -> None:
-        """Return if a page can be parsed with reasonable effort. Else raise Unparsable."""
+    def check(self, page: bytes, selector: str = NOT_THERE, seconds: float = SECONDS) -> None:
+        """Return if a page can be parsed, and a selector be run on it, with reasonable effort. Else
+        raise Unparsable. `seconds` are of processor time, and larger pages get more."""
         with self._lock:
             for _ in range(TRIES):
-                answer = self._ask(page)
+                answer = self._ask(page, selector.encode(), seconds)
                 if answer == FINE:
                     return
                 code = self.close()
@@ -66,7 +67,7 @@ class Trial:
             pass
         return process.wait()
 
-    def _ask(self, page: bytes) -> bytes:
+    def _ask(self, page: bytes, selector: bytes, seconds: float) -> bytes:
         """What the process says; nothing if it has ended."""
         if self._process is None:
             self._process = subprocess.Popen(  # noqa: S603 - it is a script of ours
@@ -74,13 +75,14 @@ class Trial:
             )
         process = self._process
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018
-        seconds = SECONDS + SECONDS_PER_BYTE * len(page)
+        seconds += SECONDS_PER_BYTE * len(page)
         memory = TREE_BYTES + TREE_BYTES_PER_BYTE * len(page)
         deadline = threading.Timer(seconds * PATIENCE, process.kill)
         deadline.start()
         try:
-            process.stdin.write(HEADER.pack(len(page), seconds, memory))
+            process.stdin.write(HEADER.pack(len(page), len(selector), seconds, memory))
             process.stdin.write(page)
+            process.stdin.write(selector)
             process.stdin.flush()
             return process.stdout.read(1)
         except BrokenPipeError:

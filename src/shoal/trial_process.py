@@ -15,8 +15,8 @@ from typing import BinaryIO
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
-HEADER = struct.Struct("!QdQ")
-"""The page's length, its seconds of processor time, and its bytes of memory."""
+HEADER = struct.Struct("!QQdQ")
+"""The lengths of the page and of a selector, seconds of processor time, and bytes of memory."""
 
 FINE, TOO_LARGE = b"+", b"m"
 
@@ -36,21 +36,21 @@ def main() -> None:
 
 def _serve(pages: BinaryIO, answers: BinaryIO) -> None:
     while len(header := pages.read(HEADER.size)) == HEADER.size:
-        length, seconds, memory = HEADER.unpack(header)
-        page = pages.read(length)
+        length, selector_length, seconds, memory = HEADER.unpack(header)
+        page, selector = pages.read(length), pages.read(selector_length).decode()
         resource.setrlimit(resource.RLIMIT_AS, (OWN_BYTES + memory, resource.RLIM_INFINITY))
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        answer = _answer(page)
+        answer = _answer(page, selector)
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.write(answer)
         answers.flush()
 
 
-def _answer(page: bytes) -> bytes:
+def _answer(page: bytes, selector: str) -> bytes:
     try:
         root = LexborHTMLParser(page).root
         if root is not None:
-            root.css(NOT_THERE)
+            root.css(selector)
     except (SelectolaxError, MemoryError):
         return TOO_LARGE
     return FINE
