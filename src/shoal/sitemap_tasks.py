@@ -5,6 +5,7 @@ robots.txt, retries and leases hold for sitemaps too.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from uuid import NAMESPACE_URL, uuid5
 
@@ -13,7 +14,7 @@ import msgspec
 from shoal import urls
 from shoal.admission import Admission
 from shoal.errors import BadUrl
-from shoal.fetch.robots import ROBOTS_PATH
+from shoal.fetch.robots import ROBOTS_PATH, text_of
 from shoal.frontier.values import Entry
 from shoal.sitemaps import BadSitemap, Location, read_sitemap
 from shoal.task import Task
@@ -32,6 +33,8 @@ NO_ROBOTS_STATUSES = frozenset(range(400, 500)) - {429}
 
 _AT_ONCE = 200
 """Addresses that are read before others get their turn."""
+
+_NAMED_IN_ROBOTS = re.compile(r"(?:\A|[\r\n])[ \t]*sitemap[ \t]*:[ \t]*(\S[^\r\n]*)", re.IGNORECASE)
 
 
 class Note(msgspec.Struct, omit_defaults=True):
@@ -93,12 +96,11 @@ async def read_listed(
     reader = _Reader(task, fingerprint, admission)
     locations = _in_robots(status, body) if reader.note.is_robots else read_sitemap(body)
     try:
-        for number, location in enumerate(locations):
-            if number >= MAX_LOCATIONS:
-                raise BadSitemap(f"more than {MAX_LOCATIONS:,} addresses: the rest is left out")
-            if number % _AT_ONCE == 0:
+        for location in locations:
+            if location is None or reader.taken % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            reader.take(location)
+            if location is not None:
+                reader.take(location)
     except BadSitemap as error:
         reader.listed.problem = str(error)
     return reader.listed
@@ -110,6 +112,7 @@ class _Reader:
     def __init__(self, task: Task, fingerprint: bytes, admission: Admission) -> None:
         self.note = _note_of(task)
         self.listed = Listed()
+        self.taken = 0
         self._task = task
         self._site = urls.parse(task.url).host
         self._parent = fingerprint.hex()
@@ -117,6 +120,9 @@ class _Reader:
 
     def take(self, location: Location) -> None:
         """One address. Raises BadSitemap if there may be no end to them."""
+        if self.taken >= MAX_LOCATIONS:
+            raise BadSitemap(f"more than {MAX_LOCATIONS:,} addresses: the rest is left out")
+        self.taken += 1
         if not self._is_wanted(location):
             return
         try:
@@ -140,11 +146,10 @@ class _Reader:
 
 
 def _in_robots(status: int, body: bytes) -> Iterator[Location]:
-    text = body.decode("utf-8", "replace") if status < 300 else ""
-    lines = (line.partition(":") for line in text.splitlines())
-    named = [value.strip() for key, _, value in lines if key.strip().lower() == "sitemap"]
-    for address in named or ["/sitemap.xml"]:
-        yield Location(address, is_sitemap=True)
+    lines = _NAMED_IN_ROBOTS.finditer(text_of(body) if status < 300 else "")
+    named = (Location(line[1].strip(), is_sitemap=True) for line in lines)
+    yield next(named, Location("/sitemap.xml", is_sitemap=True))
+    yield from named
 
 
 def _note_of(task: Task) -> Note:
