@@ -48,6 +48,8 @@ class Note(msgspec.Struct, omit_defaults=True):
     """Indexes on the way here."""
     is_robots: bool = False
     """Whether it is a robots.txt, which names sitemaps."""
+    is_large: bool = False
+    """Whether it was found to be larger than a page may be."""
 
 
 class Listed(msgspec.Struct):
@@ -73,13 +75,38 @@ def sitemap_task(address: str, note: Note) -> Task:
         # Its identity is not that of the page at this address: that may have been read as a page,
         # or as a sitemap in an earlier reading.
         dont_filter=True,
-        task_id=uuid5(NAMESPACE_URL, f"{note.reading} {url}").hex,
+        task_id=_id_of(url, note),
+    )
+
+
+def redirected_id(task: Task) -> str:
+    """Who the target of a redirect is: the same as if it had been named itself, so that it is read
+    once however many lead there. Empty if it belongs to no reading. Raises BadUrl."""
+    note = _note_of(task)
+    return _id_of(urls.join(urls.parse(task.url), ""), note) if note.reading else ""
+
+
+def with_room(task: Task, fingerprint: bytes) -> Task:
+    """The task for a sitemap that was found to be larger than a page may be."""
+    note = _note_of(task)
+    note.is_large = True
+    return msgspec.structs.replace(
+        task,
+        meta={**task.meta, SITEMAP: msgspec.to_builtins(note)},
+        retry_count=0,
+        dont_filter=True,
+        task_id=uuid5(NAMESPACE_URL, f"{fingerprint.hex()} with room").hex,
     )
 
 
 def is_robots(task: Task) -> bool:
     """Whether a task is for a robots.txt that names sitemaps."""
     return _note_of(task).is_robots
+
+
+def is_large(task: Task) -> bool:
+    """Whether a task is for a sitemap that needs more room than a page."""
+    return _note_of(task).is_large
 
 
 def can_be_read(task: Task, status: int) -> bool:
@@ -150,6 +177,13 @@ def _in_robots(status: int, body: bytes) -> Iterator[Location]:
     named = (Location(line[1].strip(), is_sitemap=True) for line in lines)
     yield next(named, Location("/sitemap.xml", is_sitemap=True))
     yield from named
+
+
+def _id_of(url: str, note: Note) -> str:
+    """A home page may stand for a robots.txt and for a sitemap, where all that is missing leads to
+    it: these are two."""
+    kind = "robots.txt" if note.is_robots else "sitemap"
+    return uuid5(NAMESPACE_URL, f"{note.reading} {kind} {url}").hex
 
 
 def _note_of(task: Task) -> Note:

@@ -14,7 +14,7 @@ from shoal.config import Rules, Settings
 from shoal.errors import BadUrl
 from shoal.fetch import robots
 from shoal.sitemap_tasks import SITEMAP, Listed, Note, can_be_read, read_listed, sitemap_task
-from shoal.sitemap_visit import for_sitemaps, sitemaps_at_once
+from shoal.sitemap_visit import for_large_ones, large_ones_at_once
 from shoal.sitemaps import CHUNK_BYTES, MAX_BYTES
 from shoal.task import Task, decode, encode
 from support.sitemaps import index, urlset
@@ -188,9 +188,9 @@ def test_no_spider_has_a_handler_of_that_name() -> None:
     ("concurrency", "body_bytes", "at_once"),
     [(32, 8 << 20, 4), (1, 8 << 20, 1), (32, 1000, 1), (32, 128 << 20, 32)],
 )
-def test_sitemaps_take_no_more_memory_than_pages(
+def test_large_ones_take_no_more_memory_than_pages(
     concurrency: int, body_bytes: int, at_once: int
 ) -> None:
     settings = Settings(concurrency=concurrency, max_body_bytes=body_bytes)
-    assert sitemaps_at_once(settings) == at_once
-    assert for_sitemaps(settings).max_body_bytes == max(body_bytes, MAX_BYTES)
+    assert large_ones_at_once(settings) == at_once
+    assert for_large_ones(settings).max_body_bytes == max(body_bytes, MAX_BYTES)

@@ -73,6 +73,12 @@ def test_a_plain_list_packed_or_not(pack: type) -> None:
     assert read_as_far_as_it_goes(body) == (["https://a.example/1", "https://a.example/2"], "")
 
 
+def test_lines_that_end_where_a_piece_ends() -> None:
+    lines = [f"https://a.example/{number:013}" for number in range(10_000)]
+    assert CHUNK_BYTES % len(lines[0] + "\n") == 0
+    assert read_as_far_as_it_goes("\n".join(lines).encode()) == (lines, "")
+
+
 def test_fifty_thousand_entries_are_not_held() -> None:
     body = gzip.compress(urlset(*(url(f"https://a.example/{n}") for n in range(50_000))))
     tracemalloc.start()
