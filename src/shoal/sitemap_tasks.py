@@ -5,6 +5,7 @@ robots.txt, retries and leases hold for sitemaps too.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from uuid import NAMESPACE_URL, uuid5
 
@@ -13,7 +14,7 @@ import msgspec
 from shoal import urls
 from shoal.admission import Admission
 from shoal.errors import BadUrl
-from shoal.fetch.robots import ROBOTS_PATH
+from shoal.fetch.robots import ROBOTS_PATH, text_of
 from shoal.frontier.values import Entry
 from shoal.sitemaps import BadSitemap, Location, read_sitemap
 from shoal.task import Task
@@ -33,6 +34,8 @@ NO_ROBOTS_STATUSES = frozenset(range(400, 500)) - {429}
 _AT_ONCE = 200
 """Addresses that are read before others get their turn."""
 
+_NAMED_IN_ROBOTS = re.compile(r"(?:\A|[\r\n])[ \t]*sitemap[ \t]*:[ \t]*(\S[^\r\n]*)", re.IGNORECASE)
+
 
 class Note(msgspec.Struct, omit_defaults=True):
     """What is known of a sitemap before it is read."""
@@ -45,6 +48,8 @@ class Note(msgspec.Struct, omit_defaults=True):
     """Indexes on the way here."""
     is_robots: bool = False
     """Whether it is a robots.txt, which names sitemaps."""
+    is_large: bool = False
+    """Whether it was found to be larger than a page may be."""
 
 
 class Listed(msgspec.Struct):
@@ -70,13 +75,38 @@ def sitemap_task(address: str, note: Note) -> Task:
         # Its identity is not that of the page at this address: that may have been read as a page,
         # or as a sitemap in an earlier reading.
         dont_filter=True,
-        task_id=uuid5(NAMESPACE_URL, f"{note.reading} {url}").hex,
+        task_id=_id_of(url, note),
+    )
+
+
+def redirected_id(task: Task) -> str:
+    """Who the target of a redirect is: the same as if it had been named itself, so that it is read
+    once however many lead there. Empty if it belongs to no reading. Raises BadUrl."""
+    note = _note_of(task)
+    return _id_of(urls.join(urls.parse(task.url), ""), note) if note.reading else ""
+
+
+def with_room(task: Task, fingerprint: bytes) -> Task:
+    """The task for a sitemap that was found to be larger than a page may be."""
+    note = _note_of(task)
+    note.is_large = True
+    return msgspec.structs.replace(
+        task,
+        meta={**task.meta, SITEMAP: msgspec.to_builtins(note)},
+        retry_count=0,
+        dont_filter=True,
+        task_id=uuid5(NAMESPACE_URL, f"{fingerprint.hex()} with room").hex,
     )
 
 
 def is_robots(task: Task) -> bool:
     """Whether a task is for a robots.txt that names sitemaps."""
     return _note_of(task).is_robots
+
+
+def is_large(task: Task) -> bool:
+    """Whether a task is for a sitemap that needs more room than a page."""
+    return _note_of(task).is_large
 
 
 def can_be_read(task: Task, status: int) -> bool:
@@ -93,12 +123,11 @@ async def read_listed(
     reader = _Reader(task, fingerprint, admission)
     locations = _in_robots(status, body) if reader.note.is_robots else read_sitemap(body)
     try:
-        for number, location in enumerate(locations):
-            if number >= MAX_LOCATIONS:
-                raise BadSitemap(f"more than {MAX_LOCATIONS:,} addresses: the rest is left out")
-            if number % _AT_ONCE == 0:
+        for location in locations:
+            if location is None or reader.taken % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            reader.take(location)
+            if location is not None:
+                reader.take(location)
     except BadSitemap as error:
         reader.listed.problem = str(error)
     return reader.listed
@@ -110,6 +139,7 @@ class _Reader:
     def __init__(self, task: Task, fingerprint: bytes, admission: Admission) -> None:
         self.note = _note_of(task)
         self.listed = Listed()
+        self.taken = 0
         self._task = task
         self._site = urls.parse(task.url).host
         self._parent = fingerprint.hex()
@@ -117,6 +147,9 @@ class _Reader:
 
     def take(self, location: Location) -> None:
         """One address. Raises BadSitemap if there may be no end to them."""
+        if self.taken >= MAX_LOCATIONS:
+            raise BadSitemap(f"more than {MAX_LOCATIONS:,} addresses: the rest is left out")
+        self.taken += 1
         if not self._is_wanted(location):
             return
         try:
@@ -140,11 +173,17 @@ class _Reader:
 
 
 def _in_robots(status: int, body: bytes) -> Iterator[Location]:
-    text = body.decode("utf-8", "replace") if status < 300 else ""
-    lines = (line.partition(":") for line in text.splitlines())
-    named = [value.strip() for key, _, value in lines if key.strip().lower() == "sitemap"]
-    for address in named or ["/sitemap.xml"]:
-        yield Location(address, is_sitemap=True)
+    lines = _NAMED_IN_ROBOTS.finditer(text_of(body) if status < 300 else "")
+    named = (Location(line[1].strip(), is_sitemap=True) for line in lines)
+    yield next(named, Location("/sitemap.xml", is_sitemap=True))
+    yield from named
+
+
+def _id_of(url: str, note: Note) -> str:
+    """A home page may stand for a robots.txt and for a sitemap, where all that is missing leads to
+    it: these are two."""
+    kind = "robots.txt" if note.is_robots else "sitemap"
+    return uuid5(NAMESPACE_URL, f"{note.reading} {kind} {url}").hex
 
 
 def _note_of(task: Task) -> Note:

@@ -6,30 +6,47 @@ import logging
 
 from msgspec.structs import replace
 
-from shoal.config import Settings
-from shoal.fetch.port import Response
-from shoal.frontier.values import Lease, Outcome, Verdict
-from shoal.judging import one_line
-from shoal.sitemap_tasks import can_be_read, read_listed
+from shoal.config import Rules, Settings
+from shoal.errors import FetchError, TooLarge
+from shoal.fetch.port import Fetcher, Response
+from shoal.fetch.robots import RobotsGate
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
+from shoal.judging import Judge, one_line
+from shoal.known import KnownUrls
+from shoal.sitemap_tasks import can_be_read, is_large, read_listed, redirected_id, with_room
 from shoal.sitemaps import MAX_BYTES
-from shoal.visit import Report, Visitor
+from shoal.spider import Spider
+from shoal.visit import Report, RobotsSource, Visitor
 
 log = logging.getLogger("shoal")
 
 
-def for_sitemaps(settings: Settings) -> Settings:
-    """The settings of whoever fetches sitemaps: they may be larger than pages."""
+def for_large_ones(settings: Settings) -> Settings:
+    """The settings of whoever fetches sitemaps that are larger than pages may be."""
     return replace(settings, max_body_bytes=max(settings.max_body_bytes, MAX_BYTES))
 
 
-def sitemaps_at_once(settings: Settings) -> int:
+def large_ones_at_once(settings: Settings) -> int:
     """How many may be in a worker's hands: they take no more memory than pages may."""
     of_pages = settings.concurrency * settings.max_body_bytes
-    return max(of_pages // for_sitemaps(settings).max_body_bytes, 1)
+    return max(of_pages // for_large_ones(settings).max_body_bytes, 1)
 
 
 class SitemapVisitor(Visitor):
     """Visits sitemaps for one worker, as it visits pages."""
+
+    def __init__(
+        self,
+        spider: Spider,
+        fetcher: Fetcher,
+        rules: Rules,
+        gate: RobotsGate,
+        known_robots: RobotsSource,
+        known_urls: KnownUrls,
+        worker: str,
+    ) -> None:
+        super().__init__(spider, fetcher, rules, gate, known_robots, known_urls, worker)
+        self._judge = SitemapJudge(rules, self._admission)
 
     async def _read(self, lease: Lease, response: Response, started_at: float) -> Report:
         task, status = lease.task, response.status
@@ -41,5 +58,31 @@ class SitemapVisitor(Visitor):
         if listed.problem:
             # What was found counts. That there may be more, people must hear of.
             outcome.verdict, outcome.reason = Verdict.DEAD, one_line(listed.problem)
+            outcome.ours = True
             log.warning("%s: %s", task.url, outcome.reason)
         return self._report(outcome, started_at, response)
+
+
+class SitemapJudge(Judge):
+    """Judges tries at sitemaps where they are not like pages."""
+
+    def answered(self, lease: Lease, response: Response) -> Outcome:
+        """A redirect leads to a sitemap of the same reading."""
+        outcome = super().answered(lease, response)
+        outcome.follow_ups = [self._in_its_reading(entry) for entry in outcome.follow_ups]
+        return outcome
+
+    def unanswered(self, lease: Lease, error: FetchError) -> Outcome:
+        """One that is larger than a page is asked for again, when there is room for it."""
+        if not isinstance(error, TooLarge) or is_large(lease.task):
+            return super().unanswered(lease, error)
+        again = self._admission.admitted_as(with_room(lease.task, lease.fingerprint))
+        reason = "larger than a page may be: it is asked for again, with room for it"
+        return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[again])
+
+    def _in_its_reading(self, target: Entry) -> Entry:
+        task_id = redirected_id(target.task)
+        if not task_id:
+            return target
+        named = replace(target.task, dont_filter=True, task_id=task_id)
+        return self._admission.admitted_as(named)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,10 +16,19 @@ from shoal.errors import ShoalError
 MAX_BYTES = 64 * 1024 * 1024
 """What lies beyond is not read: the protocol allows 50 MB, unpacked."""
 MAX_LOCATION = 8_000
-CHUNK_BYTES = 64 * 1024
+
+MAX_ELEMENTS = 2_000_000
+"""Those of as many addresses as the protocol allows, with forty elements each: pictures and
+translations have some of their own."""
+MAX_DEPTH = 50
+"""Elements, one in the other. The protocol has three, pictures and films some more."""
+
+CHUNK_BYTES = 32 * 1024
+"""What is read at once, and the longest tag: ten milliseconds, whatever it holds."""
 
 _GZIP = b"\x1f\x8b"
 _ROOTS = {"urlset": "url", "sitemapindex": "sitemap"}
+_LINE = re.compile(rb"\S[^\n]*")
 
 
 class BadSitemap(ShoalError):
@@ -34,56 +44,70 @@ class Location(msgspec.Struct, frozen=True):
     """Whether it is that of another sitemap."""
 
 
-def read_sitemap(body: bytes) -> Iterator[Location]:
-    """What a sitemap lists: XML, plain text, or either of them packed. Raises BadSitemap in the
-    end if it was not whole."""
-    chunks = _unpacked(body)
-    first = next(chunks, b"")
-    start = first.lstrip(b"\xef\xbb\xbf \t\r\n")[:500].lower()
-    if start.startswith((b"<!doctype html", b"<html")):
-        raise BadSitemap("it is HTML, not a sitemap")
-    if not start.startswith((b"<", b"\xfe\xff", b"\xff\xfe")):
-        yield from _from_text(first, chunks)
-        return
-    reader = _XmlReader()
-    yield from reader.feed(first)
-    for chunk in chunks:
-        yield from reader.feed(chunk)
-    yield from reader.feed(b"", is_last=True)
-
-
-def _unpacked(body: bytes) -> Iterator[bytes]:
-    if not body.startswith(_GZIP):
-        for begin in range(0, min(len(body), MAX_BYTES), CHUNK_BYTES):
-            yield body[begin : begin + CHUNK_BYTES]
-        return
-    unpacker, rest, size = zlib.decompressobj(wbits=31), body, 0
-    while rest and not unpacker.eof:
-        try:
-            chunk = unpacker.decompress(rest, CHUNK_BYTES)
-        except zlib.error as error:
-            raise BadSitemap(f"not gzip: {error}") from None
-        rest = unpacker.unconsumed_tail
+def read_sitemap(body: bytes) -> Iterator[Location | None]:
+    """What a sitemap lists: XML, plain text, or either of them packed. None after each piece of it,
+    whatever that held: others may want to have their turn. Raises BadSitemap in the end if it was
+    not whole."""
+    reader: _XmlReader | _TextReader | None = None
+    size = 0
+    for chunk in _unpacked(body):
         size += len(chunk)
         if size > MAX_BYTES:
             raise BadSitemap(f"more than {MAX_BYTES >> 20} MB")
-        if chunk:
-            yield chunk
-        elif not rest:
-            break
+        if reader is None and chunk:
+            reader = _reader_for(chunk)
+        if reader is not None:
+            yield from reader.feed(chunk)
+        yield None
+    if reader is not None:
+        yield from reader.finish()
+
+
+def _unpacked(body: bytes) -> Iterator[bytes]:
+    """The content, piece by piece. Some may be empty."""
+    pieces = (body[at : at + CHUNK_BYTES] for at in range(0, len(body), CHUNK_BYTES))
+    if not body.startswith(_GZIP):
+        yield from pieces
+        return
+    unpacker = zlib.decompressobj(wbits=31)
+    for piece in pieces:
+        rest = piece
+        while rest and not unpacker.eof:
+            try:
+                yield unpacker.decompress(rest, CHUNK_BYTES)
+            except zlib.error as error:
+                raise BadSitemap(f"not gzip: {error}") from None
+            rest = unpacker.unconsumed_tail
     if not unpacker.eof:
         raise BadSitemap("cut off")
 
 
-def _from_text(first: bytes, chunks: Iterator[bytes]) -> Iterator[Location]:
-    rest = first.removeprefix(b"\xef\xbb\xbf")
-    while rest:
-        *lines, rest = (rest + next(chunks, b"\n")).split(b"\n")
-        for line in lines:
-            if text := line.decode("utf-8", "replace").strip():
-                yield Location(text)
-        if len(rest) > CHUNK_BYTES:
+def _reader_for(start: bytes) -> _XmlReader | _TextReader:
+    start = start.lstrip(b"\xef\xbb\xbf \t\r\n")[:500].lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        raise BadSitemap("it is HTML, not a sitemap")
+    is_xml = start.startswith((b"<", b"\xfe\xff", b"\xff\xfe"))
+    return _XmlReader() if is_xml else _TextReader()
+
+
+class _TextReader:
+    """Reads lines."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[Location]:
+        """What was found in one more piece."""
+        lines, _, self._rest = (self._rest + data).rpartition(b"\n")
+        for line in _LINE.finditer(lines):
+            text = line[0].decode("utf-8", "replace")
+            yield Location(text.removeprefix("\ufeff").strip())
+        if len(self._rest) > CHUNK_BYTES:
             raise BadSitemap("neither XML nor lines of text")
+
+    def finish(self) -> Iterator[Location]:
+        """What is left at the end."""
+        return self.feed(b"\n")
 
 
 class _XmlReader:
@@ -97,6 +121,8 @@ class _XmlReader:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
         self._parser.EntityDeclHandler = self._entity
+        self._fed = 0
+        self._elements = 0
         self._path: list[str] = []
         self._namespace = ""
         self._fields: dict[str, str] = {}
@@ -104,18 +130,38 @@ class _XmlReader:
 
     def feed(self, data: bytes, *, is_last: bool = False) -> Iterator[Location]:
         """What was found in one more piece."""
+        flaw: BadSitemap | None = None
         try:
-            self._parser.Parse(data, is_last)
+            self._parse(data, is_last=is_last)
         except expat.ExpatError as error:
-            yield from self._taken()
-            raise BadSitemap(f"not whole: {error}") from None
+            flaw = BadSitemap(f"not whole: {error}")
+        except BadSitemap as error:
+            flaw = error
         yield from self._taken()
+        if flaw is not None:
+            raise flaw
+
+    def finish(self) -> Iterator[Location]:
+        """What is left at the end."""
+        return self.feed(b"", is_last=True)
+
+    def _parse(self, data: bytes, *, is_last: bool) -> None:
+        self._parser.Parse(data, is_last)
+        self._fed += len(data)
+        # Expat looks at a tag, or a comment, from its start again with each piece of it.
+        if self._fed - self._parser.CurrentByteIndex > CHUNK_BYTES:
+            raise BadSitemap(f"a tag of more than {CHUNK_BYTES >> 10} kB")
 
     def _taken(self) -> list[Location]:
         found, self._found = self._found, []
         return found
 
     def _begin(self, name: str, _attributes: dict[str, str]) -> None:
+        self._elements += 1
+        if self._elements > MAX_ELEMENTS:
+            raise BadSitemap(f"more than {MAX_ELEMENTS:,} elements")
+        if len(self._path) >= MAX_DEPTH:
+            raise BadSitemap(f"more than {MAX_DEPTH} elements, one in the other")
         namespace, _, local = name.rpartition(" ")
         if not self._path:
             if local not in _ROOTS:
@@ -129,7 +175,8 @@ class _XmlReader:
     def _text(self, text: str) -> None:
         if len(self._path) == 3 and self._path[2] in ("loc", "lastmod"):
             before = self._fields.get(self._path[2], "")
-            self._fields[self._path[2]] = (before + text)[: MAX_LOCATION + 1]
+            if len(before) <= MAX_LOCATION:  # What is longer is no address, however it goes on.
+                self._fields[self._path[2]] = (before + text)[: MAX_LOCATION + 1]
 
     def _end(self, _name: str) -> None:
         if len(self._path) == 2 and self._path[1] == _ROOTS[self._path[0]]:

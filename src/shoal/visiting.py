@@ -15,8 +15,8 @@ from shoal.frontier.values import Entry, Lease, Robots
 from shoal.known import KnownUrls
 from shoal.recrawl import earlier_for
 from shoal.results.port import Results
-from shoal.sitemap_tasks import SITEMAP
-from shoal.sitemap_visit import SitemapVisitor, for_sitemaps, sitemaps_at_once
+from shoal.sitemap_tasks import SITEMAP, is_large
+from shoal.sitemap_visit import SitemapVisitor, for_large_ones, large_ones_at_once
 from shoal.spider import Spider
 from shoal.visit import Report, Visitor
 from shoal.waiting import patiently
@@ -69,49 +69,58 @@ class SpiderVisits:
         self._known_urls = KnownUrls()
         self._fetcher: Fetcher | None = None
         self._visitor: Visitor
+        self._gate: RobotsGate
         self._rules: Rules
-        self._sitemap_fetcher: Fetcher | None = None
-        self._sitemap_visitor: SitemapVisitor | None = None
-        self._sitemap_room = asyncio.Semaphore(sitemaps_at_once(settings))
+        self._sitemap_visitor: SitemapVisitor
+        self._large_fetcher: Fetcher | None = None
+        self._large_visitor: SitemapVisitor | None = None
+        self._large_room = asyncio.Semaphore(large_ones_at_once(settings))
 
     def begin(self, rules: Rules) -> None:
         """Visit under these rules from now on."""
         self._fetcher = self._fetcher or HttpFetcher(self._settings)
-        self._rules, self._sitemap_visitor = rules, None
+        self._rules, self._gate = rules, RobotsGate(self._settings.user_agent)
         self._visitor = Visitor(
             self._spider,
             self._fetcher,
             rules,
-            RobotsGate(self._settings.user_agent),
+            self._gate,
             self._known_robots,
             self._known_urls,
             self._worker,
             keeps_raw=self._keeps_raw,
             earlier=earlier_for(rules, self._results),
         )
+        self._sitemap_visitor = self._for_sitemaps(self._fetcher)
+        self._large_visitor = None
 
     async def visit(self, lease: Lease, decided: float) -> Report:
         """One try."""
-        if lease.task.job_type == SITEMAP:
-            async with self._sitemap_room:
-                return await self._for_sitemaps().visit(lease, decided)
-        return await self._visitor.visit(lease, decided)
+        if lease.task.job_type != SITEMAP:
+            return await self._visitor.visit(lease, decided)
+        if not is_large(lease.task):
+            return await self._sitemap_visitor.visit(lease, decided)
+        async with self._large_room:
+            return await self._for_large_ones().visit(lease, decided)
 
-    def _for_sitemaps(self) -> SitemapVisitor:
+    def _for_large_ones(self) -> SitemapVisitor:
         """Made when there is one: most crawls have none."""
-        if self._sitemap_visitor is None:
-            if self._sitemap_fetcher is None:
-                self._sitemap_fetcher = HttpFetcher(for_sitemaps(self._settings))
-            self._sitemap_visitor = SitemapVisitor(
-                self._spider,
-                self._sitemap_fetcher,
-                self._rules,
-                RobotsGate(self._settings.user_agent),
-                self._known_robots,
-                self._known_urls,
-                self._worker,
-            )
-        return self._sitemap_visitor
+        if self._large_fetcher is None:
+            self._large_fetcher = HttpFetcher(for_large_ones(self._settings))
+        if self._large_visitor is None:
+            self._large_visitor = self._for_sitemaps(self._large_fetcher)
+        return self._large_visitor
+
+    def _for_sitemaps(self, fetcher: Fetcher) -> SitemapVisitor:
+        return SitemapVisitor(
+            self._spider,
+            fetcher,
+            self._rules,
+            self._gate,
+            self._known_robots,
+            self._known_urls,
+            self._worker,
+        )
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
         """These links need not be offered to the frontier again."""
@@ -123,7 +132,7 @@ class SpiderVisits:
 
     async def close(self) -> None:
         """Close the connections."""
-        for fetcher in (self._fetcher, self._sitemap_fetcher):
+        for fetcher in (self._fetcher, self._large_fetcher):
             if fetcher is not None:
                 await fetcher.close()
 

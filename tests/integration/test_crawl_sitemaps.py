@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
+from aiohttp import web
 
 from shoal.config import Settings
 from shoal.sitemap_tasks import MAX_LEVELS
 from support.processes import Ended, Folder
+from support.redis_servers import RedisServer
 from support.sitemaps import SiteWithSitemaps, index, urlset
 from support.sites import serving
 from support.until import until_now
@@ -164,6 +168,22 @@ def test_each_seeding_reads_them_again_but_each_only_once(
     assert pages_of(folder) == site.pages(1, 2)
 
 
+def test_a_sitemap_that_many_are_redirected_to_is_read_once(
+    folder: Folder, site: SiteWithSitemaps
+) -> None:
+    site.bodies = {
+        "/index.xml": index("/moved/a.xml", "/moved/moved/a.xml", "/moved/moved/moved/a.xml"),
+        "/a.xml": urlset(*site.pages(1)),
+    }
+    seed(folder, f"{site.url}index.xml")
+    assert crawl(folder)["exit_code"] == 0
+    moved = ["/moved" * times + "/a.xml" for times in (1, 2, 3)]
+    assert sorted(site.paths) == ["/a.xml", "/index.xml", *moved, "/p/1"]
+    seed(folder, f"{site.url}moved/a.xml")
+    crawl(folder)
+    assert site.paths.count("/a.xml") == 2
+
+
 def test_a_page_that_was_read_can_be_read_as_a_sitemap(
     folder: Folder, site: SiteWithSitemaps
 ) -> None:
@@ -181,9 +201,76 @@ def test_fifty_thousand_pages_in_one_that_is_larger_than_a_page_may_be(
     site.bodies = {"/all.xml": urlset(*site.pages(*("x" * 150 + str(n) for n in range(MANY))))}
     assert len(site.bodies["/all.xml"]) > Settings().max_body_bytes
     seed(folder, f"{site.url}all.xml")
-    assert folder.shoal("crawl", "spider.py", "--max-pages", "1").code == 0
+    # It is asked for again once it is known to be so large.
+    assert folder.shoal("crawl", "spider.py", "--max-pages", "2").code == 0
+    assert site.paths == ["/all.xml"] * 2
     stats = folder.stats("shop")
-    assert (stats.done, stats.added, stats.waiting) == (1, MANY + 1, MANY)
+    assert (stats.done, stats.added, stats.waiting) == (2, MANY + 2, MANY)
+
+
+def test_sitemaps_that_are_slow_keep_nobody_waiting(folder: Folder, site: SiteWithSitemaps) -> None:
+    """With these settings there is room for one large sitemap at once: these are not large."""
+    slow = [f"/{number}.xml" for number in range(3)]
+    site.bodies = {path: urlset(*site.pages(path[1:])) for path in slow}
+    site.held = set(slow)
+    seed(folder, *(f"{site.url}{path[1:]}" for path in slow))
+    with folder.running("crawl", "spider.py", "--concurrency", "8") as running:
+        until_now("all of them to be asked for", lambda: site.held <= {*site.paths})
+        site.held = set()
+        assert running.wait().code == 0
+    assert len(pages_of(folder)) == len(slow)
+
+
+def test_of_those_that_are_large_few_are_in_hand_at_once(folder: Folder) -> None:
+    with serving(SiteWithLargeOnes()) as site:
+        site.bodies = {
+            f"/{number}.xml": urlset(*site.pages(*(f"{number}-{n}" for n in range(100))))
+            for number in range(4)
+        }
+        seed(folder, *(f"{site.url}{path[1:]}" for path in site.bodies))
+        ended = folder.shoal("crawl", "spider.py", "--max-body-bytes", "1000")
+        assert ended.code == 0, ended
+        assert len(pages_of(folder)) == 400
+        assert all(site.paths.count(path) == 2 for path in site.bodies)
+        assert site.most_at_once == 1
+
+
+class SiteWithLargeOnes(SiteWithSitemaps):
+    """Counts how many sitemaps are being asked for again at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most_at_once = 0
+        self._at_once = 0
+
+    async def _page(self, path: str) -> web.Response:
+        is_again = path in self.bodies and self.paths.count(path) > 1
+        self._at_once += is_again
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        if is_again:
+            await asyncio.sleep(0.1)
+        self._at_once -= is_again
+        return await super()._page(path)
+
+
+def test_a_fleet_on_redis_reads_them(
+    folder: Folder, site: SiteWithSitemaps, server: RedisServer, raw: redis.Redis
+) -> None:
+    site.bodies = {
+        "/robots.txt": b"Sitemap: /index.xml",
+        "/index.xml": index("/a.xml.gz", "/moved/b.xml", "/moved/moved/b.xml", "/b.xml"),
+        "/a.xml.gz": gzip.compress(urlset(*site.pages(*range(300)))),
+        "/b.xml": urlset(*site.pages(*range(200, 500))),
+    }
+    folder.write("shoal.toml", f'frontier = "{server.url}"')
+    assert seed(folder, site.url).code == 0
+    ended = folder.shoal("crawl", "spider.py", "--workers", "2", "--json")
+    assert ended.code == 0, ended
+    assert pages_of(folder) == sorted(site.pages(*range(500)))
+    assert site.paths.count("/b.xml") == 1
+    sitemaps = ["robots.txt", "index.xml", "a.xml.gz", "moved/b.xml", "moved/moved/b.xml", "b.xml"]
+    summary = ended.json()
+    assert (summary["done"], summary["dead"], summary["dropped"]) == (500 + len(sitemaps), 0, 0)
 
 
 def test_a_worker_that_is_killed_while_it_reads_one_loses_nothing(

@@ -45,9 +45,11 @@ def test_workers_of_scrapy_read_sitemaps(tmp_path: Path, spider: str) -> None:
         one, two, three = site.pages(1, 2, 3)
         site.bodies = {
             "/robots.txt": b"User-agent: *\nDisallow: /robots.txt\nSitemap: /index.xml",
-            "/index.xml": index("/a.xml.gz", "/moved/b.xml", "/cut.xml", "/gone.xml"),
+            "/index.xml": index(
+                "/a.xml.gz", "/moved/b.xml", "/moved/moved/b.xml", "/b.xml", "/cut.xml", "/gone.xml"
+            ),
             "/a.xml.gz": gzip.compress(urlset(one, two)),
-            "/b.xml": urlset(two, three),
+            "/b.xml": urlset(two, three, "ftp://a.example/4"),
             "/cut.xml": urlset(three)[:-5],
         }
         settings = {"ROBOTSTXT_OBEY": True, "ROBOTSTXT_USER_AGENT": "shoal"}
@@ -65,7 +67,8 @@ def test_workers_of_scrapy_read_sitemaps(tmp_path: Path, spider: str) -> None:
     assert dead["url"] == f"{site.url}cut.xml"
     assert "not whole" in dead["reason"]
     summary = ended.json()
-    assert (summary["dead"], summary["dropped"]) == (1, 1)
+    assert (summary["dead"], summary["dropped"], summary["filtered"]) == (1, 1, 1)
+    assert site.paths.count("/b.xml") == 1
 
 
 def test_a_site_without_a_robots_txt_has_them_where_all_have_them(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from shoal import sitemap_tasks
 from shoal.admission import Admission
 from shoal.config import Rules, Settings
 from shoal.errors import BadUrl
+from shoal.fetch import robots
 from shoal.sitemap_tasks import SITEMAP, Listed, Note, can_be_read, read_listed, sitemap_task
-from shoal.sitemap_visit import for_sitemaps, sitemaps_at_once
-from shoal.sitemaps import MAX_BYTES
+from shoal.sitemap_visit import for_large_ones, large_ones_at_once
+from shoal.sitemaps import CHUNK_BYTES, MAX_BYTES
 from shoal.task import Task, decode, encode
 from support.sitemaps import index, urlset
 
@@ -105,7 +107,24 @@ async def test_what_is_too_much_is_left_out_and_told(monkeypatch: pytest.MonkeyP
         assert listed.problem == "more than 3 addresses: the rest is left out"
 
 
-async def test_others_get_their_turn_while_a_large_one_is_read() -> None:
+MEGABYTE = 1 << 20
+PAGES = [f"https://a.example/{number}" for number in range(20_000)]
+
+
+@pytest.mark.parametrize(
+    ("body", "turns_at_least"),
+    [
+        (urlset(*PAGES), len(PAGES) // 200),
+        (b"<urlset>" + b"<a/>" * (MEGABYTE // 4), MEGABYTE // CHUNK_BYTES),
+        (b"<urlset><url><loc>" + b"x" * MEGABYTE, MEGABYTE // CHUNK_BYTES),
+        (gzip.compress(b"<urlset>" + b" " * MEGABYTE), MEGABYTE // CHUNK_BYTES),
+        (b"https://a.example/1\n" + b"\n" * MEGABYTE, MEGABYTE // CHUNK_BYTES),
+    ],
+    ids=["addresses", "elements", "one address", "packed", "lines"],
+)
+async def test_others_get_their_turn_while_a_large_one_is_read(
+    body: bytes, turns_at_least: int
+) -> None:
     turns = 0
 
     async def count() -> None:
@@ -115,10 +134,29 @@ async def test_others_get_their_turn_while_a_large_one_is_read() -> None:
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    body = urlset(*(f"https://a.example/{number}" for number in range(20_000)))
     await listed_in(sitemap_task("https://a.example/all.xml", Note()), body)
     counting.cancel()
-    assert turns >= 100
+    assert turns >= turns_at_least
+
+
+async def test_of_a_robots_txt_no_more_is_read_than_of_any() -> None:
+    task = sitemap_task("https://a.example", Note())
+    early, late = b"Sitemap: /early.xml\n", b"Sitemap: /late.xml\n"
+    body = early + b"\n" * robots.MAX_BYTES + late
+    assert addresses(await listed_in(task, body)) == ["https://a.example/early.xml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (b"\xef\xbb\xbfSitemap: /a.xml", ["a.xml"]),
+        (b"Disallow: /\r sitemap : /a.xml \r\nSITEMAP:/b.xml#x", ["a.xml", "b.xml"]),
+        (b"Sitemap:\nX-Sitemap: /a.xml", ["sitemap.xml"]),
+    ],
+)
+async def test_what_a_robots_txt_names(text: bytes, named: list[str]) -> None:
+    found = addresses(await listed_in(sitemap_task("https://a.example", Note()), text))
+    assert found == [f"https://a.example/{name}" for name in named]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +188,9 @@ def test_no_spider_has_a_handler_of_that_name() -> None:
     ("concurrency", "body_bytes", "at_once"),
     [(32, 8 << 20, 4), (1, 8 << 20, 1), (32, 1000, 1), (32, 128 << 20, 32)],
 )
-def test_sitemaps_take_no_more_memory_than_pages(
+def test_large_ones_take_no_more_memory_than_pages(
     concurrency: int, body_bytes: int, at_once: int
 ) -> None:
     settings = Settings(concurrency=concurrency, max_body_bytes=body_bytes)
-    assert sitemaps_at_once(settings) == at_once
-    assert for_sitemaps(settings).max_body_bytes == max(body_bytes, MAX_BYTES)
+    assert large_ones_at_once(settings) == at_once
+    assert for_large_ones(settings).max_body_bytes == max(body_bytes, MAX_BYTES)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 import zlib
 from datetime import UTC, datetime
+from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.sitemaps import BadSitemap, Location, parse_lastmod, read_sitemap
+from shoal import sitemaps
+from shoal.sitemaps import CHUNK_BYTES, BadSitemap, Location, parse_lastmod, read_sitemap
 
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 IMAGES = 'xmlns:image="http://www.google.com/schemas/sitemap-image/1.1"'
@@ -25,11 +28,16 @@ def url(address: str, more: str = "") -> str:
     return f"<url><loc> {address}\n</loc>{more}</url>"
 
 
+def all_in(body: bytes) -> list[Location]:
+    return [location for location in read_sitemap(body) if location is not None]
+
+
 def read_as_far_as_it_goes(body: bytes) -> tuple[list[str], str]:
     found: list[str] = []
     try:
         for location in read_sitemap(body):
-            found.append(location.url)  # noqa: PERF401 - what comes before the error counts
+            if location is not None:
+                found.append(location.url)  # noqa: PERF401 - what comes before the error counts
     except BadSitemap as error:
         return found, str(error)
     return found, ""
@@ -40,7 +48,7 @@ def test_urls_and_when_they_changed() -> None:
         url("https://a.example/1?a=1&amp;b=2", "<lastmod>2026-11-01</lastmod>"), url("/2")
     )
     moment = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
-    assert list(read_sitemap(body)) == [
+    assert all_in(body) == [
         Location("https://a.example/1?a=1&b=2", moment),
         Location("/2"),
     ]
@@ -48,7 +56,7 @@ def test_urls_and_when_they_changed() -> None:
 
 def test_an_index_names_sitemaps() -> None:
     body = f"<sitemapindex {NAMESPACE}><sitemap><loc>/a.xml</loc></sitemap></sitemapindex>"
-    assert list(read_sitemap(body.encode())) == [Location("/a.xml", is_sitemap=True)]
+    assert all_in(body.encode()) == [Location("/a.xml", is_sitemap=True)]
 
 
 def test_images_are_no_pages_and_a_namespace_is_not_needed() -> None:
@@ -65,10 +73,16 @@ def test_a_plain_list_packed_or_not(pack: type) -> None:
     assert read_as_far_as_it_goes(body) == (["https://a.example/1", "https://a.example/2"], "")
 
 
+def test_lines_that_end_where_a_piece_ends() -> None:
+    lines = [f"https://a.example/{number:013}" for number in range(10_000)]
+    assert CHUNK_BYTES % len(lines[0] + "\n") == 0
+    assert read_as_far_as_it_goes("\n".join(lines).encode()) == (lines, "")
+
+
 def test_fifty_thousand_entries_are_not_held() -> None:
     body = gzip.compress(urlset(*(url(f"https://a.example/{n}") for n in range(50_000))))
     tracemalloc.start()
-    count = sum(1 for _ in read_sitemap(body))
+    count = sum(1 for location in read_sitemap(body) if location is not None)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 50_000
@@ -111,6 +125,40 @@ def test_a_bomb_is_cut_off(start: bytes, says: str) -> None:
     body += b"".join(packer.compress(b" " * 1_000_000) for _ in range(100)) + packer.flush()
     assert len(body) < 200_000
     assert read_as_far_as_it_goes(body) == ([], says)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (b"<a/>" * 101, "more than 100 elements"),
+        (b"<a>" * 60, "more than 50 elements, one in the other"),
+        (b"<!--" + b"x" * 2 * CHUNK_BYTES, "a tag of more than 32 kB"),
+        (b"<a b='" + b"x" * 2 * CHUNK_BYTES, "a tag of more than 32 kB"),
+    ],
+)
+def test_what_was_made_to_take_long_is_not_read_on(
+    monkeypatch: pytest.MonkeyPatch, more: bytes, says: str
+) -> None:
+    monkeypatch.setattr(sitemaps, "MAX_ELEMENTS", 100)
+    start = b"<urlset><url><loc>/1</loc></url>"
+    assert read_as_far_as_it_goes(start + more) == (["/1"], says)
+
+
+def test_a_tag_without_end_is_not_waited_for() -> None:
+    pieces = read_sitemap(b"<urlset><!--" + b"x" * 100 * CHUNK_BYTES)
+    with pytest.raises(BadSitemap, match="a tag of more than 32 kB"):
+        list(islice(pieces, 3))
+
+
+def test_what_is_packed_is_not_copied_over_and_over() -> None:
+    """However large it is, unpacking one more piece takes no memory to speak of."""
+    body = gzip.compress(random.Random(1).randbytes(20 * CHUNK_BYTES), compresslevel=0)
+    tracemalloc.start()
+    sizes = [len(chunk) for chunk in sitemaps._unpacked(body)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sum(sizes) == 20 * CHUNK_BYTES
+    assert peak < 10 * CHUNK_BYTES
 
 
 @pytest.mark.parametrize(

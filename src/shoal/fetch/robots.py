@@ -58,7 +58,7 @@ class RobotsGate:
             return Robots("", ERROR_TTL_S, error=f"robots.txt: HTTP {answer.status}")
         if answer.status >= 300:
             return Robots("", TTL_S)
-        text = _text(answer.body)
+        text = text_of(answer.body)
         return Robots(text, TTL_S, Rules(text, self._agent).crawl_delay_s)
 
     def allows(self, host: str, robots_at: float, robots: Robots, url: str) -> bool:
@@ -132,7 +132,8 @@ def next_hop(answer: Response) -> str | None:
         return None
 
 
-def _text(body: bytes) -> str:
+def text_of(body: bytes) -> str:
+    """What is read of a robots.txt."""
     text = body[:MAX_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
     if len(body) <= MAX_BYTES:
         return text

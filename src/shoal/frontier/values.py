@@ -145,7 +145,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     fault: bool = False
     """The host did not answer as a healthy one would: no answer at all, 5xx, 429."""
     ours: bool = False
-    """The failure is ours: what the host sent was good, and the spider could not read it."""
+    """The host answered as it should: it was what it sent that the spider, or who reads sitemaps,
+    could not read."""
     blocked: bool = False
     """The host refused to serve us (403, 429, 503)."""
     unchanged: bool = False

@@ -14,6 +14,8 @@ from shoal.known import Recent
 from shoal.scrapy.running.engine import is_starting
 from shoal.scrapy.running.verdicts import Life
 from shoal.scrapy.wire.requests import Requests
+from shoal.sitemap_tasks import SITEMAP, redirected_id
+from shoal.task import Task
 from shoal.urls import FINGERPRINT_BYTES, digest
 
 
@@ -59,7 +61,7 @@ class Entries:
             return self._plain(request)
         if parent is None and is_starting(self._crawler):
             return self._of_start(self._plain(request))
-        return _named(uuid4().hex)
+        return _named(_redirected_sitemap(request, parent) or uuid4().hex)
 
     def _of_start(self, fingerprint: bytes) -> bytes:
         self._starts[fingerprint] += 1
@@ -68,6 +70,13 @@ class Entries:
 
     def _plain(self, request: Request) -> bytes:
         return self._requests.fingerprint(request)
+
+
+def _redirected_sitemap(request: Request, parent: Life | None) -> str:
+    """Who the target of a redirected sitemap is. Empty if it is none: a sitemap yields nothing."""
+    if parent is None or parent.lease.task.job_type != SITEMAP:
+        return ""
+    return redirected_id(Task(url=request.url, meta=request.meta))
 
 
 def _named(name: str) -> bytes:

@@ -37,6 +37,8 @@ class Life(msgspec.Struct, kw_only=True, eq=False):
     """What the callback, the errback or a pipeline raised."""
     follow_ups: list[Entry] = []
     duplicates: int = 0
+    filtered: int = 0
+    """Addresses of a sitemap that our rules do not admit."""
     scraped: int = 0
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
@@ -47,7 +49,7 @@ def report_of(life: Life, worker: str, *, is_logged: bool) -> Report:
     outcome = _judged(life)
     outcome.sent = life.sent
     outcome.follow_ups = life.follow_ups
-    outcome.duplicates = life.duplicates
+    outcome.duplicates, outcome.filtered = life.duplicates, life.filtered
     outcome.items, outcome.rejected = life.scraped, len(life.rejected)
     outcome.latency_s = life.latency_s
     body = life.answer.body if isinstance(life.answer, Response) else b""

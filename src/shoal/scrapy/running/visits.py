@@ -159,6 +159,7 @@ class ScrapyVisits:
             lease.task, lease.fingerprint, response.status, response.body, admission
         )
         life.follow_ups.extend(listed.entries)
+        life.filtered = listed.filtered
         if listed.problem:
             life.error = BadSitemap(listed.problem)
             log.warning("%s: %s", lease.task.url, listed.problem)
