@@ -90,9 +90,9 @@ async def _work(order: Order) -> None:
                 settings,
                 archive=archive,
                 until_finished=order.until_finished,
+                watch=watched,
             )
-            async with watched(settings.lease_s):
-                await _run(worker)
+            await _run(worker)
     finally:
         await frontier.close()
         await results.close()

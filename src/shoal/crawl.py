@@ -107,7 +107,6 @@ async def run_crawl(
     targets: list[str] | None,
     fresh: bool = False,
     watch: Watch = lambda stats: None,
-    say: Callable[[str], object] = sys.stderr.write,
 ) -> Summary:
     """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
     began = time.monotonic()
@@ -127,9 +126,10 @@ async def run_crawl(
                 own_name, name, own_spider, frontier, results, settings, archive=archive
             )
         else:
-            workers = Fleet(name, targets, settings, frontier, say=say)
-        # This may be somebody's own program, which is not ours to end.
-        async with watched(settings.lease_s, ends=False):
+            workers = Fleet(name, targets, settings, frontier)
+        # This may be somebody's own program, which is not ours to end. The command has nothing in
+        # hand: only start() runs in it.
+        with watched(settings.lease_s, ends=False):
             stats = await _run(workers, frontier, name, own_spider, settings, watch)
         return Summary(
             stats=stats,
@@ -278,7 +278,7 @@ def stopped_by_signals(workers: Workers) -> Iterator[asyncio.Event]:
         # What we leave behind is as after a crash, which is to say: nothing is lost.
         if isinstance(workers, HasProcesses):
             workers.kill()
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write(SHOW_CURSOR)  # The live line had hidden it.
             sys.stderr.flush()
         os._exit(1)

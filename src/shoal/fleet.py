@@ -6,7 +6,6 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -51,11 +50,9 @@ class Fleet:
         *,
         until_finished: bool = True,
         plants: bool = True,
-        say: Callable[[str], object] = sys.stderr.write,
     ) -> None:
         self._order = Order("", crawl, targets, settings, until_finished, plants)
         self._frontier = frontier
-        self._say = say
         self._processes: set[asyncio.subprocess.Process] = set()
         self._draining = asyncio.Event()
         self._failure: str | None = None
@@ -147,7 +144,7 @@ class Fleet:
         """Pass on what the worker says, until it ends."""
         assert process.stderr is not None  # noqa: S101 - we asked for a pipe
         while text := await process.stderr.read(65536):
-            self._say(text.decode("utf-8", "replace"))
+            _say(text.decode("utf-8", "replace"))
 
 
 async def release_dead(frontier: Frontier, crawl: str) -> None:
@@ -171,3 +168,12 @@ async def release(frontier: Frontier, crawl: str, worker: str) -> None:
 
 def _how(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+_stderr = sys.stderr
+"""As it was when nothing was shown yet. There may be none."""
+
+
+def _say(text: str) -> None:
+    if _stderr is not None:
+        _stderr.write(text)

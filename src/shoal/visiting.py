@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from shoal.archive.port import Archive
 from shoal.config import Rules, Settings
@@ -33,6 +34,7 @@ def spider_worker(
     *,
     archive: Archive | None = None,
     until_finished: bool = True,
+    watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
 ) -> Worker:
     """A worker for one of our own spiders."""
     keeps_raw = archive is not None
@@ -42,6 +44,7 @@ def spider_worker(
         slots=settings.concurrency,
         archive=archive,
         until_finished=until_finished,
+        watch=watch,
     )
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import os
 import sys
 import threading
 import traceback
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from typing import NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 CHECKS = 4
 """Signs of life per limit."""
@@ -22,45 +22,74 @@ CHECKS = 4
 STALLED_LEASES = 2
 """The limit, in lease times."""
 
+LATER = 2
+"""How many limits it takes until a process ends that cannot say what people understand."""
 
-@asynccontextmanager
-async def watched(lease_s: float, *, ends: bool = True) -> AsyncIterator[None]:
-    """Watch over what is done inside, with the limit that a lease time gives."""
-    watchdog = asyncio.create_task(watch_over(lease_s * STALLED_LEASES, ends=ends))
+
+@contextmanager
+def watched(lease_s: float, *, ends: bool = True) -> Iterator[None]:
+    """Watch over what the event loop does inside. If it stands still for too long, it is said on
+    stderr where, and the process ends at once, if it is to."""
+    watchdog = _Watchdog(lease_s * STALLED_LEASES, ends=ends)
+    watchdog.see_life()
     try:
         yield
     finally:
-        watchdog.cancel()
-        with suppress(asyncio.CancelledError):
-            await watchdog
+        watchdog.leave()
 
 
-async def watch_over(limit_s: float, *, ends: bool = True) -> None:
-    """Give a sign of life now and then. Without one for `limit_s`, it is said on stderr where the
-    process stands, and the process ends at once, if it is to."""
-    if not ends:
-        await _only_say(limit_s)
-    try:
-        while True:
-            faulthandler.dump_traceback_later(limit_s, exit=True)
-            await asyncio.sleep(limit_s / CHECKS)
-    finally:
-        faulthandler.cancel_dump_traceback_later()
+class _Watchdog:
+    """Two that wait for the next sign of life: a thread that says a line that people understand,
+    and faulthandler, which says less and some time later, but also while some C code keeps all
+    threads of Python from running. faulthandler may crash what it looks at: it is only for a
+    process that is to end anyway."""
+
+    def __init__(self, limit_s: float, *, ends: bool) -> None:
+        self._limit_s = limit_s
+        self._ends = ends
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._stderr = _descriptor_of_stderr() if ends else None
+        self._timer: threading.Timer | None = None
+
+    def see_life(self) -> None:
+        """Called by the loop now and then."""
+        self._next = self._loop.call_later(self._limit_s / CHECKS, self.see_life)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(self._limit_s, self._stands_still)
+        self._timer.daemon = True
+        with suppress(RuntimeError):  # No thread to be had. The next sign of life may have one.
+            self._timer.start()
+            self._end_after(self._limit_s * LATER)
+
+    def leave(self) -> None:
+        """Nothing is watched any more."""
+        self._next.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._stderr is not None:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _end_after(self, seconds: float) -> None:
+        if self._stderr is not None:
+            faulthandler.dump_traceback_later(seconds, exit=True, file=self._stderr)
+
+    def _stands_still(self) -> None:
+        what = "this process has" if self._ends else "this program has"
+        then = ", so it ends" if self._ends else ""
+        with suppress(Exception):  # There may be no stderr, or a closed one.
+            self._end_after(self._limit_s)  # In case that this comes to a stand, too.
+            stack = "".join(traceback.format_stack(sys._current_frames().get(self._thread)))
+            sys.stderr.write(f"shoal: {what} stood still for {self._limit_s:g} s{then}:\n{stack}")
+            sys.stderr.flush()
+        if self._ends:
+            os._exit(1)
 
 
-async def _only_say(limit_s: float) -> NoReturn:
-    # faulthandler reads frames that move meanwhile. That may crash a process that is to go on.
-    while True:
-        timer = threading.Timer(limit_s, _say_where, (threading.get_ident(), limit_s))
-        timer.daemon = True
-        timer.start()
-        try:
-            await asyncio.sleep(limit_s / CHECKS)
-        finally:
-            timer.cancel()
-
-
-def _say_where(thread: int, limit_s: float) -> None:
-    stack = traceback.format_stack(sys._current_frames().get(thread))
-    sys.stderr.write(f"shoal: stands still for {limit_s:g} s here:\n{''.join(stack)}")
-    sys.stderr.flush()
+def _descriptor_of_stderr() -> int | None:
+    """Where faulthandler can write: not every stderr is a file, and there may be none."""
+    for stream in (sys.stderr, sys.__stderr__):
+        with suppress(AttributeError, OSError, ValueError):
+            return stream.fileno()  # type: ignore[union-attr]
+    return None

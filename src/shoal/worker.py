@@ -10,7 +10,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from math import inf
 from typing import Protocol
@@ -97,7 +97,9 @@ class Worker:
         until_finished: bool = True,
         drain_s: float | None = DRAIN_S,
         on_idle: Callable[[], None] = lambda: None,
+        watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
     ) -> None:
+        """`watch` looks after the work, whose leases last so many seconds: see watchdog.py."""
         self._name = name
         self._crawl = crawl
         self._visitor = visits
@@ -107,6 +109,7 @@ class Worker:
         self._until_finished = until_finished
         self._drain_s = drain_s
         self._on_idle = on_idle
+        self._watch = watch
         self._slots = slots
         self._held: dict[str, Lease] = {}
         self._ready: deque[tuple[Lease, float]] = deque()  # Leased ahead, and when.
@@ -146,7 +149,8 @@ class Worker:
                 while (rules := await self._joined()) is not None:
                     self.over_as = None
                     self._visitor.begin(rules)
-                    await self._work(rules)
+                    with self._watch(rules.lease_s):
+                        await self._work(rules)
                 beats.cancel()
         except BaseExceptionGroup as group_error:
             raise cause_of(group_error) from None
@@ -180,9 +184,7 @@ class Worker:
         self._is_over = False
         self._finished_at = time.monotonic()  # The first batch takes its time from here.
         self._committer = Committer(
-            self._crawl,
-            self._results,
-            self._finish,
+            *(self._crawl, self._results, self._finish),
             batch_size=self._slots * BATCH_PER_SLOT,
             on_finished=self._finished,
             archive=self._archive,
@@ -352,8 +354,7 @@ class Worker:
         while True:
             await asyncio.sleep(every_s)
             self._give_ready_back(until=time.monotonic() - STUCK_S)
-            held = list(self._held.values())
-            if held:
+            if held := list(self._held.values()):
                 await patiently("frontier", partial(self._renew, held))
 
     async def _renew(self, held: list[Lease]) -> None:

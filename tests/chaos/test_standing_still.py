@@ -10,23 +10,26 @@ from pathlib import Path
 import pytest
 
 from shoal.config import Rules
+from shoal.frontier.values import Control
 from support.links import numbered_pages
 from support.processes import Folder
 from support.sites import Site, serving
 
 SPIDER = """
+import time
+from itertools import repeat
 from pathlib import Path
 from shoal import Spider, crawl
 
 def stuck_here():
-    while {condition}:
+    for _ in {times}:
         pass
 
 class Stuck(Spider):
     start_urls = ["{url}"]
     rate = "none"
     allow_private = True
-    lease_s = 0.2
+    lease_s = {lease_s}
 
     def parse(self, page):
         stuck_here()
@@ -35,6 +38,9 @@ class Stuck(Spider):
 if __name__ == "__main__":
     assert crawl(Stuck).stats.done == 1
 """
+
+FOR_EVER = "repeat(None)"
+SAID = "shoal: this process has stood still for 1 s, so it ends:\n"
 
 
 @pytest.fixture
@@ -48,20 +54,51 @@ def site() -> Iterator[Site]:
         yield site
 
 
-def test_a_worker_without_a_parent_ends_and_says_where_it_stood(folder: Folder, site: Site) -> None:
-    folder.write("stuck.py", SPIDER.format(url=site.url, condition="True"))
-    rules = Rules(rate="none", robots=False, lease_s=0.2)
+def write_spider(folder: Folder, site: Site, *, lease_s: float, times: str) -> Path:
+    return folder.write("stuck.py", SPIDER.format(url=site.url, lease_s=lease_s, times=times))
+
+
+def begin(folder: Folder, site: Site, lease_s: float) -> None:
+    """Begin a crawl whose leases last so long, whatever its workers have set."""
+    rules = Rules(rate="none", robots=False, lease_s=lease_s)
     asyncio.run(folder.ask_frontier(lambda frontier: frontier.start("stuck", rules)))
     assert folder.shoal("seed", "stuck", site.url).code == 0
+    asyncio.run(folder.ask_frontier(lambda frontier: frontier.control("stuck", Control.SEAL)))
+
+
+def test_a_worker_without_a_parent_ends_and_says_where_it_stood(folder: Folder, site: Site) -> None:
+    write_spider(folder, site, lease_s=300, times=FOR_EVER)
+    begin(folder, site, lease_s=0.5)
     with folder.running("worker", "stuck.py") as worker:
         ended = worker.wait()
     assert ended.code == 1
+    assert ended.err.startswith(SAID)
     assert "stuck_here" in ended.err
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_it_is_the_crawl_that_says_how_long_a_lease_is(
+    folder: Folder, site: Site, workers: str
+) -> None:
+    write_spider(folder, site, lease_s=0.1, times="map(time.sleep, [1])")
+    begin(folder, site, lease_s=300)
+    ended = folder.shoal("worker", "stuck.py", "--until-finished", "--workers", workers)
+    assert (ended.code, ended.err) == (0, "")
+    assert folder.stats("stuck").done == 1
+
+
+def test_a_crawl_with_one_process_ends_with_a_dead_task(folder: Folder, site: Site) -> None:
+    write_spider(folder, site, lease_s=0.5, times=FOR_EVER)
+    ended = folder.shoal("crawl", "stuck.py", "--max-losses", "3")
+    assert ended.code == 3
+    assert ended.err.count(SAID) == ended.err.count("in stuck_here") == 3
+    (dead,) = folder.shoal("dead", "list", "stuck", "--json").json()
+    assert dead["reason"] == "poison: 3 workers died with it"
+
+
 def test_a_program_of_the_users_goes_on(folder: Folder, site: Site) -> None:
-    said = "'stuck_here' not in Path('0.err').read_text()"
-    script = folder.write("stuck.py", SPIDER.format(url=site.url, condition=said))
+    until_said = "iter(lambda: 'stuck_here' in Path('0.err').read_text(), True)"
+    script = write_spider(folder, site, lease_s=0.5, times=until_said)
     with folder.running(script, program=sys.executable) as program:
         ended = program.wait()
     assert ended.code == 0, ended

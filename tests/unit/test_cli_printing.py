@@ -50,8 +50,7 @@ def test_nothing_else_prints() -> None:
     assert found == [
         # The stack of a fault or of a stall, a cursor, the last word in Scrapy's output.
         *("cli/__init__.py: sys.stderr.write", "crawl.py: sys.stderr.write"),
-        *("crawl.py: sys.stderr.write", "demo/shop.py: sys.stdout.write"),
-        *("fleet.py: sys.stderr.write", "scrapy/reading.py: sys.stderr.write"),
+        *("demo/shop.py: sys.stdout.write", "scrapy/reading.py: sys.stderr.write"),
         "watchdog.py: sys.stderr.write",
     ]
 

@@ -95,7 +95,7 @@ async def _work(
                 *(name, crawl, own_spider, frontier, results, settings),
                 archive=archive,
                 until_finished=until_finished,
+                watch=watched,
             )
         with stopped_by_signals(workers):
-            async with watched(settings.lease_s):
-                await workers.run()
+            await workers.run()

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -31,6 +31,7 @@ from shoal.scrapy.running.visits import ScrapyVisits
 from shoal.scrapy.wire.cookies import Jars
 from shoal.scrapy.wire.requests import SCHEMES, Requests
 from shoal.waiting import patiently
+from shoal.watchdog import watched
 from shoal.worker import Worker
 
 START_PAUSE_S = 0.05
@@ -63,7 +64,8 @@ class Member:
         self._background: set[asyncio.Task[None]] = set()
         self._working: asyncio.Task[None]
         self._closer: asyncio.Future[None]
-        membership = membership_of(crawler.settings) or Membership(settings, crawl)
+        given = membership_of(crawler.settings)
+        membership = given or Membership(settings, crawl)
         self._stays = not membership.until_finished
         self._is_sealed = not membership.plants
         if not membership.plants:
@@ -82,6 +84,7 @@ class Member:
             until_finished=False,
             drain_s=None,  # Scrapy waits for what is in flight, and so do we.
             on_idle=self._wake_engine,
+            watch=watched if given else nullcontext,  # `scrapy crawl` is not ours to end.
         )
         self.entries = Entries(crawler, requests, self.visits.known)
         # Scrapy keeps only a weak reference to it.

@@ -14,7 +14,6 @@ from shoal.scrapy.addon import SCHEDULER
 from shoal.scrapy.running.member import failure_of
 from shoal.scrapy.running.project import project_settings, split
 from shoal.scrapy.running.settings import MEMBERSHIP, Membership
-from shoal.watchdog import STALLED_LEASES, watch_over
 
 
 def work(order: Order) -> None:
@@ -30,9 +29,7 @@ def work(order: Order) -> None:
     process.crawl(crawler, **arguments).addErrback(failed)
     loop = asyncio.get_event_loop_policy().get_event_loop()
     loop.call_soon(_stop_when_orphaned, process)
-    watchdog = loop.create_task(watch_over(order.settings.lease_s * STALLED_LEASES))
     process.start()
-    watchdog.cancel()
     if (error := failures[0] if failures else failure_of(crawler)) is not None:
         raise error
 
