@@ -10,7 +10,7 @@ import msgspec
 
 from shoal.admission import Admission, NotAdmitted
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import Entry, Record, TaskState
+from shoal.frontier.values import Entry, Record, Stats, TaskState
 from shoal.insight.duplicates import url_of
 from shoal.results.port import PageLog, RejectedItem, Results, StoredItem
 from shoal.task import Task
@@ -72,7 +72,8 @@ async def explain(frontier: Frontier, results: Results, crawl: str, url: str) ->
     tasks that have it, so that nobody pays for them: who asks has all tasks of the host looked
     through, and the page log for those that the frontier keeps nothing of.
     """
-    rules = (await frontier.stats(crawl)).rules
+    stats = await frontier.stats(crawl)
+    rules = stats.rules
     admission = Admission(rules)
     plain = admission.admitted_as(Task(url=url))
     normal = Normaliser(rules.drop_params).identify(url).normal
@@ -92,7 +93,7 @@ async def explain(frontier: Frontier, results: Results, crawl: str, url: str) ->
         for fingerprint in _in_order(plain.fingerprint, [*records, *tried])
     ]
     if not told:
-        never = _never_added(admission, url, rules.max_depth)
+        never = _never_added(admission, url, stats)
         told = [
             Explanation(url=url, normal=normal, fingerprint=plain.fingerprint.hex(), verdict=never)
         ]
@@ -143,17 +144,19 @@ def _verdict(record: Record | None, tries: list[PageLog]) -> str:
     return f"{state}{holder}{because}"
 
 
-def _never_added(admission: Admission, url: str, max_depth: int | None) -> str:
+def _never_added(admission: Admission, url: str, stats: Stats) -> str:
     try:
         admission.admit(Task(url=url), found_on="")
     except NotAdmitted as error:
         return f"never added: {error}"
-    if max_depth is None:
-        return "never added: no page linked to it, and it was not a seed"
-    return (
-        f"never added: it was not a seed, and no page above depth {max_depth} linked to it"
-        " (links deeper than that are not kept, so a page at that depth may have)"
-    )
+    max_depth, most = stats.rules.max_depth, stats.rules.max_links_per_page
+    if max_depth is not None:
+        return (
+            f"never added: it was not a seed, and no page above depth {max_depth} linked to it"
+            " (links deeper than that are not kept, so a page at that depth may have)"
+        )
+    told = "never added: no page linked to it, and it was not a seed"
+    return told + (f" (unless a page has more than {most:,} links)" if stats.filtered else "")
 
 
 def _parent(record: Record | None, tries: list[PageLog]) -> str | None:
