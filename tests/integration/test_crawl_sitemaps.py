@@ -214,7 +214,8 @@ def test_sitemaps_that_are_slow_keep_nobody_waiting(folder: Folder, site: SiteWi
     site.bodies = {path: urlset(*site.pages(path[1:])) for path in slow}
     site.held = set(slow)
     seed(folder, *(f"{site.url}{path[1:]}" for path in slow))
-    with folder.running("crawl", "spider.py", "--concurrency", "8") as running:
+    options = ("--concurrency", "8", "--timeout-s", "600")
+    with folder.running("crawl", "spider.py", *options) as running:
         until_now("all of them to be asked for", lambda: site.held <= {*site.paths})
         site.held = set()
         assert running.wait().code == 0
