@@ -93,7 +93,11 @@ def test_explain_knows_every_spelling(scene: Scene) -> None:
         ("broken", "dead: ValueError: a broken page"),
         ("gone", "dropped: HTTP 404"),
         ("private", "dropped: robots.txt forbids it"),
-        ("never", "never added: no page linked to it, and it was not a seed"),
+        (
+            "never",
+            "never added: no page linked to it, and it was not a seed"
+            " (unless a page has more than 20,000 links)",
+        ),
     ],
 )
 def test_explain_a_page_that_gave_nothing(scene: Scene, path: str, verdict: str) -> None:
