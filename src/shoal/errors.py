@@ -14,7 +14,8 @@
     │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt
     └── FetchError            a page could not be had; `retryable` says if trying again may help
         ├── Refused           our own guard said no: private address, bad scheme
-        ├── OwnFault          our own machine could not: nothing was sent, the host is not to blame
+        ├── OwnFault          our own machine could not: neither the host nor the page is to blame
+        │   └── Starved       it ended or starved what tries a page; perhaps the page is why
         └── TooLarge          the body, or what it decompresses to, is over the limit
 
 Errors of libraries (sqlite3, asyncpg, ...) are mapped to these at the edge, in the adapter that
@@ -80,7 +81,13 @@ class Refused(FetchError):
 
 
 class OwnFault(FetchError):
-    """Our own machine could not: no sockets, no memory. Nothing was sent."""
+    """Our own machine could not: no sockets, no processes, no memory. No request was sent, or its
+    answer could not be read."""
+
+
+class Starved(OwnFault):
+    """The process that tries a page was ended from outside, or got no time. If that happens again
+    and again, the page may be why."""
 
 
 class TooLate(FetchError):

@@ -36,17 +36,25 @@ _REOPENED = re.compile(
 """Tags with attributes that a parser opens again in every paragraph in which they are not closed,
 all that differ; and those that collect the attributes of all their like."""
 
-_ATTRIBUTE = rb"""[ \t\n\f\r/]{0,999}+[^ \t\n\f\r/>][^ \t\n\f\r/>=]{0,300}+(?:
-    [ \t\n\f\r]{0,999}+=[ \t\n\f\r]{0,999}+(?:
-        "[^"]{0,4000}+" | '[^']{0,4000}+' | (?!["'])[^ \t\n\f\r>]{0,4000}+(?![^ \t\n\f\r>])
-    ) | (?![ \t\n\f\r]{0,999}+=)
+_ATTRIBUTE = rb"""[ \t\n\f\r/]*+[^ \t\n\f\r/>%(not)b][^ \t\n\f\r/>=%(not)b]*+(?:
+    [ \t\n\f\r]*+=[ \t\n\f\r]*+(?:
+        "[^"%(not)b]*+" | '[^'%(not)b]*+' | (?!["'])[^ \t\n\f\r>%(not)b]*+(?![^ \t\n\f\r>])
+    ) | (?![ \t\n\f\r]*+=)
 )"""
-_SANE_TAG = rb"[^ \t\n\f\r/>]{0,300}+(?:%b){0,50}+[ \t\n\f\r/]{0,999}+(?:>|\Z)" % _ATTRIBUTE
-_USUAL_TAG = rb"""[a-z0-9]{0,20}+(?:[ ][a-z]{1,30}+="[^"]{0,4000}+"){0,50}+>"""
+_TAG = rb"[^ \t\n\f\r/>%%(not)b]*+(?:%b){0,50}+[ \t\n\f\r/]*+" % _ATTRIBUTE
+"""With a sane number of attributes: each is compared with all those before it. This is HTML's own
+grammar: what a parser takes for a value is one here, and ends no tag."""
+_USUAL_TAG = rb"""[a-z0-9]{0,20}+(?:[ ][a-z]{1,30}+="[^"]{0,200}+"){0,10}+>"""
 """Most are like this, which is recognised in half the time."""
-_ENDLESS_TAG = re.compile(rb"<[a-zA-Z](?!%b)(?!%b)" % (_USUAL_TAG, _SANE_TAG), re.VERBOSE)
-"""A tag that does not end after a sane number of attributes: each is compared with all those before
-it. This is HTML's own grammar: what a parser takes for a value is one here, and ends no tag."""
+_PLAIN_TAG = (_TAG % {b"not": b"<"}) + rb"(?:>|\Z)"
+_UNCLEAR_TAG = re.compile(rb"<[a-zA-Z](?!%b)(?!%b)" % (_USUAL_TAG, _PLAIN_TAG), re.VERBOSE)
+"""Where a tag may begin that has no end before the next one may. No byte is looked at for two of
+them, so this takes linear time."""
+_SANE_TAG = re.compile(rb"<[a-zA-Z]" + (_TAG % {b"not": b""}) + rb">", re.VERBOSE)
+
+MANY_UNCLEAR, SANE_TAG_BYTES = 1_000, 4 * 1024
+"""How many of these are looked at once more, and how much of each. A `<` is in some values, and in
+many a script."""
 
 _NOT_FOR_PAGES = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
@@ -151,4 +159,13 @@ def _is_odd(html: bytes) -> bool:
         return True
     if tags > FEW_TAGS and len(_REOPENED.findall(html.lower())) > MANY_REOPENED:
         return True
-    return len(html) > SMALL_BYTES and _ENDLESS_TAG.search(html) is not None
+    return len(html) > SMALL_BYTES and _may_have_endless_tag(html)
+
+
+def _may_have_endless_tag(html: bytes) -> bool:
+    for number, unclear in enumerate(_UNCLEAR_TAG.finditer(html), 1):
+        begin = unclear.start()
+        is_sane = _SANE_TAG.match(html, begin, begin + SANE_TAG_BYTES)
+        if is_sane is None or number > MANY_UNCLEAR:
+            return True
+    return False

@@ -6,6 +6,7 @@ import asyncio
 
 import msgspec
 
+from shoal.errors import OwnFault
 from shoal.items import store_form
 from shoal.page import Page
 from shoal.results.port import RejectedItem, StoredItem
@@ -28,7 +29,8 @@ class Reading(msgspec.Struct):
 async def read(
     spider: Spider, page: Page, scraped_at: float, *, canonical: bool = False
 ) -> Reading:
-    """Run the task's handler on its page. Raises only what came through it from outside.
+    """Run the task's handler on its page. Raises only what came through it from outside, OwnFault
+    for one.
 
     With `canonical`, items have the address that the page gives as its own.
     """
@@ -50,8 +52,9 @@ async def read(
 
 
 def _is_meant_for_us(error: BaseException) -> bool:
-    """Whether it came through the handler from outside: Ctrl-C, or the visit was cancelled."""
+    """Whether it came through the handler from outside: Ctrl-C, or the visit was cancelled, or our
+    own machine could not read the page."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt)
+    return isinstance(error, KeyboardInterrupt | OwnFault)

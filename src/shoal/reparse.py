@@ -9,7 +9,7 @@ import msgspec
 from multidict import CIMultiDict
 
 from shoal.archive.port import Archive, RawPage
-from shoal.errors import StorageFailed
+from shoal.errors import OwnFault, StorageFailed
 from shoal.page import Page
 from shoal.reading import Reading, read
 from shoal.results.port import Batch, Keep, Results
@@ -80,7 +80,10 @@ async def _readings(
         done.note_failure(str(error))
 
     async for raw in archive.pages(crawl, unreadable):
-        reading = await read(spider, page_of(raw), raw.fetched_at, canonical=canonical)
+        try:
+            reading = await read(spider, page_of(raw), raw.fetched_at, canonical=canonical)
+        except OwnFault as own_fault:
+            reading = Reading(error=own_fault)
         done.pages += 1
         done.items += len(reading.items)
         done.rejected += len(reading.rejected)

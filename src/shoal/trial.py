@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from shoal import trial_process
-from shoal.errors import Unparsable
+from shoal.errors import OwnFault, Starved, Unparsable
 from shoal.trial_process import FINE, HEADER, NOT_THERE, TOO_LARGE
 
 SECONDS, SECONDS_PER_BYTE = 0.5, 0.1 / 1024 / 1024
@@ -25,11 +25,14 @@ SECONDS, SECONDS_PER_BYTE = 0.5, 0.1 / 1024 / 1024
 TREE_BYTES, TREE_BYTES_PER_BYTE = 256 * 1024 * 1024, 16
 """Memory for the tree of a page, likewise."""
 
-PATIENCE = 20
+PATIENCE = 10
 """How many times longer the clock may say that it takes: other processes want the processor too."""
 
 TRIES = 2
 """A process may also end for reasons of its own."""
+
+CRASHES = (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGILL, -signal.SIGFPE)
+"""What a parser may end with on a page. Any other end is somebody else's doing."""
 
 _COMMAND = (sys.executable, "-P", str(Path(trial_process.__file__)))
 
@@ -44,7 +47,8 @@ class Trial:
 
     def check(self, page: bytes, selector: str = NOT_THERE, seconds: float = SECONDS) -> None:
         """Return if a page can be parsed, and a selector be run on it, with reasonable effort. Else
-        raise Unparsable. `seconds` are of processor time, and larger pages get more."""
+        raise Unparsable; or OwnFault if our own machine is to blame that nobody knows. `seconds`
+        are of processor time, and larger pages get more."""
         with self._lock:
             for _ in range(TRIES):
                 answer = self._ask(page, selector.encode(), seconds)
@@ -53,9 +57,11 @@ class Trial:
                 code = self.close()
                 if answer == TOO_LARGE:
                     raise Unparsable("the page takes too much memory to parse")
-                if code in (-signal.SIGPROF, -signal.SIGKILL):
+                if code == -signal.SIGPROF:
                     raise Unparsable("the page takes too long to parse")
-        raise Unparsable(f"the page ends the process that parses it (exit code {code})")
+        if code in CRASHES:
+            raise Unparsable(f"the page ends the process that parses it (exit code {code})")
+        raise Starved(f"the process that tries pages was ended (exit code {code})")
 
     def close(self) -> int | None:
         """End the process. Returns its exit code, if there was one."""
@@ -69,6 +75,16 @@ class Trial:
 
     def _ask(self, page: bytes, selector: bytes, seconds: float) -> bytes:
         """What the process says; nothing if it has ended."""
+        try:
+            return self._asked(page, selector, seconds)
+        except (OSError, RuntimeError) as error:  # No process or no thread to be had.
+            self.close()
+            raise OwnFault(getattr(error, "strerror", None) or str(error)) from error
+        except BaseException:  # Its answer would be taken for that to the next question.
+            self.close()
+            raise
+
+    def _asked(self, page: bytes, selector: bytes, seconds: float) -> bytes:
         if self._process is None:
             self._process = subprocess.Popen(  # noqa: S603 - it is a script of ours
                 _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -77,18 +93,28 @@ class Trial:
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018
         seconds += SECONDS_PER_BYTE * len(page)
         memory = TREE_BYTES + TREE_BYTES_PER_BYTE * len(page)
-        deadline = threading.Timer(seconds * PATIENCE, process.kill)
+        is_late = threading.Event()
+
+        def give_up() -> None:
+            is_late.set()
+            process.kill()
+
+        deadline = threading.Timer(seconds * PATIENCE, give_up)
+        deadline.daemon = True
         deadline.start()
         try:
             process.stdin.write(HEADER.pack(len(page), len(selector), seconds, memory))
             process.stdin.write(page)
             process.stdin.write(selector)
             process.stdin.flush()
-            return process.stdout.read(1)
+            answer = process.stdout.read(1)
         except BrokenPipeError:
-            return b""
+            answer = b""
         finally:
             deadline.cancel()
+        if is_late.is_set() and not answer:
+            raise Starved("the process that tries pages got no processor time")
+        return answer
 
 
 _trial = Trial()

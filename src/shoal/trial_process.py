@@ -11,6 +11,7 @@ import resource
 import signal
 import struct
 import sys
+from contextlib import suppress
 from typing import BinaryIO
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
@@ -38,12 +39,21 @@ def _serve(pages: BinaryIO, answers: BinaryIO) -> None:
     while len(header := pages.read(HEADER.size)) == HEADER.size:
         length, selector_length, seconds, memory = HEADER.unpack(header)
         page, selector = pages.read(length), pages.read(selector_length).decode()
-        resource.setrlimit(resource.RLIMIT_AS, (OWN_BYTES + memory, resource.RLIM_INFINITY))
+        _limit_memory(OWN_BYTES + memory)
         signal.setitimer(signal.ITIMER_PROF, seconds)
         answer = _answer(page, selector)
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.write(answer)
         answers.flush()
+
+
+def _limit_memory(wanted: int) -> None:
+    """Never more than the system lets this process have, and the next page may have it all."""
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY:
+        wanted = min(wanted, most)
+    with suppress(OSError, ValueError):  # Some systems keep no such limit.
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 
 def _answer(page: bytes, selector: str) -> bytes:

@@ -18,7 +18,7 @@ from shoal.aliases import ALIAS, alias_of, dropped_alias
 from shoal.archive.port import RawPage
 from shoal.config import Rules
 from shoal.content import page_digest
-from shoal.errors import BadUrl, FetchError, OwnFault, Refused, TooLate
+from shoal.errors import BadUrl, FetchError, OwnFault, Refused, Starved, TooLate
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
 from shoal.frontier.values import Entry, Lease, Outcome, Robots, Verdict
@@ -34,6 +34,7 @@ from shoal.simhash import simhash
 from shoal.spider import Spider
 from shoal.task import Task, decode, encode
 from shoal.urls import parse
+from shoal.waiting import Shortage
 
 ADMIT_AT_ONCE = 1_000
 """Links that are looked at before others have their turn: some ten milliseconds."""
@@ -84,6 +85,7 @@ class Visitor:
         self._admission = Admission(rules)
         self._judge = Judge(rules, self._admission)
         self._pager = Pager(spider)
+        self._shortage = Shortage("large and odd pages cannot be read")
 
     async def visit(self, lease: Lease, decided: float) -> Report:
         """One try. `decided` is the monotonic moment of the grant: permission to send is short."""
@@ -169,7 +171,15 @@ class Visitor:
 
     async def _read(self, lease: Lease, response: Response, started_at: float) -> Report:
         if 200 <= response.status < 300:
-            return await self._parse(lease, response, started_at)
+            try:
+                return await self._parse(lease, response, started_at)
+            except Starved as error:
+                outcome = self._judge.failed(lease, str(error), retryable=True)
+                await self._turn_past(outcome)
+                return self._report(outcome, started_at, response)
+            except OwnFault as error:
+                await self._shortage.pause(error)
+                return give_back(lease, sent=True)
         outcome = self._judge.answered(lease, response)
         await self._turn_past(outcome, response.status)
         return self._report(outcome, started_at, response)

@@ -1,18 +1,23 @@
-"""Two ways to wait: for an event with a limit, and for a store that is away."""
+"""Ways to wait: for an event with a limit, for a store that is away, for our own machine."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from shoal.errors import StorageBusy
+from shoal.errors import OwnFault, StorageBusy
 
 T = TypeVar("T")
 
 RETRY_FIRST_S = 0.1
 RETRY_LIMIT_S = 5.0
+
+OWN_FAULT_PAUSE_S = 2.0
+"""Who asks again at once, while our own machine lacks what it takes, gets the same again."""
+WARN_EVERY_S = 60.0
 
 log = logging.getLogger("shoal")
 
@@ -78,3 +83,19 @@ async def _answered(call: Callable[[], Awaitable[T]], somebody_was: asyncio.Even
             return await call()
         except StorageBusy:
             wait_s = min(wait_s * 2, RETRY_LIMIT_S)
+
+
+class Shortage:
+    """Something that our own machine lacks. The log says so now and then."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._warn_at = 0.0
+
+    async def pause(self, error: OwnFault) -> None:
+        """Wait before anything is tried again."""
+        now = time.monotonic()
+        if now >= self._warn_at:
+            self._warn_at = now + WARN_EVERY_S
+            log.warning("%s, tasks wait: %s on this machine", self._what, error)
+        await asyncio.sleep(OWN_FAULT_PAUSE_S)

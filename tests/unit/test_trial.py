@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,7 +16,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from shoal import markup
-from shoal.errors import Unparsable
+from shoal.errors import OwnFault, Starved, Unparsable
 from shoal.page import Page
 from shoal.task import Task
 from shoal.trial import Trial
@@ -116,6 +117,30 @@ def test_a_large_page_is_only_looked_at_closely(monkeypatch: pytest.MonkeyPatch)
     assert tried == [ODD]
 
 
+def test_a_look_is_quick_wherever_tags_may_begin(plain_s: float) -> None:
+    """Each of thousands of places inside of values is one, and the tag ends far behind them."""
+    value = b"<a" * 110 + b" b='%b'" % (b"x" * 3_700)
+    page = b"<p%b>" % b"".join(b' a%d="%b"' % (number, value) for number in range(44))
+    assert page.count(b"<") < markup.MANY_TAGS
+    look_s = min(seconds_of(lambda: markup._is_odd(page)) for _ in range(5))
+    assert look_s < plain_s
+
+
+def test_what_is_long_in_usual_pages_needs_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(page: bytes) -> None:
+        raise AssertionError(page[:80])
+
+    monkeypatch.setattr("shoal.trial.check", fail)
+    picture = b'<img src="data:image/png;base64,%b">' % (b"iVBORw0KGgo=" * 6_000)
+    sizes = b'<img src="a" srcset="%b">' % (b"/img/a-1024x768.jpg 1024w, " * 300)
+    state = b"<div data-state='%b'></div>" % (b'{"a": "b > c", "d": [1, 2]}, ' * 500)
+    tip = b'<b title="%b"></b>' % (b"<b>x</b> and <i class=y>z</i> " * 50)
+    script = b"<script>%b</script>" % (b"for (i=0; i<n; i++) { if (a<b) f('<p>'); }\n" * 200)
+    for part in (picture, sizes, state, tip, script):
+        page = part + b"<p>text</p>" * 100 + b"x" * markup.SMALL_BYTES
+        assert len(page_of(page).css("p")) >= 100
+
+
 def test_the_process_serves_many_pages(trial: Trial) -> None:
     trial.check(ODD)
     pid = pid_of(trial)
@@ -136,6 +161,105 @@ def test_a_process_that_somebody_ended_is_no_fault_of_the_page(trial: Trial) -> 
     os.kill(pid, signal.SIGTERM)
     until_now("its end", lambda: not is_alive(pid))
     trial.check(ODD)
+
+
+def ending(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Let the process end in some way at the first page, whatever that is."""
+    script = f"import os, sys; sys.stdin.buffer.read(9); {how}"
+    monkeypatch.setattr("shoal.trial._COMMAND", (sys.executable, "-c", script))
+
+
+def test_a_process_that_is_killed_every_time_may_be_the_pages_doing(
+    monkeypatch: pytest.MonkeyPatch, trial: Trial
+) -> None:
+    """By the system, where memory is short."""
+    ending(monkeypatch, "os.kill(os.getpid(), 9)")
+    with pytest.raises(Starved, match=r"was ended \(exit code -9\)"):
+        trial.check(ODD)
+
+
+def test_a_parser_that_crashes_is_the_pages_doing(
+    monkeypatch: pytest.MonkeyPatch, trial: Trial
+) -> None:
+    ending(monkeypatch, "os.kill(os.getpid(), 11)")
+    with pytest.raises(Unparsable, match="ends the process that parses it"):
+        trial.check(ODD)
+
+
+def test_a_process_that_gets_no_time_is_no_fault_of_the_page(
+    monkeypatch: pytest.MonkeyPatch, trial: Trial
+) -> None:
+    trial.check(ODD)
+    os.kill(pid_of(trial), signal.SIGSTOP)
+    monkeypatch.setattr("shoal.trial.PATIENCE", 0.1)
+    with pytest.raises(Starved, match="no processor time"):
+        trial.check(ODD)
+    monkeypatch.undo()
+    trial.check(ODD)
+
+
+NO_MORE = """
+import os, resource
+from shoal.errors import OwnFault
+from shoal.trial import Trial
+kind = resource.{limit}
+before = resource.getrlimit(kind)
+resource.setrlimit(kind, ({most}, before[1]))
+trial = Trial()
+try:
+    trial.check(b"<p>")
+except OwnFault as error:
+    print(error)
+resource.setrlimit(kind, before)
+trial.check(b"<p>")
+"""
+
+
+def test_a_machine_without_files_to_spare_is_no_fault_of_the_page() -> None:
+    script = NO_MORE.format(
+        limit="RLIMIT_NOFILE", most="max(map(int, os.listdir('/proc/self/fd')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.PIPE)
+    assert done.stdout == b"Too many open files\n"
+
+
+def test_nor_one_without_a_thread_to_spare(monkeypatch: pytest.MonkeyPatch, trial: Trial) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(OwnFault, match="can't start new thread"):
+        trial.check(ODD)
+    monkeypatch.undo()
+    trial.check(ODD)
+
+
+def test_where_memory_has_a_limit_pages_are_tried_within_it() -> None:
+    script = """
+import resource
+from shoal import trial
+resource.setrlimit(resource.RLIMIT_AS, (6 * 1024**3, 6 * 1024**3))
+for _ in range(2):
+    trial.check(b"<p>")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_an_answer_is_never_taken_for_that_to_another_page(trial: Trial) -> None:
+    trial.check(ODD)
+    pid = pid_of(trial)
+    os.kill(pid, signal.SIGSTOP)
+
+    def interrupted() -> None:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        trial.check(ODD)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+    with pytest.raises(Unparsable, match="memory"):
+        trial.check(FAMILIES["different formatting in paragraphs"](100_000))
 
 
 def test_it_is_no_fault_of_the_page_that_ctrl_c_was_pressed(trial: Trial) -> None:
@@ -195,7 +319,7 @@ def test_no_tag_that_passes_for_sane_has_many_attributes() -> None:
             for n in range(rnd.randint(40, 100))
         ]
         html = b"<x%b>" % b"".join(parts)
-        if markup._ENDLESS_TAG.search(html) is None:
+        if not markup._may_have_endless_tag(html):
             passed += 1
             elements = LexborHTMLParser(html).css("*")
             assert max(len(element.attributes) for element in elements) <= 50, html

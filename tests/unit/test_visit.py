@@ -1,22 +1,27 @@
-"""A visit whose page has very many links lets others have their turn."""
+"""A visit whose page has very many links, or cannot be read by a fault of our own machine."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from math import inf
 
+import pytest
 from multidict import CIMultiDict
 
+from shoal.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.config import Rules
+from shoal.errors import OwnFault, Starved
 from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import RobotsGate
-from shoal.frontier.values import Lease, Robots
+from shoal.frontier.values import Lease, Robots, Verdict
 from shoal.known import KnownUrls
 from shoal.page import Page
 from shoal.spider import Spider
 from shoal.task import Task
 from shoal.visit import ADMIT_AT_ONCE, Report, Visitor
+from shoal.waiting import OWN_FAULT_PAUSE_S
 from support.until import in_time
 
 URL = "https://shop.example/"
@@ -39,14 +44,28 @@ class Follower(Spider):
         return page.follow_all("a")
 
 
-async def visited(rules: Rules) -> Report:
+class Looker(Spider):
+    """Asks for nothing itself."""
+
+    def parse(self, page: Page) -> list[Task]:
+        return []
+
+
+class Pages(Looker):
+    catalogue = Catalogue(URL + "?page={page}", last="a")
+
+
+async def visited(
+    rules: Rules, spider: Callable[[], Spider] = Follower, *, failures: int = 0
+) -> Report:
     async def no_robots(site: str) -> Robots | None:
         raise AssertionError("robots.txt is switched off")
 
-    visitor = Visitor(
-        Follower(), Linking(), rules, RobotsGate("me"), no_robots, KnownUrls(), "worker"
-    )
-    lease = Lease(b"12345678", "token", Task(url=URL), robots_at=0.0)
+    own = spider()
+    task = next(first_tasks(catalogues_of(own)), Task(url=URL))
+    task.retry_count = failures
+    visitor = Visitor(own, Linking(), rules, RobotsGate("me"), no_robots, KnownUrls(), "worker")
+    lease = Lease(b"12345678", "token", task, robots_at=0.0)
     return await visitor.visit(lease, time.monotonic())
 
 
@@ -67,3 +86,46 @@ async def test_links_that_are_too_many_are_counted() -> None:
     assert report.page.links == LINKS
     assert report.page.error == report.outcome.reason
     assert report.outcome.reason == "9,900 links of it are not followed (max_links_per_page)"
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: OwnFault) -> None:
+    def check(page: bytes) -> None:
+        raise error
+
+    monkeypatch.setattr("shoal.trial.check", check)
+
+
+@pytest.mark.parametrize(
+    ("spider", "rules"),
+    [
+        (Follower, Rules(robots=False)),
+        (Looker, Rules(robots=False, simhash=True)),
+        (Pages, Rules(robots=False)),
+    ],
+)
+async def test_a_page_that_our_machine_cannot_read_is_given_back(
+    monkeypatch: pytest.MonkeyPatch, spider: type[Spider], rules: Rules
+) -> None:
+    waits = []
+
+    async def sleep(wait_s: float) -> None:
+        waits.append(wait_s)
+
+    failing(monkeypatch, OwnFault("too many open files"))
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    outcome = (await visited(rules, spider)).outcome
+    assert (outcome.verdict, outcome.sent, outcome.reason) == (Verdict.RETURNED, True, "")
+    assert not outcome.fault
+    assert waits == [OWN_FAULT_PAUSE_S]  # Else it would be leased again and again.
+
+
+async def test_one_that_may_be_the_reason_has_no_more_tries_than_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failing(monkeypatch, Starved("it was ended"))
+    rules = Rules(robots=False, max_retries=2)
+    reports = [await visited(rules, failures=failures) for failures in range(3)]
+    verdicts = [report.outcome.verdict for report in reports]
+    assert verdicts == [Verdict.RETRY, Verdict.RETRY, Verdict.DEAD]
+    assert reports[-1].outcome.reason == "it was ended"
+    assert not any(report.outcome.fault for report in reports)

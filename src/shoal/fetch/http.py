@@ -27,6 +27,7 @@ from shoal.fetch.guard import is_private_literal, refusal
 from shoal.fetch.pool import Origin, Pool
 from shoal.fetch.port import Fetcher, Response
 from shoal.task import Task
+from shoal.waiting import Shortage
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate"
@@ -43,10 +44,6 @@ have a site visited under the name of another one."""
 
 MAX_LABEL = 63
 MAX_NAME = 253
-
-OWN_FAULT_PAUSE_S = 2.0
-"""Who asks again at once, while our own machine lacks what it takes, gets the same again."""
-WARN_EVERY_S = 60.0
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 """What other programs take a proxy from, in capitals or not. We do not."""
@@ -87,7 +84,7 @@ class HttpFetcher(Fetcher):
         self._usual = _lines(self._headers)
         self._pool = Pool(settings.max_body_bytes, is_guarded=self._is_guarded)
         self._loop = asyncio.get_running_loop()
-        self._warn_at = 0.0
+        self._shortage = Shortage("no new connections")
 
     async def fetch(self, task: Task, send_by: float = inf) -> Response:
         """Send the request once, read the answer."""
@@ -118,10 +115,7 @@ class HttpFetcher(Fetcher):
         try:
             return await self._connect(origin)
         except OwnFault as error:
-            if self._loop.time() >= self._warn_at:
-                self._warn_at = self._loop.time() + WARN_EVERY_S
-                log.warning("no new connections, tasks wait: %s on this machine", error)
-            await asyncio.sleep(OWN_FAULT_PAUSE_S)
+            await self._shortage.pause(error)
             raise
 
     async def _connect(self, origin: Origin) -> Connection:
