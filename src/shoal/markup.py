@@ -73,12 +73,14 @@ def as_utf8(body: bytes, content_type: str) -> bytes:
     return raw if encoding == "utf-8" else to_unicode(raw, encoding).encode()
 
 
-def tree(body: bytes, content_type: str) -> tuple[LexborNode, ...]:
-    """The root element; nothing for a body without markup: empty or binary. Raises Unparsable."""
+def tree(body: bytes, content_type: str, *, is_tried: bool = False) -> tuple[LexborNode, ...]:
+    """The root element; nothing for a body without markup: empty or binary. Raises Unparsable.
+    Unless it was tried before, it is now if it has to be."""
     source = as_utf8(body, content_type)
     if not source or source.isspace() or _is_binary(source, content_type):
         return ()
-    refuse_endless(source)
+    if not is_tried:
+        refuse_endless(source)
     try:
         root = LexborHTMLParser(source).root
     except SelectolaxError:  # no memory left: a small page can ask for gigabytes of elements
@@ -149,11 +151,12 @@ def _can_decode(encoding: str) -> bool:
 def refuse_endless(html: bytes) -> None:
     """Raise Unparsable for a page that takes too much time or memory to parse. Where a few quick
     looks do not show that it is harmless, it is tried elsewhere."""
-    if _is_odd(html):
+    if is_odd(html):
         trial.check(html)
 
 
-def _is_odd(html: bytes) -> bool:
+def is_odd(html: bytes) -> bool:
+    """Whether a page has to be tried before it is parsed."""
     tags = html.count(b"<")
     if tags > MANY_TAGS:
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ import can_ada
 import msgspec
 from selectolax.lexbor import LexborNode
 
-from shoal import markup, urls
+from shoal import markup, trial, urls
 from shoal.effort import Shape
 from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.selection import SRC_TAGS, Selection, links_in, parse_query
@@ -36,6 +37,7 @@ class Page:
         "_base",
         "_flaw",
         "_followed_at",
+        "_is_tried",
         "_parsel",
         "_scope",
         "_shape",
@@ -75,6 +77,7 @@ class Page:
         self._scope: Sequence[LexborNode] | None = None
         self._shape: Shape | None = None
         self._flaw: Unparsable | None = None
+        self._is_tried = False
         self._base: can_ada.URL | None = None
         self._parsel: Selector | None = None
         self._followed_at: datetime | None = None
@@ -132,7 +135,10 @@ class Page:
                 from parsel import Selector
             except ImportError:
                 raise MissingExtra("page.xpath()", "xpath") from None
-            markup.refuse_endless(self.text.encode("utf-8", "replace"))
+            if self._flaw is not None:
+                raise self._flaw
+            if not self._is_tried:
+                markup.refuse_endless(self.text.encode("utf-8", "replace"))
             self._parsel = Selector(text=self.text, type="html")  # Else it guesses.
         return self._parsel.xpath(query, **variables)
 
@@ -239,12 +245,25 @@ class Page:
             for url in addresses
         ]
 
+    async def _weigh(self) -> None:
+        """Before it is read: an odd page is tried while others have their turn. Whoever reads it is
+        told what came of it."""
+        if "html" not in self._content_type.lower():
+            return
+        html = markup.as_utf8(self.body, self._content_type)
+        if markup.is_odd(html):
+            try:
+                await asyncio.to_thread(trial.check, html)
+            except Unparsable as error:
+                self._flaw = error
+        self._is_tried = True
+
     def _parsed(self) -> Sequence[LexborNode]:
         if self._flaw is not None:
             raise self._flaw
         if self._scope is None:
             try:
-                self._scope = markup.tree(self.body, self._content_type)
+                self._scope = markup.tree(self.body, self._content_type, is_tried=self._is_tried)
             except Unparsable as error:
                 self._flaw = error  # To find it out again would take as long.
                 raise

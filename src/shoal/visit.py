@@ -205,6 +205,7 @@ class Visitor:
             fingerprint=lease.fingerprint,
             max_links=self._rules.max_links_per_page,
         )
+        await page._weigh()
         fetched_at = started_at + response.duration_s
         raw = _raw(lease, response, fetched_at) if self._keeps_raw else None
         further = self._pager.after(page)

@@ -122,7 +122,7 @@ def test_a_look_is_quick_wherever_tags_may_begin(plain_s: float) -> None:
     value = b"<a" * 110 + b" b='%b'" % (b"x" * 3_700)
     page = b"<p%b>" % b"".join(b' a%d="%b"' % (number, value) for number in range(44))
     assert page.count(b"<") < markup.MANY_TAGS
-    look_s = min(seconds_of(lambda: markup._is_odd(page)) for _ in range(5))
+    look_s = min(seconds_of(lambda: markup.is_odd(page)) for _ in range(5))
     assert look_s < plain_s
 
 

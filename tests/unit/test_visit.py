@@ -55,8 +55,20 @@ class Pages(Looker):
     catalogue = Catalogue(URL + "?page={page}", last="a")
 
 
+class Hostile(Linking):
+    """Every page is made to be parsed for minutes."""
+
+    async def fetch(self, task: Task, send_by: float = inf) -> Response:
+        headers = CIMultiDict({"Content-Type": "text/html"})
+        return Response(task.url, 200, headers, b"<svg></x>" * 100_000, 0.1)
+
+
 async def visited(
-    rules: Rules, spider: Callable[[], Spider] = Follower, *, failures: int = 0
+    rules: Rules,
+    spider: Callable[[], Spider] = Follower,
+    *,
+    failures: int = 0,
+    fetcher: Fetcher | None = None,
 ) -> Report:
     async def no_robots(site: str) -> Robots | None:
         raise AssertionError("robots.txt is switched off")
@@ -64,7 +76,8 @@ async def visited(
     own = spider()
     task = next(first_tasks(catalogues_of(own)), Task(url=URL))
     task.retry_count = failures
-    visitor = Visitor(own, Linking(), rules, RobotsGate("me"), no_robots, KnownUrls(), "worker")
+    fetcher = fetcher or Linking()
+    visitor = Visitor(own, fetcher, rules, RobotsGate("me"), no_robots, KnownUrls(), "worker")
     lease = Lease(b"12345678", "token", task, robots_at=0.0)
     return await visitor.visit(lease, time.monotonic())
 
@@ -76,6 +89,20 @@ async def test_others_have_their_turn() -> None:
         await asyncio.sleep(0)
     report = await in_time("the visit's end", visit)
     assert len(report.outcome.follow_ups) == LINKS
+
+
+async def test_others_have_their_turn_while_a_page_is_tried() -> None:
+    visit = asyncio.create_task(visited(Rules(robots=False), fetcher=Hostile()))
+    turns = 0
+    for _ in range(10_000):
+        await asyncio.sleep(0.01)
+        turns += 1
+        if visit.done():
+            break
+    outcome = (await in_time("the visit's end", visit)).outcome
+    assert (outcome.verdict, outcome.ours) == (Verdict.DEAD, True)
+    assert outcome.reason == "Unparsable: the page takes too long to parse"
+    assert turns > 10
 
 
 async def test_links_that_are_too_many_are_counted() -> None:
