@@ -39,9 +39,10 @@ HELD = "/1"
 ELSEWHERE = "elsewhere"
 """The User-Agent of the worker that comes to harm."""
 CRAWL = ("crawl", "links.py", "--workers", "2")
-WORKER = ("worker", "links.py", "--until-finished", "--lease-s", "60")
-"""The crawl's own lease time holds. This one only keeps its watchdog from ending it while it is
-stopped."""
+WORKER = ("worker", "links.py", "--until-finished")
+NOT_ENDED = "from shoal import watchdog\nwatchdog.STALLED_LEASES = 1_000\n"
+"""Its watchdog would end a worker that was stopped, which is to show what it does when it goes on.
+"""
 LATE = "somebody else has the lease by now"
 
 
@@ -113,7 +114,7 @@ def elsewhere(tmp_path: Path, server: RedisServer, folder: Folder) -> Folder:
         "SHOAL_USER_AGENT": ELSEWHERE,
     }
     other = Folder(path, settings)
-    other.write("links.py", (folder.path / "links.py").read_text("utf-8"))
+    other.write("links.py", (folder.path / "links.py").read_text("utf-8") + NOT_ENDED)
     return other
 
 
