@@ -13,6 +13,7 @@ from shoal.config import Rules
 from shoal.frontier.values import Control
 from support.links import numbered_pages
 from support.processes import Folder
+from support.scrapy_projects import ADDON, Project
 from support.sites import Site, serving
 
 SPIDER = """
@@ -94,6 +95,33 @@ def test_a_crawl_with_one_process_ends_with_a_dead_task(folder: Folder, site: Si
     assert ended.err.count(SAID) == ended.err.count("in stuck_here") == 3
     (dead,) = folder.shoal("dead", "list", "stuck", "--json").json()
     assert dead["reason"] == "poison: 3 workers died with it"
+
+
+SCRAPY_SPIDER = """
+import os
+import scrapy
+
+class Stuck(scrapy.Spider):
+    name = "stuck"
+    start_urls = os.environ["SITES"].split(",")
+
+    def parse(self, response):
+        self.stuck_here()
+
+    def stuck_here(self):
+        while True:
+            pass
+"""
+
+
+def test_so_does_one_of_scrapys(tmp_path: Path, site: Site) -> None:
+    project = Project(tmp_path / "machine", SCRAPY_SPIDER, ADDON, sites=[site.url])
+    shoal = project.commands.shoal
+    ended = shoal("crawl", "scrapy:stuck", "--lease-s", "0.5", "--max-losses", "2")
+    assert ended.code == 3, ended
+    assert ended.err.count(SAID) == ended.err.count("in stuck_here") == 2
+    (dead,) = shoal("dead", "list", "stuck", "--json").json()
+    assert dead["reason"] == "poison: 2 workers died with it"
 
 
 def test_a_program_of_the_users_goes_on(folder: Folder, site: Site) -> None:

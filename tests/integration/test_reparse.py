@@ -111,6 +111,13 @@ def test_a_page_that_broke_the_handler_can_be_read_now(folder: Folder) -> None:
     assert sorted(things(folder)) == sorted([*THINGS, "/broken"])
 
 
+def test_a_page_that_this_machine_cannot_try_is_one_that_failed(folder: Folder) -> None:
+    correct(folder, "raise ValueError(", "from shoal.errors import OwnFault; raise OwnFault(")
+    ended = folder.shoal("reparse", "small", "--json")
+    assert (ended.code, ended.json()["failed"]) == (3, 1)
+    assert "OwnFault: a broken page" in ended.json()["reasons"][0]
+
+
 def test_a_newer_scrape_stays(folder: Folder) -> None:
     with serving(small_site()) as site:
         put_spider(folder, site)
