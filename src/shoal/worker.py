@@ -99,7 +99,6 @@ class Worker:
         on_idle: Callable[[], None] = lambda: None,
         watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """`watch` looks after the work, whose leases last so many seconds: see watchdog.py."""
         self._name = name
         self._crawl = crawl
         self._visitor = visits
@@ -109,7 +108,7 @@ class Worker:
         self._until_finished = until_finished
         self._drain_s = drain_s
         self._on_idle = on_idle
-        self._watch = watch
+        self._watch = watch  # Looks after work whose leases last so long: see watchdog.py.
         self._slots = slots
         self._held: dict[str, Lease] = {}
         self._ready: deque[tuple[Lease, float]] = deque()  # Leased ahead, and when.
