@@ -12,6 +12,7 @@ from xml.parsers import expat
 import msgspec
 
 from shoal.errors import ShoalError
+from shoal.fetch.bodies import MAX_GZIP_MEMBERS
 
 MAX_BYTES = 64 * 1024 * 1024
 """What lies beyond is not read: the protocol allows 50 MB, unpacked."""
@@ -27,6 +28,7 @@ CHUNK_BYTES = 32 * 1024
 """What is read at once, and the longest tag: ten milliseconds, whatever it holds."""
 
 _GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = 31
 _ROOTS = {"urlset": "url", "sitemapindex": "sitemap"}
 _LINE = re.compile(rb"\S[^\n]*")
 
@@ -69,15 +71,20 @@ def _unpacked(body: bytes) -> Iterator[bytes]:
     if not body.startswith(_GZIP):
         yield from pieces
         return
-    unpacker = zlib.decompressobj(wbits=31)
+    unpacker, members = zlib.decompressobj(wbits=_GZIP_WINDOW), 1
     for piece in pieces:
         rest = piece
-        while rest and not unpacker.eof:
+        while rest:
+            if unpacker.eof:  # Gzip data may be several files in a row, and padding.
+                members += 1
+                if not _GZIP.startswith(rest[:2]) or members > MAX_GZIP_MEMBERS:
+                    return
+                unpacker = zlib.decompressobj(wbits=_GZIP_WINDOW)
             try:
                 yield unpacker.decompress(rest, CHUNK_BYTES)
             except zlib.error as error:
                 raise BadSitemap(f"not gzip: {error}") from None
-            rest = unpacker.unconsumed_tail
+            rest = unpacker.unconsumed_tail or unpacker.unused_data
     if not unpacker.eof:
         raise BadSitemap("cut off")
 

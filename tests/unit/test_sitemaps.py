@@ -67,6 +67,14 @@ def test_images_are_no_pages_and_a_namespace_is_not_needed() -> None:
     assert read_as_far_as_it_goes(b"<urlset><url><loc>/1</loc></url></urlset>") == (["/1"], "")
 
 
+@pytest.mark.parametrize("padding", [b"", bytes(500)])
+def test_gzip_may_be_several_files_in_a_row(padding: bytes) -> None:
+    whole = urlset(*(url(f"https://a.example/{n}") for n in range(50)))
+    parts = (gzip.compress(whole[at : at + 100]) for at in range(0, len(whole), 100))
+    found = list(filter(None, read_sitemap(b"".join(parts) + padding)))
+    assert [location.url for location in found] == [f"https://a.example/{n}" for n in range(50)]
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, bytes])
 def test_a_plain_list_packed_or_not(pack: type) -> None:
     body = pack(b"https://a.example/1\r\n\nhttps://a.example/2")
