@@ -39,10 +39,9 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def correct(folder: Folder, before: str, after: str) -> None:
-    spider = folder.path / "small.py"
-    text = spider.read_text()
+    text = (folder.path / "small.py").read_text()
     assert before in text
-    spider.write_text(text.replace(before, after))
+    folder.write("small.py", text.replace(before, after))
 
 
 def things(folder: Folder) -> dict[str, Any]:
