@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from multidict import CIMultiDict
 
-from shoal import selection, trial
+from shoal import effort, selection, trial
 from shoal.effort import demands_of
 from shoal.errors import Unparsable
 from shoal.page import Page
@@ -66,6 +66,7 @@ HARD = [
 def test_a_selector_that_would_take_minutes_is_refused(
     body: bytes, selector: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(effort, "SECONDS", 0.2)
     page = page_of(body)
     with pytest.raises(Unparsable, match="takes too long on this page"):
         page.css(selector).get()
@@ -103,7 +104,10 @@ def test_usual_pages_are_not_tried(
     page.css(selector).getall()
 
 
-def test_a_selector_that_takes_long_enough_to_be_tried_may_be_fine() -> None:
+def test_a_selector_that_takes_long_enough_to_be_tried_may_be_fine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(effort, "SECONDS", 60.0)
     rows = b"<tr><td>1</td></tr>" * 12_000
     assert len(page_of(b"<table>" + rows + b"</table>").css("tr:nth-child(2) td")) == 1
 

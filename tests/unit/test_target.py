@@ -169,8 +169,10 @@ def test_an_exception_at_import_is_one_line_with_its_place(
     write: Write, source: str, expected: str, target: str
 ) -> None:
     write("bad.py", source)
+    before = set(sys.modules)
     assert expected in mistake(target)
-    assert not [name for name in sys.modules if name == "bad" or "shoal_target" in name]
+    left = set(sys.modules) - before
+    assert not [name for name in left if name == "bad" or "shoal_target" in name]
 
 
 def test_bytes_that_are_no_source(write: Write, tmp_path: Path) -> None:
