@@ -6,17 +6,14 @@ import logging
 
 from msgspec.structs import replace
 
-from shoal.config import Rules, Settings
+from shoal.config import Settings
 from shoal.errors import FetchError, TooLarge
-from shoal.fetch.port import Fetcher, Response
-from shoal.fetch.robots import RobotsGate
+from shoal.fetch.port import Response
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.judging import Judge, one_line
-from shoal.known import KnownUrls
 from shoal.sitemap_tasks import can_be_read, is_large, read_listed, redirected_id, with_room
 from shoal.sitemaps import MAX_BYTES
-from shoal.spider import Spider
-from shoal.visit import Report, RobotsSource, Visitor
+from shoal.visit import Report, Visitor
 
 log = logging.getLogger("shoal")
 
@@ -30,37 +27,6 @@ def large_ones_at_once(settings: Settings) -> int:
     """How many may be in a worker's hands: they take no more memory than pages may."""
     of_pages = settings.concurrency * settings.max_body_bytes
     return max(of_pages // for_large_ones(settings).max_body_bytes, 1)
-
-
-class SitemapVisitor(Visitor):
-    """Visits sitemaps for one worker, as it visits pages."""
-
-    def __init__(
-        self,
-        spider: Spider,
-        fetcher: Fetcher,
-        rules: Rules,
-        gate: RobotsGate,
-        known_robots: RobotsSource,
-        known_urls: KnownUrls,
-        worker: str,
-    ) -> None:
-        super().__init__(spider, fetcher, rules, gate, known_robots, known_urls, worker)
-        self._judge = SitemapJudge(rules, self._admission)
-
-    async def _read(self, lease: Lease, response: Response, started_at: float) -> Report:
-        task, status = lease.task, response.status
-        if not can_be_read(task, status):
-            return await super()._read(lease, response, started_at)
-        listed = await read_listed(task, lease.fingerprint, status, response.body, self._admission)
-        outcome = Outcome(lease=lease, verdict=Verdict.DONE, follow_ups=listed.entries)
-        outcome.filtered = listed.filtered
-        if listed.problem:
-            # What was found counts. That there may be more, people must hear of.
-            outcome.verdict, outcome.reason = Verdict.DEAD, one_line(listed.problem)
-            outcome.ours = True
-            log.warning("%s: %s", task.url, outcome.reason)
-        return self._report(outcome, started_at, response)
 
 
 class SitemapJudge(Judge):
@@ -86,3 +52,23 @@ class SitemapJudge(Judge):
             return target
         named = replace(target.task, dont_filter=True, task_id=task_id)
         return self._admission.admitted_as(named)
+
+
+class SitemapVisitor(Visitor):
+    """Visits sitemaps for one worker, as it visits pages."""
+
+    _judged_by = SitemapJudge
+
+    async def _read(self, lease: Lease, response: Response, started_at: float) -> Report:
+        task, status = lease.task, response.status
+        if not can_be_read(task, status):
+            return await super()._read(lease, response, started_at)
+        listed = await read_listed(task, lease.fingerprint, status, response.body, self._admission)
+        outcome = Outcome(lease=lease, verdict=Verdict.DONE, follow_ups=listed.entries)
+        outcome.filtered = listed.filtered
+        if listed.problem:
+            # What was found counts. That there may be more, people must hear of.
+            outcome.verdict, outcome.reason = Verdict.DEAD, one_line(listed.problem)
+            outcome.ours = True
+            log.warning("%s: %s", task.url, outcome.reason)
+        return self._report(outcome, started_at, response)

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from math import inf
+from typing import ClassVar
 
 import msgspec
 
@@ -60,6 +61,8 @@ class Report(msgspec.Struct):
 class Visitor:
     """Visits pages for one worker."""
 
+    _judged_by: ClassVar[type[Judge]] = Judge
+
     def __init__(
         self,
         spider: Spider,
@@ -83,7 +86,7 @@ class Visitor:
         self._keeps_raw = keeps_raw
         self._earlier = earlier
         self._admission = Admission(rules)
-        self._judge = Judge(rules, self._admission)
+        self._judge = self._judged_by(rules, self._admission)
         self._pager = Pager(spider)
         self._shortage = Shortage("large and odd pages cannot be read")
 
