@@ -23,10 +23,10 @@ from rich.table import Table
 
 from benchmarks.report import keep, wide_console
 from shoal import Catalogue, Page, Spider, Task, config
-from shoal.admission import Admission
-from shoal.crawl import open_stores, run_crawl
-from shoal.eventloop import run
-from shoal.spider import settings_of
+from shoal.fleet.crawl import open_stores, run_crawl
+from shoal.frontier.admission import Admission
+from shoal.runtime.eventloop import run
+from shoal.spider.spider import settings_of
 
 PER_PAGE = 20
 NEXT = 'following "next"'

@@ -11,9 +11,9 @@ from random import Random
 
 from benchmarks.spider import Bench
 from shoal import config
-from shoal.eventloop import run
 from shoal.frontier import frontier_at
-from shoal.spider import settings_of
+from shoal.runtime.eventloop import run
+from shoal.spider.spider import settings_of
 
 BATCH = 1_000
 FINGERPRINT_BYTES = 8

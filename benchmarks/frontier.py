@@ -14,12 +14,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from shoal.admission import Admission
 from shoal.config import Rules
+from shoal.core.task import Task
+from shoal.frontier.admission import Admission
 from shoal.frontier.port import Frontier
-from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import Entry, Outcome, Verdict
-from shoal.task import Task
 
 CRAWL = "bench"
 HOSTS = 20

@@ -26,10 +26,10 @@ from benchmarks.report import keep, wide_console
 from benchmarks.slow_server import Seen, SlowHosts, slow_hosts
 from benchmarks.spider import Waiting
 from shoal import config
-from shoal.eventloop import run
 from shoal.frontier import frontier_at
-from shoal.seeding import plant
-from shoal.spider import settings_of
+from shoal.runtime.eventloop import run
+from shoal.seeds.seeding import plant
+from shoal.spider.spider import settings_of
 
 HOSTS = 50
 DELAY_S = 0.2

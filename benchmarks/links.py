@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 
-from shoal.admission import Admission
 from shoal.config import Rules
+from shoal.core.task import Task
+from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry
-from shoal.page import Page
-from shoal.task import Task
+from shoal.spider.page import Page
 
 RULES = Rules(rate="none", robots=False, concurrency_per_host=1_000_000, lease_s=3600.0)
 """Nothing holds a task back: what is measured is the frontier, not the wait."""

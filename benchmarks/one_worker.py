@@ -15,10 +15,10 @@ from pathlib import Path
 
 from benchmarks.spider import Bench
 from shoal import config, crawl
-from shoal.eventloop import run
 from shoal.results import open_results
 from shoal.results.port import Batch, Results
-from shoal.results.sqlite import SqliteResults
+from shoal.results.sqlite.store import SqliteResults
+from shoal.runtime.eventloop import run
 
 DISCARD = "discard"
 

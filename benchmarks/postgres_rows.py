@@ -16,7 +16,8 @@ from typing import Any
 import asyncpg
 
 from benchmarks.postgres_server import postgres_server
-from shoal.results.port import Batch, Keep, StoredItem
+from shoal.core.records import StoredItem
+from shoal.results.port import Batch, Keep
 from shoal.results.postgres import PostgresResults
 from shoal.results.postgres.rows import host_of, item_columns
 

@@ -16,9 +16,9 @@ import msgspec
 
 from benchmarks.links import RULES, collect_seldom, followed, in_batches
 from benchmarks.redis_server import Figures, RedisServer, redis_server, timed
-from shoal.eventloop import run
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.values import Lease, Outcome, Verdict
+from shoal.runtime.eventloop import run
 
 BATCH = 100
 FILL_BATCH = 1_000

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 from benchmarks.links import RULES, collect_seldom, followed, in_batches, sites
 from benchmarks.redis_raw import RawQueue
 from benchmarks.redis_server import Figures, RedisServer, redis_server, timed
-from shoal.eventloop import run
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
+from shoal.runtime.eventloop import run
 
 CRAWL = "bench"
 HOSTS = 20

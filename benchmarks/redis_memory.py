@@ -16,9 +16,9 @@ import msgspec
 
 from benchmarks.links import RULES, collect_seldom, followed, in_batches
 from benchmarks.redis_server import RedisServer, redis_server
-from shoal.eventloop import run
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.values import Lease, Outcome, Verdict
+from shoal.runtime.eventloop import run
 
 CRAWL = "bench"
 MILLION = 1_000_000

@@ -16,8 +16,8 @@ from benchmarks import procstat
 from benchmarks.redis_server import RedisServer
 from benchmarks.scrapy_crawls import python_for
 from benchmarks.scrapy_spiders import QUEUED, Queueing
-from shoal.eventloop import run
 from shoal.frontier import frontier_at
+from shoal.runtime.eventloop import run
 
 CRAWL = Queueing.name
 QUEUES = {

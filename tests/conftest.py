@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The suites are plain modules: their asserts should be as telling as those of test modules.
+pytest_plugins = ["support.server_fixtures"]
+
 pytest.register_assert_rewrite("contract", "support")
 
 # A shell starts its background jobs with Ctrl-C ignored, and they pass that on. The commands that

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from shoal.catalogue import Catalogue
-from shoal.crawl import Summary, crawl
+from shoal.core.task import Task
 from shoal.errors import ShoalError
-from shoal.items import Item
-from shoal.page import Page
-from shoal.selection import Selection
-from shoal.spider import Spider
-from shoal.task import Task
+from shoal.fleet.crawl import Summary, crawl
+from shoal.spider.catalogue import Catalogue
+from shoal.spider.items import Item
+from shoal.spider.page import Page
+from shoal.spider.selection import Selection
+from shoal.spider.spider import Spider
 from shoal.version import __version__
 
 __all__ = [

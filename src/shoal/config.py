@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from shoal.core.policy import MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
+from shoal.core.urls import TRACKING_PARAMETERS
 from shoal.errors import ConfigError
-from shoal.policy import MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
-from shoal.urls import TRACKING_PARAMETERS
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"

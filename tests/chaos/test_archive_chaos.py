@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from shoal.admission import Admission
 from shoal.archive import open_archive
 from shoal.config import Rules
-from shoal.results.sqlite import SqliteResults
+from shoal.frontier.admission import Admission
+from shoal.results.sqlite.store import SqliteResults
 from support.links import GatedSite, paths_of, put_spider
 from support.processes import Folder, is_alive, seeded_random
 from support.s3_servers import BUCKET, Rclone

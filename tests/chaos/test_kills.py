@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.machine import is_dead_here, worker_name
+from shoal.runtime.process import is_dead_here, worker_name
 from support.links import GatedSite, paths_of, put_spider
 from support.processes import Folder, Running, is_alive, seeded_random
 from support.sites import serving

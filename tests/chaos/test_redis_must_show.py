@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from shoal.core.policy import parse_rate
 from shoal.demo.shop import Shop
-from shoal.policy import parse_rate
 from support.links import numbered_pages, put_spider
 from support.processes import Folder, is_alive, seeded_random
 from support.redis_chaos import (

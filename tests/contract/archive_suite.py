@@ -22,9 +22,9 @@ from shoal.archive.composed import ObjectArchive
 from shoal.archive.names import blob_name
 from shoal.archive.objects import Objects
 from shoal.archive.port import Archive, RawPage
-from shoal.content import page_digest
+from shoal.core.content import page_digest
+from shoal.core.task import Task
 from shoal.errors import StorageFailed
-from shoal.task import Task
 from support.warc_files import kinds_in, offsets_of, read_by_fastwarc, read_by_warcio
 
 CRAWL = "shop"

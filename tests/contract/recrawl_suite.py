@@ -17,7 +17,8 @@ from contract.results_suite import (
     some_page,
     some_rejected,
 )
-from shoal.results.port import Batch, Keep, KnownPage, Results, RunNote, StoredItem, Wanted
+from shoal.core.records import StoredItem
+from shoal.results.port import Batch, Keep, KnownPage, Results, RunNote, Wanted
 
 MONDAY, TUESDAY, WEDNESDAY = "shop-monday", "shop-tuesday", "shop-wednesday"
 PAGE = some_fingerprint(1)

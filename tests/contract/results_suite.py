@@ -22,18 +22,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from shoal.core.records import RejectedItem, StoredItem
 from shoal.errors import StorageFailed
-from shoal.results.port import (
-    Batch,
-    Keep,
-    NearPage,
-    PageLog,
-    RejectedItem,
-    Results,
-    RunNote,
-    StoredItem,
-    Wanted,
-)
+from shoal.results.port import Batch, Keep, NearPage, PageLog, Results, RunNote, Wanted
 
 Connect = Callable[[], Results]
 

@@ -11,8 +11,8 @@ import pytest
 
 from contract.frontier_suite import *  # noqa: F403
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
-from shoal.frontier.sqlite import SqliteFrontier
-from shoal.frontier.sqlite_step import SQL
+from shoal.frontier.sqlite.frontier import SqliteFrontier
+from shoal.frontier.sqlite.step import SQL
 from support.frontiers import CRAWL, Backend, Client, SqliteBackend, checked, outcome, pages
 
 
@@ -133,7 +133,7 @@ class TestFile:
         await frontier.close()
 
     async def test_locked_for_too_long(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("shoal.sqlitedb.BUSY_TIMEOUT_S", 0.05)
+        monkeypatch.setattr("shoal.drivers.sqlite.BUSY_TIMEOUT_S", 0.05)
         async with checked(SqliteBackend(path)) as backend:
             client = backend.client()
             await client.start(*pages(2))

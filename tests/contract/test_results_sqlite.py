@@ -26,16 +26,17 @@ from contract.results_suite import (
     some_page,
     some_rejected,
 )
+from shoal.core.records import StoredItem
+from shoal.drivers.sqlfiles import load_schema
 from shoal.errors import ConfigError, StorageFailed
 from shoal.results import open_results
-from shoal.results.port import Batch, RunNote, StoredItem
-from shoal.results.sqlite import SqliteResults
-from shoal.sqlitedb import load_schema
+from shoal.results.port import Batch, RunNote
+from shoal.results.sqlite.store import SqliteResults
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SCHEMA = load_schema("shoal.results", "schema_1.sql", "schema_2.sql")
+SCHEMA = load_schema("shoal.results.sqlite", "schema_1.sql", "schema_2.sql")
 FIRST = Batch([some_page()], [some_item("first")], [some_rejected()])
 SECOND = Batch([some_page(attempt=2)], [some_item("second")])
 LARGE = some_item("large", data=b'{"x":"' + b"x" * 2_000_000 + b'"}')

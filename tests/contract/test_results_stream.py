@@ -11,7 +11,7 @@ from contract.recrawl_suite import RecrawlContract
 from contract.results_suite import Connect, ResultsContract
 from shoal.results.port import Results
 from shoal.results.postgres import PostgresResults
-from shoal.results.sqlite import SqliteResults
+from shoal.results.sqlite.store import SqliteResults
 from support.postgres_servers import PostgresServer
 from support.redis_servers import RedisServer
 from support.streams import DrainedResults, stream_url

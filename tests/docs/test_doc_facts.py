@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.policy import GONE_STATUSES, RETRY_STATUSES
+from shoal.core.policy import GONE_STATUSES, RETRY_STATUSES
 from support.cli import command_names, options_of
 from support.makefile import extras, steps_of, targets
 from support.markdown import PAGES, README, ROOT, name_of, prose, shell_commands, spans, table_after

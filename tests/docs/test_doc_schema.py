@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from shoal.core.records import RejectedItem, StoredItem
 from shoal.results import open_results
-from shoal.results.port import Batch, PageLog, RejectedItem, StoredItem
+from shoal.results.port import Batch, PageLog
 from support.markdown import ROOT, Block, blocks, table_after
 from support.postgres_servers import PostgresServer
 

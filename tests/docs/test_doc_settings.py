@@ -9,13 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from shoal import admission, config, policy, trial
+from shoal import config
 from shoal.config import ENV_PREFIX, Rules, Settings
 from shoal.coordinator.schedules import Schedule
-from shoal.fetch import connection, dns, http, pool, robots
-from shoal.logs import JsonFormatter
-from shoal.task import Task
-from shoal.urls import Normaliser
+from shoal.core import policy
+from shoal.core.task import Task
+from shoal.core.urls import Normaliser
+from shoal.fetch import robots
+from shoal.fetch.http import client, connection, dns, pool
+from shoal.frontier import admission
+from shoal.runtime.logs import JsonFormatter
+from shoal.spider import trial
 from support.cli import options_of
 from support.markdown import ROOT, Block, blocks, table_after
 
@@ -91,7 +95,7 @@ def test_the_limits_are_the_limits() -> None:
     assert [value for _, value in table_after(RUNNING, "## Memory and limits")] == [
         f"max_body_bytes, {settings.max_body_bytes // 1024**2} MiB",
         f"timeout_s, {settings.timeout_s:g} s",
-        f"{http.CONNECT_TIMEOUT_S:g} s, {dns.LOOKUP_S:g} s of it for the name",
+        f"{client.CONNECT_TIMEOUT_S:g} s, {dns.LOOKUP_S:g} s of it for the name",
         f"{connection.MAX_HEADERS}, of at most {connection.MAX_HEADER_BYTES // 1024} KiB each,"
         f" {connection.MAX_BESIDE_BYTES // 1024} KiB in all",
         f"{pool.MAX_IDLE}, or { {4: 'a quarter'}[pool.FILES_PER_IDLE] } of the files that may be"

@@ -11,10 +11,10 @@ import pytest
 
 from shoal.archive import open_archive
 from shoal.archive.port import RawPage
-from shoal.content import PAGE_DIGEST_BYTES
+from shoal.core.content import PAGE_DIGEST_BYTES
 from shoal.errors import StorageFailed
 from shoal.results.port import PageLog
-from shoal.results.sqlite import SqliteResults
+from shoal.results.sqlite.store import SqliteResults
 from support.processes import Ended, Folder, obeying_permissions
 from support.s3_servers import BUCKET, Rclone
 from support.sites import Site, serving

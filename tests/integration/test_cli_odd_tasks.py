@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from shoal.admission import Admission
-from shoal.frontier.sqlite import SqliteFrontier
+from shoal.core.task import Task
+from shoal.frontier.admission import Admission
+from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import Verdict
-from shoal.task import Task
 from support.frontiers import CRAWL, Client, open_rules, outcome
 from support.processes import Folder
 

@@ -15,9 +15,10 @@ import pytest
 
 from contract.results_suite import some_fingerprint, some_item, some_page
 from shoal.config import Rules
-from shoal.frontier.sqlite import SqliteFrontier
-from shoal.results.port import Batch, Results, RunNote, StoredItem
-from shoal.results.sqlite import SqliteResults
+from shoal.core.records import StoredItem
+from shoal.frontier.sqlite.frontier import SqliteFrontier
+from shoal.results.port import Batch, Results, RunNote
+from shoal.results.sqlite.store import SqliteResults
 from support.frontiers import entry
 from support.processes import Ended, Folder
 

@@ -20,16 +20,16 @@ from scrapy.http import FormRequest, JsonRequest
 from scrapy.utils.request import RequestFingerprinter
 from w3lib.url import canonicalize_url
 
+from shoal.core.task import Task
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
-from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import Entry, Lease, TaskState
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
 from shoal.scrapy.migration.migrate import UNKNOWN, Migrated, Migration
 from shoal.scrapy.migration.oldqueue import OldKeys
 from shoal.scrapy.wire.requests import Fingerprinter, Requests, short_fingerprint
-from shoal.task import Task
 from support.frontiers import open_rules, outcome
 from support.processes import Ended, Folder
 from support.redis_servers import RedisServer, free_port

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from shoal.config import Rules
-from shoal.coordinator import sowing
-from shoal.coordinator.bookmarks import Bookmarks
-from shoal.coordinator.sowing import Places, Sowing
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Added, Entry
+from shoal.seeds import sources
+from shoal.seeds.bookmarks import Bookmarks
+from shoal.seeds.sources import Places, Sowing
 from support.processes import Folder
 from support.until import until_now
 
@@ -69,7 +69,7 @@ class Stopped(Exception):
 async def test_a_file_is_gone_on_with_where_its_reading_was_stopped(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sowing, "MARK_EVERY", 1000)
+    monkeypatch.setattr(sources, "MARK_EVERY", 1000)
     file = folder.write("seeds.txt", "".join(f"https://a.example/{n}\n" for n in range(5000)))
     async with frontier_at(f"sqlite:///{folder.path}/shoal.db") as frontier:
         add, calls = frontier.add, 0

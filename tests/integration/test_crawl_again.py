@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from shoal import Item, Page, Spider, crawl
-from shoal.crawl import Summary
+from shoal.core.records import StoredItem
 from shoal.errors import ConfigError
+from shoal.fleet.crawl import Summary
 from shoal.results import results_at
-from shoal.results.port import PageLog, StoredItem, Wanted
+from shoal.results.port import PageLog, Wanted
 from support.postgres_servers import QUICK, PostgresServer
 from support.processes import Folder
 from support.sites import serving

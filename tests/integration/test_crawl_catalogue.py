@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from shoal import Page, Spider, Summary, Task, crawl
-from shoal.admission import Admission
 from shoal.config import Rules, build
-from shoal.crawl import open_stores, run_crawl
+from shoal.fleet.crawl import open_stores, run_crawl
+from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, TaskState
-from shoal.spider import settings_of
+from shoal.spider.spider import settings_of
 from support.catalogues import (
     ListingSite,
     NextSpider,

@@ -19,10 +19,10 @@ import redis
 from aiohttp import web
 
 from shoal import Item, Page, Spider, config
-from shoal.crawl import open_stores
-from shoal.seeding import plant
-from shoal.spider import settings_of
-from shoal.visiting import spider_worker
+from shoal.fleet.crawl import open_stores
+from shoal.seeds.seeding import plant
+from shoal.spider.spider import settings_of
+from shoal.worker.spider_visits import spider_worker
 from support.postgres_servers import QUICK, PostgresServer
 from support.redis_servers import RedisServer
 from support.sites import Site, html

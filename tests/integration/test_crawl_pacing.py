@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from shoal.frontier.values import Host
-from shoal.policy import (
+from shoal.core.policy import (
     AUTO_FLOOR_S,
     AUTO_START_S,
     BREAKER_AFTER,
@@ -19,6 +18,7 @@ from shoal.policy import (
     REFUSALS_IN_A_ROW,
     SEND_SLACK_S,
 )
+from shoal.frontier.values import Host
 from support.links import numbered_pages, paths_of, put_spider
 from support.processes import Folder
 from support.sites import Site, html, serving

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from shoal.policy import SEND_SLACK_S
+from shoal.core.policy import SEND_SLACK_S
 from support.links import numbered_pages, put_spider
 from support.processes import Folder
 from support.sitemaps import SiteWithSitemaps, index, urlset

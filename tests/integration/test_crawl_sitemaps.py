@@ -13,7 +13,7 @@ import redis
 from aiohttp import web
 
 from shoal.config import Settings
-from shoal.sitemap_tasks import MAX_LEVELS
+from shoal.seeds.sitemap_tasks import MAX_LEVELS
 from support.processes import Ended, Folder
 from support.redis_servers import RedisServer
 from support.sitemaps import SiteWithSitemaps, index, urlset

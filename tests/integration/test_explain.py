@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from shoal.admission import Admission
+from shoal.core.task import Task
 from shoal.frontier import frontier_at
+from shoal.frontier.admission import Admission
 from shoal.frontier.port import Frontier
-from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import Control, Entry, Record, Verdict
 from shoal.insight.explain import MAX_TASKS, explain
 from shoal.results.port import Batch, PageLog, Results
-from shoal.results.sqlite import SqliteResults
-from shoal.task import Task
+from shoal.results.sqlite.store import SqliteResults
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome
 
 

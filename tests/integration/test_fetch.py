@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from shoal.config import Settings
+from shoal.core.task import Task
 from shoal.errors import ConfigError, Refused
-from shoal.fetch.http import HttpFetcher
-from shoal.task import Task
+from shoal.fetch.http.client import HttpFetcher
 from support.dns_server import NameServer
 from support.fetching import fetching
 from support.hostile import HostileServer

@@ -17,21 +17,21 @@ import pytest
 from aiohappyeyeballs import start_connection
 from msgspec.structs import replace
 
-from shoal import waiting
-from shoal.admission import Admission
 from shoal.config import Rules
+from shoal.core.policy import SEND_SLACK_S
+from shoal.core.task import Task
 from shoal.errors import FetchError, OwnFault, TooLate
-from shoal.fetch import pool
-from shoal.fetch.connection import Connection
-from shoal.fetch.http import HttpFetcher
+from shoal.fetch.http import pool
+from shoal.fetch.http.client import HttpFetcher
+from shoal.fetch.http.connection import Connection
 from shoal.fetch.robots import RobotsGate
+from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Verdict
-from shoal.known import KnownUrls
-from shoal.page import Page
-from shoal.policy import SEND_SLACK_S
-from shoal.spider import Spider
-from shoal.task import Task
-from shoal.visit import Visitor
+from shoal.runtime import patience
+from shoal.spider.page import Page
+from shoal.spider.spider import Spider
+from shoal.worker.known_links import KnownUrls
+from shoal.worker.visitor import Visitor
 from support.dns_server import NameServer
 from support.fetching import fetching
 from support.hostile import HostileServer
@@ -165,7 +165,7 @@ def lease(server: HostileServer, **changes: Any) -> Lease:
 async def test_the_host_is_not_blamed_and_no_try_is_used_up(
     server: HostileServer, monkeypatch: pytest.MonkeyPatch, code: int, robots: bool
 ) -> None:
-    monkeypatch.setattr(waiting, "OWN_FAULT_PAUSE_S", 0.0)
+    monkeypatch.setattr(patience, "OWN_FAULT_PAUSE_S", 0.0)
     Shortage(monkeypatch, code, times=1)
     async with fetching() as fetcher:
         report = await visitor(fetcher, robots=robots).visit(lease(server), 0.0)
@@ -203,7 +203,7 @@ async def test_it_waits_before_it_says_so(
         while shortage.left:
             with pytest.raises(OwnFault, match=r"^too many open files$"):
                 await fetch(fetcher, server, HOSTS[0])
-    assert [wait_s for wait_s in waits if wait_s] == [waiting.OWN_FAULT_PAUSE_S] * 20
+    assert [wait_s for wait_s in waits if wait_s] == [patience.OWN_FAULT_PAUSE_S] * 20
     assert [record.getMessage() for record in caplog.records] == [
         "no new connections, tasks wait: too many open files on this machine"
     ]
@@ -212,7 +212,7 @@ async def test_it_waits_before_it_says_so(
 async def test_a_shortage_closes_what_is_idle(
     server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "OWN_FAULT_PAUSE_S", 0.0)
+    monkeypatch.setattr(patience, "OWN_FAULT_PAUSE_S", 0.0)
     async with fetching() as fetcher:
         for host in HOSTS[1:]:
             await fetch(fetcher, server, host)
@@ -226,7 +226,7 @@ async def test_a_name_that_cannot_be_asked_for(
     names: NameServer, server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """c-ares says "could not contact DNS servers" if it gets no socket."""
-    monkeypatch.setattr(waiting, "OWN_FAULT_PAUSE_S", 0.0)
+    monkeypatch.setattr(patience, "OWN_FAULT_PAUSE_S", 0.0)
     names.address = "127.0.0.1:1"
 
     def no_socket(*_: object) -> None:

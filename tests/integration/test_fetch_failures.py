@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
+from shoal.core.task import Task
 from shoal.errors import FetchError, TooLarge
-from shoal.eventloop import run
-from shoal.fetch.http import HttpFetcher
-from shoal.task import Task
+from shoal.fetch.http.client import HttpFetcher
+from shoal.runtime.eventloop import run
 from support.dns_server import NameServer
 from support.fetching import LIMIT, fetching
 from support.hostile import HostileServer

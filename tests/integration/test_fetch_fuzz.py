@@ -8,10 +8,10 @@ from contextlib import suppress
 
 import pytest
 
+from shoal.core.task import Task
 from shoal.errors import FetchError
-from shoal.eventloop import run
-from shoal.fetch.http import HttpFetcher
-from shoal.task import Task
+from shoal.fetch.http.client import HttpFetcher
+from shoal.runtime.eventloop import run
 from support.fetching import fetching
 from support.odd_answers import Sent, answer_for, pieces_of, strangers_in
 from support.processes import seeded_random

@@ -14,13 +14,13 @@ from contextlib import suppress
 
 import pytest
 
+from shoal.core.task import Task
 from shoal.errors import FetchError, TooLarge
-from shoal.eventloop import run
-from shoal.fetch import pool
-from shoal.fetch.connection import BYTES_PER_TURN, MAX_BESIDE_BYTES, Connection
-from shoal.fetch.http import HttpFetcher
+from shoal.fetch.http import pool
+from shoal.fetch.http.client import HttpFetcher
+from shoal.fetch.http.connection import BYTES_PER_TURN, MAX_BESIDE_BYTES, Connection
 from shoal.fetch.port import Response
-from shoal.task import Task
+from shoal.runtime.eventloop import run
 from support.fetching import LIMIT, fetching
 from support.hostile import HostileServer
 from support.hostile_pages import OK_BODY

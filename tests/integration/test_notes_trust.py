@@ -10,11 +10,11 @@ import msgspec
 import pytest
 import redis
 
-from shoal.admission import Admission
 from shoal.config import Rules, Settings
+from shoal.core.task import Task
+from shoal.frontier.admission import Admission
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Control
-from shoal.task import Task
 from support.coordinators import NEVER
 from support.links import numbered_pages
 from support.processes import Folder

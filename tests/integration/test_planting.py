@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from shoal.coordinator.planter import Order
-from shoal.coordinator.planting import PlanterFailed, planted
 from shoal.coordinator.runs import Run
 from shoal.coordinator.schedules import Schedule
+from shoal.coordinator.seed_process import Order
+from shoal.coordinator.seed_runs import PlanterFailed, planted
 from shoal.frontier.values import CrawlState
 from shoal.results import results_at
 from shoal.results.port import RunNote

@@ -15,7 +15,7 @@ PLAIN = ("--rate", "none", "--allow-private", "--no-robots", "--max-retries", "0
 
 SPIDER = """
 from shoal import Spider
-from shoal.task import Task
+from shoal.core.task import Task
 
 SECRETS = {{"Authorization": "Bearer s3cret", "Cookie": "a=s3cret", "X-Api-Key": "s3cret"}}
 FORM = {{"Content-Type": "application/x-www-form-urlencoded"}}
@@ -132,7 +132,7 @@ def test_a_host_of_ones_own(folder: Folder, server: HostileServer) -> None:
     """Rate, robots.txt and identity all go by the URL."""
     spider = f"""
 from shoal import Spider
-from shoal.task import Task
+from shoal.core.task import Task
 
 class Host(Spider):
     def start(self):

@@ -14,8 +14,9 @@ import redis
 from aiohttp import web
 
 from shoal import Item, Page, Spider, crawl
+from shoal.core.records import StoredItem
 from shoal.results import results_at
-from shoal.results.port import EVERYTHING, PageLog, StoredItem
+from shoal.results.port import EVERYTHING, PageLog
 from support.redis_servers import RedisServer
 from support.scrapy_projects import ADDON, Project
 from support.sites import Site, html, serving

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from shoal.coordinator.runs import RUNS, SLOTS, Run, history, read_all
-from shoal.frontier.notes import Notes
+from shoal.coordinator.runs import RUNS, SLOTS, Run, history
+from shoal.frontier.board import Notes, read_all
 from shoal.frontier.port import Frontier
 from support.processes import Folder, Running
 from support.until import until_now

@@ -18,8 +18,8 @@ from typing import Any, Self
 
 import pytest
 
-from shoal.fetch import pool
-from shoal.fetch.dns import Resolver
+from shoal.fetch.http import pool
+from shoal.fetch.http.dns import Resolver
 
 SILENT = object()
 BROKEN = object()

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from shoal.machine import machine_name
+from shoal.runtime.process import machine_name
 from support.in_process import call, is_quick
 from support.markdown import README, Command, blocks
 from support.processes import SHOAL, Ended, catches, environment

@@ -12,9 +12,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from contract.results_suite import CRAWL, some_item
+from shoal.core.records import StoredItem
 from shoal.export import Format, export
-from shoal.results.port import EVERYTHING, StoredItem, Wanted
-from shoal.results.sqlite import SqliteResults
+from shoal.results.port import EVERYTHING, Wanted
+from shoal.results.sqlite.store import SqliteResults
 
 FEW, MANY = 1_000, 200_000
 

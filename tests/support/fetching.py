@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from shoal.config import Settings
-from shoal.fetch.http import HttpFetcher
+from shoal.fetch.http.client import HttpFetcher
 
 LIMIT = 1024**2
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shoal.frontier.values import Pushback, Record, Robots, TaskState, Verdict
+from shoal.core.records import Robots
+from shoal.frontier.values import Pushback, Record, TaskState, Verdict
 from support.frontiers import entry, open_rules
 
 HOSTS = 3

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from shoal.errors import StorageError
-from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import Control, Entry, Lease, Outcome, Verdict
 from support.frontiers import CRAWL, Client, entry, outcome
 from support.until import until

@@ -10,10 +10,12 @@ from typing import Any
 
 import msgspec
 
-from shoal.admission import Admission
 from shoal.config import Rules
+from shoal.core.records import Robots
+from shoal.core.task import Task
+from shoal.frontier.admission import Admission
 from shoal.frontier.port import Frontier
-from shoal.frontier.sqlite import SqliteFrontier
+from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import (
     Added,
     Control,
@@ -25,12 +27,10 @@ from shoal.frontier.values import (
     Outcome,
     Pulse,
     Record,
-    Robots,
     Stats,
     TaskState,
     Verdict,
 )
-from shoal.task import Task
 from support.frontier_audit import sqlite_faults
 
 CRAWL = "crawl"

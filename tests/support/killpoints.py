@@ -17,13 +17,13 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shoal.fetch.connection import Connection
-from shoal.fetch.http import HttpFetcher
+from shoal.drivers.redis.link import RedisLink
+from shoal.fetch.http.client import HttpFetcher
+from shoal.fetch.http.connection import Connection
 from shoal.frontier.redis import RedisFrontier
-from shoal.frontier.redis.link import RedisLink
 from shoal.frontier.values import Grant, Lease, Outcome
-from shoal.page import Page
-from shoal.results.sqlite import SqliteResults
+from shoal.results.sqlite.store import SqliteResults
+from shoal.spider.page import Page
 from support.processes import TESTS
 
 POINT_VARIABLE = "KILL_POINT"

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from shoal.admission import Admission
 from shoal.config import DEFAULT_STORE, Rules
+from shoal.core.task import Task
+from shoal.drivers.sqlite import path_of
 from shoal.export import Format, export
 from shoal.frontier import frontier_at
+from shoal.frontier.admission import Admission
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Host, Pulse, Record, Stats
 from shoal.results import open_results
-from shoal.sqlitedb import path_of
-from shoal.task import Task
 from support.in_process import call, is_quick
 from support.until import LIMIT_S
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import redis
 
-from shoal.admission import Admission
 from shoal.config import Rules
+from shoal.frontier.admission import Admission
 from shoal.frontier.redis.inbox import Rejected
 from shoal.frontier.values import Entry
-from shoal.seeding import read_seed
+from shoal.seeds.seeding import read_seed
 from support.frontiers import CRAWL, Client
 
 INBOX = f"shoal:{CRAWL}:inbox"

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import redis
 
-from shoal.draining import Drained, Drainer
+from shoal.core.records import RejectedItem, StoredItem
+from shoal.results.delivery import Drained, Drainer
 from shoal.results.port import (
     EVERYTHING,
     Batch,
@@ -16,10 +17,8 @@ from shoal.results.port import (
     NearPage,
     PageLog,
     Pruned,
-    RejectedItem,
     Results,
     RunNote,
-    StoredItem,
     Wanted,
 )
 from shoal.results.stream import RedisStreamResults, ResultQueue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from shoal.fetch.connection import Answer, Connection
+from shoal.fetch.http.connection import Answer, Connection
 
 
 class Wire(asyncio.Transport):

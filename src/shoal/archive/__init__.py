@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
-from shoal.addresses import masked
 from shoal.archive.composed import ObjectArchive
 from shoal.archive.folder import FolderObjects
 from shoal.archive.objects import Objects
 from shoal.archive.port import Archive
+from shoal.core.addresses import masked
 from shoal.errors import ConfigError, MissingExtra
 
 _FOLDERS = {"blobs": "pages", "warc": "warc"}

@@ -8,12 +8,12 @@ from functools import partial
 
 from shoal.archive.description import Description, describe, described, page_of
 from shoal.archive.formats import Format
-from shoal.archive.gzipping import compressed, decompressed
+from shoal.archive.gzip import compressed, decompressed
 from shoal.archive.names import batch_name, blob_name
 from shoal.archive.objects import Objects
 from shoal.archive.port import OnUnreadable, RawPage
 from shoal.errors import StorageFailed, cause_of
-from shoal.waiting import patiently
+from shoal.runtime.patience import patiently
 
 PUTS_AT_ONCE = 16
 GETS_AT_ONCE = 8

@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 
 from shoal.archive.port import RawPage
-from shoal.content import page_digest
+from shoal.core.content import page_digest
+from shoal.core.task import Task
 from shoal.errors import StorageFailed
-from shoal.task import Task
 
 Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})+$")]
 

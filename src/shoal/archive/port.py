@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 
+from shoal.core.task import Task
 from shoal.errors import StorageFailed
-from shoal.task import Task
 
 OnUnreadable = Callable[[StorageFailed], object]
 
@@ -26,7 +26,7 @@ class RawPage(msgspec.Struct, kw_only=True):
     """When it was complete. The items that were read from it have this time."""
     body: bytes
     digest: bytes
-    """Of the body: see `shoal.content`."""
+    """Of the body: see `shoal.core.content`."""
 
 
 class Archive(ABC):

@@ -17,11 +17,11 @@ from typing import Literal
 from obstore import exceptions as failure
 from obstore.store import S3Store
 
-from shoal.addresses import masked
 from shoal.archive.objects import Objects
 from shoal.archive.s3_failures import NotOffered, translated
+from shoal.core.addresses import masked
+from shoal.core.urls import parse
 from shoal.errors import BadUrl, ConfigError, StorageBusy, unreachable
-from shoal.urls import parse
 
 ANSWER_S = 30.0
 """A service that has not answered for so long is away."""

@@ -21,14 +21,14 @@ from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
 from shoal.archive.description import as_latin, describe, described, page_of
 from shoal.archive.formats import Format
-from shoal.archive.gzipping import compressed, find_member, member_at
+from shoal.archive.gzip import compressed, find_member, member_at
 from shoal.archive.names import batch_name
 from shoal.archive.objects import Objects
 from shoal.archive.port import OnUnreadable, RawPage
+from shoal.core.urls import parse
 from shoal.errors import StorageFailed
-from shoal.urls import parse
+from shoal.runtime.patience import patiently
 from shoal.version import __version__
-from shoal.waiting import patiently
 
 VERSION = "WARC/1.1"
 MAGIC = b"WARC/1."

@@ -8,13 +8,12 @@ import traceback
 
 import typer
 
-from shoal import plaintext
-from shoal.cli import (
+from shoal.cli import display
+from shoal.cli.commands import (
     control,
     crawl,
     dead,
     demo,
-    display,
     drain,
     explain,
     export,
@@ -29,6 +28,7 @@ from shoal.cli import (
     worker,
 )
 from shoal.cli.options import show_help
+from shoal.core import plaintext
 from shoal.errors import ConfigError, ShoalError, UnknownCrawl
 from shoal.version import __version__
 

@@ -9,8 +9,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.text import Text
 
 from shoal.cli import display
+from shoal.core.plaintext import one_line
 from shoal.export import Progress as Watch
-from shoal.plaintext import one_line
 
 
 @contextmanager

@@ -19,8 +19,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from shoal import plaintext
-from shoal.crawl import Summary, Watch
+from shoal.coordinator.lateness import remaining_s
+from shoal.core import plaintext
+from shoal.core.task import Task
+from shoal.fleet.crawl import Summary, Watch
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.status import (
     FEW_HOSTS,
@@ -29,9 +31,7 @@ from shoal.insight.status import (
     duplicate_rate,
     elapsed_s,
     failure_concentration,
-    remaining_s,
 )
-from shoal.task import Task
 
 LOG_EVERY_S = 10.0
 TABLE_WIDTH = 120

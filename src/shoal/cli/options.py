@@ -14,8 +14,8 @@ import typer
 from shoal import config
 from shoal.cli import display
 from shoal.config import LISTS, Settings
+from shoal.drivers.sqlite import path_of
 from shoal.errors import ConfigError
-from shoal.sqlitedb import path_of
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 CrawlName = Annotated[str, typer.Argument(metavar="CRAWL", help="The crawl's name.")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shoal import logs
 from shoal.cli.options import settings_from
-from shoal.crawl import Workers, stopped_by_signals
 from shoal.errors import StorageBusy, unreachable
-from shoal.eventloop import run
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
+from shoal.runtime import logs
+from shoal.runtime.eventloop import run
+from shoal.runtime.signals import Workers, stopped_by_signals
 
 
 def run_service(options: dict[str, Any], make: Callable[[Frontier], Workers]) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from shoal.addresses import masked
-from shoal.coordinator.firing import GRACE_S
+from shoal.coordinator.begin import GRACE_S
+from shoal.coordinator.lateness import lateness
 from shoal.coordinator.runs import PAUSED, Run, history, under_way
 from shoal.coordinator.schedules import Schedule
+from shoal.core.addresses import masked
 from shoal.errors import UnknownCrawl
 from shoal.frontier.port import Frontier
-from shoal.insight.status import lateness
 
 
 class Planned(msgspec.Struct, kw_only=True):

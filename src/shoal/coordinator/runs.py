@@ -16,15 +16,12 @@ from __future__ import annotations
 
 import logging
 import re
-from functools import lru_cache
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from shoal.frontier.notes import Leader, Notes
-
-T = TypeVar("T")
+from shoal.frontier.board import Leader, Notes, read_all
 
 Moment = Annotated[float, Meta(ge=0, le=253_402_300_799)]
 """Seconds since 1970, up to the year 9999: what a clock can show."""
@@ -98,33 +95,6 @@ class Wish(msgspec.Struct):
 def past(schedule: str) -> str:
     """The shelf of what became of a schedule's runs."""
     return f"past/{schedule}"
-
-
-async def read(notes: Notes, shelf: str, name: str, form: type[T]) -> T | None:
-    """One note."""
-    text = await notes.read(shelf, name)
-    return _decoded(shelf, name, text, form) if text else None
-
-
-async def read_all(notes: Notes, shelf: str, form: type[T]) -> dict[str, T]:
-    """All notes of a shelf that are of this form."""
-    read = {
-        name: _decoded(shelf, name, text, form) for name, text in (await notes.all(shelf)).items()
-    }
-    return {name: value for name, value in read.items() if value is not None}
-
-
-def _decoded(shelf: str, name: str, text: bytes, form: type[T]) -> T | None:
-    """None for what is no such note: whatever somebody leaves there, the others are read."""
-    try:
-        return msgspec.json.decode(text, type=form)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _say_once(f"note {name[:100]!a} of {shelf[:100]!a} is left alone: {str(error)!a}")
-        return None
-
-
-_say_once = lru_cache(maxsize=1000)(log.warning)
-"""Notes are read twice a second."""
 
 
 async def under_way(notes: Notes) -> list[Run]:

@@ -13,9 +13,9 @@ import msgspec
 
 from shoal import config
 from shoal.config import Settings
-from shoal.coordinator.slots import Calendar, calendar_of
+from shoal.coordinator.cron import Calendar, calendar_of
+from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
-from shoal.policy import parse_duration
 
 MAX_NAME = 80
 OVERLAPS = ("skip", "wait", "cancel")

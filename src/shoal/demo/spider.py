@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from shoal.items import Item
-from shoal.page import Page
-from shoal.spider import Spider
-from shoal.task import Task
+from shoal.core.task import Task
+from shoal.spider.items import Item
+from shoal.spider.page import Page
+from shoal.spider.spider import Spider
 
 URLS_VARIABLE = "SHOAL_DEMO_URLS"
 """Names the variable with the start URLs, separated by commas: every worker process reads it."""

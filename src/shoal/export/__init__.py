@@ -14,19 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
+from shoal.core.records import StoredItem
 from shoal.errors import ConfigError
-from shoal.export import csvfile, parquet
+from shoal.export import csv, parquet
 from shoal.export.files import replacing, standard_output
-from shoal.export.rows import (
-    GONE_FIELD,
-    OWN_FIELDS,
-    PROGRESS_EVERY,
-    Columns,
-    Progress,
-    iso,
-    write_lines,
-)
-from shoal.results.port import EVERYTHING, Results, StoredItem, Wanted
+from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, write_lines
+from shoal.results.fields import PROGRESS_EVERY, Progress, iso
+from shoal.results.port import EVERYTHING, Results, Wanted
 
 __all__ = ["GONE_FIELD", "OWN_FIELDS", "Format", "Progress", "export", "format_of"]
 
@@ -95,7 +89,7 @@ async def _write_table(
     with tempfile.TemporaryFile(dir=spool_folder) as spool:
         count = await write_lines(items, spool, columns.own, columns, moment)
         spool.seek(0)
-        writer = csvfile if fmt is Format.CSV else parquet
+        writer = csv if fmt is Format.CSV else parquet
         await writer.write(spool, out, columns, progress)
     return count
 

@@ -15,7 +15,8 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from shoal.errors import MissingExtra
-from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, Kind, Progress, fields_of, text_of
+from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, Kind
+from shoal.results.fields import Progress, fields_of, text_of
 
 GROUP_ROWS = 50_000
 GROUP_CELLS = 500_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum, auto
 from math import isfinite
@@ -11,20 +10,13 @@ from typing import BinaryIO
 
 import msgspec
 
-from shoal.results.port import StoredItem
+from shoal.core.records import StoredItem
+from shoal.results.fields import Fields, fields_of, iso
 
-PROGRESS_EVERY = 1_000
 OWN_FIELDS = ("_kind", "_key", "_url", "_scraped_at")
 GONE_FIELD = "_gone_at"
 """One more where items are written that are gone."""
 
-Progress = Callable[[str, int], object]
-"""Told what is being done (`read`, `written`), and of how many items that was done so far."""
-
-Fields = dict[str, msgspec.Raw]
-
-# Values stay JSON text: nothing is rounded, however large a number is.
-fields_of: Callable[[bytes], Fields] = msgspec.json.Decoder(Fields).decode
 
 MOST_DIGITS = 310
 """Of a whole number that fits a double, with its sign. Python refuses to read thousands of them."""
@@ -67,12 +59,6 @@ class Columns(dict[str, set[Kind]]):
     def names(self) -> list[str]:
         """All columns of a table: our own are the last."""
         return [*self, *self.own]
-
-
-def iso(seconds: float) -> str:
-    """A moment as people and programs read it."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 async def write_lines(
@@ -130,8 +116,3 @@ def _fits_double(number: int) -> bool:
     except OverflowError:
         return False
     return number in (int(double), Decimal(repr(double)))
-
-
-def text_of(value: bytes) -> str:
-    """Text as it is, everything else as JSON."""
-    return msgspec.json.decode(value, type=str) if value.startswith(b'"') else value.decode()

@@ -8,7 +8,7 @@ from math import inf
 
 import msgspec
 
-from shoal.task import Task
+from shoal.core.task import Task
 
 
 class Response(msgspec.Struct):

@@ -11,11 +11,11 @@ from collections import OrderedDict
 
 from protego import Protego
 
-from shoal import urls
+from shoal.core import urls
+from shoal.core.policy import REDIRECT_STATUSES
+from shoal.core.records import Robots
 from shoal.errors import BadUrl, FetchError
 from shoal.fetch.port import Response
-from shoal.frontier.values import Robots
-from shoal.policy import REDIRECT_STATUSES
 
 ROBOTS_PATH = "/robots.txt"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from shoal.addresses import masked
+from shoal.core.addresses import masked
+from shoal.drivers.sqlite import path_of
 from shoal.errors import ConfigError, MissingExtra
 from shoal.frontier.port import Frontier
-from shoal.frontier.sqlite import SqliteFrontier
-from shoal.sqlitedb import path_of
+from shoal.frontier.sqlite.frontier import SqliteFrontier
 
 REDIS_SCHEMES = ("redis", "rediss", "redis+sentinel", "redis+cluster")
 

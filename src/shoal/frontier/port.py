@@ -32,7 +32,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from shoal.config import Rules
-from shoal.frontier.notes import Notes
+from shoal.core.records import Robots
+from shoal.frontier.board import Notes
 from shoal.frontier.values import (
     Added,
     Control,
@@ -45,7 +46,6 @@ from shoal.frontier.values import (
     Outcome,
     Pulse,
     Record,
-    Robots,
     Stats,
 )
 

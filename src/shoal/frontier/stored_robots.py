@@ -10,7 +10,7 @@ import zlib
 
 import msgspec
 
-from shoal.frontier.values import Robots
+from shoal.core.records import Robots
 
 PACKED_FROM = 500
 """Bytes of JSON. What is shorter gains little."""

@@ -9,8 +9,9 @@ from enum import StrEnum
 import msgspec
 
 from shoal.config import Rules
-from shoal.policy import Pace
-from shoal.task import Task
+from shoal.core.policy import Pace
+from shoal.core.records import Robots
+from shoal.core.task import Task
 
 
 class TaskState(StrEnum):
@@ -103,22 +104,6 @@ class Grant(msgspec.Struct):
     """Which crawl of this name it is: another number means that it was started over."""
     decided: float = 0.0
     """time.monotonic() at or before the moment of the grant: `policy.SEND_SLACK_S` runs from it."""
-
-
-class Robots(msgspec.Struct, frozen=True):
-    """A host's robots.txt, as the fleet shares it."""
-
-    text: str
-    """Empty allows everything."""
-    ttl_s: float
-    """How long it holds before it is fetched again."""
-    crawl_delay_s: float = 0.0
-    error: str = ""
-    """Why it could not be had. While this holds, nothing may be fetched from the host."""
-    location: str = ""
-    """Where a redirect says it is. Still unknown then: the next lease fetches it there."""
-    hops: int = 0
-    """Redirects so far."""
 
 
 class Pushback(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ import msgspec
 
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.export import Progress
+from shoal.results.near import NearPages
 from shoal.results.port import NearPage, Results
-from shoal.simhash import NearPages
 
 BATCH = 1_000
 MAX_EXAMPLES = 10

@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 
-from shoal.admission import Admission, NotAdmitted
+from shoal.core.records import RejectedItem, StoredItem
+from shoal.core.task import Task
+from shoal.core.urls import FINGERPRINT_BYTES, Normaliser
+from shoal.frontier.admission import Admission, NotAdmitted
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Entry, Record, Stats, TaskState
 from shoal.insight.duplicates import url_of
-from shoal.results.port import PageLog, RejectedItem, Results, StoredItem
-from shoal.task import Task
-from shoal.urls import FINGERPRINT_BYTES, Normaliser
+from shoal.results.port import PageLog, Results
 
 MAX_ANCESTORS = 100
 MAX_HISTORIES = 100

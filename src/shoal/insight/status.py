@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from shoal.coordinator.runs import RUNS, Run, read
+from shoal.coordinator.lateness import lateness, remaining_s
+from shoal.coordinator.runs import RUNS, Run
+from shoal.frontier.board import read
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Host, HostOrder, Pulse, Stats
-from shoal.policy import eta_s
 
 HOSTS_SHOWN = 10
 FEW_HOSTS = 3
@@ -48,33 +48,6 @@ def elapsed_s(stats: Stats, now: float) -> float:
     if stats.started_at is None:
         return 0.0
     return (stats.finished_at or now) - stats.started_at
-
-
-def remaining_s(stats: Stats) -> float | None:
-    """How long the rest will take at the recent rate. None while that cannot be said."""
-    if stats.state.over:
-        return 0.0
-    limit = stats.rules.max_pages
-    left = stats.remaining if limit is None else min(stats.remaining, max(limit - stats.tried, 0))
-    return eta_s(left, stats.pages_per_s)
-
-
-def lateness(deadline: float | None, stats: Stats, now: float) -> str | None:
-    """What is to be said of a run that will not be done, or is not, within its window."""
-    if deadline is None or stats.state.over:
-        return None
-    left_s = remaining_s(stats) if stats.tried else None
-    end = None if left_s is None else now + left_s
-    if now > deadline:
-        rest = f", at this pace until {_clock(end)}" if end is not None else ""
-        return f"late: its window ended {_clock(deadline)}, {stats.remaining:,} still to do{rest}"
-    if end is not None and end > deadline:
-        return f"late: its window ends {_clock(deadline)}, at this pace it is done {_clock(end)}"
-    return None
-
-
-def _clock(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%d %b %H:%M UTC")
 
 
 def duplicate_rate(stats: Stats) -> float:

@@ -8,11 +8,11 @@ from datetime import datetime
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from shoal.addresses import masked
+from shoal.core.addresses import masked
+from shoal.drivers.sqlite import path_of
 from shoal.errors import ConfigError, MissingExtra
 from shoal.results.port import Results
-from shoal.results.sqlite import SqliteResults
-from shoal.sqlitedb import path_of
+from shoal.results.sqlite.store import SqliteResults
 
 if TYPE_CHECKING:  # It needs an extra.
     from shoal.results.stream import ResultQueue

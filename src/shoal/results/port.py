@@ -8,32 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
-
-class StoredItem(msgspec.Struct, kw_only=True):
-    """One item as it is kept: unique on (crawl, kind, key), the newest scrape wins."""
-
-    kind: str
-    key: str
-    data: bytes
-    """The item's fields as a JSON object, without line breaks. Kept byte for byte."""
-    url: str
-    fingerprint: bytes
-    """Of the task whose page it was read from."""
-    scraped_at: float
-    gone_at: float | None = None
-    """When it was found to be gone, in what a store gives out. `save` does not look at it."""
-
-
-class RejectedItem(msgspec.Struct, kw_only=True):
-    """An item that did not pass validation, and why."""
-
-    kind: str
-    data: str
-    """The item as far as it can be shown: JSON, or its repr."""
-    reason: str
-    url: str
-    fingerprint: bytes
-    scraped_at: float
+from shoal.core.records import RejectedItem, StoredItem
 
 
 class PageLog(msgspec.Struct, kw_only=True):

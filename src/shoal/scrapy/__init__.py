@@ -17,6 +17,6 @@ if find_spec("scrapy") is None:
 
 from shoal.scrapy.addon import Addon
 from shoal.scrapy.connection import from_settings, get_redis, get_redis_from_settings
-from shoal.scrapy.running.results import ResultsPipeline
+from shoal.scrapy.worker.items import ResultsPipeline
 
 __all__ = ["Addon", "ResultsPipeline", "from_settings", "get_redis", "get_redis_from_settings"]

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from shoal.addresses import Address, masked, parse_address
+from shoal.core.addresses import Address, masked, parse_address
 from shoal.errors import ConfigError, MissingExtra
 from shoal.frontier import REDIS_SCHEMES
 from shoal.scrapy import defaults

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import Crawler
 
+from shoal.drivers.redis.scripts import Argument, Scripts
 from shoal.errors import ConfigError, MissingExtra, StorageFailed
 from shoal.frontier import REDIS_SCHEMES
 from shoal.scrapy.connection import DEFAULT_ADDRESS, address_of, scheme_of
-from shoal.scrapy.running.settings import settings_of
+from shoal.scrapy.worker.settings import settings_of
 
 if TYPE_CHECKING:  # It needs an extra.
-    from shoal.frontier.redis.link import Argument, RedisLink
+    from shoal.drivers.redis.link import RedisLink
 
+_SCRIPTS = Scripts("shoal.scrapy")
 _TAG = re.compile(r"[^{]*\{[^}]+\}")
 
 
@@ -39,7 +39,7 @@ class ScriptLink:
 
     async def run(self, script: str, keys: Sequence[str], *args: Argument) -> Any:
         """Run a script. They are short, so they are sent along."""
-        return await self.command("EVAL", _text(script), len(keys), *keys, *args)
+        return await self.command(*_SCRIPTS[script].by_text(keys, *args))
 
     def beside(self, key: str, suffix: str) -> str:
         """The name of a key of ours for a key of the user's.
@@ -69,14 +69,9 @@ def address_for(crawler: Crawler) -> str:
 
 def _link(address: str) -> RedisLink:
     try:
-        from shoal.frontier.redis.link import RedisLink, redis_address
+        from shoal.drivers.redis.link import RedisLink, redis_address
     except ModuleNotFoundError as error:
         if error.name != "redis":
             raise
         raise MissingExtra("a feed, items or stats on Redis", "redis") from None
     return RedisLink(redis_address(address))
-
-
-@cache
-def _text(script: str) -> str:
-    return files("shoal.scrapy").joinpath("lua", f"{script}.lua").read_text("utf-8")

@@ -12,11 +12,11 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
+from shoal.runtime.patience import patiently
 from shoal.scrapy import connection, defaults
 from shoal.scrapy.link import ScriptLink, address_for
 from shoal.scrapy.reading import filled, loaded
-from shoal.scrapy.running.results import ResultsPipeline
-from shoal.waiting import patiently
+from shoal.scrapy.worker.items import ResultsPipeline
 
 Serialize = Callable[[Any], str | bytes]
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
+from shoal.core.plaintext import one_line
 from shoal.errors import ConfigError
-from shoal.plaintext import one_line
 
 T = TypeVar("T")
 

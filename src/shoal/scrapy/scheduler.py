@@ -19,18 +19,18 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
-from shoal.addresses import masked
+from shoal.core.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.values import Added
-from shoal.logs import OneLine
+from shoal.runtime.logs import OneLine
 from shoal.scrapy import dupefilter, queue
 from shoal.scrapy.reading import say_at_the_end
-from shoal.scrapy.running.engine import is_starting
-from shoal.scrapy.running.joining import in_scrapys_words, join, open_stores
-from shoal.scrapy.running.member import Member
-from shoal.scrapy.running.settings import crawl_of, only_looks, refuse_meaningless, settings_of
-from shoal.scrapy.running.verdicts import Life
 from shoal.scrapy.spiders import RedisMixin
+from shoal.scrapy.worker.engine import is_starting
+from shoal.scrapy.worker.join import in_scrapys_words, join, open_stores
+from shoal.scrapy.worker.member import Member
+from shoal.scrapy.worker.settings import crawl_of, only_looks, refuse_meaningless, settings_of
+from shoal.scrapy.worker.verdicts import Life
 
 log = logging.getLogger("shoal")
 log.addFilter(OneLine())  # It is Scrapy's handlers that write our lines.

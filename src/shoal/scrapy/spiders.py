@@ -21,7 +21,7 @@ from shoal.scrapy.feeds.messages import request_of, text_of
 from shoal.scrapy.feeds.settings import feed_settings
 from shoal.scrapy.link import address_for
 from shoal.scrapy.reading import say_at_the_end, switch
-from shoal.scrapy.running import engine
+from shoal.scrapy.worker import engine
 
 if TYPE_CHECKING:  # As in scrapy-redis, it comes before any kind of spider.
     _AnySpider = Spider

@@ -15,10 +15,10 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
 from shoal.errors import ShoalError
+from shoal.runtime.patience import patiently
 from shoal.scrapy import defaults
 from shoal.scrapy.link import ScriptLink, address_for
 from shoal.scrapy.reading import filled, switch
-from shoal.waiting import patiently
 
 SEND_EVERY_S = 5.0
 GONE_S = 60.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.admission import Admission
+from shoal.core.task import Task
 from shoal.errors import ConfigError
+from shoal.frontier.admission import Admission
 from shoal.frontier.values import Control, CrawlState, Entry, HostOrder, TaskState, Verdict
-from shoal.task import Task
 from support.frontiers import CRAWL, HOST, Backend, Client, entry, open_rules, outcome, pages
 
 ODD = f"http://{HOST}/search?q=[1]"

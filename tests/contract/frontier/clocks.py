@@ -6,10 +6,11 @@ import time
 
 import pytest
 
+from shoal.core.policy import PUSHBACK_FIRST_S
+from shoal.core.records import Robots
+from shoal.frontier.board import Leader
 from shoal.frontier.clock import JUMP_S
-from shoal.frontier.notes import Leader
-from shoal.frontier.values import WORKER_SILENT_S, Control, CrawlState, Pushback, Robots, Verdict
-from shoal.policy import PUSHBACK_FIRST_S
+from shoal.frontier.values import WORKER_SILENT_S, Control, CrawlState, Pushback, Verdict
 from support.frontiers import A_MOMENT_S, CRAWL, HOST, Backend, entry, outcome, pages, pulse
 
 HOURS = 3600.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.admission import Admission
 from shoal.config import Rules
+from shoal.core.policy import MAX_LOSSES, MAX_TRIES
+from shoal.frontier.admission import Admission
 from shoal.frontier.values import TaskState, Verdict
-from shoal.judging import Judge
-from shoal.policy import MAX_LOSSES, MAX_TRIES
+from shoal.worker.outcomes import Judge
 from support.frontiers import CRAWL, HOST, Backend, entry, pages
 
 ENDLESS = 100_000

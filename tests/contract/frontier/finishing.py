@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from shoal.core.records import Robots
 from shoal.errors import UnknownCrawl
 from shoal.frontier import parts
 from shoal.frontier.parts import add_surplus
-from shoal.frontier.values import Control, Lease, Pushback, Robots, Stats, TaskState, Verdict
+from shoal.frontier.values import Control, Lease, Pushback, Stats, TaskState, Verdict
 from support.frontiers import HOST, Backend, Client, entry, outcome, pages
 
 

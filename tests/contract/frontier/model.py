@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shoal.config import Rules
+from shoal.core.policy import parse_rate
 from shoal.frontier.values import (
     Added,
     Control,
@@ -21,7 +22,6 @@ from shoal.frontier.values import (
     TaskState,
     Verdict,
 )
-from shoal.policy import parse_rate
 
 _STATE_AFTER = {
     Verdict.DONE: TaskState.DONE,

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from shoal.frontier.notes import Deposed, Leader
+from shoal.frontier.board import Deposed, Leader
 from support.frontiers import Backend
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.frontier.values import Lease, Pushback, Robots, Verdict
-from shoal.policy import (
+from shoal.core.policy import (
     AUTO_FLOOR_S,
     AUTO_START_S,
     BREAKER_AFTER,
@@ -14,6 +13,8 @@ from shoal.policy import (
     PROBE_LIMIT_S,
     PUSHBACK_FIRST_S,
 )
+from shoal.core.records import Robots
+from shoal.frontier.values import Lease, Pushback, Verdict
 from support.frontiers import A_MOMENT_S, HOST, Backend, Client, pages
 
 SECOND_HOST = "b.example"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.frontier.values import Lease, Pushback, Robots, Verdict
-from shoal.policy import PUSHBACK_FIRST_S, SEND_SLACK_S
+from shoal.core.policy import PUSHBACK_FIRST_S, SEND_SLACK_S
+from shoal.core.records import Robots
+from shoal.frontier.values import Lease, Pushback, Verdict
 from support.frontiers import ALLOW_ALL, HOST, Backend, Client, outcome, pages
 
 

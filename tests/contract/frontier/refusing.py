@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from contract.frontier.politeness import is_held_back
+from shoal.core.policy import PUSHBACK_FIRST_S, REFUSALS_IN_A_ROW
 from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
-from shoal.policy import PUSHBACK_FIRST_S, REFUSALS_IN_A_ROW
 from support.frontiers import A_MOMENT_S, Backend, Client, outcome, pages
 
 BARE = Pushback(meant=False)

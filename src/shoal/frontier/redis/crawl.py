@@ -12,9 +12,9 @@ from itertools import count
 from typing import Any
 
 from shoal.config import Rules
+from shoal.drivers.redis.scripts import Argument
 from shoal.errors import ConfigError, StorageBusy
 from shoal.frontier.redis.forms import Group, grouped
-from shoal.frontier.redis.link import Argument
 from shoal.frontier.redis.names import shard_of
 from shoal.frontier.redis.shard import Offer, Shard
 from shoal.frontier.redis.stats import stats_of

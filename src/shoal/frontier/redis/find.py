@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from shoal.frontier.redis.link import RedisLink
+from shoal.core.task import may_be_more
+from shoal.drivers.redis.link import RedisLink
 from shoal.frontier.redis.packing import unpack
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.stats import priorities_of
 from shoal.frontier.values import BLOCKED_REASON, CrawlState, Entry, Record, TaskState
-from shoal.task import may_be_more
 
 CHUNK = 1000
 QUEUES_AT_ONCE = 100

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from shoal.drivers.redis.scripts import Argument
 from shoal.frontier import stored_robots
-from shoal.frontier.redis.link import Argument
 from shoal.frontier.redis.packing import pack, unpack
 from shoal.frontier.values import Entry, Lease, Outcome
 

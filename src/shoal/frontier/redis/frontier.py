@@ -9,16 +9,17 @@ from typing import TypeVar
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.records import Robots
+from shoal.drivers.redis.link import RedisLink, redis_address
 from shoal.errors import UnknownCrawl
 from shoal.frontier import stored_robots
 from shoal.frontier.port import Frontier
+from shoal.frontier.redis.board import RedisNotes
 from shoal.frontier.redis.crawl import RedisCrawl
 from shoal.frontier.redis.find import dead_record, find, find_others
 from shoal.frontier.redis.garbage import sweep
 from shoal.frontier.redis.inbox import collect
-from shoal.frontier.redis.link import RedisLink, redis_address
 from shoal.frontier.redis.names import CRAWLS, inbox_key, rejected_key, shards_key, tags
-from shoal.frontier.redis.notes import RedisNotes
 from shoal.frontier.redis.shard import Clock, Shard
 from shoal.frontier.redis.stats import ahead_of, host_of
 from shoal.frontier.values import (
@@ -34,7 +35,6 @@ from shoal.frontier.values import (
     Outcome,
     Pulse,
     Record,
-    Robots,
     Stats,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.frontier.redis.link import RedisLink
+from shoal.drivers.redis.link import RedisLink
 from shoal.frontier.redis.stats import priorities_of
 
 CHUNK = 500

@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 from redis.exceptions import NoScriptError
 
+from shoal.drivers.redis.link import RedisLink
 from shoal.errors import BadUrl, StorageError
-from shoal.frontier.redis.link import RedisLink
 from shoal.frontier.redis.names import inbox_key, rejected_key
 from shoal.frontier.redis.packing import pack
+from shoal.frontier.redis.scripts import all_scripts, script
 from shoal.frontier.values import Added, Entry
 
 BATCH = 200
@@ -105,10 +106,10 @@ async def _put_aside(link: RedisLink, crawl: str, rejected: list[Rejected]) -> N
 
 async def _done(link: RedisLink, inbox: str, token: str, count: int) -> None:
     try:
-        await link.run("collected", inbox, token, count)
+        await link.run_known(script("collected"), inbox, token, count)
     except NoScriptError:
-        await link.load_scripts(inbox)
-        await link.run("collected", inbox, token, count)
+        await link.load(all_scripts(), inbox)
+        await link.run_known(script("collected"), inbox, token, count)
 
 
 async def _is_list(link: RedisLink, inbox: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
-from shoal.urls import digest
+from shoal.core.urls import digest
 
 CRAWLS = "shoal:crawls"
 """The set of all crawls."""

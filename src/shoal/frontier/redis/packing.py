@@ -16,10 +16,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from shoal import task as wire
+from shoal.core import task as wire
+from shoal.core.policy import MAX_TRIES
+from shoal.core.task import Task
 from shoal.frontier.values import Entry
-from shoal.policy import MAX_TRIES
-from shoal.task import Task
 
 _SCHEMES = ("https://", "http://")
 _EPOCH = datetime.fromtimestamp(0, UTC)

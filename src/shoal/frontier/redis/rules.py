@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from shoal.config import Rules
-from shoal.policy import MAX_LOSSES, parse_duration, parse_rate
+from shoal.core.policy import MAX_LOSSES, parse_duration, parse_rate
 
 BLOOM_AUTO_FROM = 10_000_000
 """With `seen = "auto"`, so many URLs are known exactly; those that follow go to a Bloom filter."""

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from functools import cache
-from importlib.resources import files
-
-import msgspec
-
-from shoal import policy
+from shoal.core import policy
+from shoal.drivers.redis.scripts import Script, Scripts
 from shoal.frontier.clock import JUMP_S
-
-_LIBRARIES = re.compile(r"^-- uses +(.*)$", re.MULTILINE)
 
 SCRIPTS = (
     *("start", "add", "lease", "renew", "finish", "release", "control", "settle_dead", "forget"),
@@ -27,30 +19,6 @@ BLOOM_MOST = 2**7 * BLOOM_FIRST
 """Bytes of its largest layers: twice as many would be too long for a string."""
 
 
-class Script(msgspec.Struct, frozen=True):
-    """A script, and the digest under which a server knows it."""
-
-    text: str
-    digest: str
-
-
-@cache
-def script(name: str) -> Script:
-    """A script with the libraries that its header names, and with the constants of policy.py."""
-    first_line, _, rest = _source(name).partition("\n")
-    uses = _LIBRARIES.search(rest)
-    parts = [first_line, _policy()]
-    parts += [_source(library) for library in (uses[1].split() if uses else [])]
-    text = "\n".join([*parts, rest])
-    # The digest is Redis's own way to name scripts.
-    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
-
-
-def _source(name: str) -> str:
-    return files("shoal.frontier.redis").joinpath("lua", f"{name}.lua").read_text("utf-8")
-
-
-@cache
 def _policy() -> str:
     """The constants of policy.py as Lua: times in microseconds."""
     times = {
@@ -77,3 +45,16 @@ def _policy() -> str:
     pairs = [f"{name} = {round(value * 1e6)}" for name, value in times.items()]
     pairs += [f"{name} = {value}" for name, value in numbers.items()]
     return f"local POLICY = {{{', '.join(pairs)}}}"
+
+
+_scripts = Scripts("shoal.frontier.redis", _policy)
+
+
+def script(name: str) -> Script:
+    """A script with the libraries that its header names, and with the constants of policy.py."""
+    return _scripts[name]
+
+
+def all_scripts() -> list[Script]:
+    """Those that a server is made to know."""
+    return [script(name) for name in SCRIPTS]

@@ -12,8 +12,10 @@ import msgspec
 from redis.exceptions import NoScriptError
 
 from shoal.config import Rules
+from shoal.drivers.redis.failures import ScriptError
+from shoal.drivers.redis.link import RedisLink
+from shoal.drivers.redis.scripts import Argument
 from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
-from shoal.frontier.redis.failures import ScriptError
 from shoal.frontier.redis.forms import (
     Group,
     epoch_of,
@@ -24,9 +26,8 @@ from shoal.frontier.redis.forms import (
     seconds_or_none,
     sizes_of,
 )
-from shoal.frontier.redis.link import Argument, RedisLink, script_call
 from shoal.frontier.redis.rules import numbers_of
-from shoal.frontier.redis.scripts import script
+from shoal.frontier.redis.scripts import all_scripts, script
 from shoal.frontier.values import Added, CrawlState, Grant, Lease, Outcome
 
 MOST_LEASES = 1000
@@ -93,7 +94,7 @@ class Shard:
 
     def call(self, name: str, *args: Argument) -> Sequence[Argument]:
         """The command that runs a script here, for `RedisLink.together`."""
-        return script_call(name, self.key, self._now(), *args)
+        return script(name).by_digest([self.key], self._now(), *args)
 
     async def run_with(
         self, more: Sequence[Sequence[Argument]], name: str, *args: Argument
@@ -107,17 +108,17 @@ class Shard:
     async def _run(self, name: str, *args: Argument) -> Any:
         for _ in range(3):
             try:
-                return await self._link.run(name, self.key, *args)
+                return await self._link.run_known(script(name), self.key, *args)
             except NoScriptError:
                 # Before anybody can do anything on this server, the news is out.
                 await self._on_new_server()
-                await self._link.load_scripts(self.key)
+                await self._link.load(all_scripts(), self.key)
         raise StorageBusy(f"{self._link.shown} keeps forgetting scripts")
 
     async def note_new_server(self) -> None:
         """The server does not know our scripts: it was restarted, or another has taken over. It may
         have lost the last moments (see `life` in step.lua), and no lease could be renewed."""
-        await self._link.command("EVAL", script("grace").text, 1, self.key, self._now())
+        await self._link.run(script("grace"), [self.key], self._now())
 
     def _now(self) -> str:
         """The time for a script: ours if we have a clock, else it takes the server's."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.config import Rules
-from shoal.frontier.redis.link import RedisLink
+from shoal.drivers.redis.link import RedisLink
 from shoal.frontier.values import CrawlState, Host, Stats
 
 _COUNTERS = (

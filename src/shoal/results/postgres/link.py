@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import asyncpg
 from asyncpg.exceptions import ClientConfigurationError, TransactionRollbackError
 
-from shoal.addresses import masked
+from shoal.core.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.results.postgres.failures import RowRefused, translated
 

@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 import asyncpg
 import msgspec
 
-from shoal.content import item_content
-from shoal.results.port import Batch, KnownPage, PageLog, RejectedItem, StoredItem
-from shoal.results.text import rejection_digest, rewritten
-from shoal.urls import FINGERPRINT_BYTES
+from shoal.core.content import item_content
+from shoal.core.records import RejectedItem, StoredItem
+from shoal.core.urls import FINGERPRINT_BYTES
+from shoal.results.port import Batch, KnownPage, PageLog
+from shoal.results.storable import rejection_digest, rewritten
 
 Row: TypeAlias = "asyncpg.Record | tuple[Any, ...]"
 Columns = list[list[Any]]

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from shoal.items import SHOWN_CHARACTERS
-from shoal.results.port import Batch, Keep, RejectedItem, StoredItem
+from shoal.core.records import SHOWN_CHARACTERS, RejectedItem, StoredItem
+from shoal.results.port import Batch, Keep
 from shoal.results.postgres.failures import RowRefused, noticing_refusals
 from shoal.results.postgres.link import Connection
 from shoal.results.postgres.rows import (
@@ -20,7 +20,7 @@ from shoal.results.postgres.rows import (
     storable,
 )
 from shoal.results.postgres.schema import QUERIES
-from shoal.results.text import once_each
+from shoal.results.storable import once_each
 
 MAX_ROWS = 2_000
 """Items in one statement. What a page gives may be many times as much."""

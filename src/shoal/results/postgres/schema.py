@@ -13,9 +13,9 @@ from asyncpg.exceptions import (
     LockNotAvailableError,
 )
 
+from shoal.drivers.sqlfiles import load_queries, load_schema, load_script
 from shoal.errors import ConfigError
 from shoal.results.postgres.link import Connection
-from shoal.sqlitedb import load_queries, load_schema, load_script
 
 PACKAGE = "shoal.results.postgres"
 VERSIONS = load_schema(PACKAGE, *(f"schema_{version}.sql" for version in range(1, 5)))

@@ -10,6 +10,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
+from shoal.core.records import RejectedItem, StoredItem
 from shoal.errors import StorageBusy, unreachable
 from shoal.results.port import (
     EVERYTHING,
@@ -18,10 +19,8 @@ from shoal.results.port import (
     NearPage,
     PageLog,
     Pruned,
-    RejectedItem,
     Results,
     RunNote,
-    StoredItem,
     Wanted,
 )
 from shoal.results.postgres import pruning, saving, schema

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from msgspec.structs import replace
 
-from shoal.addresses import parse_address
+from shoal.core.addresses import parse_address
+from shoal.drivers.redis.link import DEFAULT_PORT, RedisLink, check
+from shoal.drivers.redis.scripts import Argument, Scripts
 from shoal.errors import ConfigError, StorageBusy, StorageFailed, unreachable
-from shoal.frontier.redis.link import DEFAULT_PORT, Argument, RedisLink, check
 
 MOST_WAITING = 10_000
 DEFAULT_KEY = "shoal:results"
 
 _OPTIONS = ("key", "max")
+_SCRIPTS = Scripts("shoal.results.stream")
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
 
 
@@ -49,7 +49,7 @@ class StreamLink:
 
     async def run(self, script: str, keys: Sequence[str], *args: Argument) -> Any:
         """Run a script of ours. They are short, so they are sent along."""
-        return await self.command("EVAL", _text(script), len(keys), *keys, *args)
+        return await self.command(*_SCRIPTS[script].by_text(keys, *args))
 
     async def command(self, *args: Argument) -> Any:
         """Run a plain command. Raises ConfigError if a key of ours is somebody else's."""
@@ -67,8 +67,3 @@ class StreamLink:
     async def close(self) -> None:
         """Close the connections."""
         await self._redis.close()
-
-
-@cache
-def _text(script: str) -> str:
-    return files("shoal.results.stream").joinpath("lua", f"{script}.lua").read_text("utf-8")

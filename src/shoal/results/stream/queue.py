@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.machine import worker_name
 from shoal.results.stream import wire
 from shoal.results.stream.link import StreamLink
 from shoal.results.stream.wire import Entry, Garbage, NotOurs, RawEntry
+from shoal.runtime.process import worker_name
 
 GROUP = "drain"
 TAKE_ENTRIES = 100

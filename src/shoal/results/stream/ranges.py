@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from shoal.config import HISTORY
-from shoal.policy import MAX_DURATION_S
-from shoal.results.port import StoredItem
-from shoal.urls import FINGERPRINT_BYTES
+from shoal.core.policy import MAX_DURATION_S
+from shoal.core.records import StoredItem
+from shoal.core.urls import FINGERPRINT_BYTES
 
 LAST_MOMENT = 253_402_300_799
 """The last second of the year 9999."""

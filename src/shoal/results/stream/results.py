@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import NoReturn
 
+from shoal.core.records import RejectedItem, StoredItem
 from shoal.errors import ConfigError, StorageBusy
 from shoal.results.port import (
     EVERYTHING,
@@ -14,10 +15,8 @@ from shoal.results.port import (
     NearPage,
     PageLog,
     Pruned,
-    RejectedItem,
     Results,
     RunNote,
-    StoredItem,
     Wanted,
 )
 from shoal.results.stream import wire

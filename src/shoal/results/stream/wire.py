@@ -11,8 +11,8 @@ import msgspec
 
 from shoal.errors import ShoalError, StorageFailed
 from shoal.results.port import Batch, RunNote
+from shoal.results.storable import valid
 from shoal.results.stream.ranges import check_data, check_values
-from shoal.results.text import valid
 
 ENTRY_BYTES = 4 * 1024 * 1024
 """A larger batch goes into several entries, so that nobody has to hold much at once."""

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from shoal.runtime.patience import patiently
 from shoal.scrapy.link import ScriptLink
-from shoal.waiting import patiently
 
 HELD_S = 60.0
 """Whoever has not brought a message home by then is dead; others take it."""

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from scrapy import FormRequest, Request
 
+from shoal.core.urls import parse
 from shoal.errors import BadUrl
-from shoal.urls import parse
 
 JSON_SCALARS = (str, int, float, bool)
 MOST_BYTES = 2**20

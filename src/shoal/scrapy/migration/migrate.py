@@ -17,12 +17,12 @@ from scrapy.utils.request import RequestFingerprinter
 from shoal.errors import ConfigError, StorageBusy, UnknownCrawl, unreachable
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import CANCELLED, Added, CrawlState, Entry
+from shoal.runtime.patience import patiently
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
 from shoal.scrapy.migration.oldqueue import OldKeys, OldQueue
 from shoal.scrapy.migration.pickled import NotARequest, Stored, entry_of, request_of, values_of
 from shoal.scrapy.wire.loaded import class_name
 from shoal.scrapy.wire.requests import Fingerprinter, short_fingerprint
-from shoal.waiting import patiently
 
 BATCH = 500
 SAMPLE = 50

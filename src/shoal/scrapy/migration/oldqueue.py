@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from shoal.addresses import masked
+from shoal.core.addresses import masked
+from shoal.drivers.redis.failures import translated
+from shoal.drivers.redis.link import RedisLink, redis_address
 from shoal.errors import ConfigError, StorageBusy, unreachable
 from shoal.frontier import REDIS_SCHEMES
-from shoal.frontier.redis.failures import translated
-from shoal.frontier.redis.link import RedisLink, redis_address
+from shoal.runtime.patience import patiently
 from shoal.scrapy.migration.pickled import Stored
-from shoal.waiting import patiently
 
 SCANNED = 1000
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 from scrapy import Request
 
-from shoal import task as wire
+from shoal.core import task as wire
+from shoal.core.urls import FINGERPRINT_BYTES, digest
 from shoal.errors import ShoalError
 from shoal.frontier.values import Entry
 from shoal.scrapy.migration import unpickling
 from shoal.scrapy.wire.mapping import UTF_8, extras_of, task_of
 from shoal.scrapy.wire.requests import Fingerprinter, short_fingerprint
-from shoal.urls import FINGERPRINT_BYTES, digest
 
 _DEFAULTS: dict[str, Any] = {
     "callback": None,

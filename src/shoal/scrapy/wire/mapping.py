@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 from scrapy import Request
 
-from shoal import urls
-from shoal.admission import slot_of
+from shoal.core import urls
+from shoal.core.task import DEFAULT_HANDLER, MAX_COUNT, MAX_PRIORITY, Task
 from shoal.errors import BadUrl
+from shoal.frontier.admission import slot_of
 from shoal.scrapy.wire.cookies import Cookies
 from shoal.scrapy.wire.tagged import Unrestorable, from_plain, to_plain
-from shoal.task import DEFAULT_HANDLER, MAX_COUNT, MAX_PRIORITY, Task
 
 EXTRAS = "scrapy"
 """The key of a task's meta that is ours."""

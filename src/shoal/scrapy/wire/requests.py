@@ -10,13 +10,13 @@ import scrapy
 from scrapy import Request
 from scrapy.http import Headers
 
+from shoal.core.task import DEFAULT_HANDLER, Task
+from shoal.core.urls import FINGERPRINT_BYTES
 from shoal.scrapy.wire.callbacks import is_callback
 from shoal.scrapy.wire.cookies import Jars
 from shoal.scrapy.wire.loaded import class_name, find_class
 from shoal.scrapy.wire.mapping import Extras, body_of, extras_of, headers_of, meta_of, task_of
 from shoal.scrapy.wire.tagged import Unrestorable, Unserialisable, from_plain
-from shoal.task import DEFAULT_HANDLER, Task
-from shoal.urls import FINGERPRINT_BYTES
 
 _NO_METHOD = object()
 

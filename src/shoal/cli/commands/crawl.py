@@ -1,0 +1,108 @@
+"""shoal crawl: run a crawl to its end on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from shoal.cli import display
+from shoal.cli.options import FLEET, JsonFlag, settings_from, with_settings
+from shoal.config import Settings
+from shoal.core.addresses import masked
+from shoal.fleet import target
+from shoal.fleet.crawl import Summary, run_crawl
+from shoal.results import STREAM_SCHEMES
+from shoal.runtime import logs
+from shoal.runtime.eventloop import run
+from shoal.spider.spider import Spider, settings_of
+
+Targets = Annotated[
+    list[str],
+    typer.Argument(metavar="TARGET...", help="file.py[:Class], package.module:Class, or URLs."),
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Start over: forget what this crawl has done and found.")
+]
+
+
+@with_settings(*FLEET)
+def crawl(
+    targets: Targets, options: dict[str, Any], fresh: Fresh = False, json: JsonFlag = False
+) -> None:
+    """Run a crawl to its end on this machine.
+
+    A crawl that stopped half-way is continued by running the same command again. Plain URLs as
+    TARGET follow all links on their hosts and store what kind of pages they found.
+
+    Examples:
+
+      shoal crawl spider.py
+
+      shoal crawl shop/spiders.py:Shop --workers 4 --rate 5/s
+
+      shoal crawl https://example.com --max-pages 100
+
+      shoal crawl spider.py --name shop-tuesday --previous shop-monday
+
+    Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 wrong
+    use.
+    """
+    spider = target.load(targets)
+    settings = settings_from(options, settings_of(spider))
+    summary = run_and_show(spider, settings, targets, fresh=fresh, json=json)
+    raise typer.Exit(summary.exit_code)
+
+
+def run_and_show(
+    spider: type[Spider], settings: Settings, targets: list[str], *, fresh: bool, json: bool
+) -> Summary:
+    """Run a crawl with a progress line; print how it ended."""
+    logs.configure(json_lines=settings.json_logs)
+    with display.progress(quiet=settings.json_logs and json) as watch:
+        summary = run(run_crawl(spider, settings, targets=targets, fresh=fresh, watch=watch))
+    if json:
+        display.print_json(summary_json(summary))
+    else:
+        display.out().print(display.summary_table(summary))
+        for line in _hints(summary, settings):
+            display.say(line)
+    return summary
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """The summary for scripts."""
+    from shoal.insight.status import as_json
+
+    stats = summary.stats
+    return as_json(stats, stats.finished_at or 0.0) | {
+        "items_by_kind": summary.items,
+        "gone": summary.gone,
+        "seconds": round(summary.seconds, 3),
+        "exit_code": summary.exit_code,
+    }
+
+
+def _hints(summary: Summary, settings: Settings) -> list[str]:
+    stats, crawl = summary.stats, summary.stats.crawl
+    results, frontier = _option(settings, "results"), _option(settings, "frontier")
+    hints = []
+    if settings.results.partition(":")[0] in STREAM_SCHEMES:
+        hints.append(f"the items: shoal drain{results} --to STORE")
+    elif summary.items:
+        hints.append(f"the items: shoal export {crawl} -o items.jsonl{results}")
+    if stats.dead:
+        died = display.counted(stats.dead, "task")
+        hints.append(f"why {died} died: shoal dead list {crawl}{frontier}")
+        hints.append(f"to try again: shoal dead retry {crawl}{frontier}, then this command")
+    if not summary.finished:
+        hints.append("to go on: the same command again")
+    elif stats.remaining:
+        hints.append(f"{stats.remaining:,} URLs are left: a higher --max-pages goes on")
+    return hints
+
+
+def _option(settings: Settings, name: str) -> str:
+    """The option that makes another command look where this one did."""
+    value = getattr(settings, name)
+    return "" if value == getattr(Settings(), name) else f" --{name} {masked(value)}"

@@ -1,0 +1,166 @@
+"""shoal dead: tasks that failed for good, and why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import typer
+
+from shoal.cli import display
+from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
+from shoal.errors import ConfigError
+from shoal.frontier import frontier_at
+from shoal.frontier.admission import Admission
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Record
+from shoal.runtime.eventloop import run
+
+PAGE = 500
+
+app = typer.Typer(
+    help="Tasks that failed for good: why, and another chance.",
+    callback=show_help,
+    invoke_without_command=True,
+)
+
+Url = Annotated[str, typer.Argument(metavar="URL", help="The task's address, in any spelling.")]
+Urls = Annotated[
+    list[str] | None, typer.Argument(metavar="[URL...]", help="Only these; without, all dead ones.")
+]
+Limit = Annotated[int, typer.Option(min=1, help="Show at most so many.")]
+
+
+@app.command("list")
+@with_settings("frontier")
+def list_(
+    crawl: CrawlName, options: dict[str, Any], limit: Limit = 100, json: JsonFlag = False
+) -> None:
+    """Dead tasks with their reasons.
+
+    Example:
+
+      shoal dead list shop --json
+    """
+    run(_list(_address(options), crawl, limit, json=json))
+
+
+@app.command()
+@with_settings("frontier")
+def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = False) -> None:
+    """The dead tasks at one address, with the traceback if a handler raised.
+
+    There may be several: a GET and a POST, or copies (dont_filter).
+    """
+    run(_show(_address(options), crawl, url, json=json))
+
+
+@app.command()
+@with_settings("frontier")
+def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
+    """Give dead tasks a fresh start. The crawl runs again; `shoal crawl` works on it."""
+    count = run(_settle(_address(options), crawl, urls, revive=True))
+    display.say(f"waiting again: {display.counted(count, 'task')}")
+
+
+@app.command()
+@with_settings("frontier")
+def purge(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
+    """Drop dead tasks. They are not tried again; `explain` still knows why they died."""
+    count = run(_settle(_address(options), crawl, urls, revive=False))
+    display.say(f"dropped: {display.counted(count, 'task')}")
+
+
+def _address(options: dict[str, Any]) -> str:
+    return existing_stores(options).frontier
+
+
+async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
+    async with frontier_at(address) as frontier:
+        total = (await frontier.stats(crawl)).dead
+        records = [record async for record in _dead(frontier, crawl, limit)]
+    if json:
+        display.print_json([as_json(record) for record in records])
+        return
+    for record in records:
+        display.say(record.task.url)
+        display.say(f"    {_story(record)}")
+    if not records:
+        display.say("nothing is dead")
+    if total > len(records):
+        display.say(f"{len(records)} of {total}; --limit shows more")
+
+
+def _story(record: Record) -> str:
+    return f"after {display.counted(record.task.retry_count, 'try', 'tries')}: {record.reason}"
+
+
+async def _dead(frontier: Frontier, crawl: str, limit: int) -> AsyncIterator[Record]:
+    after = None
+    while limit > 0:
+        page = await frontier.dead(crawl, min(limit, PAGE), after)
+        for record in page:
+            yield record
+        if len(page) < PAGE:
+            return
+        limit -= len(page)
+        after = page[-1].fingerprint
+
+
+async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
+    async with frontier_at(address) as frontier:
+        found = [record async for record in _dead_at(frontier, crawl, [url])]
+    if not found:
+        raise ConfigError(f"not dead in crawl '{crawl}': {url} (see: shoal explain {crawl} URL)")
+    if json:
+        first, *others = map(as_json, found)
+        display.print_json(first | {"others": others})
+        return
+    for record in found:
+        _show_one(record)
+
+
+def _show_one(record: Record) -> None:
+    rows: list[display.Row] = [
+        *display.request_rows(record.task),
+        ("reason", record.reason),
+        ("tries", str(record.task.retry_count)),
+        ("handler", record.task.job_type),
+        ("workers lost", str(record.losses)),
+    ]
+    display.out().print(display.facts(record.task.url, rows))
+    if record.detail:
+        display.say_lines(record.detail)
+
+
+async def _dead_at(frontier: Frontier, crawl: str, urls: list[str]) -> AsyncIterator[Record]:
+    """Every dead task with one of these addresses, whatever its method, its body or its copy."""
+    admission = Admission((await frontier.stats(crawl)).rules)
+    same = [admission.same_address(url) for url in urls]
+    async for record in _dead(frontier, crawl, sys.maxsize):
+        if any(is_same(record.task.url) for is_same in same):
+            yield record
+
+
+async def _settle(address: str, crawl: str, urls: list[str] | None, *, revive: bool) -> int:
+    async with frontier_at(address) as frontier:
+        settle = frontier.revive if revive else frontier.bury
+        if not urls:
+            return await settle(crawl, None)
+        chosen = [record.fingerprint async for record in _dead_at(frontier, crawl, urls)]
+        parts = [chosen[first : first + PAGE] for first in range(0, len(chosen), PAGE)]
+        return sum([await settle(crawl, part) for part in parts])
+
+
+def as_json(record: Record) -> dict[str, Any]:
+    """A dead task for scripts."""
+    return {
+        "url": record.task.url,
+        "reason": record.reason,
+        "tries": record.task.retry_count,
+        "handler": record.task.job_type,
+        "losses": record.losses,
+        "traceback": record.detail,
+        "task": record.task,
+    }

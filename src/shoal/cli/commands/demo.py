@@ -1,0 +1,80 @@
+"""shoal demo: a self-contained tour."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import msgspec
+import typer
+
+from shoal import config
+from shoal.cli import display
+from shoal.cli.commands.crawl import run_and_show
+from shoal.config import Settings
+from shoal.core.records import StoredItem
+from shoal.demo.spider import URLS_VARIABLE, ShopSpider
+from shoal.fleet.crawl import open_stores
+from shoal.runtime.eventloop import run
+from shoal.spider.spider import settings_of
+
+ITEMS_SHOWN = 8
+STORE = "sqlite:///shoal-demo.db"
+TARGET = "shoal.demo.spider:ShopSpider"
+
+Workers = Annotated[int, typer.Option(min=1, help="Worker processes.")]
+Hosts = Annotated[int, typer.Option(min=1, max=20, help="Shops to serve.")]
+Products = Annotated[int, typer.Option(min=1, help="Products per shop.")]
+Rate = Annotated[str, typer.Option(help="Requests per shop, for all workers together.")]
+
+
+def demo(
+    workers: Workers = 3, hosts: Hosts = 4, products: Products = 100, rate: Rate = "20/s"
+) -> None:
+    """A tour: local shops are served and crawled by several workers, then their items shown.
+
+    The shops have everything that makes life hard: the same product under many addresses, pages
+    that fail at first, pages that are gone, broken ones, and areas that robots.txt forbids.
+    What was found stays in shoal-demo.db, to look around in.
+    """
+    options = {"workers": workers, "rate": rate, "allow_private": True}
+    options |= {"frontier": STORE, "results": STORE}
+    settings = config.load(spider=settings_of(ShopSpider), options=options)
+    with _shops(hosts, products) as urls:
+        display.say(f"{hosts} shops are open, the first at {urls[0]}")
+        os.environ[URLS_VARIABLE] = ",".join(urls)
+        run_and_show(ShopSpider, settings, [TARGET], fresh=True, json=False)
+    _show_items(run(_items(settings)))
+    display.say("Broken products are dead and forbidden pages dropped, as they should be.")
+
+
+@contextmanager
+def _shops(hosts: int, products: int) -> Iterator[list[str]]:
+    command = [sys.executable, "-m", "shoal.demo.shop"]
+    command += ["--hosts", str(hosts), "--products", str(products), "--latency", "0.02"]
+    # A process of its own: the shops must not share a core's time with the progress line.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:  # noqa: S603
+        try:
+            assert server.stdout is not None  # noqa: S101 - we asked for a pipe
+            yield msgspec.json.decode(server.stdout.readline(), type=list[str])
+        finally:
+            server.terminate()
+
+
+async def _items(settings: Settings) -> list[StoredItem]:
+    found = []
+    async with open_stores(settings) as (_, results):
+        async for item in results.items(ShopSpider.name):
+            found.append(item)
+            if len(found) == ITEMS_SHOWN:
+                break
+    return found
+
+
+def _show_items(items: list[StoredItem]) -> None:
+    rows = [(item.key, item.data.decode()) for item in items]
+    display.out().print(display.facts("the first items", rows))

@@ -1,0 +1,134 @@
+"""shoal drain: results out of a stream and into a store."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.live import Live
+
+from shoal.cli import display
+from shoal.cli.options import JsonFlag, settings_from, with_settings
+from shoal.core.addresses import masked
+from shoal.errors import ConfigError
+from shoal.results import open_queue, results_at
+from shoal.results.delivery import Drained, Drainer
+from shoal.runtime import logs
+from shoal.runtime.eventloop import run
+from shoal.runtime.signals import stopped_by_signals
+
+SPEED_OVER_S = 5.0
+
+Target = Annotated[
+    str, typer.Option("--to", metavar="URL", help="The store to fill: postgresql://, sqlite:///.")
+]
+UntilEmpty = Annotated[
+    bool, typer.Option("--until-empty", help="End when nothing waits in the stream any more.")
+]
+Watch = Callable[[Drained], object]
+
+log = logging.getLogger("shoal")
+
+
+@with_settings("results", "json_logs")
+def drain(
+    to: Target, options: dict[str, Any], until_empty: UntilEmpty = False, json: JsonFlag = False
+) -> None:
+    """Write the results that wait in a Redis stream to a store.
+
+    For workers with --results redis-stream://...: they put batches into the stream, and wait when
+    too many are there. Any number of drainers may run; each removes a batch from the stream when
+    it is committed to the store, and takes over what a dead one held. SIGTERM or Ctrl-C finishes
+    the batch in hand.
+
+    Examples:
+
+      shoal crawl spider.py --results redis-stream://localhost
+
+      shoal drain --results redis-stream://localhost --to postgresql://localhost/shop
+
+      shoal drain --results redis-stream://localhost --to sqlite:///shop.db --until-empty
+    """
+    settings = settings_from(options)
+    logs.configure(json_lines=settings.json_logs)
+    began = time.monotonic()
+    with _progress(quiet=settings.json_logs and json) as watch:
+        drained = run(_drain(settings.results, to, until_empty=until_empty, watch=watch))
+    if json:
+        seconds = round(time.monotonic() - began, 3)
+        display.print_json(msgspec.structs.asdict(drained) | {"seconds": seconds})
+    else:
+        display.say(f"{_counts(drained)} are in {masked(to)}; {drained.waiting:,} batches wait")
+
+
+async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Drained:
+    queue = open_queue(stream)
+    try:
+        await queue.check()
+        async with results_at(to) as store:
+            if not store.readable:
+                raise ConfigError(f"--to {masked(to)}: a stream is no store (shoal drain --help)")
+            drainer = Drainer(queue, store, until_empty=until_empty, watch=watch)
+            with stopped_by_signals(drainer):
+                await drainer.run()
+            return drainer.drained
+    finally:
+        await queue.close()
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Watch]:
+    """Shows how it goes: a live line on a terminal, a log line now and then elsewhere."""
+    console = display.console(stderr=True)
+    speed = _Speed()
+    if quiet:
+        yield lambda drained: None
+    elif console.is_terminal:
+        with Live(console=console, refresh_per_second=8, transient=True) as live:
+            yield lambda drained: live.update(display.text(_line(drained, speed), "bold"))
+    else:
+        yield _log_now_and_then(speed)
+
+
+def _log_now_and_then(speed: _Speed) -> Watch:
+    """Nothing new is not worth a line: a drainer may have nothing to do for days."""
+    last, said = time.monotonic(), 0
+
+    def watch(drained: Drained) -> None:
+        nonlocal last, said
+        line = _line(drained, speed)
+        if time.monotonic() - last >= display.LOG_EVERY_S and drained.batches != said:
+            last, said = time.monotonic(), drained.batches
+            log.info(line)
+
+    return watch
+
+
+def _line(drained: Drained, speed: _Speed) -> str:
+    per_s = speed.after(drained.pages + drained.items + drained.rejected)
+    return f"{drained.waiting:,} batches wait · {_counts(drained)} written · {per_s:,.0f}/s"
+
+
+def _counts(drained: Drained) -> str:
+    return f"{display.counted(drained.pages, 'page')} and {display.counted(drained.items, 'item')}"
+
+
+class _Speed:
+    """Records per second, over the last moments."""
+
+    def __init__(self) -> None:
+        self._marks = deque([(time.monotonic(), 0)])
+
+    def after(self, records: int) -> float:
+        now = time.monotonic()
+        self._marks.append((now, records))
+        while now - self._marks[0][0] > SPEED_OVER_S and len(self._marks) > 2:
+            self._marks.popleft()
+        since, before = self._marks[0]
+        return (records - before) / max(now - since, 0.001)

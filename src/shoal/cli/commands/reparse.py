@@ -1,0 +1,131 @@
+"""shoal reparse: read archived pages again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress as Bar
+from rich.progress import TextColumn
+
+from shoal.archive import open_archive
+from shoal.cli import display
+from shoal.cli.options import CrawlName, JsonFlag, existing_stores, settings_from, with_settings
+from shoal.config import Settings
+from shoal.core.addresses import masked
+from shoal.errors import ConfigError, UnknownCrawl
+from shoal.fleet import target
+from shoal.results import results_at
+from shoal.results.port import Keep, Results, RunNote
+from shoal.runtime import logs
+from shoal.runtime.eventloop import run
+from shoal.spider.spider import Spider, settings_of
+from shoal.worker.reparse import Progress, Reparsed
+from shoal.worker.reparse import reparse as read_again
+
+SpiderTarget = Annotated[
+    str | None,
+    typer.Option("--spider", metavar="TARGET", help="As for crawl. [default: of its last run]"),
+]
+
+
+@with_settings("archive", "results")
+def reparse(
+    crawl: CrawlName, options: dict[str, Any], spider: SpiderTarget = None, json: JsonFlag = False
+) -> None:
+    """Run the spider's handlers again over all archived pages, without touching the site.
+
+    For a crawl that ran with --archive, after its spider was corrected. The items are updated; an
+    item that was read from a newer page stays as it is. Links are not followed. Where nothing else
+    is said, the archive is that of the crawl's last run; so is the spider, if the results are in a
+    file of this machine.
+
+    Examples:
+
+      shoal reparse shop
+
+      shoal reparse shop --spider shop_v2.py:Shop --archive s3://bucket/pages
+
+    Exit codes: 0 all pages were read; 3 a handler raised for some; 2 wrong use.
+    """
+    address = existing_stores({"results": options["results"]}).results
+    done = run(_reparse(address, crawl, spider, options))
+    if json:
+        display.print_json(done)
+    else:
+        _show(crawl, done)
+    raise typer.Exit(3 if done.failed else 0)
+
+
+async def _reparse(
+    address: str, crawl: str, spider_target: str | None, options: dict[str, Any]
+) -> Reparsed:
+    async with results_at(address) as results:
+        note = await results.note_of(crawl)
+        spider = target.load(_targets(crawl, spider_target, note, address))
+        settings = settings_from(options, settings_of(spider))
+        logs.configure(json_lines=settings.json_logs)
+        return await _read_again(crawl, spider, results, settings, note)
+
+
+async def _read_again(
+    crawl: str, spider: type[Spider], results: Results, settings: Settings, note: RunNote | None
+) -> Reparsed:
+    address = settings.archive or (note and note.archive)
+    if not address:
+        raise ConfigError(f"the last run of '{crawl}' had no archive: name one with --archive")
+    keep = Keep(history=settings.history)
+    archive = open_archive(address, settings.archive_format)
+    try:
+        with _progress() as progress:
+            own_spider = target.create(spider)
+            done = await read_again(
+                *(crawl, own_spider, archive, results, keep),
+                canonical=settings.canonical,
+                progress=progress,
+            )
+    finally:
+        await archive.close()
+    if not done.pages and not done.failed:
+        raise ConfigError(f"{masked(address)} has no pages of a crawl named '{crawl}'")
+    return done
+
+
+def _targets(crawl: str, given: str | None, note: RunNote | None, address: str) -> list[str]:
+    """What to run. Only a file of this machine may say so: others write to a database too."""
+    if given is not None:
+        return [given]
+    if note is None:
+        raise UnknownCrawl(crawl)
+    if not note.targets:
+        raise ConfigError(f"'{crawl}' was run from Python: name its spider with --spider")
+    if not address.startswith("sqlite:"):
+        shown = ascii(" ".join(note.targets))
+        raise ConfigError(f"name the spider with --spider (the last run of '{crawl}' had {shown})")
+    return note.targets
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A live line on a terminal."""
+    console = display.console(stderr=True)
+    columns = TextColumn("{task.completed:,} pages · {task.fields[items]:,} items")
+    with Bar(columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("reparse", items=0)
+        yield lambda done: bar.update(task, completed=done.pages, items=done.items)
+
+
+def _show(crawl: str, done: Reparsed) -> None:
+    rows = [
+        ("pages", f"{done.pages:,} read again"),
+        ("items", f"{done.items:,} saved"),
+        ("rejected", f"{done.rejected:,} items did not pass validation"),
+        ("failed", f"{done.failed:,} pages"),
+    ]
+    display.out().print(display.facts(crawl, rows))
+    for reason in done.reasons:
+        display.say(f"    {reason}")
+    if done.failed > len(done.reasons):
+        display.say(f"    and {done.failed - len(done.reasons):,} more")

@@ -1,0 +1,120 @@
+"""shoal results: upkeep of what is stored."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from shoal.cli import display
+from shoal.cli.bars import bars
+from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
+from shoal.core.policy import months_before
+from shoal.insight.duplicates import Duplicates, mark_duplicates
+from shoal.results import postgres_schema, results_at
+from shoal.results.port import Pruned
+from shoal.runtime.eventloop import run
+
+FromVersion = Annotated[
+    int,
+    typer.Option("--from-version", min=0, help="What a database of this version lacks. 0: all."),
+]
+OlderThan = Annotated[
+    str, typer.Option("--older-than", metavar="AGE", help="In months or years: 6m, 1y.")
+]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Keep the tables of old months, apart from the others.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
+
+app = typer.Typer(
+    help="What is stored: its tables, its age, pages that are nearly the same.",
+    callback=show_help,
+    invoke_without_command=True,
+)
+
+
+@app.command()
+def schema(from_version: FromVersion = 0) -> None:
+    """Print the tables of the PostgreSQL store as SQL, for whoever may create them.
+
+    Workers make the tables themselves where they may. Where they may not, the owner of the database
+    runs this once. Running it where the tables are there already is an error, and changes nothing.
+
+    Example:
+
+      shoal results schema | psql postgresql://owner@db-host/shop
+    """
+    display.say_lines(postgres_schema(from_version, datetime.now(UTC)))
+
+
+@app.command()
+@with_settings("results")
+def prune(
+    older_than: OlderThan,
+    options: dict[str, Any],
+    detach: Detach = False,
+    dry_run: DryRun = False,
+    json: JsonFlag = False,
+) -> None:
+    """Remove old readings of items and old page logs, of all crawls. Items stay as they are.
+
+    In PostgreSQL whole months go at once, as tables, which takes no time: a month goes when all of
+    it is old enough.
+
+    Examples:
+
+      shoal results prune --older-than 6m --dry-run
+
+      shoal results prune --older-than 1y --detach --results postgresql://db-host/shop
+    """
+    before = months_before(datetime.now(UTC), older_than)
+    address = existing_stores(options).results
+    pruned = run(_prune(address, before, detach=detach, dry_run=dry_run))
+    if json:
+        display.print_json({"before": before.isoformat(), **msgspec.structs.asdict(pruned)})
+        return
+    removed = "would be removed" if dry_run else "detached" if detach else "removed"
+    readings = display.counted(pruned.observations, "reading")
+    pages = display.counted(pruned.pages, "page log entry", "page log entries")
+    display.say(f"older than {before:%Y-%m-%d}: {readings} and {pages} {removed}")
+    for table in pruned.tables:
+        display.say(f"    {table}")
+
+
+async def _prune(address: str, before: datetime, *, detach: bool, dry_run: bool) -> Pruned:
+    async with results_at(address) as results:
+        return await results.prune(before.timestamp(), detach=detach, dry_run=dry_run)
+
+
+@app.command()
+@with_settings("results")
+def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False) -> None:
+    """Find pages that are nearly the same, and mark them. Nothing is removed.
+
+    For crawls that ran with --simhash. Afterwards `shoal explain` says of a page what it is like.
+
+    Example:
+
+      shoal results duplicates shop
+    """
+    found = run(_duplicates(existing_stores(options).results, crawl))
+    if json:
+        display.print_json(msgspec.structs.asdict(found))
+        return
+    pages, groups = display.counted(found.pages, "page"), display.counted(found.groups, "group")
+    are = "is" if found.near == 1 else "are"
+    display.say(f"of {pages}, {found.near:,} {are} nearly the same as another one, in {groups}")
+    for example in found.examples:
+        display.say(example.url)
+        display.say(f"    like {example.like} ({display.counted(example.distance, 'bit')})")
+    if found.near > len(found.examples):
+        display.say(f"and {found.near - len(found.examples):,} more: shoal explain {crawl} URL")
+
+
+async def _duplicates(address: str, crawl: str) -> Duplicates:
+    async with results_at(address) as results:
+        with bars("pages") as watch:
+            return await mark_duplicates(results, crawl, watch)

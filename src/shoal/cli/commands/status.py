@@ -1,0 +1,84 @@
+"""shoal status: counters, rates, ETA, workers, hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.live import Live
+
+from shoal.cli import display
+from shoal.cli.options import JsonFlag, existing_stores, with_settings
+from shoal.errors import StorageBusy
+from shoal.frontier import frontier_at
+from shoal.frontier.port import Frontier
+from shoal.insight.status import as_json, snapshot, snapshot_json
+from shoal.runtime.eventloop import run
+
+WATCH_EVERY_S = 1.0
+
+Crawl = Annotated[
+    str | None, typer.Argument(metavar="[CRAWL]", help="The crawl's name; without it, all crawls.")
+]
+WatchFlag = Annotated[bool, typer.Option("--watch", help="Refresh in place until Ctrl-C.")]
+
+
+@with_settings("frontier")
+def status(
+    options: dict[str, Any], crawl: Crawl = None, watch: WatchFlag = False, json: JsonFlag = False
+) -> None:
+    """How far, how fast, until when; who works on it, and which hosts are in the way.
+
+    Hosts are shown with the most work left first, then those that answer slowest, then those that
+    fail most. A host that only fails is probed with single requests until it answers again.
+
+    Examples:
+
+      shoal status
+
+      shoal status shop --watch
+
+      shoal status shop --json | jq .done
+    """
+    run(_status(existing_stores(options).frontier, crawl, watch=watch, json=json))
+
+
+async def _status(address: str, crawl: str | None, *, watch: bool, json: bool) -> None:
+    async with frontier_at(address) as frontier:
+        if json:
+            display.print_json(await _data(frontier, crawl))
+        elif watch:
+            await _watch(frontier, crawl)
+        else:
+            display.out().print(await _view(frontier, crawl))
+
+
+async def _watch(frontier: Frontier, crawl: str | None) -> None:
+    view, console = await _view(frontier, crawl), display.console()
+    with Live(view, console=console, auto_refresh=False) as live:
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            try:
+                view = await _view(frontier, crawl)
+            except StorageBusy as error:  # It may come back; the last view stays below the news.
+                console.print(display.text(f"waiting for the frontier: {error}", "red"))
+            else:
+                live.update(view, refresh=True)
+
+
+async def _data(frontier: Frontier, crawl: str | None) -> Any:
+    now = time.time()
+    if crawl is None:
+        return [as_json(stats, now) for stats in await frontier.crawls()]
+    return snapshot_json(await snapshot(frontier, crawl, now), now)
+
+
+async def _view(frontier: Frontier, crawl: str | None) -> RenderableType:
+    now = time.time()
+    if crawl is None:
+        crawls = await frontier.crawls()
+        return display.crawls_table(crawls, now) if crawls else display.text("no crawls here yet")
+    return display.snapshot_view(await snapshot(frontier, crawl, now), now)

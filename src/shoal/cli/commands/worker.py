@@ -1,0 +1,103 @@
+"""shoal worker: one more worker for a crawl that somebody else started."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from shoal.archive import archive_at
+from shoal.cli.options import FLEET, settings_from, with_settings
+from shoal.cli.services import run_service
+from shoal.config import Settings
+from shoal.coordinator.scheduled import Standby
+from shoal.errors import ConfigError
+from shoal.fetch.http.client import warn_of_proxies
+from shoal.fleet import target
+from shoal.fleet.crawl import open_stores
+from shoal.fleet.fleet import Fleet, release_dead
+from shoal.runtime import logs
+from shoal.runtime.eventloop import run
+from shoal.runtime.process import worker_name
+from shoal.runtime.signals import stopped_by_signals
+from shoal.runtime.watchdog import watched
+from shoal.spider.spider import Spider, settings_of
+from shoal.worker.spider_visits import spider_worker
+from shoal.worker.worker import Worker
+
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TARGET]", help="As for crawl; without one, all scheduled runs."),
+]
+UntilFinished = Annotated[
+    bool, typer.Option("--until-finished", help="End when the crawl is finished.")
+]
+
+
+@with_settings(*FLEET)
+def worker(
+    options: dict[str, Any],
+    targets: Targets = None,
+    until_finished: UntilFinished = False,
+) -> None:
+    """One more worker for a crawl that lives on a shared frontier, or for all that is scheduled.
+
+    It waits for work and stays until it is told to stop (SIGTERM or Ctrl-C, which drain). What
+    the crawl may do (rate, retries, robots.txt, ...) was settled by whoever started it.
+
+    Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
+    each as --workers says. What a schedule runs is what shoal.toml says here, so it must run in a
+    folder that has this file and the spiders; schedules that are not in it are left to others.
+
+    Examples:
+
+      shoal worker spider.py --frontier sqlite:///shoal.db --until-finished
+
+      shoal worker --frontier redis://queue-host --workers 2
+    """
+    if not targets:
+        _refuse_what_needs_a_target(options, until_finished=until_finished)
+        run_service(options, lambda frontier: Standby(frontier, options))
+        return
+    spider = target.load(targets)
+    settings = settings_from(options, settings_of(spider))
+    logs.configure(json_lines=settings.json_logs)
+    if not target.is_scrapy(targets):  # Scrapy goes through proxies.
+        warn_of_proxies(os.environ)
+    run(_work(spider, targets, settings, until_finished=until_finished))
+
+
+def _refuse_what_needs_a_target(options: dict[str, Any], *, until_finished: bool) -> None:
+    if options["name"] is not None or until_finished:
+        option = "--until-finished" if until_finished else "--name"
+        raise ConfigError(f"{option} needs a TARGET: without one, all scheduled runs are served")
+
+
+async def _work(
+    spider: type[Spider], targets: list[str], settings: Settings, *, until_finished: bool
+) -> None:
+    crawl = settings.name or spider.name
+    async with (
+        open_stores(settings) as (frontier, results),
+        archive_at(settings.archive, settings.archive_format, check=True) as archive,
+    ):
+        await release_dead(frontier, crawl)
+        workers: Fleet | Worker
+        if settings.workers > 1 or target.is_scrapy(targets):
+            workers = Fleet(
+                *(crawl, targets, settings, frontier),
+                until_finished=until_finished,
+                plants=False,
+            )
+        else:
+            name = worker_name(os.getpid())
+            own_spider = target.create(spider)
+            workers = spider_worker(
+                *(name, crawl, own_spider, frontier, results, settings),
+                archive=archive,
+                until_finished=until_finished,
+                watch=watched,
+            )
+        with stopped_by_signals(workers):
+            await workers.run()

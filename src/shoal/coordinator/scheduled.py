@@ -1,0 +1,128 @@
+"""Workers for whatever is scheduled: a fleet for each run, as long as it is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shoal.config import CONFIG_FILE
+from shoal.coordinator.runs import Run, under_way
+from shoal.coordinator.schedules import Schedule, ScheduleFile
+from shoal.coordinator.seed_runs import settings_here
+from shoal.errors import ShoalError, StorageError, UnknownCrawl
+from shoal.fetch.http.client import warn_of_proxies
+from shoal.fleet.fleet import Fleet, release_dead
+from shoal.frontier.port import Frontier
+from shoal.runtime.patience import wait_for_event
+
+LOOK_EVERY_S = 1.0
+RETRY_S = 30.0
+"""A run for which workers could not even begin is tried again so much later."""
+SAY_AGAIN_S = 600.0
+SHOWN = 5
+"""So many schedules are named in a line of the log."""
+
+log = logging.getLogger("shoal")
+
+
+class Standby:
+    """Serves the runs of a frontier's schedules, on this machine. What a schedule means is what
+    shoal.toml says here: the frontier names those whose runs are under way, and nothing more."""
+
+    def __init__(
+        self, frontier: Frontier, options: Mapping[str, Any], folder: Path | None = None
+    ) -> None:
+        """`options` are those of the command line: they hold for every run."""
+        self._frontier = frontier
+        self._options = dict(options)
+        self._file = ScheduleFile(folder or Path())
+        self._fleets: dict[str, Fleet] = {}
+        self._draining = asyncio.Event()
+        self._is_waiting = False
+        self._said_at = -SAY_AGAIN_S
+
+    async def run(self) -> None:
+        """Serve until told to stop."""
+        warn_of_proxies(os.environ)
+        serving: dict[str, asyncio.Task[None]] = {}
+        while not self._draining.is_set():
+            serving = {crawl: task for crawl, task in serving.items() if not task.done()}
+            schedules = self._file.read()
+            for run in self._known(await self._open_runs(), schedules):
+                if run.crawl not in serving:
+                    work = self._serve(run, schedules[run.schedule])
+                    serving[run.crawl] = asyncio.create_task(work)
+            await wait_for_event(self._draining, LOOK_EVERY_S)
+        await self._settle(serving)
+
+    async def _settle(self, serving: dict[str, asyncio.Task[None]]) -> None:
+        """Wait for those that have workers. What is only being loaded is let go of."""
+        for crawl, task in serving.items():
+            if crawl not in self._fleets:
+                task.cancel()
+        for ended in await asyncio.gather(*serving.values(), return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
+
+    def drain(self) -> None:
+        """No new work; what is in hand is finished or given back."""
+        self._draining.set()
+        for fleet in self._fleets.values():
+            fleet.drain()
+
+    def kill(self) -> None:
+        """Stop at once."""
+        for fleet in self._fleets.values():
+            fleet.kill()
+
+    def _known(self, runs: list[Run], schedules: Mapping[str, Schedule]) -> list[Run]:
+        unknown = sorted({run.schedule for run in runs if run.schedule not in schedules})
+        if unknown and time.monotonic() - self._said_at >= SAY_AGAIN_S:
+            self._said_at = time.monotonic()
+            named = ", ".join(unknown[:SHOWN])
+            log.warning("left to others: schedules that are not in %s here: %s", CONFIG_FILE, named)
+        return [run for run in runs if run.schedule in schedules]
+
+    async def _open_runs(self) -> list[Run]:
+        try:
+            runs = await under_way(self._frontier.notes)
+            found = [run for run in runs if await self._is_open(run)]
+        except StorageError as error:
+            if not self._is_waiting:
+                log.warning("waiting for the frontier: %s", error)
+            self._is_waiting = True
+            return []
+
+        if self._is_waiting:
+            log.warning("the frontier is back")
+            self._is_waiting = False
+        return found
+
+    async def _is_open(self, run: Run) -> bool:
+        try:
+            return not (await self._frontier.stats(run.crawl)).state.over
+        except UnknownCrawl:
+            return False
+
+    async def _serve(self, run: Run, schedule: Schedule) -> None:
+        log.info("working on %s", run.crawl)
+        try:
+            settings = await settings_here(schedule, self._options)
+            await release_dead(self._frontier, run.crawl)
+            if self._draining.is_set():
+                return
+            fleet = Fleet(run.crawl, schedule.targets, settings, self._frontier)
+            self._fleets[run.crawl] = fleet
+            await fleet.run()
+        except ShoalError as error:
+            log.error("%s: %s; next try in %d s", run.crawl, error, RETRY_S)
+            await wait_for_event(self._draining, RETRY_S)
+        else:
+            log.info("no more work on %s", run.crawl)
+        finally:
+            self._fleets.pop(run.crawl, None)

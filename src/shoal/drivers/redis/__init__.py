@@ -1,0 +1,1 @@
+"""The connection to Redis, and the scripts that go over it."""

@@ -1,0 +1,202 @@
+"""SQLite as the frontier and the results use it: one connection, one thread, short transactions.
+
+Several processes share the file (WAL). Every write is one BEGIN IMMEDIATE ... COMMIT, so a killed
+process leaves either all of a step or nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from shoal.errors import ConfigError, StorageBusy, StorageError, StorageFailed
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 30.0
+
+OLDEST_SQLITE = (3, 33)
+"""The first one with UPDATE ... FROM."""
+
+MAX_ROWS = 64
+"""Rows that one statement writes at most."""
+
+_VERSIONS = """
+CREATE TABLE IF NOT EXISTS versions (part TEXT PRIMARY KEY, version INTEGER NOT NULL)
+"""
+
+
+def path_of(address: str) -> Path:
+    """The file of a `sqlite:///path` address: relative with three slashes, absolute with four."""
+    scheme, _, rest = address.partition(":///")
+    path = unquote(rest)
+    if scheme != "sqlite" or not path or "\0" in path:
+        raise ConfigError(f"not a SQLite address: {address!r} (write sqlite:///path.db)")
+    return Path(path)
+
+
+class Database:
+    """A connection in a thread of its own: waiting for a lock never stops the event loop."""
+
+    def __init__(self, path: Path, part: str, schema: Sequence[str]) -> None:
+        """`part` is what the tables are for: several parts share a file, each with its version."""
+        self._path = path
+        self._part = part
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"sqlite-{path.name}")
+        self._connection: sqlite3.Connection | None = None
+        self._schema = schema
+        self._wal: int | None = None
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a piece of work in the database's thread. sqlite3's errors become StorageErrors."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._guarded, work)
+
+    async def run_durably(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `run`; and what was committed survives a power cut, not only the process's death.
+
+        SQLite's own way (synchronous = FULL) waits for the disk with the write lock held. Waiting
+        after the commit lets the other writers go on meanwhile.
+        """
+
+        def then_sync(connection: sqlite3.Connection) -> T:
+            result = work(connection)
+            self._sync()
+            return result
+
+        return await self.run(then_sync)
+
+    async def close(self) -> None:
+        """Close the connection and end the thread."""
+        self._thread.submit(self._disconnect)
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return work(self._connected())
+        except sqlite3.Error as error:
+            raise self._mapped(error) from error
+        except OSError as error:
+            raise StorageFailed(f"{self._path}: {error.strerror}") from error
+
+    def _sync(self) -> None:
+        if self._wal is None:
+            self._wal = os.open(f"{self._path}-wal", os.O_RDWR)
+        os.fsync(self._wal)
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            oldest = ".".join(map(str, OLDEST_SQLITE))
+            raise ConfigError(
+                f"this Python has SQLite {sqlite3.sqlite_version}, which is older than {oldest}"
+            )
+        if not self._path.parent.is_dir():
+            raise ConfigError(f"{self._path}: the folder does not exist")
+        connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        try:
+            _use_wal(connection)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA cache_size = -65536")
+            with transaction(connection):
+                self._bring_up_to_date(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
+        connection.execute(_VERSIONS)
+        noted = connection.execute("SELECT version FROM versions WHERE part = ?", [self._part])
+        (version,) = noted.fetchone() or (0,)
+        if version > len(self._schema):
+            raise ConfigError(
+                f"{self._path} was written by a newer shoal ({self._part} version {version},"
+                f" this one knows {len(self._schema)}): upgrade shoal, or use another file"
+            )
+        for script in self._schema[version:]:
+            for statement in script.split(";\n"):
+                connection.execute(statement)
+        if version < len(self._schema):
+            row = [self._part, len(self._schema)]
+            connection.execute("INSERT OR REPLACE INTO versions VALUES (?, ?)", row)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self._wal is not None:
+            os.close(self._wal)
+            self._wal = None
+
+    def _mapped(self, error: sqlite3.Error) -> StorageError:
+        code = getattr(error, "sqlite_errorname", "") or ""
+        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
+            return StorageBusy(f"{self._path}: {error}")
+        return StorageFailed(f"{self._path}: {error}")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite itself does not wait when two processes do this to a new file."""
+    give_up_at = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, and the write lock from the start: no step works on stale reads."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        # A full disk may have rolled back by itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def write_rows(
+    connection: sqlite3.Connection, query: str, rows: Sequence[Sequence[Any]], *others: Any
+) -> None:
+    """Run a statement for many rows at once. They stand where it says `{rows}`; its other values
+    come after them.
+
+    Each statement gives the interpreter's lock away and has to get it back from the event loop.
+    One for every row would do little else. SQLite translates a statement for each number of rows
+    anew, so there are few of them: powers of two.
+    """
+    start = 0
+    while left := len(rows) - start:
+        count = min(1 << (left.bit_length() - 1), MAX_ROWS)
+        values = chain.from_iterable(rows[start : start + count])
+        connection.execute(_for_rows(query, count, len(rows[start])), [*values, *others])
+        start += count
+
+
+@lru_cache
+def _for_rows(query: str, count: int, width: int) -> str:
+    row = "(" + ", ".join("?" * width) + ")"
+    return query.replace("{rows}", ", ".join([row] * count))

@@ -1,0 +1,224 @@
+"""Fetching over HTTP. Whatever a server does, a fetch ends within limits.
+
+Time, headers, body and what the body decompresses to are all bounded. What goes wrong is a
+FetchError, with one line for people.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import lru_cache
+from math import inf
+from time import monotonic, perf_counter
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from shoal.config import Settings
+from shoal.core import urls
+from shoal.core.networks import is_private_literal
+from shoal.core.task import Task
+from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused, TooLate
+from shoal.fetch.guard import refusal
+from shoal.fetch.http.connection import Connection
+from shoal.fetch.http.failures import cause
+from shoal.fetch.http.pool import Origin, Pool
+from shoal.fetch.port import Fetcher, Response
+from shoal.runtime.patience import Shortage
+
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+ACCEPT_ENCODING = "gzip, deflate"
+CONNECT_TIMEOUT_S = 10.0
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+FOLLOWING_HEADERS = {
+    "content-length": "the body",
+    "transfer-encoding": "the body",
+    "host": "the URL, as rate, robots.txt and identity do",
+}
+"""What cannot be set, and what it follows from. Any other value would break the connection, or
+have a site visited under the name of another one."""
+
+MAX_LABEL = 63
+MAX_NAME = 253
+
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+"""What other programs take a proxy from, in capitals or not. We do not."""
+
+log = logging.getLogger("shoal")
+
+_AFTER_SCHEME = len("https://")
+_is_header_name = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
+_is_header_value = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*").fullmatch
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What the part of a URL before its path says."""
+
+    origin: Origin
+    host: str
+    """As it is sent: with the port, if that is not the scheme's own."""
+    authorization: str
+    """What a name and a password in the URL become. Empty without them."""
+    is_valid: bool
+    """Whether its host could have an address: browsers' parsers take names that DNS does not."""
+
+
+class HttpFetcher(Fetcher):
+    """Fetches with one pool of connections. Must be made while the event loop runs."""
+
+    def __init__(self, settings: Settings) -> None:
+        if not _is_header_value(settings.user_agent):
+            raise ConfigError(f"user_agent: not a header value: {settings.user_agent!r}")
+        self._is_guarded = not settings.allow_private
+        self._timeout_s = settings.timeout_s
+        self._too_slow = f"timed out after {settings.timeout_s:g} s"
+        self._headers = {
+            "User-Agent": settings.user_agent,
+            "Accept": ACCEPT,
+            "Accept-Encoding": ACCEPT_ENCODING,
+        }
+        self._usual = _lines(self._headers)
+        self._pool = Pool(settings.max_body_bytes, is_guarded=self._is_guarded)
+        self._loop = asyncio.get_running_loop()
+        self._shortage = Shortage("no new connections")
+
+    async def fetch(self, task: Task, send_by: float = inf) -> Response:
+        """Send the request once, read the answer."""
+        started = perf_counter()
+        place, target = self._address(task.url)
+        request = self._request(task, place, target)
+        connection = self._pool.take(place.origin)
+        if connection is None:
+            connection = await self._connected(place.origin)
+            if monotonic() > send_by:
+                self._pool.give_back(place.origin, connection)
+                raise TooLate("connecting took longer than the permission to send")
+        left_s = self._timeout_s - (perf_counter() - started)
+        timer = self._loop.call_later(left_s, connection.time_out, self._too_slow)
+        try:
+            answer = await connection.ask(request, is_head=task.method == "HEAD")
+        finally:
+            timer.cancel()
+            self._pool.give_back(place.origin, connection)
+        duration_s = perf_counter() - started
+        return Response(task.url, answer.status, answer.headers, answer.body, duration_s)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.close()
+
+    async def _connected(self, origin: Origin) -> Connection:
+        try:
+            return await self._connect(origin)
+        except OwnFault as error:
+            await self._shortage.pause(error)
+            raise
+
+    async def _connect(self, origin: Origin) -> Connection:
+        limit_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._pool.connect(origin)
+        except TimeoutError as error:
+            is_whole = limit_s == self._timeout_s
+            words = self._too_slow if is_whole else f"no connection within {limit_s:g} s"
+            raise FetchError(words) from error
+        except (OSError, RuntimeError) as error:
+            raise FetchError(cause(error)) from error
+
+    def _address(self, url: str) -> tuple[Place, str]:
+        """Where a URL leads, and what is asked for there: spelled as a browser would.
+
+        One parser decides what is the host. What it says is checked, and connected to.
+        """
+        try:
+            href = urls.parse(url).href
+        except BadUrl as error:
+            raise Refused(str(error)) from None
+        slash = href.index("/", _AFTER_SCHEME)
+        place = _place(href[:slash])
+        if not place.is_valid:
+            raise Refused(f"not a host name: {place.origin.host[:60]!r}")
+        if self._is_guarded and is_private_literal(place.origin.host):
+            raise refusal(place.origin.host, place.origin.host)
+        return place, href[slash:].partition("#")[0]
+
+    def _request(self, task: Task, place: Place, target: str) -> bytes:
+        _check_method(task.method)
+        head = f"{task.method} {target} HTTP/1.1\r\nHost: {place.host}\r\n"
+        if not task.headers and task.body is None and not place.authorization:
+            return f"{head}{self._usual}\r\n".encode()
+        body = _encoded(task.body)
+        headers = self._merged(task, place)
+        if body is not None:
+            headers.setdefault("content-type", ("Content-Type", "application/octet-stream"))
+            headers["content-length"] = ("Content-Length", str(len(body)))
+        return f"{head}{_lines(dict(headers.values()))}\r\n".encode() + (body or b"")
+
+    def _merged(self, task: Task, place: Place) -> dict[str, tuple[str, str]]:
+        """All headers, by their names in lower case. Those of the task win."""
+        merged = {name.lower(): (name, value) for name, value in self._headers.items()}
+        for name, value in task.headers.items():
+            _check_header(name, value)
+            merged[name.lower()] = name, value
+        if place.authorization:
+            if "authorization" in merged:
+                raise Refused("this request cannot be sent: a password in the URL, and a header")
+            merged["authorization"] = "Authorization", place.authorization
+        return merged
+
+
+def warn_of_proxies(environ: Mapping[str, str]) -> None:
+    """Say which variables are set and not heeded. Their values may hold passwords."""
+    set_ones = {name.upper() for name, value in environ.items() if value}
+    if ignored := [name for name in PROXY_VARIABLES if name in set_ones]:
+        names = " and ".join(ignored)
+        log.warning("%s: proxies are not supported yet, pages are fetched without", names)
+
+
+@lru_cache(maxsize=4096)
+def _place(start: str) -> Place:
+    """What the start of a URL means, up to its path. It has been through the parser."""
+    url = urls.parse(f"{start}/")
+    is_tls = url.protocol == "https:"
+    port = int(url.port or (443 if is_tls else 80))
+    host = url.hostname.strip("[]")
+    authorization = ""
+    if url.username or url.password:
+        pair = unquote_to_bytes(url.username) + b":" + unquote_to_bytes(url.password)
+        authorization = f"Basic {b64encode(pair).decode()}"
+    return Place(Origin(is_tls, host, port), url.host, authorization, _is_host(host))
+
+
+def _is_host(host: str) -> bool:
+    name = host.removesuffix(".")
+    return len(name) <= MAX_NAME and all(0 < len(label) <= MAX_LABEL for label in name.split("."))
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+
+def _encoded(body: str | None) -> bytes | None:
+    try:
+        return None if body is None else body.encode()
+    except UnicodeEncodeError as error:
+        raise Refused(f"this request cannot be sent: {error}") from error
+
+
+def _check_method(method: str) -> None:
+    if method not in METHODS:
+        raise Refused(f"method not supported: {method[:20]!a}")
+
+
+def _check_header(name: str, value: str) -> None:
+    shown = ascii(name[:60])
+    if not _is_header_name(name) or not _is_header_value(value):
+        raise Refused(f"not a valid header: {shown}")
+    if source := FOLLOWING_HEADERS.get(name.lower()):
+        raise Refused(f"header {shown} cannot be set: it follows from {source}")

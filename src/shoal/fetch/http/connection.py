@@ -1,0 +1,261 @@
+"""One connection to a server: a request goes out, an answer comes in, one after the other.
+
+llhttp (by httptools) reads the wire. Whatever comes, no more is kept than the limits allow, and no
+more is read in one turn of the event loop than `BYTES_PER_TURN`: others have their turn between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from typing import NamedTuple, cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from multidict import CIMultiDict
+
+from shoal.errors import FetchError
+from shoal.fetch.http.bodies import Body, too_large
+from shoal.fetch.http.failures import CLOSED, CLOSED_EARLY, HEADERS_TOO_LARGE, NOT_HTTP, cause
+
+MAX_HEADERS = 128
+MAX_HEADER_BYTES = 16 * 1024
+"""Of one header."""
+
+MAX_BESIDE_BYTES = 64 * 1024
+"""Of all that is not body: status lines, headers, chunk sizes and their extensions, trailers."""
+
+BESIDE_PER_BODY_BYTE = 8
+"""What a byte of the body may bring with it, uncounted: one in a chunk of its own has five."""
+
+BYTES_PER_TURN = 32 * 1024
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: CIMultiDict[str]
+    body: bytes
+
+
+class Connection(asyncio.Protocol):
+    """A connection. `ask` is called only while no other answer is awaited."""
+
+    def __init__(self, max_body_bytes: int) -> None:
+        self._max_body_bytes = max_body_bytes
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[Answer] | None = None
+        self._is_head_request = False
+        self._incoming: select.poll | None = None
+        self.is_reusable = False
+        """Whether another request may be sent on it."""
+        self._unread = memoryview(b"")
+        """What came, and waits for its turn."""
+        self._arrived = bytearray()
+        """The body; of a compressed one, what is in the piece that is being read."""
+        self.on_body = self._arrived.extend  # Called for every chunk: there may be millions.
+        self._parser = HttpResponseParser(self)
+        # What browsers put up with, and many servers rely on.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+        )
+        self._begin_answer()
+
+    def ask(self, request: bytes, *, is_head: bool) -> asyncio.Future[Answer]:
+        """Send a request. The answer may be a FetchError, and the connection is over then."""
+        self._answer = self._loop.create_future()
+        self._is_head_request = is_head
+        self.is_reusable = False
+        self._begin_answer()
+        if self._transport is None:
+            self._fail(FetchError(CLOSED))
+        else:
+            self._transport.write(request)
+        return self._answer
+
+    def is_quiet(self) -> bool:
+        """Whether nothing has come since the last answer, not even the end of the connection."""
+        if self._incoming is None:
+            if self._transport is None:
+                return False
+            self._incoming = select.poll()
+            self._incoming.register(self._transport.get_extra_info("socket"), select.POLLIN)
+        return not self._incoming.poll(0)
+
+    def time_out(self, message: str) -> None:
+        """The answer took too long."""
+        error = FetchError(message)
+        error.__cause__ = TimeoutError()
+        self._fail(error)
+
+    def abort(self) -> None:
+        """Close it at once."""
+        self.is_reusable = False
+        self._unread = memoryview(b"")
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self.is_reusable = True
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None or self._answer.done():
+            self.abort()  # Nobody has asked.
+        elif len(data) > BYTES_PER_TURN:
+            self._unread = memoryview(data)
+            if self._transport is not None:
+                self._transport.pause_reading()
+            self._read_on()
+        else:
+            self._read(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self.is_reusable = False
+        if self._unread:
+            self._read(self._unread)
+        if self._ends_with_connection and error is None:
+            self._finish()
+        elif self._has_headers:
+            self._fail(FetchError(CLOSED_EARLY))
+        else:
+            self._fail(FetchError(cause(error) if error else CLOSED), error)
+
+    # What llhttp calls. What these raise ends the reading, and the connection with it.
+
+    def on_message_begin(self) -> None:
+        if self._has_headers:
+            raise FetchError(NOT_HTTP)  # A second answer, right behind the one that was awaited.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
+        too_long = len(name) + len(value) > MAX_HEADER_BYTES
+        if too_long or len(self._headers) > MAX_HEADERS:
+            raise self._fail(FetchError(HEADERS_TOO_LARGE))
+
+    def on_headers_complete(self) -> None:
+        self._status = self._parser.get_status_code()
+        if self._status < 100:
+            raise FetchError(NOT_HTTP)
+        if self._status < 200:  # "Go on", "here are hints": the answer is still to come.
+            self._headers.clear()
+            return
+        self._has_headers = True
+        self._named.extend((_text(name), _text(value)) for name, value in self._headers)
+        if self._is_head_request:
+            self._finish()
+            return
+        if int(self._named.get("Content-Length") or 0) > self._max_body_bytes:
+            raise self._fail(too_large(self._max_body_bytes))
+        is_chunked = "chunked" in self._named.get("Transfer-Encoding", "").lower()
+        self._is_framed = is_chunked or "Content-Length" in self._named
+        self._encoding = self._named.get("Content-Encoding", "")
+
+    def on_message_complete(self) -> None:
+        if self._arrived and not self._has_headers:
+            raise FetchError(NOT_HTTP)  # A hint with a body: whose it would be is anybody's guess.
+        if self._has_headers:
+            self._finish(is_reusable=self._parser.should_keep_alive() and not self._unread)
+
+    # The answer
+
+    def _begin_answer(self) -> None:
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._named: CIMultiDict[str] = CIMultiDict()
+        self._status = 0
+        self._has_headers = False
+        self._is_framed = True
+        self._beside = 0
+        self._weighed = 0
+        self._encoding = ""
+        self._body: Body | None = None
+        self._arrived.clear()
+
+    @property
+    def _ends_with_connection(self) -> bool:
+        return self._has_headers and not self._is_framed
+
+    def _finish(self, *, is_reusable: bool = False) -> None:
+        if self._answer is None or self._answer.done():
+            return
+        try:
+            self._take_body()
+            body = bytes(self._arrived) if self._body is None else self._body.finish()
+        except FetchError as error:
+            self._fail(error)
+            return
+        self._arrived.clear()
+        self._body = None  # A connection may be idle for long.
+        self.is_reusable = is_reusable
+        self._answer.set_result(Answer(self._status, self._named, body))
+        if not is_reusable:
+            self.abort()
+
+    def _fail(self, error: FetchError, cause: Exception | None = None) -> FetchError:
+        """The first failure counts. After it, nothing more is read.
+
+        Only the body of a success is of use. Whatever is wrong with another one, the status counts.
+        """
+        if self._answer is not None and not self._answer.done():
+            if self._has_headers and not 200 <= self._status < 300:
+                self._answer.set_result(Answer(self._status, self._named, b""))
+            else:
+                error.__cause__ = error.__cause__ or cause
+                self._answer.set_exception(error)
+        self.abort()
+        return error
+
+    # Reading
+
+    def _read_on(self) -> None:
+        """Read a part of what has come, and go on in the next turn."""
+        if not self._unread:
+            return  # The connection was closed in between.
+        part, self._unread = self._unread[:BYTES_PER_TURN], self._unread[BYTES_PER_TURN:]
+        self._read(part)
+        if self._unread:
+            self._loop.call_soon(self._read_on)
+        elif self._transport is not None:
+            self._transport.resume_reading()
+
+    def _read(self, data: bytes | memoryview) -> None:
+        try:
+            self._parser.feed_data(data)
+            if self._answer is not None and not self._answer.done():
+                self._weigh(len(data))
+                self._take_body()
+        except (HttpParserError, HttpParserUpgrade):
+            self._fail(FetchError(NOT_HTTP))
+        except FetchError as error:
+            self._fail(error)
+
+    def _weigh(self, received: int) -> None:
+        """Headers without end have a limit, wherever in the answer they are."""
+        in_body = len(self._arrived) - self._weighed
+        beside = self._beside + received - in_body - in_body * BESIDE_PER_BODY_BYTE
+        self._beside = max(beside, 0)
+        self._weighed += in_body
+        if beside > MAX_BESIDE_BYTES:
+            raise FetchError(HEADERS_TOO_LARGE)
+
+    def _take_body(self) -> None:
+        """Check its length, and undo its compression."""
+        if not self._encoding:
+            if len(self._arrived) > self._max_body_bytes:
+                raise too_large(self._max_body_bytes)
+        elif self._arrived:
+            if self._body is None:
+                self._body = Body(self._encoding, self._max_body_bytes)
+            self._body.feed(bytes(self._arrived))
+            self._arrived.clear()
+            self._weighed = 0
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")

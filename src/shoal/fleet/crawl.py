@@ -1,0 +1,242 @@
+"""Running a crawl to its end: seeds, workers, a watcher, and a summary."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from shoal import config
+from shoal.archive import archive_at
+from shoal.config import Settings
+from shoal.core.addresses import masked
+from shoal.errors import ConfigError, UnknownCrawl, cause_of
+from shoal.fetch.http.client import warn_of_proxies
+from shoal.fleet.fleet import Fleet, release_dead
+from shoal.fleet.target import create, is_scrapy, spec_of
+from shoal.frontier import frontier_at
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Stats
+from shoal.results import results_at
+from shoal.results.port import Results, RunNote
+from shoal.runtime.eventloop import run
+from shoal.runtime.patience import patiently, wait_for_event
+from shoal.runtime.process import worker_name
+from shoal.runtime.signals import Workers, stopped_by_signals
+from shoal.runtime.watchdog import watched
+from shoal.seeds.seeding import collect, plant
+from shoal.spider.spider import Spider, settings_of
+from shoal.worker.recrawl import check_previous, mark_gone_items
+from shoal.worker.spider_visits import spider_worker
+
+WATCH_EVERY_S = 0.25
+
+log = logging.getLogger("shoal")
+
+Watch = Callable[[Stats], object]
+
+
+class Summary(msgspec.Struct, kw_only=True):
+    """How a crawl stands when `crawl` returns."""
+
+    stats: Stats
+    items: dict[str, int]
+    """Items stored, per kind."""
+    gone: int = 0
+    """Items of the previous crawl that are not there any more."""
+    seconds: float
+    """How long this run took."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the whole crawl is finished."""
+        return self.stats.state is CrawlState.FINISHED
+
+    @property
+    def exit_code(self) -> int:
+        """0 finished, 3 finished with dead tasks, 1 stopped before its end."""
+        if not self.finished:
+            return 1
+        return 3 if self.stats.dead else 0
+
+
+def crawl(spider: type[Spider], *, fresh: bool = False, **options: Any) -> Summary:
+    """Run a spider to its end, or continue where an earlier run stopped.
+
+    Options are those of the command line (`rate="5/s"`, `workers=4`, `frontier=...`). One worker
+    runs in this process; several are processes of their own, which load the spider anew: then it
+    must be importable, or defined at the top level of the script that runs. A handler that does not
+    return stops a process of its own, but not this one: it is said on stderr where it stands.
+    """
+    settings = config.load(spider=settings_of(spider), options=options, environ=os.environ)
+    targets = None
+    if settings.workers > 1:
+        targets = spec_of(spider)
+        if targets is None:
+            raise ConfigError(f"{spider.__name__}: several workers need a spider they can import")
+    return run(run_crawl(spider, settings, targets=targets, fresh=fresh))
+
+
+async def run_crawl(
+    spider: type[Spider],
+    settings: Settings,
+    *,
+    targets: list[str] | None,
+    fresh: bool = False,
+    watch: Watch = lambda stats: None,
+) -> Summary:
+    """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
+    began = time.monotonic()
+    name = settings.name or spider.name
+    own_spider = create(spider)
+    if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
+        warn_of_proxies(os.environ)
+    async with (
+        open_stores(settings) as (frontier, results),
+        archive_at(settings.archive, settings.archive_format, check=True) as archive,
+    ):
+        await _begin(frontier, results, name, settings, targets or [], fresh=fresh)
+        workers: Workers
+        if targets is None:
+            own_name = worker_name(os.getpid())
+            workers = spider_worker(
+                own_name, name, own_spider, frontier, results, settings, archive=archive
+            )
+        else:
+            workers = Fleet(name, targets, settings, frontier)
+        # This may be somebody's own program, which is not ours to end. The command has nothing in
+        # hand: only start() runs in it.
+        with watched(settings.lease_s, ends=False):
+            stats = await _run(workers, frontier, name, own_spider, settings, watch)
+        return Summary(
+            stats=stats,
+            gone=await mark_gone_items(results, stats),
+            items=await _counted(results, name),
+            seconds=time.monotonic() - began,
+        )
+
+
+async def _counted(results: Results, name: str) -> dict[str, int]:
+    """The items, for the summary. A store that is away at the very end is waited for."""
+    if not results.readable:
+        return {}
+    return await patiently("results store", lambda: results.count(name))
+
+
+async def _begin(
+    frontier: Frontier,
+    results: Results,
+    name: str,
+    settings: Settings,
+    targets: list[str],
+    *,
+    fresh: bool,
+) -> None:
+    """Start the crawl in both stores, or start it over, and take back what dead workers held."""
+    await check_previous(results, name, settings.rules())
+    if fresh:
+        if not results.readable:
+            await results.forget(name)  # Refuses, and says why, before anything is gone.
+        # The frontier first: items without their tasks are scraped again, the other way round
+        # they would be lost.
+        await frontier.forget(name)
+        await results.forget(name)
+    address = masked(settings.frontier)
+    await _refuse_silent_restart(frontier, results, name, address)
+    await frontier.start(name, settings.rules())
+    await results.note_run(name, run_note(settings, targets, settings.previous))
+    await release_dead(frontier, name)
+
+
+def run_note(settings: Settings, targets: list[str], previous: str | None) -> RunNote:
+    """How a crawl runs, for the results to remember."""
+    # An archive's address has no login in it: that was refused when it was opened.
+    return RunNote(masked(settings.frontier), targets, settings.archive or "", previous or "")
+
+
+async def _run(
+    workers: Workers,
+    frontier: Frontier,
+    name: str,
+    spider: Spider,
+    settings: Settings,
+    watch: Watch,
+) -> Stats:
+    """Seed, work and watch at once, until the crawl is over or we are told to stop."""
+    try:
+        with stopped_by_signals(workers) as stopping:
+            async with asyncio.TaskGroup() as group:
+                beside: list[asyncio.Task[Any]] = []
+                beside.append(group.create_task(_watch(frontier, name, watch)))
+                if not spider.plants_itself:
+                    seeding = plant(frontier, name, spider, settings.rules())
+                    beside.append(group.create_task(seeding))
+                stats = await _work(workers, frontier, name, stopping)
+                for task in beside:
+                    task.cancel()
+    except BaseExceptionGroup as group_error:
+        raise cause_of(group_error) from None
+    return stats
+
+
+async def _work(workers: Workers, frontier: Frontier, name: str, stopping: asyncio.Event) -> Stats:
+    """Work until the whole crawl is over. One that others start again meanwhile is not, nor one
+    for which there are still seeds in the inbox."""
+    while True:
+        await workers.run()
+        stats = await _stats(frontier, name)
+        while stats.state is CrawlState.FINISHED and stats.inbox and not stopping.is_set():
+            await collect(frontier, name, stats.rules)
+            stats = await _stats(frontier, name)
+            if stats.inbox:  # Somebody else is at it, or has died at it: then it is ours soon.
+                await wait_for_event(stopping, WATCH_EVERY_S)
+        if stopping.is_set() or stats.state.over:
+            return stats
+
+
+async def _refuse_silent_restart(
+    frontier: Frontier, results: Results, name: str, address: str
+) -> None:
+    """A frontier that has lost its data must not look like one that never had any."""
+    note = await results.note_of(name)
+    if note is None or note.frontier != address:
+        return
+    try:
+        await frontier.stats(name)
+    except UnknownCrawl:
+        raise ConfigError(
+            f"{address} knows no crawl '{name}', which has run there: has it lost its data?"
+            " --fresh starts over and forgets the items; --name begins another crawl"
+        ) from None
+
+
+async def _stats(frontier: Frontier, name: str) -> Stats:
+    return await patiently("frontier", lambda: frontier.stats(name))
+
+
+async def _watch(frontier: Frontier, name: str, watch: Watch) -> None:
+    was_exact = True
+    while True:
+        stats = await _stats(frontier, name)
+        if was_exact and stats.bloom and stats.rules.seen == "auto":
+            was_exact = False
+            log.warning(
+                "crawl '%s' has many URLs: new ones are remembered in a Bloom filter, which takes"
+                " %.2g%% of them for known ones (seen = exact prevents that)",
+                *(name, stats.rules.seen_error * 100),
+            )
+        watch(stats)
+        await asyncio.sleep(WATCH_EVERY_S)
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings) -> AsyncIterator[tuple[Frontier, Results]]:
+    """The frontier and the results of these settings, closed in the end."""
+    async with frontier_at(settings.frontier) as frontier, results_at(settings.results) as results:
+        yield frontier, results

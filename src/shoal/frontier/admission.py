@@ -1,0 +1,123 @@
+"""The frontier's door: every task, from a page, a seed file or an API, comes in through here."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from shoal.config import Rules
+from shoal.core.networks import is_private_literal
+from shoal.core.plugins import plugin
+from shoal.core.task import Task, bad_number, unsupported
+from shoal.core.urls import (
+    FINGERPRINT_BYTES,
+    Normaliser,
+    allowed_host,
+    digest,
+    host_matches,
+    parse,
+    without_port,
+)
+from shoal.errors import BadUrl
+from shoal.frontier.values import Entry
+
+MAX_URL_LENGTH = 8000
+
+
+class NotAdmitted(BadUrl):
+    """The rules of the crawl do not want this task. Not an error of anybody's."""
+
+
+class Admission:
+    """Checks tasks against the rules of a crawl and finds out who they are."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._normaliser = Normaliser(rules.drop_params)
+        self._allowed = tuple(allowed_host(host) for host in rules.allowed_hosts)
+        self._ports = tuple(host for host in self._allowed if without_port(host) != host)
+        self._max_depth = rules.max_depth
+        self._of_scrapy = _scrapy_fingerprints(rules.fingerprints)
+
+    def admit(self, task: Task, found_on: str | None = None) -> Entry:
+        """The task with its site and its fingerprint. `found_on` is the site of the page that leads
+        to it: a seed has none. Raises BadUrl or NotAdmitted."""
+        if len(task.url) > MAX_URL_LENGTH:
+            raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
+        if flaw := bad_number(task) or unsupported(task):
+            raise BadUrl(f"{flaw}: {task.url!r}")
+        identity = self._normaliser.identify(task.url)
+        if not identity.site:
+            raise BadUrl(f"URL without a host: {task.url!r}")
+        if self._max_depth is not None and task.depth > self._max_depth:
+            raise NotAdmitted(f"deeper than {self._max_depth}: {task.url}")
+        if self._allowed and not host_matches(identity.site, self._allowed):
+            raise NotAdmitted(f"host not allowed: {task.url}")
+        other_port = ":" in identity.site and identity.site != found_on
+        if other_port and found_on is not None and not self._is_port_allowed(identity.site):
+            raise NotAdmitted(f"another port, which allowed_hosts does not name: {task.url}")
+        return self._entry(task, identity.normal, identity.site)
+
+    def _is_port_allowed(self, site: str) -> bool:
+        """Whether pages of other sites may send us to this one. Ports are hosts of their own to the
+        throttle: with links to a thousand of them a page would have us hit one machine a thousand
+        times as hard as we may. On machines of our own, ports are what tells servers apart."""
+        name = without_port(site)
+        return name == site or is_own(name) or host_matches(site, self._ports)
+
+    def fingerprint(self, url: str) -> bytes:
+        """The fingerprint under which a plain GET of this URL is known."""
+        return self.admitted_as(Task(url=url)).fingerprint
+
+    def admitted_as(self, task: Task) -> Entry:
+        """The entry this task would be, whatever the rules say of it. Raises BadUrl."""
+        identity = self._normaliser.identify(task.url)
+        return self._entry(task, identity.normal, identity.site)
+
+    def same_address(self, url: str) -> Callable[[str], bool]:
+        """Tells of a URL whether it is another spelling of this one. Raises BadUrl."""
+        normal = self._normaliser.identify(url).normal
+
+        def is_same(other: str) -> bool:
+            try:
+                return self._normaliser.identify(other).normal == normal
+            except BadUrl:
+                return False
+
+        return is_same
+
+    def spellings(self, url: str) -> list[str]:
+        """The spellings in which this URL most likely comes. Raises BadUrl."""
+        identity, href = self._normaliser.identify(url), parse(url).href.partition("#")[0]
+        return list(dict.fromkeys([url, href, identity.normal]))
+
+    def _entry(self, task: Task, normal: str, site: str) -> Entry:
+        task.site = site if self._of_scrapy is None else slot_of(site)
+        if task.dont_filter:
+            task.task_id = task.task_id or uuid.uuid4().hex
+            key = digest(f"task {task.task_id}")
+        elif self._of_scrapy is not None:
+            key = self._of_scrapy(task)
+        else:
+            key = digest(normal, task.method, task.body)
+        return Entry(key[:FINGERPRINT_BYTES], task)
+
+
+def slot_of(site: str) -> str:
+    """How a host is scheduled in crawls of Scrapy's, as by Scrapy itself: without its port. Our own
+    crawls keep the port, because robots.txt is that of a port."""
+    name = without_port(site)
+    return site if is_own(name) else name
+
+
+def is_own(name: str) -> bool:
+    """Whether a host is not of the public internet, by its name: localhost, a private address."""
+    bare = name.strip("[]")
+    return is_private_literal(bare) or not ("." in bare or ":" in bare)
+
+
+def _scrapy_fingerprints(whose: str) -> Callable[[Task], bytes] | None:
+    """How a crawl of Scrapy's tells its requests apart. None if it is no such crawl."""
+    if whose == "shoal":
+        return None
+    made: Callable[[Task], bytes] = plugin("shoal.fingerprints", whose)(whose)
+    return made

@@ -1,0 +1,66 @@
+"""What coordinators share, on Redis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.drivers.redis.link import RedisLink
+from shoal.drivers.redis.scripts import Argument
+from shoal.frontier.board import Deposed, Leader, Notes
+from shoal.frontier.redis.scripts import script
+from shoal.frontier.redis.shard import Clock
+
+LEADER = "shoal:{coordinator}:leader"
+SHELF = "shoal:{coordinator}:notes:"
+
+
+class RedisNotes(Notes):
+    """Notes for any number of machines."""
+
+    def __init__(self, link: RedisLink, clock: Clock | None) -> None:
+        self._link = link
+        self._clock = clock
+
+    async def lead(self, holder: str, ttl_s: float) -> Leader | None:
+        leader = await self._seat(holder, round(ttl_s * 1e6))
+        return leader if leader and leader.holder == holder else None
+
+    async def resign(self, holder: str) -> None:
+        await self._seat(holder, 0)
+
+    async def leader(self) -> Leader | None:
+        return await self._seat("", 0)
+
+    async def write(
+        self, shelf: str, name: str, text: bytes | None, leader: Leader | None = None
+    ) -> None:
+        if leader is not None:
+            values = (leader.term, leader.holder, name) + (() if text is None else (text,))
+            if not await self._eval("note", [LEADER, SHELF + shelf], *values):
+                raise Deposed
+        elif text is None:
+            await self._link.command("HDEL", SHELF + shelf, name)
+        else:
+            await self._link.command("HSET", SHELF + shelf, name, text)
+        await self._link.replicated()
+
+    async def read(self, shelf: str, name: str) -> bytes | None:
+        text: bytes | None = await self._link.command("HGET", SHELF + shelf, name)
+        return text
+
+    async def all(self, shelf: str) -> dict[str, bytes]:
+        notes = await self._link.command("HGETALL", SHELF + shelf)
+        return {_text(name): text for name, text in sorted(notes.items())}
+
+    async def _seat(self, holder: str, micro: int) -> Leader | None:
+        now = f"{self._clock() * 1e6:.0f}" if self._clock else ""
+        held = await self._eval("lead", [LEADER], now, holder, micro)
+        return Leader(_text(held[0]), int(held[1])) if held else None
+
+    async def _eval(self, name: str, keys: list[str], *args: Argument) -> Any:
+        return await self._link.run(script(name), keys, *args)
+
+
+def _text(name: bytes) -> str:
+    """A name. Whoever can write to the server can have written anything."""
+    return name.decode("utf-8", "replace")

@@ -1,0 +1,134 @@
+"""What can be asked of the embedded frontier: one URL, dead letters, hosts, workers."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from itertools import islice
+
+import msgspec
+
+from shoal.core import task as wire
+from shoal.core.records import Robots
+from shoal.frontier import stored_robots
+from shoal.frontier.sqlite.step import (
+    BLOCKED,
+    SQL,
+    STATES,
+    Clock,
+    as_int,
+    crawl_row,
+    moment_of,
+)
+from shoal.frontier.values import (
+    BLOCKED_REASON,
+    WORKER_SILENT_S,
+    Entry,
+    Host,
+    HostOrder,
+    Pulse,
+    Record,
+    TaskState,
+)
+
+_read_pulse = msgspec.json.Decoder(Pulse).decode
+
+
+def robots_of(connection: sqlite3.Connection, crawl: str, host: str) -> Robots | None:
+    """The robots.txt that some worker stored."""
+    crawl_id = crawl_row(connection, crawl)["id"]
+    row = connection.execute(SQL["robots"], (crawl_id, host)).fetchone()
+    return stored_robots.unpack(row[0]) if row else None
+
+
+def holders_of(connection: sqlite3.Connection, crawl: str) -> list[str]:
+    """Who holds leases."""
+    crawl_id = crawl_row(connection, crawl)["id"]
+    return [row[0] for row in connection.execute(SQL["holders"], (crawl_id,))]
+
+
+def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Record | None:
+    """One task. Its fingerprint says which."""
+    crawl_at = crawl_row(connection, crawl)
+    key = crawl_at["id"], as_int(entry.fingerprint)
+    row = connection.execute(SQL["find_task"], key).fetchone()
+    if row:
+        return _record(row, crawl_at["ahead"])
+    if not connection.execute(SQL["is_remembered"], key).fetchone()[0]:
+        return None
+    return Record(fingerprint=entry.fingerprint, task=entry.task, state=TaskState.DONE)
+
+
+class _Address(msgspec.Struct):
+    """Of a task, where it leads."""
+
+    url: str
+
+
+_read_address = msgspec.json.Decoder(_Address).decode
+
+
+def records_of(
+    connection: sqlite3.Connection,
+    crawl: str,
+    site: str,
+    is_wanted: Callable[[str], bool],
+    limit: int,
+) -> list[Record]:
+    """The tasks of a host whose URL is wanted, and that are more than its GET."""
+    crawl_at = crawl_row(connection, crawl)
+    values = {"crawl_id": crawl_at["id"], "host": site}
+    rows = connection.execute(SQL["tasks_of_host"], values)
+    wanted = (
+        row for row in rows if wire.may_be_more(row[1]) and is_wanted(_read_address(row[1]).url)
+    )
+    return [_record(row, crawl_at["ahead"]) for row in islice(wanted, limit)]
+
+
+def dead_of(
+    connection: sqlite3.Connection, crawl: str, limit: int, after: bytes | None
+) -> list[Record]:
+    """Dead tasks in the order they were added."""
+    values = {
+        "crawl_id": crawl_row(connection, crawl)["id"],
+        "after": as_int(after) if after else None,
+        "limit": limit,
+    }
+    return [_record(row) for row in connection.execute(SQL["dead_tasks"], values)]
+
+
+def hosts_of(
+    connection: sqlite3.Connection, crawl: str, limit: int, order: HostOrder
+) -> list[Host]:
+    """The first hosts in an order."""
+    row = crawl_row(connection, crawl)
+    found = connection.execute(SQL[f"{order}_hosts"], (row["id"], limit))
+    hosts = [Host(**dict(zip(Host.__struct_fields__, at, strict=True))) for at in found]
+    for host in hosts:
+        host.next_at = max(host.next_at - row["ahead"], 0.0)
+    return hosts
+
+
+def workers_of(connection: sqlite3.Connection, crawl: str, clock: Clock) -> list[Pulse]:
+    """The workers that were heard of lately."""
+    row = crawl_row(connection, crawl)
+    values = row["id"], moment_of(row, clock).now - WORKER_SILENT_S
+    return [_read_pulse(row[0]) for row in connection.execute(SQL["workers"], values)]
+
+
+def _record(
+    row: tuple[int, bytes, int, int, int, str, str, float | None, str | None], ahead: float = 0.0
+) -> Record:
+    fingerprint, payload, state, attempts, losses, reason, detail, due, worker = row
+    task = wire.decode(payload)
+    task.retry_count = attempts
+    return Record(
+        fingerprint=fingerprint.to_bytes(8, signed=True),
+        task=task,
+        state=STATES[state],
+        losses=losses,
+        reason=BLOCKED_REASON.format(task.chain) if state == BLOCKED else reason,
+        detail=detail,
+        due=due and due - ahead,
+        worker=worker or "",
+    )

@@ -1,0 +1,176 @@
+"""Ending a try: the move of a step out of LEASED, and what the try says of its host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from shoal.core.policy import (
+    MAX_TRIES,
+    after_fault,
+    after_pushback,
+    after_success,
+    after_success_auto,
+    smoothed_s,
+)
+from shoal.core.records import Robots
+from shoal.frontier import stored_robots
+from shoal.frontier.sqlite.lease import queue
+from shoal.frontier.sqlite.step import (
+    DEAD,
+    DELAYED,
+    DONE,
+    DROPPED,
+    STATES,
+    WAITING,
+    Schedule,
+    Step,
+    as_json,
+    name_of,
+)
+from shoal.frontier.values import Entry, Lease, Outcome, TaskState, Verdict
+
+SAME_MOMENT_S = 0.0001
+"""Times that were read as JSON are rounded: to a hundred thousandth of a second."""
+
+Move = tuple[int, int, int, float | None, str, str]
+"""A row of the query `move_tasks`."""
+
+
+class Owned(msgspec.Struct, array_like=True):
+    """A task whose lease is still owned, in the order of the query `owned_tasks`."""
+
+    token: str
+    id: int
+    host_id: int
+    chain: str | None
+    attempts: int
+    leased_at: float
+    reserved: float
+
+
+_read_owned = msgspec.json.Decoder(list[Owned]).decode
+
+
+def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
+    """End tries whose leases are still owned, and queue what follows. Returns the other leases."""
+    if not outcomes:
+        return []
+    leases = as_json(name_of(outcome.lease) for outcome in outcomes)
+    (found,) = current.execute("owned_tasks", leases, current.id).fetchone()
+    owned = {task.token: task for task in _read_owned(found)}
+    current.read_hosts(task.host_id for task in owned.values())
+    stale: list[Lease] = []
+    follow_ups: list[Entry] = []
+    moves: list[Move] = []
+    for outcome in outcomes:
+        # A lease ends once, even if it was handed in twice.
+        task = owned.pop(outcome.lease.token, None)
+        if task is None:
+            stale.append(outcome.lease)
+        else:
+            moves.append(_end_try(current, task, outcome))
+            follow_ups += outcome.follow_ups
+    current.write("move_tasks", moves)
+    queue(current, follow_ups)
+    return stale
+
+
+def _end_try(current: Step, task: Owned, outcome: Outcome) -> Move:
+    host = current.host(task.host_id)
+    host.leased -= 1
+    _adjust(current, host, outcome, task.leased_at)
+    _free_slot(current, host, outcome, task)
+    state, due = _next_state(current, outcome)
+    has_failed = outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
+    host.waiting += state == WAITING
+    host.done += state == DONE
+    host.failed += has_failed and (outcome.fault or not outcome.ours)
+    if state in (DONE, DEAD, DROPPED):
+        current.touch_chain(task.chain)
+    _tally(current, outcome, STATES[state])
+    attempts = min(task.attempts + has_failed, MAX_TRIES)
+    return task.id, state, attempts, due, outcome.reason, outcome.detail
+
+
+def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:
+    match outcome.verdict:
+        case Verdict.DONE:
+            return DONE, None
+        case Verdict.RETRY:
+            return DELAYED, current.now + outcome.retry_in_s
+        case Verdict.DEAD:
+            return DEAD, None
+        case Verdict.DROPPED:
+            return DROPPED, None
+        case Verdict.RETURNED:
+            return WAITING, None
+
+
+def _adjust(current: Step, host: Schedule, outcome: Outcome, leased_at: float) -> None:
+    """What the try says of its host: its robots.txt, its pace, whether it is well."""
+    if outcome.robots is not None:
+        _keep_robots(current, host, outcome.robots, leased_at)
+    if outcome.fault:
+        is_retry = outcome.lease.task.retry_count > 0
+        host.pace = after_fault(host.pace, current.now, leased_at, is_retry=is_retry)
+    elif _was_asked_for(outcome):
+        host.failures = 0
+    if (pushback := outcome.pushback) is not None:
+        wait_s, meant = pushback.retry_after_s, pushback.meant
+        host.pace = after_pushback(host.pace, current.now, leased_at, wait_s, meant=meant)
+    elif current.rate.auto and _gave_page(outcome):
+        host.pace = after_success_auto(host.pace, leased_at, outcome.latency_s)
+    elif not current.rate.auto and _served(outcome):
+        host.pace = after_success(host.pace, leased_at)
+    if outcome.latency_s > 0:
+        host.latency_s = smoothed_s(host.latency_s, outcome.latency_s)
+
+
+def _was_asked_for(outcome: Outcome) -> bool:
+    """Whether the page was asked for. What is given back was cut short, or was for robots.txt."""
+    return outcome.sent and outcome.verdict is not Verdict.RETURNED
+
+
+def _served(outcome: Outcome) -> bool:
+    """Whether the host answered as one that is well and wants us, whatever we made of it."""
+    return _was_asked_for(outcome) and not outcome.fault and not outcome.blocked
+
+
+def _gave_page(outcome: Outcome) -> bool:
+    """The same with a page. Other answers are quick: they say nothing of how long a page takes."""
+    return _served(outcome) and (outcome.verdict is Verdict.DONE or outcome.ours)
+
+
+def _free_slot(current: Step, host: Schedule, outcome: Outcome, task: Owned) -> None:
+    """A slot that was not used is free again, if nobody was served or told to wait since."""
+    is_last = abs(host.next_at - task.reserved) < SAME_MOMENT_S
+    if not outcome.sent and is_last and host.pushed_at < task.leased_at:
+        host.next_at = current.now
+
+
+def _keep_robots(current: Step, host: Schedule, robots: Robots, leased_at: float) -> None:
+    current.execute("save_robots", host.id, stored_robots.pack(robots))
+    if robots.location:
+        return  # It is elsewhere: known only when the next lease has fetched it there.
+    host.robots_at = current.now
+    host.robots_until = current.now + robots.ttl_s
+    host.crawl_delay_s = robots.crawl_delay_s
+    # The slot was reserved before the delay was known.
+    host.next_at = max(host.next_at, leased_at + host.crawl_delay_s)
+
+
+def _tally(current: Step, outcome: Outcome, state: TaskState) -> None:
+    tally = current.tally
+    tally["leased"] -= 1
+    tally[state] += 1
+    tally["retries"] += outcome.verdict is Verdict.RETRY
+    tally["filtered"] += outcome.filtered
+    tally["duplicates"] += outcome.duplicates
+    tally["items"] += outcome.items
+    tally["rejected"] += outcome.rejected
+    tally["body_bytes"] += outcome.body_bytes
+    tally["sent"] += _was_asked_for(outcome)
+    tally["blocked"] += outcome.blocked
+    tally["unchanged"] += outcome.unchanged

@@ -1,0 +1,328 @@
+"""The embedded frontier: one SQLite file, shared by all processes of one machine."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.config import Rules
+from shoal.core.records import Robots
+from shoal.drivers.sqlfiles import load_schema
+from shoal.drivers.sqlite import Database, transaction
+from shoal.errors import ConfigError, UnknownCrawl
+from shoal.frontier.port import Frontier
+from shoal.frontier.sqlite.asking import (
+    dead_of,
+    holders_of,
+    hosts_of,
+    record_of,
+    records_of,
+    robots_of,
+    workers_of,
+)
+from shoal.frontier.sqlite.board import SqliteNotes
+from shoal.frontier.sqlite.finish import end_tries
+from shoal.frontier.sqlite.lease import enter, hand_out, lose, queue, wait_s
+from shoal.frontier.sqlite.step import (
+    SQL,
+    Clock,
+    Step,
+    all_rows,
+    as_int,
+    as_json,
+    crawl_row,
+    name_of,
+    stats_of,
+    step,
+)
+from shoal.frontier.values import (
+    CANCELLED,
+    WORKER_SILENT_S,
+    Added,
+    Control,
+    CrawlState,
+    Entry,
+    Grant,
+    Host,
+    HostOrder,
+    Lease,
+    Outcome,
+    Pulse,
+    Record,
+    Stats,
+)
+
+_FORGOTTEN = ("robots", "workers", "tasks", "remembered", "hosts", "crawl")
+_encode_json = msgspec.json.encode
+
+
+class SqliteFrontier(Frontier):
+    """Everything the port promises, on one file. Each method is one transaction."""
+
+    def __init__(self, path: Path, clock: Clock = time.time) -> None:
+        versions = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql")
+        schema = load_schema("shoal.frontier.sqlite", *versions)
+        # A power cut may undo the last steps, in order: work is then done again, never lost.
+        self._db = Database(path, "frontier", schema)
+        self._clock = clock
+        self._notes = SqliteNotes(self._db, clock)
+
+    @property
+    def notes(self) -> SqliteNotes:
+        return self._notes
+
+    # Bringing work
+
+    async def start(self, crawl: str, rules: Rules, *, again: bool = True) -> Stats:
+        _refuse_what_only_redis_can(rules)
+        return await self._db.run(partial(self._start, crawl=crawl, rules=rules, again=again))
+
+    def _start(
+        self, connection: sqlite3.Connection, crawl: str, rules: Rules, *, again: bool
+    ) -> Stats:
+        with transaction(connection):
+            row = self._row_or_new(connection, crawl, rules)
+            state = CrawlState(row["state"])
+            if state.over and not again:
+                return stats_of(row, self._clock)
+            if state is CrawlState.CANCELLED:
+                raise ConfigError(CANCELLED.format(crawl))
+            sealed = state in (CrawlState.RUNNING, CrawlState.PAUSED) and row["sealed"]
+            state = CrawlState.PAUSED if state is CrawlState.PAUSED else CrawlState.RUNNING
+            values = (state, _encode_json(rules).decode(), sealed, self._clock(), row["id"])
+            connection.execute(SQL["start_crawl"], values)
+            return stats_of(crawl_row(connection, crawl), self._clock)
+
+    def _row_or_new(
+        self, connection: sqlite3.Connection, crawl: str, rules: Rules
+    ) -> dict[str, Any]:
+        try:
+            return crawl_row(connection, crawl)
+        except UnknownCrawl:
+            values = (crawl, _encode_json(rules).decode(), self._clock())
+            connection.execute(SQL["create_crawl"], values)
+            return crawl_row(connection, crawl)
+
+    async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
+        return await self._db.run(partial(self._add, crawl=crawl, entries=entries))
+
+    def _add(self, connection: sqlite3.Connection, crawl: str, entries: Sequence[Entry]) -> Added:
+        with transaction(connection):
+            current = Step(connection, self._row_to_fill(connection, crawl), self._clock)
+            added = queue(current, entries)
+            if current.state is CrawlState.FINISHED and added.added:
+                current.set_state(CrawlState.RUNNING)
+            current.close()
+        return added
+
+    async def remember(self, crawl: str, fingerprints: Sequence[bytes]) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                crawl_id = self._row_to_fill(connection, crawl)["id"]
+                keys = as_json(map(as_int, fingerprints))
+                connection.execute(SQL["remember"], (crawl_id, keys, crawl_id))
+
+        await self._db.run(write)
+
+    def _row_to_fill(self, connection: sqlite3.Connection, crawl: str) -> dict[str, Any]:
+        row = self._row_or_new(connection, crawl, Rules())
+        if row["state"] == CrawlState.CANCELLED:
+            raise ConfigError(CANCELLED.format(crawl))
+        return row
+
+    # Working
+
+    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+        return await self._db.run(partial(self._lease, crawl=crawl, worker=worker, limit=limit))
+
+    def _lease(self, connection: sqlite3.Connection, crawl: str, worker: str, limit: int) -> Grant:
+        idle = self._nothing_to_lease(connection, crawl)
+        return idle or self._exchange(connection, crawl, [], worker, limit)[1]
+
+    def _nothing_to_lease(self, connection: sqlite3.Connection, crawl: str) -> Grant | None:
+        """A look before the write lock is asked for: idle workers must not hinder busy ones."""
+        current = Step(connection, crawl_row(connection, crawl), self._clock)
+        if current.state is not CrawlState.RUNNING:
+            return Grant(current.state)
+        if current.has_jumped:
+            return None  # Which has to be noted, or this moment would last.
+        idle_s = wait_s(current)
+        return None if idle_s == 0.0 else Grant(current.state, [], idle_s)
+
+    async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
+        return await self._db.run(partial(self._renew, crawl=crawl, leases=leases))
+
+    def _renew(
+        self, connection: sqlite3.Connection, crawl: str, leases: Sequence[Lease]
+    ) -> list[Lease]:
+        with step(connection, crawl, self._clock) as current:
+            due = current.now + current.rules.lease_s
+            return [
+                lease
+                for lease in leases
+                if not current.execute("renew_lease", due, current.id, *name_of(lease)).rowcount
+            ]
+
+    async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
+        return await self._db.run(partial(self._finish, crawl=crawl, outcomes=outcomes))
+
+    def _finish(
+        self, connection: sqlite3.Connection, crawl: str, outcomes: Sequence[Outcome]
+    ) -> list[Lease]:
+        with step(connection, crawl, self._clock) as current:
+            return end_tries(current, outcomes)
+
+    async def exchange(
+        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+    ) -> tuple[list[Lease], Grant]:
+        return await self._db.run(lambda db: self._exchange(db, crawl, outcomes, worker, limit))
+
+    def _exchange(
+        self,
+        connection: sqlite3.Connection,
+        crawl: str,
+        outcomes: Sequence[Outcome],
+        worker: str,
+        limit: int,
+    ) -> tuple[list[Lease], Grant]:
+        with step(connection, crawl, self._clock) as current:
+            stale = end_tries(current, outcomes)
+            leases = hand_out(current, worker, limit)
+        grant = Grant(current.state, leases, wait_s(current), current.id, current.begun)
+        return stale, grant
+
+    async def robots(self, crawl: str, host: str) -> Robots | None:
+        return await self._db.run(partial(robots_of, crawl=crawl, host=host))
+
+    async def beat(self, crawl: str, pulse: Pulse) -> bool:
+        def write(connection: sqlite3.Connection) -> None:
+            with step(connection, crawl, self._clock) as current:
+                current.execute("strike_workers", current.id, current.now - WORKER_SILENT_S)
+                heard = _encode_json(replace(pulse, at=current.clock.by_machine)).decode()
+                current.execute("beat", current.id, pulse.worker, current.now, heard)
+
+        await self._db.run(write)
+        return False
+
+    # Looking after a crawl
+
+    async def control(self, crawl: str, action: Control) -> CrawlState:
+        return await self._db.run(partial(self._control, crawl=crawl, action=action))
+
+    def _control(self, connection: sqlite3.Connection, crawl: str, action: Control) -> CrawlState:
+        with step(connection, crawl, self._clock) as current:
+            if action is Control.SEAL:
+                current.seal()
+            elif action is Control.CANCEL and current.state is not CrawlState.FINISHED:
+                current.cancel()
+            elif current.state.over or current.state is CrawlState.NEW:
+                raise ConfigError(f"cannot {action} crawl '{crawl}': it is {current.state}")
+            else:
+                paused = action is Control.PAUSE
+                current.set_state(CrawlState.PAUSED if paused else CrawlState.RUNNING)
+        return current.state
+
+    async def forget(self, crawl: str) -> None:
+        def delete(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                row = connection.execute(SQL["crawl"], (crawl,)).fetchone()
+                for part in _FORGOTTEN if row else ():
+                    connection.execute(SQL[f"forget_{part}"], row[:1])
+
+        await self._db.run(delete)
+
+    async def holders(self, crawl: str) -> list[str]:
+        return await self._db.run(partial(holders_of, crawl=crawl))
+
+    async def release(self, crawl: str, worker: str) -> int:
+        def take_back(connection: sqlite3.Connection) -> int:
+            with step(connection, crawl, self._clock) as current:
+                held = current.execute("held_tasks", current.id, worker).fetchall()
+                for row in held:
+                    lose(current, row)
+            return len(held)
+
+        return await self._db.run(take_back)
+
+    async def revive(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+        return await self._db.run(partial(self._raise_dead, crawl=crawl, chosen=fingerprints))
+
+    def _raise_dead(
+        self, connection: sqlite3.Connection, crawl: str, chosen: Sequence[bytes] | None
+    ) -> int:
+        with step(connection, crawl, self._clock) as current:
+            dead = _dead_ids(current, chosen)
+            if dead and current.state is CrawlState.CANCELLED:
+                raise ConfigError(CANCELLED.format(crawl))
+            for row_id, host_id, chain in dead:
+                state, place = enter(current, current.host(host_id), chain)
+                current.execute("revive_task", state, place, row_id)
+            current.tally.update(dead=-len(dead), waiting=len(dead))
+            if dead and current.state is CrawlState.FINISHED:
+                current.set_state(CrawlState.RUNNING)
+        return len(dead)
+
+    async def bury(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+        def drop(connection: sqlite3.Connection) -> int:
+            with step(connection, crawl, self._clock) as current:
+                dead = _dead_ids(current, fingerprints)
+                for row_id, *_ in dead:
+                    current.execute("bury_task", row_id)
+                current.tally.update(dead=-len(dead), dropped=len(dead))
+            return len(dead)
+
+        return await self._db.run(drop)
+
+    # Asking
+
+    async def stats(self, crawl: str) -> Stats:
+        return await self._db.run(lambda c: stats_of(crawl_row(c, crawl), self._clock))
+
+    async def crawls(self) -> list[Stats]:
+        return await self._db.run(lambda c: [stats_of(r, self._clock) for r in all_rows(c)])
+
+    async def find(self, crawl: str, entry: Entry) -> Record | None:
+        return await self._db.run(partial(record_of, crawl=crawl, entry=entry))
+
+    async def find_others(
+        self, crawl: str, site: str, is_wanted: Callable[[str], bool], limit: int
+    ) -> list[Record]:
+        return await self._db.run(
+            partial(records_of, crawl=crawl, site=site, is_wanted=is_wanted, limit=limit)
+        )
+
+    async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
+        return await self._db.run(partial(dead_of, crawl=crawl, limit=limit, after=after))
+
+    async def hosts(
+        self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
+    ) -> list[Host]:
+        return await self._db.run(partial(hosts_of, crawl=crawl, limit=limit, order=order))
+
+    async def workers(self, crawl: str) -> list[Pulse]:
+        return await self._db.run(lambda c: workers_of(c, crawl, self._clock))
+
+    async def close(self) -> None:
+        await self._db.close()
+
+
+def _refuse_what_only_redis_can(rules: Rules) -> None:
+    if rules.seen == "bloom":
+        raise ConfigError("seen = 'bloom' needs a redis:// frontier: a file is exact at any size")
+    if rules.seen_for is not None:
+        raise ConfigError("seen_for needs a redis:// frontier: a file forgets no URL")
+
+
+def _dead_ids(current: Step, chosen: Sequence[bytes] | None) -> list[tuple[int, int, str | None]]:
+    keys = None
+    if chosen is not None:
+        keys = as_json(map(as_int, chosen))
+    values = {"crawl_id": current.id, "fingerprints": keys}
+    return current.connection.execute(SQL["dead_ids"], values).fetchall()

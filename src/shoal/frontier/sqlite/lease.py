@@ -1,0 +1,195 @@
+"""Queueing, leasing and losing tasks: the moves of a step on the way in and out of WAITING."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+import msgspec
+
+from shoal.core import task as wire
+from shoal.core.policy import MAX_TRIES, is_poison
+from shoal.core.task import Task
+from shoal.frontier.sqlite.step import (
+    BLOCKED,
+    DEAD,
+    DELAYED,
+    SQL,
+    STATES,
+    WAITING,
+    Schedule,
+    Step,
+    as_int,
+    as_json,
+)
+from shoal.frontier.values import Added, CrawlState, Entry, Lease
+
+RECLAIM_BATCH = 500
+SUSPECTS_SEEN = 50
+NEXT, BEHIND = 0, 1
+"""The places of tasks that wait in a chain. The target of a redirect is the next, because it is the
+same step as what led there; the others go in the order of their rows."""
+POISON = "poison: {} workers died with it"
+
+Granted = tuple[int, Lease, float]
+"""The row of a task, its lease, and its host's next slot as the lease left it."""
+
+
+class Queued(msgspec.Struct, array_like=True):
+    """A task that waits, in the order of the query `best_tasks`."""
+
+    id: int
+    fingerprint: int
+    attempts: int
+    payload: str
+
+
+_read_queued = msgspec.json.Decoder(list[Queued]).decode
+
+
+def queue(current: Step, entries: Sequence[Entry]) -> Added:
+    """Queue what was never seen. Of the same task twice, the first counts."""
+    if not entries:
+        return Added()
+    found: dict[int, Task] = {}
+    for entry in entries:
+        found.setdefault(as_int(entry.fingerprint), entry.task)
+    asked = {"crawl_id": current.id, "fingerprints": as_json(found)}
+    (seen,) = current.connection.execute(SQL["seen"], asked).fetchone()
+    for fingerprint in msgspec.json.decode(seen):
+        del found[fingerprint]
+    # Most pages lead to nothing new.
+    hosts = current.hosts_named(task.site for task in found.values()) if found else {}
+    rows = []
+    for fingerprint, task in found.items():
+        host = hosts[task.site]
+        state, place = enter(current, host, task.chain, NEXT if task.redirects else BEHIND)
+        whose = (current.id, fingerprint, host.id)
+        tries = min(task.retry_count, MAX_TRIES)
+        rows.append((*whose, task.priority, state, place, task.chain, tries, wire.encode(task)))
+    current.write("add_tasks", rows)
+    added = Added(len(rows), len(entries) - len(rows))
+    current.tally.update(added=added.added, waiting=added.added, duplicates=added.duplicates)
+    return added
+
+
+def enter(current: Step, host: Schedule, chain: str | None, turn: int = BEHIND) -> tuple[int, int]:
+    """The state and the place in which a task begins to wait: with its host, or for its turn in its
+    chain."""
+    if chain is None:
+        host.waiting += 1
+        return WAITING, current.next_place()
+    current.touch_chain(chain)
+    return BLOCKED, turn
+
+
+def wait_s(current: Step) -> float | None:
+    if current.state is not CrawlState.RUNNING:
+        return None
+    moments = [current.execute("next_due", current.id).fetchone()[0]]
+    if allowed(current, 1) > 0:
+        moments.append(current.execute("next_ready", current.id).fetchone()[0])
+    known = [moment for moment in moments if moment is not None]
+    return max(min(known) - current.now, 0.0) if known else None
+
+
+def allowed(current: Step, limit: int) -> int:
+    if current.state is not CrawlState.RUNNING:
+        return 0
+    if current.rules.max_pages is None:
+        return limit
+    return min(limit, current.rules.max_pages - current.pages_tried() - current.count("leased"))
+
+
+def hand_out(current: Step, worker: str, limit: int) -> list[Lease]:
+    """Take back what is due, then serve the ready hosts in turn; a host without a rate may give
+    several at once."""
+    if current.state is not CrawlState.RUNNING:
+        return []
+    _reclaim(current)
+    limit = allowed(current, limit)
+    if limit <= 0:
+        return []
+    ready = current.execute("ready_hosts", current.id, current.now, limit).fetchall()
+    current.read_hosts(host_id for (host_id,) in ready)
+    granted: list[Granted] = []
+    for served, (host_id,) in enumerate(ready):
+        share = -(-(limit - len(granted)) // (len(ready) - served))
+        granted += _serve(current, current.host(host_id), share)
+    granted = granted or _suspect(current, worker)
+    rows = [(row_id, lease.token, reserved) for row_id, lease, reserved in granted]
+    due = current.now + current.rules.lease_s
+    current.write("lease_tasks", rows, due, worker, current.now)
+    return [lease for _, lease, _ in granted]
+
+
+def _serve(current: Step, host: Schedule, share: int) -> list[Granted]:
+    count = min(1 if current.interval_of(host) else share, host.room(current.rules, current.now))
+    if not count:
+        return []
+    (found,) = current.execute("best_tasks", host.id, count).fetchone()
+    return _grant(current, host, _read_queued(found), alone=False)
+
+
+def _suspect(current: Step, worker: str) -> list[Granted]:
+    """One task that workers died with, for a worker that has nothing else to lose."""
+    suspects = current.execute("suspects", current.id, SUSPECTS_SEEN).fetchall()
+    if not suspects or current.execute("holds_any", current.id, worker).fetchone()[0]:
+        return []
+    for host_id, *row in suspects:
+        host = current.host(host_id)
+        if host.next_at <= current.now and host.room(current.rules, current.now):
+            return _grant(current, host, [Queued(*row)], alone=True)
+    return []
+
+
+def _grant(current: Step, host: Schedule, tasks: Sequence[Queued], *, alone: bool) -> list[Granted]:
+    if not tasks:
+        return []
+    interval_s = current.interval_of(host)
+    host.next_at = current.now + interval_s
+    robots_at = host.robots_at if host.knows_robots(current.now) else None
+    host.waiting -= len(tasks)
+    host.leased += len(tasks)
+    crowded = host.room(current.rules, current.now) == 0
+    granted = []
+    for queued in tasks:
+        task = wire.decode(bytes.fromhex(queued.payload))
+        task.retry_count = queued.attempts
+        key = queued.fingerprint.to_bytes(8, signed=True)
+        token = secrets.token_hex(8)
+        how = (interval_s > 0, alone, crowded, current.now - current.begun)
+        lease = Lease(key, token, task, robots_at, *how)
+        granted.append((queued.id, lease, host.next_at))
+    current.tally.update(waiting=-len(tasks), leased=len(tasks))
+    return granted
+
+
+def _reclaim(current: Step) -> None:
+    due = current.execute("due_tasks", current.id, current.now, RECLAIM_BATCH).fetchall()
+    for row in due:
+        row_id, host_id, _, state, _ = row
+        if state == DELAYED:
+            # Behind what waits: a host's failures must not keep its other pages from their turn.
+            current.execute("wake_task", current.next_place(), row_id)
+            current.host(host_id).waiting += 1
+            current.tally.update(delayed=-1, waiting=1)
+        else:
+            lose(current, row)
+    # What was taken back can be handed out in this very step.
+    current.advance_chains()
+    current.save_hosts()
+
+
+def lose(current: Step, row: tuple[int, int, str | None, int, int]) -> None:
+    """The worker that held it is gone. A task that takes worker after worker is poison."""
+    row_id, host_id, chain, _, losses = row
+    poisoned = is_poison(losses + 1, current.rules.max_losses)
+    state, reason = (DEAD, POISON.format(losses + 1)) if poisoned else (WAITING, "")
+    current.execute("lose_task", state, reason, row_id)
+    host = current.host(host_id)
+    host.leased -= 1
+    host.waiting += state == WAITING
+    if state == DEAD:
+        current.touch_chain(chain)
+    current.tally.update(leased=-1, lost=1, **{STATES[state]: 1})

@@ -1,0 +1,294 @@
+"""One atomic step on one crawl in SQLite: what it has read, and what it will write at its end."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
+
+from shoal.config import Rules
+from shoal.core.policy import AUTO_START_S, SEND_SLACK_S, Pace, parse_rate
+from shoal.drivers.sqlfiles import load_queries
+from shoal.drivers.sqlite import transaction, write_rows
+from shoal.errors import UnknownCrawl
+from shoal.frontier.clock import JUMP_S, Moment, moment
+from shoal.frontier.values import CrawlState, Lease, Stats, TaskState
+
+SQL = load_queries("shoal.frontier.sqlite", "queries.sql")
+
+SAMPLE_EVERY_S = 10.0
+
+BLOCKED, WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(-1, 6)
+"""The states of a task as the table has them. A blocked one waits for another one of its chain: the
+crawl counts it as waiting, its host does not."""
+
+STATES = {BLOCKED: TaskState.WAITING, **dict(enumerate(TaskState))}
+
+_COUNTERS = (
+    *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),
+    *("dropped", "retries", "lost", "items", "rejected", "body_bytes", "sent", "blocked"),
+    "unchanged",
+)
+_NOTHING = dict.fromkeys((*_COUNTERS, "places"), 0)
+Clock = Callable[[], float]
+
+_read_rules = msgspec.json.Decoder(Rules).decode
+
+
+class Schedule(msgspec.Struct):
+    """How one host is being served. The fields are those of the query `hosts`, in its order."""
+
+    id: int
+    waiting: int
+    leased: int
+    next_at: float
+    penalty_s: float
+    pushed_at: float
+    crawl_delay_s: float
+    robots_at: float | None
+    robots_until: float
+    done: int
+    failed: int
+    failures: int
+    broken_at: float
+    latency_s: float
+
+    def room(self, rules: Rules, now: float) -> int:
+        """How many more requests may be in flight. One until robots.txt is known, and one to a
+        host that only fails."""
+        alone = rules.robots and not self.knows_robots(now)
+        limit = 1 if alone or self.pace.is_broken else rules.concurrency_per_host
+        return max(limit - self.leased, 0)
+
+    def knows_robots(self, now: float) -> bool:
+        """Whether a robots.txt has been stored and still holds."""
+        return self.robots_at is not None and now < self.robots_until
+
+    def ready_at(self, rules: Rules, now: float) -> float | None:
+        """Its place in the heap of hosts. None while it has no work or no room."""
+        return self.next_at if self.waiting > 0 and self.room(rules, now) else None
+
+    @property
+    def pace(self) -> Pace:
+        return Pace(self.penalty_s, self.next_at, self.pushed_at, self.failures, self.broken_at)
+
+    @pace.setter
+    def pace(self, pace: Pace) -> None:
+        self.penalty_s, self.next_at, self.pushed_at = pace.penalty_s, pace.next_at, pace.pushed_at
+        self.failures, self.broken_at = pace.failures, pace.broken_at
+
+
+class Step:
+    """A transaction on one crawl. Changes to counters and hosts are collected and written once."""
+
+    def __init__(self, connection: sqlite3.Connection, row: dict[str, Any], clock: Clock) -> None:
+        self.connection = connection
+        self.row = row
+        self.id: int = row["id"]
+        # Read before the clock, so that what leaves within the slack of it is in time by the clock.
+        self.begun = time.monotonic()
+        self.clock = moment_of(row, clock)
+        self.now = self.clock.now
+        self.state = CrawlState(row["state"])
+        self.rules = _read_rules(row["rules"])
+        self.rate = parse_rate(self.rules.rate)
+        self.tally: Counter[str] = Counter()
+        self._hosts: dict[int, Schedule] = {}
+        self._touched_chains: dict[str, None] = {}
+
+    def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
+        """Run a named query."""
+        return self.connection.execute(SQL[query], values)
+
+    def write(self, query: str, rows: Sequence[Sequence[Any]], *others: Any) -> None:
+        """Run a named query for many rows."""
+        write_rows(self.connection, SQL[query], rows, *others)
+
+    def host(self, host_id: int) -> Schedule:
+        """A host's schedule; changes to it are written at the end of the step."""
+        if host_id not in self._hosts:
+            self.read_hosts([host_id])
+        return self._hosts[host_id]
+
+    def read_hosts(self, host_ids: Iterable[int]) -> None:
+        """Read the schedules of hosts that will be asked for."""
+        if unread := set(host_ids) - self._hosts.keys():
+            for row in self.execute("hosts", as_json(unread)).fetchall():
+                self._hosts[row[0]] = Schedule(*row)
+
+    def hosts_named(self, names: Iterable[str]) -> dict[str, Schedule]:
+        """The schedules of hosts, which are made if nobody has seen them yet."""
+        unique = dict.fromkeys(names)  # In this order: of two new hosts the first goes first.
+        self.write("add_hosts", [(self.id, name) for name in unique])
+        found = self.execute("hosts_named", self.id, as_json(unique)).fetchall()
+        return {name: self._hosts.setdefault(row[0], Schedule(*row)) for name, *row in found}
+
+    def interval_of(self, host: Schedule) -> float:
+        """The time between two requests to this host: the most careful of all that is known."""
+        crawl_delay_s = host.crawl_delay_s + SEND_SLACK_S if host.crawl_delay_s else 0.0
+        own_s = host.penalty_s or (AUTO_START_S if self.rate.auto else 0.0)
+        return max(self.rate.interval_s, crawl_delay_s, own_s)
+
+    def next_place(self) -> int:
+        """A task's turn: behind all that waits now."""
+        self.tally["places"] += 1
+        return self.count("places")
+
+    def count(self, name: str) -> int:
+        """A counter of the crawl as it will be at the end of this step."""
+        return int(self.row[name]) + self.tally[name]
+
+    def cancel(self) -> None:
+        """Everything that has not ended is dropped; its leases are void."""
+        self.save_hosts()
+        self.execute("drop_unended", self.id)
+        self.execute("idle_hosts", self.id)
+        for name in ("waiting", "delayed", "leased"):
+            self.tally["dropped"] += self.count(name)
+            self.tally[name] -= self.count(name)
+        self.set_state(CrawlState.CANCELLED)
+
+    def touch_chain(self, chain: str | None) -> None:
+        """A task has joined its chain, or has ended: the next one may have to go."""
+        if chain is not None:
+            self._touched_chains[chain] = None
+
+    def advance_chains(self) -> None:
+        """Let the next task of each chain that was touched go, unless one is under way."""
+        for chain in self._touched_chains:
+            head = self.execute("head_of_chain", self.id, chain).fetchone()
+            if head and head[2] == BLOCKED:
+                row_id, host_id, _ = head
+                self.execute("free_task", self.next_place(), row_id)
+                self.host(host_id).waiting += 1
+        self._touched_chains.clear()
+
+    def close(self) -> None:
+        """Write hosts, counters and, where nothing is left to do, the end of the crawl."""
+        self.advance_chains()
+        self.save_hosts()
+        is_later = self.now >= self.row["latest"] + JUMP_S
+        if any(self.tally.values()) or self.has_jumped or is_later:
+            moments = {"now": self.now, "ahead": self.clock.ahead}
+            values = {**_NOTHING, **self.tally, **moments, "id": self.id}
+            self.connection.execute(SQL["count"], values)
+        moved = self.tally["done"] + self.tally["dead"] > 0
+        if moved and self.now - self.row["sample_at"] >= SAMPLE_EVERY_S:
+            self.execute("sample", self.now, self.pages_tried(), self.id)
+        self._finish_if_done()
+
+    @property
+    def has_jumped(self) -> bool:
+        """Whether the machine's clock went back, and nobody has noted it yet."""
+        return bool(self.clock.ahead != self.row["ahead"])
+
+    def set_state(self, state: CrawlState) -> None:
+        """The crawl is now in this state."""
+        self.state = state
+        self.execute("set_state", state, self.clock.by_machine if state.over else None, self.id)
+
+    def seal(self) -> None:
+        """All seeds are in."""
+        self.row["sealed"] = 1
+        self.execute("seal", self.id)
+
+    def _finish_if_done(self) -> None:
+        live = self.state in (CrawlState.RUNNING, CrawlState.PAUSED)
+        if live and self.row["sealed"] and self.count("leased") == 0 and self._nothing_to_do():
+            self.set_state(CrawlState.FINISHED)
+
+    def pages_tried(self) -> int:
+        """As `Stats.tried`."""
+        return self.count("done") + self.count("dead")
+
+    def _nothing_to_do(self) -> bool:
+        limit = self.rules.max_pages
+        full = limit is not None and self.pages_tried() >= limit
+        return full or self.count("waiting") + self.count("delayed") == 0
+
+    def save_hosts(self) -> None:
+        """Write the hosts back, and with them their places in the heap."""
+        hosts = self._hosts.values()
+        rows = [(*astuple(host), host.ready_at(self.rules, self.now)) for host in hosts]
+        self.write("save_hosts", rows)
+        self._hosts.clear()
+
+
+def name_of(lease: Lease) -> tuple[int, str]:
+    """What a task must match for a lease to own it."""
+    return as_int(lease.fingerprint), lease.token
+
+
+def as_int(fingerprint: bytes) -> int:
+    """A fingerprint as the tables have it."""
+    return int.from_bytes(fingerprint, signed=True)
+
+
+def as_json(values: Iterable[Any]) -> str:
+    """Values as a statement takes several of them."""
+    return msgspec.json.encode(list(values)).decode()
+
+
+@contextmanager
+def step(connection: sqlite3.Connection, crawl: str, clock: Clock) -> Iterator[Step]:
+    """A step on a crawl that exists. All of it is written, or nothing.
+
+    The clock is read once the write lock is held: time spent waiting for it must not let two
+    requests to a host come closer than they may.
+    """
+    with transaction(connection):
+        current = Step(connection, crawl_row(connection, crawl), clock)
+        yield current
+        current.close()
+
+
+def moment_of(row: dict[str, Any], clock: Clock) -> Moment:
+    """What the clock of a crawl says."""
+    return moment(clock(), row["latest"], row["ahead"])
+
+
+def crawl_row(connection: sqlite3.Connection, crawl: str) -> dict[str, Any]:
+    """The row of a crawl. Raises UnknownCrawl."""
+    cursor = connection.execute(SQL["crawl"], (crawl,))
+    row = cursor.fetchone()
+    if row is None:
+        raise UnknownCrawl(crawl)
+    return _named(cursor, row)
+
+
+def all_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """The rows of all crawls, the newest first."""
+    cursor = connection.execute(SQL["crawls"])
+    return [_named(cursor, row) for row in cursor.fetchall()]
+
+
+def stats_of(row: dict[str, Any], clock: Clock) -> Stats:
+    """A crawl's row as its statistics."""
+    times = {name: row[name] for name in ("created_at", "started_at", "finished_at")}
+    return Stats(
+        crawl=row["name"],
+        state=CrawlState(row["state"]),
+        rules=_read_rules(row["rules"]),
+        pages_per_s=_recent_rate(row, moment_of(row, clock)),
+        **times,
+        **{name: row[name] for name in _COUNTERS},
+    )
+
+
+def _recent_rate(row: dict[str, Any], at: Moment) -> float:
+    since, tried_then = row["earlier_at"], row["earlier_done"]
+    if not since:
+        since, tried_then = row["started_at"] or at.now, 0
+    until = row["finished_at"] + at.ahead if row["finished_at"] else at.now
+    tried = max(row["done"] + row["dead"] - tried_then, 0)
+    return tried / (until - since) if until > since else 0.0
+
+
+def _named(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip((column[0] for column in cursor.description), row, strict=True))

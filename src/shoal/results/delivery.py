@@ -1,0 +1,210 @@
+"""Draining: results out of a stream and into a store, acknowledged when they are committed.
+
+Any number of drainers may run. Each takes a few batches, saves them, and only then removes them
+from the stream. What a dead one held goes to the others; that it may have been saved already does
+no harm, as saving twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from shoal.errors import ShoalError, StorageBusy
+from shoal.results.port import Batch, Results, RunNote
+from shoal.runtime.patience import patiently, wait_for_event
+
+if TYPE_CHECKING:  # They need the extra `redis`.
+    from shoal.results.stream.queue import ResultQueue, Taken
+    from shoal.results.stream.wire import Entry, Garbage
+
+T = TypeVar("T")
+
+POLL_S = 0.2
+TOUCH_EVERY_S = 10.0
+"""Well below the time after which others take our entries: a slow store is no reason to."""
+
+STREAM = "result stream"
+STORE = "results store"
+
+log = logging.getLogger("shoal")
+
+
+class Drained(msgspec.Struct):
+    """What a drainer has done so far."""
+
+    batches: int = 0
+    pages: int = 0
+    items: int = 0
+    rejected: int = 0
+    garbage: int = 0
+    """Entries of the stream that were not ours, and were put aside."""
+    waiting: int = 0
+    """Batches that were in the stream at the last look, and are not done since."""
+
+
+class _Portion:
+    """What is saved in one go, and the entries that it came from."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.crawl = entry.crawl
+        self.content = entry.content
+        self.entries = [entry]
+        self._keys = _keys(entry.content)
+
+    def takes(self, entry: Entry) -> bool:
+        """Add a batch that is to be kept in the same way. Not a second reading of an item: a store
+        compares each with what it had before the batch."""
+        mine, other, keys = self.content, entry.content, _keys(entry.content)
+        if not isinstance(mine, Batch) or not isinstance(other, Batch):
+            return False
+        if (self.crawl, mine.keep) != (entry.crawl, other.keep) or not keys.isdisjoint(self._keys):
+            return False
+        mine.pages += other.pages
+        mine.items += other.items
+        mine.rejected += other.rejected
+        self._keys |= keys
+        self.entries.append(entry)
+        return True
+
+
+class _Stopped(ShoalError):
+    """We were told to stop while something was away."""
+
+
+class Drainer:
+    """Moves batches from the queue to the store, until told to stop or there are no more."""
+
+    def __init__(
+        self,
+        queue: ResultQueue,
+        store: Results,
+        *,
+        until_empty: bool = False,
+        watch: Callable[[Drained], object] = lambda drained: None,
+    ) -> None:
+        self.drained = Drained()
+        self._queue = queue
+        self._store = store
+        self._until_empty = until_empty
+        self._watch = watch
+        self._stopping = asyncio.Event()
+
+    def drain(self) -> None:
+        """Finish what is in hand; then `run` returns."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Raises StorageFailed or ConfigError; then what was in hand is still in the stream."""
+        try:
+            # A store that does not let us in should say so now, not when there is work.
+            await self._patiently(STORE, lambda: self._store.note_of(""))
+            while not self._stopping.is_set():
+                taken = await self._patiently(STREAM, self._queue.take)
+                self.drained.waiting = taken.waiting
+                self._watch(self.drained)
+                if self._until_empty and not taken.waiting:
+                    break
+                await self._handle(taken)
+        except _Stopped as reason:
+            log.warning("stopped while waiting; what is not stored stays in the stream: %s", reason)
+        finally:
+            with suppress(ShoalError):  # Others will notice that we are gone.
+                await self._queue.leave()
+
+    async def _handle(self, taken: Taken) -> None:
+        if taken.garbage:
+            await self._put_aside(taken.garbage)
+        if taken.entries:
+            await self._store_all(taken.entries)
+        else:
+            await wait_for_event(self._stopping, POLL_S)
+
+    async def _put_aside(self, garbage: Sequence[Garbage]) -> None:
+        where = await self._patiently(STREAM, partial(self._queue.put_aside, garbage))
+        self.drained.garbage += len(garbage)
+        self.drained.waiting -= len(garbage)
+        # Strangers wrote it, and it goes to a terminal.
+        reason = "".join(char if char.isprintable() else "?" for char in garbage[0].reason)
+        log.warning(
+            "%d entries of the stream are no results, the first because %s: see %s",
+            *(len(garbage), reason, where),
+        )
+
+    async def _store_all(self, entries: Sequence[Entry]) -> None:
+        try:
+            async with self._holding(entries):
+                for portion in _portions(entries):
+                    await self._patiently(STORE, partial(self._save, portion))
+                    await self._patiently(STREAM, partial(self._queue.done, portion.entries))
+                    self._count(portion)
+        except ShoalError:
+            with suppress(ShoalError):  # Then others have them later.
+                await self._queue.give_back(entries)
+            raise
+
+    async def _save(self, portion: _Portion) -> None:
+        if isinstance(portion.content, RunNote):
+            await self._store.note_run(portion.crawl, portion.content)
+        else:
+            await self._store.save(portion.crawl, portion.content)
+
+    def _count(self, portion: _Portion) -> None:
+        drained, content = self.drained, portion.content
+        drained.waiting -= len(portion.entries)
+        if isinstance(content, Batch):
+            drained.batches += len(portion.entries)
+            drained.pages += len(content.pages)
+            drained.items += len(content.items)
+            drained.rejected += len(content.rejected)
+        self._watch(drained)
+
+    @asynccontextmanager
+    async def _holding(self, entries: Sequence[Entry]) -> AsyncIterator[None]:
+        """Touch the entries now and then, so that others do not take them."""
+        touching = asyncio.create_task(self._touch(entries))
+        try:
+            yield
+        finally:
+            touching.cancel()
+            await asyncio.wait([touching])
+
+    async def _touch(self, entries: Sequence[Entry]) -> None:
+        while True:
+            await asyncio.sleep(TOUCH_EVERY_S)
+            with suppress(ShoalError):  # Whoever uses the stream next meets it too.
+                await self._queue.touch(entries)
+
+    async def _patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
+        """As `patiently`, but not for longer than until we are told to stop."""
+
+        async def attempt() -> T:
+            try:
+                return await call()
+            except StorageBusy as error:
+                if self._stopping.is_set():
+                    raise _Stopped(str(error)) from None
+                raise
+
+        return await patiently(what, attempt)
+
+
+def _portions(entries: Sequence[Entry]) -> list[_Portion]:
+    """The entries in few portions. Those of a crawl stay in their order."""
+    portions: list[_Portion] = []
+    for entry in entries:
+        latest = next((p for p in reversed(portions) if p.crawl == entry.crawl), None)
+        if latest is None or not latest.takes(entry):
+            portions.append(_Portion(entry))
+    return portions
+
+
+def _keys(content: Batch | RunNote) -> set[tuple[str, str]]:
+    items = content.items if isinstance(content, Batch) else []
+    return {(item.kind, item.key) for item in items}

@@ -1,0 +1,261 @@
+"""Folding items that share a natural key, across hosts and crawls, into one.
+
+The natural key is the values of some fields. Text is compared without the white space around it,
+and the number 5 and the text "5" are the same. Each merged item says in `_sources` which items it
+was made of, and which of its fields came from which.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from enum import StrEnum
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import msgspec
+
+from shoal.core.records import StoredItem
+from shoal.drivers.sqlfiles import load_queries
+from shoal.errors import ConfigError, StorageFailed, UnknownCrawl
+from shoal.results.fields import PROGRESS_EVERY, Fields, Progress, fields_of, iso, text_of
+from shoal.results.port import Batch, Keep, Results, Wanted
+
+SOURCES = "_sources"
+BATCH_ITEMS = 500
+BATCH_BYTES = 4 * 1024 * 1024
+
+_EMPTY = (b"null", b'""', b"[]", b"{}")
+_QUERIES = load_queries("shoal.results", "merge.sql")
+
+
+class Rule(StrEnum):
+    """Which values a merged item has."""
+
+    NEWEST = "newest"
+    """Those of the newest scrape."""
+    FIRST_NON_EMPTY = "first-non-empty"
+    """For each field the first one that is not empty: in the order of the crawls, and in a crawl
+    the newest first."""
+
+
+class Merged(msgspec.Struct):
+    """What a merge did."""
+
+    items: int = 0
+    """Stored, each made of one source or more."""
+    sources: int = 0
+    left_out: int = 0
+    """Without a value in one of the fields of the natural key."""
+
+
+class Source(NamedTuple):
+    """One item to be merged: a row of merge.sql."""
+
+    kind: str
+    natural: str
+    rank: int
+    crawl: str
+    key: str
+    url: str
+    fingerprint: bytes
+    scraped_at: float
+    data: bytes
+
+
+async def merge(
+    results: Results,
+    crawls: Sequence[str],
+    into: str,
+    by: Sequence[str],
+    *,
+    kind: str | None = None,
+    rule: Rule = Rule.NEWEST,
+    fresh: bool = False,
+    progress: Progress = lambda stage, count: None,
+) -> Merged:
+    """Merge the items of crawls, or those of one kind, and store them under another crawl's name.
+
+    To do it again brings the merged items up to date. Such as no source has any more stay, unless
+    `fresh` deletes all of them first. Raises ConfigError if that name is one of a crawl that was
+    run, or if there is nothing to merge; UnknownCrawl.
+    """
+    await _check(results, crawls, into)
+    done = Merged()
+    with _temporary_database() as database:
+        for rank, crawl in enumerate(dict.fromkeys(crawls)):
+            async for item in results.items(crawl, Wanted(kind=kind)):
+                _add(database, rank, crawl, item, by, done)
+                if (read := done.sources + done.left_out) % PROGRESS_EVERY == 0:
+                    progress("read", read)
+        _require_some(done, by, kind)
+        if fresh:
+            await results.forget(into)
+        for batch in _batches(_merged(database, rule)):
+            await results.save(into, Batch(items=batch, keep=Keep(history="changed")))
+            done.items += len(batch)
+            progress("written", done.items)
+    return done
+
+
+def natural_key(fields: Fields, by: Sequence[str]) -> str | None:
+    """What items that are one have in common, written as a key is. None if a part is empty."""
+    values = [_comparable(fields.get(name)) for name in by]
+    if not all(values):
+        return None
+    return values[0] if len(values) == 1 else msgspec.json.encode(values).decode()
+
+
+def fold(sources: Iterable[Source], rule: Rule) -> StoredItem:
+    """The item that sources with one natural key make. The best of them comes first."""
+    every = iter(sources)
+    folded = _Fold(next(every), rule)
+    for source in every:
+        folded.add(source)
+    return folded.item()
+
+
+class _Fold:
+    """Sources on their way to be one item."""
+
+    def __init__(self, best: Source, rule: Rule) -> None:
+        self._best = best
+        self._rule = rule
+        self._newest_at = best.scraped_at
+        self._values: Fields = {}
+        self._origins: dict[str, int] = {}
+        self._notes: list[dict[str, Any]] = []
+        self.add(best)
+
+    def add(self, source: Source) -> None:
+        """Take what is wanted of a source."""
+        fields = fields_of(source.data)
+        note = _note(source, fields.pop(SOURCES, None))
+        self._newest_at = max(self._newest_at, source.scraped_at)
+        if not self._notes or self._rule is Rule.FIRST_NON_EMPTY:
+            better = {name: v for name, v in fields.items() if _fills(v, self._values.get(name))}
+            self._values |= better
+            self._origins |= dict.fromkeys(better, len(self._notes))
+        self._notes.append(note)
+
+    def item(self) -> StoredItem:
+        """What has come of them."""
+        for name, number in self._origins.items():
+            self._notes[number]["fields"].append(name)
+        return StoredItem(
+            kind=self._best.kind,
+            key=self._best.natural,
+            data=msgspec.json.encode({**self._values, SOURCES: self._notes}),
+            url=self._best.url,
+            fingerprint=self._best.fingerprint,
+            scraped_at=self._newest_at,
+        )
+
+
+def _note(source: Source, earlier: msgspec.Raw | None) -> dict[str, Any]:
+    """Where values come from. A source that was merged itself says where it has them from."""
+    note: dict[str, Any] = {
+        "crawl": source.crawl,
+        "kind": source.kind,
+        "key": source.key,
+        "url": source.url,
+        "scraped_at": iso(source.scraped_at),
+        "fields": [],
+    }
+    return note if earlier is None else note | {SOURCES: earlier}
+
+
+def _fills(value: msgspec.Raw, present: msgspec.Raw | None) -> bool:
+    return present is None or (bytes(present) in _EMPTY and bytes(value) not in _EMPTY)
+
+
+def _comparable(value: msgspec.Raw | None) -> str:
+    """A part of a natural key. Nothing if there is none."""
+    json = b"null" if value is None else bytes(value)
+    if json in _EMPTY:
+        return ""
+    # A whole number that some page's reader took for a float is still the same number.
+    return text_of(json).strip() if json.startswith(b'"') else json.decode().removesuffix(".0")
+
+
+async def _check(results: Results, crawls: Sequence[str], into: str) -> None:
+    """Merging must never overwrite what was scraped."""
+    if into in crawls:
+        raise ConfigError(
+            f"'{into}' is one of the crawls to merge: choose another name to merge into"
+        )
+    if await _was_run(results, into):
+        raise ConfigError(f"'{into}' is a crawl that was run: choose another name to merge into")
+    for crawl in crawls:
+        if not await results.count(crawl) and await results.note_of(crawl) is None:
+            raise UnknownCrawl(crawl)
+
+
+async def _was_run(results: Results, crawl: str) -> bool:
+    if await results.note_of(crawl) is not None:
+        return True
+    async for item in results.items(crawl):
+        is_merged = SOURCES in fields_of(item.data)
+        return not is_merged or bool(await results.pages_of(crawl, item.fingerprint))
+    return False
+
+
+def _require_some(done: Merged, by: Sequence[str], kind: str | None) -> None:
+    if done.sources:
+        return
+    if done.left_out:
+        raise ConfigError(f"none of {done.left_out:,} items has a value in {' and '.join(by)}")
+    raise ConfigError(f"nothing to merge: no items{f' of kind {kind!r}' if kind else ''}")
+
+
+@contextmanager
+def _temporary_database() -> Iterator[sqlite3.Connection]:
+    """A database in a file without a name. It never waits for a lock, so it needs no thread."""
+    try:
+        with closing(sqlite3.connect("", isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA temp_store = FILE")
+            connection.execute("BEGIN")
+            connection.execute(_QUERIES["create"])
+            yield connection
+    except sqlite3.Error as error:  # the results store has errors of its own
+        raise StorageFailed(f"the temporary file to merge in: {error}") from error
+
+
+def _add(
+    database: sqlite3.Connection,
+    rank: int,
+    crawl: str,
+    item: StoredItem,
+    by: Sequence[str],
+    done: Merged,
+) -> None:
+    natural = natural_key(fields_of(item.data), by)
+    if natural is None:
+        done.left_out += 1
+        return
+    done.sources += 1
+    place = (item.url, item.fingerprint, item.scraped_at)
+    database.execute(
+        _QUERIES["add"], Source(item.kind, natural, rank, crawl, item.key, *place, item.data)
+    )
+
+
+def _merged(database: sqlite3.Connection, rule: Rule) -> Iterator[StoredItem]:
+    rows = map(Source._make, database.execute(_QUERIES[rule.replace("-", "_")]))
+    for _, sources in groupby(rows, key=lambda source: (source.kind, source.natural)):
+        yield fold(sources, rule)
+
+
+def _batches(items: Iterable[StoredItem]) -> Iterator[list[StoredItem]]:
+    batch: list[StoredItem] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += len(item.data)
+        if len(batch) >= BATCH_ITEMS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,1 @@
+"""Results in one file, statements in `sql/`."""

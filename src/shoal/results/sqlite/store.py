@@ -1,0 +1,240 @@
+"""Results in a SQLite file, which the frontier and several processes may share."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import asdict
+
+from shoal.core.records import RejectedItem, StoredItem
+from shoal.drivers.sqlfiles import load_queries, load_schema
+from shoal.drivers.sqlite import Database, transaction, write_rows
+from shoal.errors import ConfigError
+from shoal.results.port import (
+    EVERYTHING,
+    Batch,
+    KnownPage,
+    NearPage,
+    PageLog,
+    Pruned,
+    Results,
+    RunNote,
+    Wanted,
+)
+from shoal.results.sqlite.rows import (
+    Row,
+    fingerprint_of,
+    item_of,
+    item_rows,
+    known_page_of,
+    number_of,
+    page_of,
+    page_rows,
+    rejected_of,
+    rejected_rows,
+)
+from shoal.results.storable import once_each, valid
+
+T = TypeVar("T")
+
+# What a stream holds in memory: so many rows, or fewer where they are large.
+STREAM_ROWS = 1_000
+STREAM_BYTES = 4 * 1024 * 1024
+
+_SCHEMA = load_schema("shoal.results.sqlite", *(f"schema_{version}.sql" for version in range(1, 5)))
+_QUERIES = load_queries("shoal.results.sqlite", "queries.sql")
+
+
+class SqliteResults(Results):
+    """The embedded store. A batch is one transaction, on disk when `save` returns."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = Database(path, "results", _SCHEMA)
+
+    async def save(self, crawl: str, batch: Batch) -> None:
+        await self._db.run_durably(partial(_save, crawl, batch))
+
+    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
+        async for row in self._stream("items_after", crawl=crawl, **asdict(wanted)):
+            yield item_of(row)
+
+    async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
+        return [
+            item_of(row) for row in await self._rows("history", crawl=crawl, kind=kind, key=key)
+        ]
+
+    async def count(self, crawl: str) -> dict[str, int]:
+        return dict(await self._rows("count_items", crawl=crawl))
+
+    async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
+        rows = await self._rows("pages_of", crawl=crawl, fingerprint=number_of(fingerprint))
+        return [page_of(row) for row in rows]
+
+    async def tasks_at(self, crawl: str, urls: Sequence[str], limit: int) -> list[bytes]:
+        spellings = msgspec.json.encode(urls).decode()
+        rows = await self._rows("tasks_at", crawl=crawl, urls=spellings, limit=limit)
+        return [fingerprint_of(number) for (number,) in rows]
+
+    async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
+        rows = await self._rows("items_of", crawl=crawl, fingerprint=number_of(fingerprint))
+        return [item_of(row) for row in rows]
+
+    async def known_pages(
+        self, crawl: str, fingerprints: Sequence[bytes]
+    ) -> dict[bytes, KnownPage]:
+        return await self._db.run(partial(_known_pages, crawl, fingerprints))
+
+    async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
+        return await self._write(partial(_mark_gone, crawl, previous, at))
+
+    async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
+        rows = await self._rows("rejected_of", crawl=crawl, fingerprint=number_of(fingerprint))
+        return [rejected_of(row) for row in rows]
+
+    async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
+        async for row in self._stream("rejected_after", crawl=crawl):
+            yield rejected_of(row)
+
+    async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
+        async for _, number, simhash in self._stream("signatures_after", crawl=crawl):
+            yield fingerprint_of(number), simhash
+
+    async def mark_near(self, crawl: str, pages: Sequence[NearPage]) -> None:
+        def mark(connection: sqlite3.Connection) -> None:
+            number = _crawl_number(crawl, connection)
+            rows = (
+                (number, number_of(p.fingerprint), number_of(p.like), p.distance) for p in pages
+            )
+            connection.executemany(_QUERIES["mark_near"], rows)
+
+        await self._write(mark)
+
+    async def near_of(self, crawl: str, fingerprint: bytes) -> NearPage | None:
+        rows = await self._rows("near_of", crawl=crawl, fingerprint=number_of(fingerprint))
+        return NearPage(fingerprint, fingerprint_of(rows[0][0]), rows[0][1]) if rows else None
+
+    async def note_of(self, crawl: str) -> RunNote | None:
+        for frontier, targets, *rest in await self._rows("note_of", crawl=crawl):
+            return RunNote(frontier, msgspec.json.decode(targets, type=list[str]), *rest)
+        return None
+
+    async def note_run(self, crawl: str, note: RunNote) -> None:
+        values = {
+            "crawl": crawl,
+            "frontier": note.frontier,
+            "targets": msgspec.json.encode(note.targets).decode(),
+            "archive": note.archive,
+            "previous": note.previous,
+        }
+        await self._write(lambda connection: connection.execute(_QUERIES["note_run"], values))
+
+    async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
+        if detach:
+            raise ConfigError("a SQLite file has no months to detach: leave out --detach")
+        return await self._write(partial(_prune, before, "old" if dry_run else "prune"))
+
+    async def forget(self, crawl: str) -> None:
+        await self._write(partial(_forget, crawl))
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def in_transaction(connection: sqlite3.Connection) -> T:
+            with transaction(connection):
+                return work(connection)
+
+        return await self._db.run(in_transaction)
+
+    async def _rows(self, query: str, **parameters: Any) -> list[Row]:
+        return await self._db.run(lambda db: db.execute(_QUERIES[query], parameters).fetchall())
+
+    async def _stream(self, query: str, **parameters: Any) -> AsyncIterator[Row]:
+        """Rows in the order of their ids, page by page: between pages no read is open, so a slow
+        reader neither holds a snapshot nor keeps the write-ahead log from being emptied."""
+        after = 0
+        while rows := await self._db.run(partial(_stream_page, query, parameters, after)):
+            for row in rows:
+                yield row
+            after = rows[-1][0]
+
+
+def _stream_page(
+    query: str, parameters: dict[str, Any], after: int, connection: sqlite3.Connection
+) -> list[Row]:
+    """The next rows after an id. Their last column is the one that may be large."""
+    rows: list[Row] = []
+    size = 0
+    values = parameters | {"after": after, "limit": STREAM_ROWS}
+    with closing(connection.execute(_QUERIES[query], values)) as cursor:
+        for row in cursor:
+            rows.append(row)
+            size += len(row[-1]) if isinstance(row[-1], bytes | str) else 0
+            if size >= STREAM_BYTES:
+                break
+    return rows
+
+
+def _save(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
+    try:
+        _write(crawl, batch, connection)
+    except UnicodeEncodeError:
+        # Rare enough not to look for it beforehand; refusing would block the batch for ever.
+        _write(crawl, valid(batch), connection)
+
+
+def _write(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
+    with transaction(connection):
+        number = _crawl_number(crawl, connection)
+        write_rows(connection, _QUERIES["save_pages"], page_rows(number, batch.pages))
+        items = item_rows(number, once_each(batch.items))
+        refresh_s, history = batch.keep.refresh_s, batch.keep.history
+        write_rows(connection, _QUERIES["save_items"], items, refresh_s)
+        if history != "off":
+            how = (refresh_s, history == "always")
+            write_rows(connection, _QUERIES["save_observations"], items, *how)
+        write_rows(connection, _QUERIES["save_rejected"], rejected_rows(number, batch.rejected))
+
+
+def _crawl_number(crawl: str, connection: sqlite3.Connection) -> int:
+    connection.execute(_QUERIES["add_crawl"], {"crawl": crawl})
+    (number,) = connection.execute(_QUERIES["crawl_id"], {"crawl": crawl}).fetchone()
+    return int(number)
+
+
+def _known_pages(
+    crawl: str, fingerprints: Sequence[bytes], connection: sqlite3.Connection
+) -> dict[bytes, KnownPage]:
+    known = {}
+    for fingerprint in fingerprints:
+        values = {"crawl": crawl, "fingerprint": number_of(fingerprint)}
+        if rows := connection.execute(_QUERIES["known_page"], values).fetchall():
+            known[fingerprint] = known_page_of(rows)
+    return known
+
+
+def _mark_gone(crawl: str, previous: str, at: float, connection: sqlite3.Connection) -> int:
+    _crawl_number(crawl, connection)
+    names = {"crawl": crawl, "previous": previous}
+    connection.execute(_QUERIES["mark_gone"], names | {"at": at})
+    (gone,) = connection.execute(_QUERIES["count_gone"], names).fetchone()
+    return int(gone)
+
+
+def _prune(before: float, how: str, connection: sqlite3.Connection) -> Pruned:
+    pruned = Pruned()
+    for table in ("observations", "pages"):
+        cursor = connection.execute(_QUERIES[f"{how}_{table}"], {"before": before})
+        setattr(pruned, table, cursor.rowcount if how == "prune" else cursor.fetchone()[0])
+    return pruned
+
+
+def _forget(crawl: str, connection: sqlite3.Connection) -> None:
+    for part in ("observations", "items", "pages", "rejected", "near", "crawl"):
+        connection.execute(_QUERIES[f"forget_{part}"], {"crawl": crawl})

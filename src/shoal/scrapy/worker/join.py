@@ -1,0 +1,87 @@
+"""Opening the stores of a crawl and joining it; leaving it again."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy.settings import BaseSettings
+
+from shoal.config import Settings
+from shoal.errors import ShoalError, UnknownCrawl
+from shoal.fleet.fleet import release_dead
+from shoal.frontier import open_frontier
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Stats
+from shoal.results import open_results
+from shoal.results.port import Results
+from shoal.runtime.process import is_dead_here
+from shoal.scrapy.reading import switch
+from shoal.scrapy.worker.settings import keeps_results, membership_of
+
+log = logging.getLogger("shoal")
+
+
+class Stores:
+    """The frontier, and the results where there are any."""
+
+    def __init__(self, frontier: Frontier, results: Results | None) -> None:
+        self.frontier = frontier
+        self.results = results
+
+    async def close(self) -> None:
+        """Close both."""
+        await self.frontier.close()
+        if self.results is not None:
+            await self.results.close()
+
+
+def open_stores(settings: Settings, project: BaseSettings) -> Stores:
+    """The stores that the settings name. Nothing is asked of them yet."""
+    frontier = open_frontier(settings.frontier)
+    return Stores(frontier, open_results(settings.results) if keeps_results(project) else None)
+
+
+async def join(
+    stores: Stores, crawl: str, settings: Settings, project: BaseSettings, *, is_fed: bool
+) -> None:
+    """Begin the crawl, or take part in it. What is unfinished goes on; what is finished starts
+    over, as a spider of Scrapy does, unless it is to be kept or others are still there."""
+    frontier = stores.frontier
+    if stores.results is not None:
+        await stores.results.check()
+    if membership_of(project) is None:
+        if await _starts_over(frontier, crawl, project, is_fed=is_fed):
+            await frontier.forget(crawl)
+        await frontier.start(crawl, settings.rules())
+    await release_dead(frontier, crawl)
+
+
+def in_scrapys_words(error: ShoalError) -> str:
+    """What to tell somebody who has settings, not options."""
+    return str(error).replace("--fresh", "SCHEDULER_FLUSH_ON_START = True")
+
+
+async def _starts_over(
+    frontier: Frontier, crawl: str, project: BaseSettings, *, is_fed: bool
+) -> bool:
+    """A spider that is fed has finished whenever it has nothing to do: that means nothing."""
+    stats = await _stats(frontier, crawl)
+    flushes = switch(project, "SCHEDULER_FLUSH_ON_START")
+    keeps = is_fed or switch(project, "SCHEDULER_PERSIST")
+    if stats is None:
+        return False
+    # One that was ended by max_pages has something left, and goes on.
+    has_ended = stats.state is CrawlState.FINISHED and not stats.remaining
+    if not flushes and (keeps or not has_ended):
+        return False
+    others = [w.worker for w in await frontier.workers(crawl) if not is_dead_here(w.worker)]
+    if others and flushes:
+        log.warning("crawl '%s' is not flushed: %s is there", crawl, others[0])
+    return not others
+
+
+async def _stats(frontier: Frontier, crawl: str) -> Stats | None:
+    try:
+        return await frontier.stats(crawl)
+    except UnknownCrawl:
+        return None

@@ -1,0 +1,191 @@
+"""One process's part in a crawl: its stores, its worker, and what Scrapy tells of requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine, Sequence
+from contextlib import nullcontext, suppress
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider
+from twisted.python.failure import Failure
+
+from shoal.config import Settings
+from shoal.errors import ConfigError, ShoalError
+from shoal.frontier.values import Added, Control, CrawlState
+from shoal.runtime.patience import patiently
+from shoal.runtime.process import worker_name
+from shoal.runtime.watchdog import watched
+from shoal.scrapy.reading import mapping
+from shoal.scrapy.wire.cookies import Jars
+from shoal.scrapy.wire.requests import SCHEMES, Requests
+from shoal.scrapy.worker import engine
+from shoal.scrapy.worker.entries import Entries
+from shoal.scrapy.worker.intake import Intake
+from shoal.scrapy.worker.items import ItemStore
+from shoal.scrapy.worker.join import Stores, in_scrapys_words
+from shoal.scrapy.worker.listener import Listener
+from shoal.scrapy.worker.settings import Membership, membership_of
+from shoal.scrapy.worker.visits import ScrapyVisits
+from shoal.worker.worker import Worker
+
+START_PAUSE_S = 0.05
+"""How long start() makes way for a process that has pages to read."""
+
+FAILED = "shoal_failed"
+"""Why a spider closes whose stores will not work any more."""
+
+log = logging.getLogger("shoal")
+
+_failures: WeakKeyDictionary[Crawler, BaseException] = WeakKeyDictionary()
+
+
+def failure_of(crawler: Crawler) -> BaseException | None:
+    """What went wrong with a crawl as a whole, if anything did. The spider and its scheduler are
+    gone by the time somebody asks."""
+    return _failures.get(crawler)
+
+
+class Member:
+    """Runs a worker inside Scrapy, from `start` to `leave`."""
+
+    def __init__(
+        self, crawler: Crawler, spider: Spider, crawl: str, settings: Settings, stores: Stores
+    ) -> None:
+        self._crawler = crawler
+        self._crawl = crawl
+        self._stores = stores
+        self._slots = settings.concurrency
+        self._background: set[asyncio.Task[None]] = set()
+        self._working: asyncio.Task[None]
+        self._closer: asyncio.Future[None]
+        given = membership_of(crawler.settings)
+        membership = given or Membership(settings, crawl)
+        self._stays = not membership.until_finished
+        self._is_sealed = not membership.plants
+        if not membership.plants:
+            engine.skip_start(crawler)
+        schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
+        requests = Requests(spider, crawler.request_fingerprinter, Jars.of(crawler), schemes)
+        name = worker_name(os.getpid())
+        self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
+        self.visits = ScrapyVisits(
+            *(name, requests, self.intake, self._wake_engine),
+            is_logged=stores.results is not None,
+        )
+        self._worker = Worker(
+            *(name, crawl, self.visits, stores.frontier, stores.results),
+            slots=self._slots,
+            until_finished=False,
+            drain_s=None,  # Scrapy waits for what is in flight, and so do we.
+            on_idle=self._wake_engine,
+            watch=watched if given else nullcontext,  # `scrapy crawl` is not ours to end.
+        )
+        self.entries = Entries(crawler, requests, self.visits.known)
+        # Scrapy keeps only a weak reference to it.
+        self._listener = Listener(
+            *(crawl, self.visits, stores.results),
+            ItemStore(mapping(crawler.settings, "SHOAL_ITEM_KEYS")),
+        )
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the whole crawl is over, as far as we know, and nothing of ours is left."""
+        if self._stays:
+            return False
+        is_over = self._worker.over_as is not None
+        return is_over and self.intake.is_empty and not self.visits.count
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether there is room here, and the queue gives too little."""
+        return self.visits.count < self._slots and not self.visits.is_closing
+
+    def start(self) -> None:
+        """Begin to lease tasks and to bring requests in."""
+        engine.pace_start(self._crawler, self._room)
+        engine.watch(self._crawler, self.visits, self._closing)
+        engine.hand_over_politeness(self._crawler, self.visits.is_running)
+        self._listener.connect(self._crawler)
+        self._crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
+        self._crawler.signals.connect(self._spider_error, signal=signals.spider_error)
+        self._in_background(self.intake.run())
+        self._working = self._in_background(self._worker.run())
+
+    async def leave(self) -> None:
+        """Finish or give back what is in hand, and close the stores."""
+        self._closing()
+        with suppress(ShoalError):  # It was said when it happened.
+            await self._working
+            await self.intake.flush()
+        for task in self._background:
+            task.cancel()
+        await self._stores.close()
+
+    async def add(self, requests: Sequence[Request], origin: str) -> Added:
+        """Queue requests from outside; return when the frontier has them."""
+        frontier, entries = self._stores.frontier, self.entries.entries_from(requests, origin)
+        if not entries:
+            return Added()
+        added = await patiently("frontier", lambda: frontier.add(self._crawl, entries))
+        self._worker.stir()
+        return added
+
+    def seal(self) -> None:
+        """All of start() is queued: from now on the crawl can be finished."""
+        if not self._is_sealed:
+            self._is_sealed = True
+            self._in_background(self._seal())
+
+    async def _room(self) -> None:
+        """Let start() go on when the frontier keeps up with it, and not all of the time: the pages
+        that were queued already are to be read meanwhile."""
+        await self.intake.room()
+        if self.visits.count:
+            await asyncio.sleep(START_PAUSE_S)
+
+    async def _seal(self) -> None:
+        frontier = self._stores.frontier
+        await self.intake.flush()
+        await patiently("frontier", lambda: frontier.control(self._crawl, Control.SEAL))
+
+    def _spider_idle(self) -> None:
+        if self._worker.over_as is CrawlState.CANCELLED:
+            raise CloseSpider(CrawlState.CANCELLED)
+
+    def _spider_error(self, failure: Failure, response: object) -> None:
+        if response is None:  # Not a page's error, but that of start().
+            error = failure.value
+            what = f"start() raised {type(error).__name__}: {error}"
+            _failures[self._crawler] = ConfigError(f"{self._crawler.spidercls.name}: {what}")
+
+    def _closing(self) -> None:
+        self.visits.give_back_ready()
+        self._worker.drain()
+
+    def _wake_engine(self) -> None:
+        engine.ask_for_more(self._crawler)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, ShoalError):
+            log.error("%s", in_scrapys_words(error))
+        else:
+            log.error("a fault in shoal", exc_info=error)
+        _failures[self._crawler] = error
+        if not self.visits.is_closing:
+            # Not among the tasks in the background: `leave` is part of it.
+            self._closer = asyncio.ensure_future(engine.close_failed(self._crawler, FAILED))

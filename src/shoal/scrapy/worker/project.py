@@ -1,0 +1,71 @@
+"""A spider of the Scrapy project we are in, as a target: `scrapy:shop`, with arguments after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import scrapy
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings as ProjectSettings
+from scrapy.utils.misc import load_object
+from scrapy.utils.project import get_project_settings, inside_project
+
+from shoal.errors import ConfigError
+from shoal.fleet.target import SCRAPY
+from shoal.scrapy.feeds.settings import feed_settings
+from shoal.scrapy.spiders import RedisMixin
+from shoal.scrapy.worker.settings import crawl_name, values_of
+from shoal.spider.spider import Spider
+
+
+class ScrapySpider(Spider):
+    """Stands for a spider that runs inside Scrapy: its processes bring its first requests."""
+
+    plants_itself = True
+
+
+def spider_for(targets: Sequence[str]) -> type[Spider]:
+    """A stand-in with the name and the settings of the project's spider. Raises ConfigError."""
+    settings = project_settings()
+    name, arguments = split(targets)
+    spider = load(settings, name)
+    # Its own settings (`custom_settings`) come in when a crawler is made of it.
+    settings = Crawler(spider, settings).settings
+    values = values_of(settings, spider)
+    if issubclass(spider, RedisMixin):
+        feed_settings(spider, settings)  # Better told here than by each of the processes.
+    values["name"] = crawl_name(values["name"], spider, arguments)
+    return type("ScrapySpider", (ScrapySpider,), values)
+
+
+def split(targets: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The spider's name and its arguments: `scrapy:shop category=books`."""
+    name = targets[0].removeprefix(SCRAPY)
+    arguments = {}
+    for text in targets[1:]:
+        key, equals, value = text.partition("=")
+        if not equals or not key.isidentifier():
+            raise ConfigError(f"not an argument of a spider: {text!r} (write name=value)")
+        arguments[key] = value
+    return name, arguments
+
+
+def project_settings() -> ProjectSettings:
+    """The settings of the project we are in."""
+    if not inside_project():
+        raise ConfigError("there is no Scrapy project here (no scrapy.cfg)")
+    return get_project_settings()
+
+
+def load(settings: ProjectSettings, name: str) -> type[scrapy.Spider]:
+    """The project's spider of this name."""
+    try:
+        spiders: Any = load_object(settings["SPIDER_LOADER_CLASS"]).from_settings(settings)
+    except Exception as error:  # The project's modules are imported here.
+        raise ConfigError(f"the Scrapy project: {type(error).__name__}: {error}") from error
+    if name not in spiders.list():
+        known = ", ".join(sorted(spiders.list())) or "none"
+        raise ConfigError(f"no spider {name!r} in this Scrapy project (there is: {known})")
+    spider: type[scrapy.Spider] = spiders.load(name)
+    return spider

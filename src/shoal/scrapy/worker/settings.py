@@ -1,0 +1,184 @@
+"""What a Scrapy project's settings mean to Shoal.
+
+Every setting of Shoal can be given as SHOAL_<NAME>; SHOAL_CRAWL is its name for the crawl. What is
+not given follows from the settings that Scrapy and scrapy-redis know.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from scrapy import Spider
+from scrapy.settings import BaseSettings
+from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
+
+from shoal import config
+from shoal.config import Settings
+from shoal.core.policy import MAX_RETRIES, parse_rate
+from shoal.errors import ConfigError
+from shoal.scrapy.connection import address_of
+from shoal.scrapy.reading import number, switch, whole_number
+from shoal.scrapy.worker.items import ResultsPipeline
+
+DEFAULT_FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"
+
+MEMBERSHIP = "SHOAL_MEMBERSHIP"
+"""The setting that holds the Membership, where there is one."""
+
+UNLIMITED = 1000
+"""Requests in flight where Scrapy's settings say 0, which is no limit."""
+
+COMMANDS_THAT_LOOK = frozenset({"shell", "fetch", "view", "parse", "check", "bench"})
+
+
+_OF_OTHERS = {
+    "allowed_hosts": ": use allowed_domains",
+    "max_depth": ": use DEPTH_LIMIT",
+    "robots": ": use ROBOTSTXT_OBEY",
+    "drop_params": ": use REQUEST_FINGERPRINTER_CLASS",
+    "user_agent": ": use USER_AGENT",
+    "timeout_s": ": use DOWNLOAD_TIMEOUT",
+    "max_body_bytes": ": use DOWNLOAD_MAXSIZE",
+    "canonical": "",
+    "simhash": "",
+    "previous": ": see HTTPCACHE_POLICY",
+    "archive": ": its pages are not archived",
+}
+"""Settings of Shoal's that Scrapy has others for, or none."""
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """Tells a process that it was started by `shoal crawl` or `shoal worker`: the crawl is theirs
+    to begin, and they have worked out its settings."""
+
+    settings: Settings
+    crawl: str
+    plants: bool = True
+    """Whether the spider's first requests are to be queued."""
+    until_finished: bool = True
+    """Whether the spider closes when the crawl is over."""
+
+
+def membership_of(settings: BaseSettings) -> Membership | None:
+    """The membership, if `shoal` has started this process."""
+    given = settings.get(MEMBERSHIP)
+    return given if isinstance(given, Membership) else None
+
+
+def settings_of(settings: BaseSettings, spider: type[Spider]) -> Settings:
+    """Shoal's settings for a spider of a project."""
+    if (membership := membership_of(settings)) is not None:
+        return membership.settings
+    environ = dict(os.environ)
+    if "SHOAL_CRAWL" in environ:
+        environ["SHOAL_NAME"] = environ["SHOAL_CRAWL"]
+    return config.load(spider=values_of(settings, spider), environ=environ)
+
+
+def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
+    """What the project says, by the names of Shoal's settings."""
+    values: dict[str, Any] = {
+        "name": settings.get("SHOAL_CRAWL") or spider.name,
+        "rate": _rate(settings, spider),
+        "concurrency": whole_number(settings, "CONCURRENT_REQUESTS") or UNLIMITED,
+        "concurrency_per_host": whole_number(settings, "CONCURRENT_REQUESTS_PER_DOMAIN")
+        or UNLIMITED,
+        "max_retries": min(whole_number(settings, "RETRY_TIMES"), MAX_RETRIES),
+        "robots": False,  # Scrapy's own middleware sees to that.
+        "fingerprints": _fingerprints(settings),
+    }
+    if address := address_of(settings):
+        values["frontier"] = address
+    for name in Settings.__struct_fields__:
+        setting = f"SHOAL_{name.upper()}"
+        if (value := settings.get(setting)) is not None:
+            values[name] = value
+            _check(setting, name, value)
+    return values
+
+
+def _check(setting: str, name: str, value: Any) -> None:
+    """Alone, so that the error can name it. An address may have a password in it."""
+    try:
+        config.build({name: value})
+    except ConfigError as error:
+        shown = "" if name in ("frontier", "results", "archive") else f" = {value!r}"
+        raise ConfigError(f"{setting}{shown}: {str(error).removeprefix(f'{name}: ')}") from None
+
+
+def refuse_meaningless(settings: Settings) -> None:
+    """Scrapy sends requests and reads pages itself: what would tell our own fetcher how is no use,
+    and must not be believed to hold. Raises ConfigError."""
+    untouched = Settings(robots=False)
+    for name, instead in _OF_OTHERS.items():
+        if getattr(settings, name) != getattr(untouched, name):
+            raise ConfigError(f"{name} has no meaning in a Scrapy project{instead}")
+
+
+def only_looks(command_line: Sequence[str]) -> bool:
+    """Whether this is one of Scrapy's commands that look at a page and crawl nothing. Their
+    callbacks are functions of their own, which cannot be queued."""
+    return any(
+        Path(program).name == "scrapy" and word in COMMANDS_THAT_LOOK
+        for program, word in pairwise(command_line[:4])
+    )
+
+
+def crawl_of(project: BaseSettings, settings: Settings, spider: Spider) -> str:
+    """The name of the crawl that a spider takes part in."""
+    if (membership := membership_of(project)) is not None:
+        return membership.crawl
+    return crawl_name(settings.name or spider.name, type(spider), vars(spider))
+
+
+def crawl_name(pattern: str, spider: type[Spider], attributes: Mapping[str, Any]) -> str:
+    """A name as it is set: `shop`, or with arguments of the spider in it, `shop-%(category)s`."""
+    try:
+        return pattern % {**attributes, "spider": spider.name}
+    except (KeyError, ValueError, TypeError) as error:
+        raise ConfigError(f"SHOAL_CRAWL: {pattern!r} cannot be filled in: {error}") from None
+
+
+def keeps_results(settings: BaseSettings) -> bool:
+    """Whether items and the page log go to Shoal's results."""
+    if settings.get("SHOAL_RESULTS") or membership_of(settings):
+        return True
+    # As Scrapy reads it: a pipeline without an order is switched off.
+    used = build_component_list(settings.getwithbase("ITEM_PIPELINES"))
+    return any(load_object(pipeline) is ResultsPipeline for pipeline in used)
+
+
+def _rate(settings: BaseSettings, spider: type[Spider]) -> str:
+    """One rate for the whole fleet. A fixed delay is the stronger promise of the two."""
+    delay = getattr(spider, "download_delay", None)  # The way of old spiders.
+    name = "DOWNLOAD_DELAY" if delay is None else "download_delay"
+    given = settings.get(name, 0) if delay is None else delay
+    if (delay_s := number(name, given)) > 0:
+        try:
+            return rate_for(delay_s)
+        except ConfigError as error:
+            raise ConfigError(f"{name} = {given!r}: {error}") from None
+    return "auto" if switch(settings, "AUTOTHROTTLE_ENABLED") else "none"
+
+
+def rate_for(delay_s: float) -> str:
+    """A pause between two requests, as a rate."""
+    for unit, period_s in (("s", 1.0), ("m", 60.0), ("h", 3600.0)):
+        count = round(period_s / delay_s, 6)
+        if count == int(count) and count >= 1:
+            return f"{int(count)}/{unit}"
+    text = f"{3600.0 / delay_s:.6f}".rstrip("0")
+    rate = f"{text}0/h" if text.endswith(".") else f"{text}/h"
+    parse_rate(rate)  # A delay of months is a mistake, and raises.
+    return rate
+
+
+def _fingerprints(settings: BaseSettings) -> str:
+    own = settings.get("REQUEST_FINGERPRINTER_CLASS")
+    return "scrapy" if own in (None, DEFAULT_FINGERPRINTER) else "project"

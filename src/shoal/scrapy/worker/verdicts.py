@@ -1,0 +1,110 @@
+"""How a request ended: from what Scrapy did with it to a report. Decisions only."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from shoal.core.policy import GONE_STATUSES, parse_retry_after
+from shoal.core.records import RejectedItem, StoredItem
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
+from shoal.worker.outcomes import note_status, one_line, pushback_of, put_off, raised
+from shoal.worker.report import Report, page_log
+
+
+class Life(msgspec.Struct, kw_only=True, eq=False):
+    """What happened to one request inside Scrapy."""
+
+    lease: Lease
+    started_at: float = 0.0
+    sent: bool = False
+    """It reached the network."""
+    status: int | None = None
+    """Of the last answer that came, whatever the middlewares made of it."""
+    retry_after: str | None = None
+    latency_s: float = 0.0
+    answer: Response | Request | Failure | None = None
+    """What the downloader and its middlewares made of it in the end."""
+    was_read: bool = False
+    """The callback was called with the response."""
+    wants_retry: bool = False
+    error: BaseException | None = None
+    """What the callback, the errback or a pipeline raised."""
+    follow_ups: list[Entry] = []
+    duplicates: int = 0
+    filtered: int = 0
+    """Addresses of a sitemap that our rules do not admit."""
+    scraped: int = 0
+    items: list[StoredItem] = []
+    rejected: list[RejectedItem] = []
+
+
+def report_of(life: Life, worker: str, *, is_logged: bool) -> Report:
+    """The end of a request, as the worker commits it. Without results there is no page log."""
+    outcome = _judged(life)
+    outcome.sent = life.sent
+    outcome.follow_ups = life.follow_ups
+    outcome.duplicates, outcome.filtered = life.duplicates, life.filtered
+    outcome.items, outcome.rejected = life.scraped, len(life.rejected)
+    outcome.latency_s = life.latency_s
+    body = life.answer.body if isinstance(life.answer, Response) else b""
+    outcome.body_bytes = len(body)
+    _blame_host(life, outcome)
+    page = page_log(outcome, worker, life.started_at, life.status, body) if is_logged else None
+    return Report(outcome, page, life.items, life.rejected)
+
+
+def _judged(life: Life) -> Outcome:
+    lease, answer = life.lease, life.answer
+    if life.wants_retry:
+        return _retried(life)
+    if life.error is not None:
+        return raised(lease, life.error)
+    if isinstance(answer, Request):
+        return Outcome(lease=lease, verdict=Verdict.DONE, reason=one_line(f"to {answer.url}"))
+    if isinstance(answer, Failure):
+        ignored = isinstance(answer.value, IgnoreRequest)
+        verdict = Verdict.DROPPED if ignored else Verdict.DEAD
+        return Outcome(lease=lease, verdict=verdict, reason=_reason(answer.value))
+    if not life.was_read:
+        verdict = Verdict.DROPPED if life.status in GONE_STATUSES else Verdict.DEAD
+        return Outcome(lease=lease, verdict=verdict, reason=_unread(life), ours=_is_good(life))
+    return Outcome(lease=lease, verdict=Verdict.DONE)
+
+
+def _retried(life: Life) -> Outcome:
+    """How often, the project's retry middleware decides; when, the frontier."""
+    reason = f"HTTP {life.status}" if life.status else "no answer"
+    outcome = Outcome(lease=life.lease, verdict=Verdict.RETRY, reason=reason)
+    put_off(outcome, parse_retry_after(life.retry_after, time.time()))
+    return outcome
+
+
+def _is_good(life: Life) -> bool:
+    """Whether nothing is wrong with the answer that the callback did not get."""
+    return life.status is None or life.status < 300
+
+
+def _unread(life: Life) -> str:
+    if _is_good(life):
+        return "a spider middleware kept it from the callback"
+    return f"HTTP {life.status}"
+
+
+def _reason(error: BaseException | None) -> str:
+    text = str(error)
+    return one_line(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def _blame_host(life: Life, outcome: Outcome) -> None:
+    """What the answer says of its host, whatever became of the request."""
+    if life.status is None:
+        outcome.fault = life.sent and outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
+        return
+    note_status(outcome, life.status)
+    outcome.pushback = pushback_of(life.status, parse_retry_after(life.retry_after, time.time()))

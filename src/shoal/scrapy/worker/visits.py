@@ -1,0 +1,247 @@
+"""Visits inside Scrapy: a leased task waits for the engine, goes through it, and ends.
+
+lease ─▶ ready ─next_request─▶ in the engine ─▶ callback, items, follow-ups ─▶ ended
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from scrapy import Request
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from shoal.config import Rules
+from shoal.core.task import Task
+from shoal.errors import ShoalError
+from shoal.frontier.admission import Admission
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
+from shoal.scrapy.wire.requests import Requests
+from shoal.scrapy.worker.intake import Intake
+from shoal.scrapy.worker.verdicts import Life, report_of
+from shoal.seeds.sitemap_tasks import NO_ROBOTS_STATUSES, SITEMAP, is_robots, read_listed
+from shoal.seeds.sitemap_xml import MAX_BYTES, BadSitemap
+from shoal.worker.known_links import Recent
+from shoal.worker.report import Report, give_back, too_late
+
+log = logging.getLogger("shoal")
+
+_CHANGED_BY_RETRY = ("meta", "priority", "dont_filter")
+
+
+def is_retry(request: Request, other: Request) -> bool:
+    """Whether the other one is what Scrapy makes of a request to try the very same again. One that
+    was changed (another proxy, another header) is a request of its own, and goes its own way."""
+    times, before = (r.meta.get("retry_times") or 0 for r in (other, request))
+    return (
+        times > before
+        and _without(other.meta, "retry_times") == _without(request.meta, "retry_times")
+        and type(other) is type(request)
+        and all(
+            getattr(other, name) == getattr(request, name)
+            for name in request.attributes
+            if name not in _CHANGED_BY_RETRY
+        )
+    )
+
+
+def _meta_for_sitemap(task: Task) -> dict[str, Any]:
+    """What Scrapy must know to fetch a sitemap, or the robots.txt that names them."""
+    meta: dict[str, Any] = {"download_maxsize": MAX_BYTES}
+    if is_robots(task):
+        meta |= {
+            "dont_obey_robotstxt": True,  # It is always allowed.
+            "handle_httpstatus_list": sorted(NO_ROBOTS_STATUSES),
+        }
+    return meta
+
+
+def _without(meta: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in meta.items() if key != name}
+
+
+class _Visit:
+    """One leased task in Scrapy's hands."""
+
+    def __init__(self, lease: Lease, decided: float, request: Request) -> None:
+        self.life = Life(lease=lease)
+        self.request = request
+        self.decided = decided
+        self.ended: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+
+    def end(self, report: Report) -> None:
+        if not self.ended.done():  # It may have been cancelled: the lease was lost.
+            self.ended.set_result(report)
+
+
+class ScrapyVisits:
+    """What a worker needs to visit pages through Scrapy, and what the engine tells of them."""
+
+    def __init__(
+        self,
+        worker: str,
+        requests: Requests,
+        intake: Intake,
+        wake_engine: Callable[[], None],
+        *,
+        is_logged: bool,
+    ) -> None:
+        """`is_logged` says that there is a page log to write."""
+        self._worker = worker
+        self._requests = requests
+        requests.reserve(SITEMAP, self._read_sitemap)
+        self._rules = Rules()
+        self._intake = intake
+        self._wake_engine = wake_engine
+        self._is_logged = is_logged
+        self._ready: deque[_Visit] = deque()
+        self._running: dict[Request, _Visit] = {}
+        self._answers: dict[int, Life] = {}
+        self._parents: WeakKeyDictionary[Request, Life] = WeakKeyDictionary()
+        self.is_closing = False
+        self.known = Recent[bytes]()
+        """Fingerprints that are surely in the frontier."""
+
+    @property
+    def count(self) -> int:
+        """Tasks that are waiting for the engine or in it."""
+        return len(self._ready) + len(self._running)
+
+    # For the worker
+
+    def begin(self, rules: Rules) -> None:
+        """Scrapy has its own rules. Only what a sitemap lists is admitted by ours, as seeds are."""
+        self._rules = rules
+
+    async def visit(self, lease: Lease, decided: float) -> Report:
+        """One try. It ends when Scrapy is done with the request, and the frontier has what was
+        queued on the side meanwhile."""
+        if self.is_closing:
+            return give_back(lease, sent=False)
+        try:
+            request = self._requests.decode(lease.task)
+        except (ShoalError, ValueError, TypeError) as error:
+            # A seed that somebody else wrote, or a callback that is not there any more.
+            outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=str(error), sent=False)
+            return Report(outcome)
+        if lease.task.job_type == SITEMAP:
+            request.meta.update(_meta_for_sitemap(lease.task))
+        visit = _Visit(lease, decided, request)
+        self._ready.append(visit)
+        self._wake_engine()
+        report = await visit.ended
+        await self._intake.flush_side()
+        return report
+
+    def confirm(self, follow_ups: Sequence[Entry]) -> None:
+        """These links need not be offered to the frontier again."""
+        self.known.update(entry.fingerprint for entry in follow_ups)
+
+    def start_over(self) -> None:
+        """Every link is new again."""
+        self.known.clear()
+
+    async def close(self) -> None:
+        """Nothing is open here."""
+
+    async def _read_sitemap(self, response: Response) -> None:
+        """The callback of sitemaps."""
+        life = self.life_behind(response)
+        if life is None:
+            return
+        lease, admission = life.lease, Admission(self._rules)
+        listed = await read_listed(
+            lease.task, lease.fingerprint, response.status, response.body, admission
+        )
+        life.follow_ups.extend(listed.entries)
+        life.filtered = listed.filtered
+        if listed.problem:
+            life.error = BadSitemap(listed.problem)
+            log.warning("%s: %s", lease.task.url, listed.problem)
+
+    # For the scheduler
+
+    def next_request(self) -> Request | None:
+        """The next request for the engine. A permission that has lapsed is given back."""
+        while self._ready:
+            visit = self._ready.popleft()
+            if visit.ended.done():
+                continue
+            if too_late(visit.life.lease, visit.decided):
+                visit.end(give_back(visit.life.lease, sent=False))
+                continue
+            visit.life.started_at = visit.life.lease.now()
+            self._running[visit.request] = visit
+            return visit.request
+        return None
+
+    def is_running(self, request: Request) -> bool:
+        """Whether a request is a leased one, in the engine."""
+        return request in self._running
+
+    def life_of(self, request: Request) -> Life | None:
+        """What is known of a request that is in the engine."""
+        visit = self._running.get(request)
+        return visit.life if visit is not None else None
+
+    def life_behind(self, answer: Response | Failure | None) -> Life | None:
+        """The life of the request that this came of: its own `request` may be a copy."""
+        return self._answers.get(id(answer))
+
+    def parent_of(self, request: Request) -> Life | None:
+        """The life of the request whose page, or answer, led to this one."""
+        return self._parents.get(request)
+
+    # For the engine
+
+    def answered(self, request: Request, answer: Response | Request | Failure) -> bool:
+        """The downloader's last word. A request to try again goes to the frontier instead."""
+        visit = self._running.get(request)
+        if visit is None:
+            return True
+        life = visit.life
+        life.answer = answer
+        if isinstance(answer, Request):
+            return self._claim_request(life, request, answer)
+        self._answers[id(answer)] = life
+        if isinstance(answer, Response):
+            life.status = answer.status
+        return True
+
+    def reading(self, request: Request) -> None:
+        """The callback is called."""
+        if (life := self.life_of(request)) is not None:
+            life.was_read = True
+
+    def claim(self, request: Request, output: Any) -> bool:
+        """A request that is yielded belongs to the page it was found on."""
+        if not isinstance(output, Request) or (life := self.life_of(request)) is None:
+            return True
+        return self._claim_request(life, request, output)
+
+    def _claim_request(self, life: Life, request: Request, follow_up: Request) -> bool:
+        if is_retry(request, follow_up):
+            life.wants_retry = True
+            return False
+        self._parents[follow_up] = life
+        return True
+
+    def ended(self, request: Request) -> None:
+        """All is done for this request."""
+        visit = self._running.pop(request, None)
+        if visit is not None:
+            self._answers.pop(id(visit.life.answer), None)
+            report = report_of(visit.life, self._worker, is_logged=self._is_logged)
+            visit.end(report)
+
+    def give_back_ready(self) -> None:
+        """The engine asks for no more: what it has not begun with goes back."""
+        self.is_closing = True
+        for visit in self._ready:
+            visit.end(give_back(visit.life.lease, sent=False))
+        self._ready.clear()

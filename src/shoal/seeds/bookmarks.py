@@ -1,0 +1,60 @@
+"""How far a file of seeds was read, so that one who was stopped goes on there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from shoal.errors import UnknownCrawl
+from shoal.frontier.board import read
+from shoal.frontier.port import Frontier
+
+
+class Bookmark(msgspec.Struct):
+    """A place in a file."""
+
+    line: int
+    """All seeds up to here are in the frontier."""
+    made_at: float
+    """When the crawl was made. One that was started over has none of them."""
+
+
+class Bookmarks:
+    """The bookmark of one file for one crawl. A file that was changed is another file."""
+
+    def __init__(self, frontier: Frontier, crawl: str, file: Path) -> None:
+        self._frontier = frontier
+        self._crawl = crawl
+        self._shelf = f"seeds/{crawl}"
+        self._name = _identity(file)
+        self._made_at: float | None = None
+
+    async def line(self) -> int:
+        """The line after which to go on; 0 without a bookmark."""
+        mark = await read(self._frontier.notes, self._shelf, self._name, Bookmark)
+        if mark is None or mark.made_at != await self._crawl_made_at():
+            return 0
+        return mark.line
+
+    async def put(self, line: int) -> None:
+        """Everything up to this line is in."""
+        if self._made_at is None:
+            self._made_at = await self._crawl_made_at()
+        mark = msgspec.json.encode(Bookmark(line, self._made_at or 0.0))
+        await self._frontier.notes.write(self._shelf, self._name, mark)
+
+    async def remove(self) -> None:
+        """The file was read to its end."""
+        await self._frontier.notes.write(self._shelf, self._name, None)
+
+    async def _crawl_made_at(self) -> float | None:
+        try:
+            return (await self._frontier.stats(self._crawl)).created_at
+        except UnknownCrawl:
+            return None
+
+
+def _identity(file: Path) -> str:
+    stat = file.stat()
+    return f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns}"

@@ -1,0 +1,112 @@
+"""Bringing URLs into the frontier: a spider's first ones, and what others left in the inbox."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import msgspec
+
+from shoal.config import Rules
+from shoal.core import task as wire
+from shoal.core.task import Task
+from shoal.errors import BadUrl, ConfigError, ShoalError
+from shoal.frontier.admission import Admission, NotAdmitted
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Added, Control, Entry, Stats
+from shoal.runtime.patience import patiently
+from shoal.spider.spider import Spider, seeds
+
+BATCH = 500
+
+log = logging.getLogger("shoal")
+
+
+async def plant(frontier: Frontier, crawl: str, spider: Spider, rules: Rules) -> Added:
+    """Add what the spider starts with, then seal the crawl: from now on it can be finished.
+
+    Safe to do twice and from two processes: what is there already is a duplicate.
+    """
+    try:
+        added = await add_all(frontier, crawl, seeds(spider), rules, _refused)
+    except ShoalError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"{spider.name}: start() raised {type(error).__name__}: {error}"
+        ) from error
+    await patiently("frontier", lambda: frontier.control(crawl, Control.SEAL))
+    return added
+
+
+async def add_all(
+    frontier: Frontier,
+    crawl: str,
+    tasks: AsyncIterator[Task],
+    rules: Rules,
+    refused: Callable[[BadUrl], None],
+    on_batch: Callable[[], Awaitable[None]] | None = None,
+) -> Added:
+    """Add any number of tasks, in batches. What is not admitted goes to `refused`; `on_batch` is
+    called whenever all that was read is in."""
+    admission = Admission(rules)
+    batch: list[Entry] = []
+    total = Added()
+    async for task in tasks:
+        try:
+            batch.append(admission.admit(task))
+        except BadUrl as error:
+            refused(error)
+        if len(batch) >= BATCH:
+            total = _sum(total, await _add(frontier, crawl, batch))
+            batch = []
+            if on_batch is not None:
+                await on_batch()
+    return _sum(total, await _add(frontier, crawl, batch))
+
+
+async def collect(frontier: Frontier, crawl: str, rules: Rules) -> Added:
+    """Queue what others left in the crawl's inbox, while it gets less. Raises UnknownCrawl."""
+    admission = Admission(rules)
+
+    def read(text: bytes) -> Entry:
+        return admission.admit(read_seed(text))
+
+    total, left = Added(), (await _stats(frontier, crawl)).inbox
+    while left:
+        added = await patiently("frontier", lambda: frontier.collect(crawl, read))
+        before, left = left, (await _stats(frontier, crawl)).inbox
+        total = _sum(total, added)
+        if left >= before and not added.added + added.duplicates:
+            break  # Somebody else is at it.
+    return total
+
+
+def read_seed(text: bytes) -> Task:
+    """A seed as others write it: a URL, or a task as JSON. Raises BadUrl."""
+    text = text.strip()
+    try:
+        return wire.decode(text) if text.startswith(b"{") else Task(url=text.decode())
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadUrl(str(error)) from None
+
+
+async def _stats(frontier: Frontier, crawl: str) -> Stats:
+    return await patiently("frontier", lambda: frontier.stats(crawl))
+
+
+async def _add(frontier: Frontier, crawl: str, batch: list[Entry]) -> Added:
+    if not batch:  # Not even the crawl is made then.
+        return Added()
+    return await patiently("frontier", lambda: frontier.add(crawl, batch))
+
+
+def _refused(error: BadUrl) -> None:
+    """A spider may start with URLs that its rules do not want, not with garbage."""
+    if not isinstance(error, NotAdmitted):
+        raise error
+    log.warning("seed skipped: %s", error)
+
+
+def _sum(one: Added, other: Added) -> Added:
+    return Added(one.added + other.added, one.duplicates + other.duplicates)

@@ -1,0 +1,148 @@
+"""Bringing seeds into a frontier from wherever people keep them: arguments, files, sitemaps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from shoal.config import Rules
+from shoal.core.task import Task
+from shoal.errors import BadUrl, ConfigError, UnknownCrawl
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import Added
+from shoal.runtime.patience import patiently
+from shoal.seeds.bookmarks import Bookmarks
+from shoal.seeds.files import CSV_SUFFIXES, Seed, read_csv, read_lines
+from shoal.seeds.seeding import BATCH, add_all
+from shoal.seeds.sitemap_tasks import Note, sitemap_task
+
+STDIN = Path("-")
+MARK_EVERY = 10_000
+"""Lines of a file between two notes of how far it was read."""
+
+
+class Places(msgspec.Struct, kw_only=True):
+    """Where seeds are."""
+
+    urls: list[str] = []
+    file: Path | None = None
+    """STDIN is standard input."""
+    skip: int | None = None
+    """Lines at the start of the file that are left out; None: those that are known to be in."""
+    sitemaps: list[str] = []
+    reading: str = ""
+    """Sitemaps are read again if this is another one than before."""
+    since: float | None = None
+    """Of sitemaps, only pages that changed since then."""
+
+
+class Sowing:
+    """Adds seeds in batches, and says what is none."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        crawl: str,
+        refused: Callable[[str, Exception], None],
+        progress: Callable[[str, int], object],
+    ) -> None:
+        """`refused` is told what was skipped and why, `progress` how many were read."""
+        self._frontier = frontier
+        self._crawl = crawl
+        self._refused = refused
+        self._progress = progress
+        self._about = ""
+        self.line = 0
+        """The line of the file that was read last."""
+        self.went_on_after = 0
+        """The line after which an earlier reading of the file was taken up again."""
+        self._marked = 0
+        self.sitemaps = 0
+        """Sitemaps that were queued: workers read them."""
+
+    async def sow(self, places: Places) -> Added:
+        """Add everything. Raises ConfigError if a place cannot be read at all."""
+        rules = await self._rules()
+        marks = self._bookmarks(places)
+        if marks is not None and places.skip is None:
+            self.went_on_after = await patiently("frontier", marks.line)
+        added = await add_all(
+            *(self._frontier, self._crawl, self._counted(places), rules, self._refuse),
+            on_batch=partial(self._mark, marks) if marks else None,
+        )
+        if marks is not None:
+            await patiently("frontier", marks.remove)
+        sitemaps = self._of_sitemaps(places)
+        queued = await add_all(self._frontier, self._crawl, sitemaps, rules, self._refuse)
+        self.sitemaps = queued.added
+        return Added(added.added + queued.added, added.duplicates + queued.duplicates)
+
+    def _bookmarks(self, places: Places) -> Bookmarks | None:
+        if places.file is None or not places.file.is_file():
+            return None
+        return Bookmarks(self._frontier, self._crawl, places.file)
+
+    async def _mark(self, marks: Bookmarks) -> None:
+        if self.line - self._marked >= MARK_EVERY:
+            self._marked = self.line
+            await patiently("frontier", partial(marks.put, self.line))
+
+    async def _rules(self) -> Rules:
+        try:
+            return (await self._frontier.stats(self._crawl)).rules
+        except UnknownCrawl:
+            return Rules()
+
+    def _refuse(self, reason: Exception) -> None:
+        self._refused(self._about, reason)
+
+    async def _counted(self, places: Places) -> AsyncIterator[Task]:
+        for count, task in enumerate(self._tasks(places), 1):
+            if count % BATCH == 0:
+                self._progress("read", count)
+            yield task
+
+    def _tasks(self, places: Places) -> Iterator[Task]:
+        yield from self._of_lines(read_lines(url.encode() for url in places.urls), 0)
+        if places.file is not None:
+            skip = self.went_on_after if places.skip is None else places.skip
+            yield from self._of_lines(_read(places.file), skip)
+
+    def _of_lines(self, seeds: Iterator[Seed], skip: int) -> Iterator[Task]:
+        for seed in seeds:
+            self.line, self._about = seed.line, f"seed {seed.line}"
+            if seed.line <= skip:
+                continue
+            if isinstance(seed.task, BadUrl):
+                self._refuse(seed.task)
+            else:
+                yield seed.task
+
+    async def _of_sitemaps(self, places: Places) -> AsyncIterator[Task]:
+        for address in places.sitemaps:
+            self._about = f"sitemap {address}"
+            try:
+                task = sitemap_task(address, Note(places.reading, places.since))
+            except BadUrl as error:
+                self._refuse(error)
+            else:
+                yield task
+
+
+def _read(file: Path) -> Iterator[Seed]:
+    if file == STDIN:
+        yield from read_lines(sys.stdin.buffer)
+        return
+    suffix = file.suffix.lower()
+    try:
+        with file.open("rb") as lines:
+            if suffix in CSV_SUFFIXES:
+                yield from read_csv(lines, delimiter="\t" if suffix == ".tsv" else ",")
+            else:
+                yield from read_lines(lines)
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}") from None

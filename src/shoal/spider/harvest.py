@@ -1,0 +1,60 @@
+"""What a spider makes of a page: rows to be stored, and tasks. For visits and for reparsing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from shoal.core.records import RejectedItem, StoredItem
+from shoal.core.task import Task
+from shoal.errors import OwnFault
+from shoal.spider.items import store_form
+from shoal.spider.page import Page
+from shoal.spider.spider import Spider, harvest
+
+
+class Reading(msgspec.Struct):
+    """What one page gave."""
+
+    tasks: list[Task] = []
+    links_cut: int = 0
+    """Links that were left out, as there were too many."""
+    items: list[StoredItem] = []
+    rejected: list[RejectedItem] = []
+    error: BaseException | None = None
+    """What the handler raised. Then there is nothing else."""
+
+
+async def read(
+    spider: Spider, page: Page, scraped_at: float, *, canonical: bool = False
+) -> Reading:
+    """Run the task's handler on its page. Raises only what came through it from outside, OwnFault
+    for one.
+
+    With `canonical`, items have the address that the page gives as its own.
+    """
+    try:
+        found = await harvest(spider, page)
+    except BaseException as error:  # Also sys.exit(): a page must not end its worker.
+        if _is_meant_for_us(error):
+            raise
+        return Reading(error=error)
+    reading = Reading(found.tasks, page.links_cut)
+    url = (canonical and page.canonical) or page.url
+    for item in found.items:
+        row = store_form(item, url=url, fingerprint=page.fingerprint, scraped_at=scraped_at)
+        if isinstance(row, StoredItem):
+            reading.items.append(row)
+        else:
+            reading.rejected.append(row)
+    return reading
+
+
+def _is_meant_for_us(error: BaseException) -> bool:
+    """Whether it came through the handler from outside: Ctrl-C, or the visit was cancelled, or our
+    own machine could not read the page."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | OwnFault)

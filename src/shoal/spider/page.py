@@ -1,0 +1,335 @@
+"""A fetched page: what it says, and what to follow from it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import can_ada
+import msgspec
+from selectolax.lexbor import LexborNode
+
+from shoal.core import urls
+from shoal.core.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, Task
+from shoal.errors import BadUrl, MissingExtra, Unparsable
+from shoal.spider import markup, trial
+from shoal.spider.effort import Shape
+from shoal.spider.selection import SRC_TAGS, Selection, links_in, parse_query
+
+if TYPE_CHECKING:
+    from parsel import Selector, SelectorList
+
+    Link = str | Selection | Selector | SelectorList[Selector]
+
+Handler = Callable[..., Any] | str
+"""A method of the spider, or its name."""
+
+_BASE_TAG = re.compile(rb"<base", re.IGNORECASE)
+
+
+class Page:
+    """One response, as a handler sees it. It is parsed once, when it is first read."""
+
+    __slots__ = (
+        "_base",
+        "_flaw",
+        "_followed_at",
+        "_is_tried",
+        "_parsel",
+        "_scope",
+        "_shape",
+        "_text",
+        "body",
+        "fingerprint",
+        "headers",
+        "links_cut",
+        "max_links",
+        "status",
+        "task",
+        "url",
+    )
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes,
+        task: Task,
+        fingerprint: bytes,
+        max_links: int | None = None,
+    ) -> None:
+        self.url = url
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.task = task
+        self.fingerprint = fingerprint
+        self.max_links = max_links
+        """Links that `follow_all` gives at most: a page may have a million."""
+        self.links_cut = 0
+        """Those that it left out."""
+        self._text: str | None = None
+        self._scope: Sequence[LexborNode] | None = None
+        self._shape: Shape | None = None
+        self._flaw: Unparsable | None = None
+        self._is_tried = False
+        self._base: can_ada.URL | None = None
+        self._parsel: Selector | None = None
+        self._followed_at: datetime | None = None
+
+    def __repr__(self) -> str:
+        return f"<Page {self.status} {self.url}>"
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The notes that came with the task."""
+        return self.task.meta
+
+    @property
+    def text(self) -> str:
+        """The body as text. What cannot be decoded becomes U+FFFD."""
+        if self._text is None:
+            self._text = markup.text(self.body, self._content_type)
+        return self._text
+
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError if it is not."""
+        try:
+            return msgspec.json.decode(self.text)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ValueError(f"{self.url} is not JSON: {error}") from None
+
+    def css(self, query: str) -> Selection:
+        """What a CSS query finds: see `selection.py`. Raises ValueError if it is not CSS."""
+        return Selection(self._parsed(), parse_query(query), self._shape)
+
+    @property
+    def canonical(self) -> str | None:
+        """The address that the page gives as its own (rel=canonical). None if it gives none."""
+        if b"canonical" not in self.body.lower():
+            return None
+        try:
+            href = self.css('link[rel~="canonical" i]::attr(href)').get()
+            return self.urljoin(href) if href else None
+        except (BadUrl, Unparsable):
+            return None
+
+    @property
+    def visible_text(self) -> str:
+        """The text of an HTML page as people see it; empty for what cannot be parsed."""
+        try:
+            return markup.visible_text(self._parsed())
+        except Unparsable:
+            return ""
+
+    def xpath(self, query: str, **variables: Any) -> SelectorList[Selector]:
+        """What an XPath query finds, as parsel's selectors. Needs the extra `xpath`. Raises
+        Unparsable."""
+        if self._parsel is None:
+            try:
+                from parsel import Selector
+            except ImportError:
+                raise MissingExtra("page.xpath()", "xpath") from None
+            if self._flaw is not None:
+                raise self._flaw
+            if not self._is_tried:
+                markup.refuse_endless(self.text.encode("utf-8", "replace"))
+            self._parsel = Selector(text=self.text, type="html")  # Else it guesses.
+        return self._parsel.xpath(query, **variables)
+
+    def urljoin(self, link: str) -> str:
+        """The absolute address of a link on this page. Raises BadUrl."""
+        return urls.join(self._base_url(), link)
+
+    def follow(
+        self,
+        target: Link,
+        handler: Handler | None = None,
+        *,
+        priority: int | None = None,
+        meta: Mapping[str, Any] | None = None,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: str | None = None,
+        dont_filter: bool = False,
+        chain: str | None = None,
+    ) -> Task:
+        """The task to fetch a URL, or the link of a selection, and read it with the handler.
+
+        Without a handler that is `parse`. Tasks of one `chain`, a name of your choice, are done one
+        after the other in the order in which they are added, by whichever worker; of several chains
+        side by side. Raises ValueError if there is no link in the selection, and BadUrl if it does
+        not lead to a page (`mailto:`, ...).
+        """
+        link = next(_links(target), None)
+        if link is None:
+            raise ValueError(f"nothing to follow on {self.url}")
+        address = [self.urljoin(link)]
+        return self._tasks(
+            address, handler, priority, meta, method, headers, body, dont_filter, chain
+        )[0]
+
+    def follow_all(
+        self,
+        targets: str | Selection | Iterable[Link],
+        handler: Handler | None = None,
+        *,
+        priority: int | None = None,
+        meta: Mapping[str, Any] | None = None,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: str | None = None,
+        dont_filter: bool = False,
+        chain: str | None = None,
+    ) -> list[Task]:
+        """As `follow`, for all links that a CSS query finds, of a selection, or in a list.
+
+        A string is always CSS. What does not lead to a page is skipped.
+        """
+        found = self.css(targets) if isinstance(targets, str) else targets
+        links = links_in(found) if isinstance(found, Selection) else _links_of_each(found)
+        first = islice(self._pages(links), self.max_links)
+        tasks = self._tasks(
+            first, handler, priority, meta, method, headers, body, dont_filter, chain
+        )
+        if len(tasks) == self.max_links:
+            self.links_cut += sum(1 for _ in links)
+        return tasks
+
+    def _pages(self, links: Iterable[str]) -> Iterator[str]:
+        """The addresses of those links that lead to pages."""
+        base = self._base_url()
+        for link in links:
+            try:
+                yield urls.join(base, link)
+            except BadUrl:
+                continue
+
+    def _tasks(
+        self,
+        addresses: Iterable[str],
+        handler: Handler | None,
+        priority: int | None,
+        meta: Mapping[str, Any] | None,
+        method: str,
+        headers: Mapping[str, str] | None,
+        body: str | None,
+        dont_filter: bool,
+        chain: str | None,
+    ) -> list[Task]:
+        _check_chain(chain)
+        job_type = DEFAULT_HANDLER if handler is None else _handler_name(handler)
+        method, depth, parent = method.upper(), self.task.depth + 1, self.fingerprint.hex()
+        if self._followed_at is None:
+            self._followed_at = datetime.now(UTC).replace(microsecond=0)
+        return [
+            Task(
+                url=url,
+                job_type=job_type,
+                method=method,
+                headers={**headers} if headers else {},
+                body=body,
+                depth=depth,
+                priority=priority or 0,
+                meta={**meta} if meta else {},
+                parent=parent,
+                created_at=self._followed_at,
+                dont_filter=dont_filter,
+                chain=chain,
+            )
+            for url in addresses
+        ]
+
+    async def _weigh(self) -> None:
+        """Before it is read: an odd page is tried while others have their turn. Whoever reads it is
+        told what came of it."""
+        if "html" not in self._content_type.lower():
+            return
+        html = markup.as_utf8(self.body, self._content_type)
+        if markup.is_odd(html):
+            try:
+                await asyncio.to_thread(trial.check, html)
+            except Unparsable as error:
+                self._flaw = error
+        self._is_tried = True
+
+    def _parsed(self) -> Sequence[LexborNode]:
+        if self._flaw is not None:
+            raise self._flaw
+        if self._scope is None:
+            try:
+                self._scope = markup.tree(self.body, self._content_type, is_tried=self._is_tried)
+            except Unparsable as error:
+                self._flaw = error  # To find it out again would take as long.
+                raise
+            for root in self._scope:
+                self._shape = Shape(self.body, self._content_type, root)
+        return self._scope
+
+    @property
+    def _content_type(self) -> str:
+        return self.headers.get("Content-Type", "")
+
+    def _base_url(self) -> can_ada.URL:
+        if self._base is None:
+            self._base = urls.parse(self.url)
+            if _BASE_TAG.search(self.body, 0, 4_096):
+                href = self.css("base::attr(href)").get()
+                self._base = _rebased(self._base, href)
+        return self._base
+
+
+def _rebased(base: can_ada.URL, href: str | None) -> can_ada.URL:
+    try:
+        return urls.parse(urls.join(base, href)) if href else base
+    except BadUrl:
+        return base
+
+
+def _check_chain(chain: str | None) -> None:
+    if chain is None or (isinstance(chain, str) and 0 < len(chain) <= MAX_CHAIN_LENGTH):
+        return
+    raise ValueError(f"a chain is a text of 1 to {MAX_CHAIN_LENGTH} characters, not {chain!r:.80}")
+
+
+def _handler_name(handler: Handler) -> str:
+    name = handler if isinstance(handler, str) else getattr(handler, "__name__", "")
+    if not name.isidentifier():
+        raise ValueError(f"a handler is a method of the spider, or its name; not {handler!r}")
+    return name
+
+
+def _links_of_each(targets: Iterable[Link]) -> Iterator[str]:
+    for target in targets:
+        if target is not None:
+            yield from _links(target)
+
+
+def _links(target: Link) -> Iterator[str]:
+    """The links of what a user may ask to follow: a URL, a selection, parsel's selectors."""
+    if isinstance(target, str):
+        yield target
+    elif isinstance(target, Selection):
+        yield from links_in(target)
+    elif isinstance(target, list):  # a SelectorList
+        yield from _links_of_each(target)
+    elif hasattr(target, "root"):
+        yield from _parsel_links(target)
+    else:
+        raise ValueError(f"cannot follow {target!r}: not a URL and not a selection")
+
+
+def _parsel_links(selector: Selector) -> Iterator[str]:
+    """As `links_in`: a parsel selector holds a value, or an element of lxml."""
+    if isinstance(selector.root, str):
+        yield selector.root
+        return
+    link = selector.attrib.get("src" if selector.root.tag in SRC_TAGS else "href")
+    if link is not None:
+        yield link

@@ -1,0 +1,259 @@
+"""Spiders: where to start, how to read pages, what to follow."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from functools import cache, cached_property
+from types import FunctionType
+from typing import Any, ClassVar
+
+import msgspec
+
+from shoal.config import Settings
+from shoal.core.task import DEFAULT_HANDLER, MAX_PRIORITY, Task, decode, encode, unsupported
+from shoal.errors import ConfigError, ShoalError
+from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
+from shoal.spider.items import is_item_class
+from shoal.spider.page import Page
+from shoal.spider.selection import Selection
+
+Seeds = Iterable[Task | str] | AsyncIterable[Task | str] | Awaitable[Iterable[Task | str]]
+"""What `start` may be: a generator, plain or async, or anything that gives a list."""
+
+
+class UnknownHandler(ShoalError):
+    """A task names a handler that its spider does not have."""
+
+
+class Spider:
+    """Base of spiders. Write `parse`, and a method for each further kind of page.
+
+    A handler takes a page and yields items, tasks (`page.follow(...)`) or lists of them. It may be
+    a generator, plain or async, or return a list. Any setting can be set as a class attribute; see
+    `shoal.config.Settings` for all of them.
+    """
+
+    name: ClassVar[str] = "spider"
+    """The crawl's name. By default the class's, in lower case."""
+    start_urls: Sequence[str] = ()
+    catalogue: Catalogue | Sequence[Catalogue]
+    """Listings whose pages are numbered: all their pages are read, by the handlers they name."""
+    plants_itself: ClassVar[bool] = False
+    """Whether its workers queue its first tasks. Only spiders of Scrapy do."""
+
+    rate: str
+    """Requests per host, for the whole fleet: `2/s`, `30/m`, `none`."""
+    concurrency_per_host: int
+    allowed_hosts: Sequence[str]
+    """Hosts, and those below them, that may be crawled."""
+    max_pages: int | None
+    max_depth: int | None
+    max_retries: int
+    max_links_per_page: int
+    robots: bool
+    """Whether robots.txt is obeyed. It is, by default."""
+    user_agent: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            cls.name = cls.__name__.lower()
+        catalogues_of(cls)  # A mistake in it is said at once.
+
+    @cached_property
+    def logger(self) -> logging.Logger:
+        """A logger with the spider's name."""
+        return logging.getLogger(self.name)
+
+    def start(self) -> Seeds:
+        """The first tasks, or their URLs. By default, `start_urls`."""
+        if isinstance(self.start_urls, str):
+            raise ConfigError(f"{type(self).__name__}.start_urls must be a list of URLs")
+        return self.start_urls
+
+    def parse(self, page: Page) -> Any:
+        """Reads the pages that no other handler was named for."""
+        raise NotImplementedError(f"{type(self).__name__} has no method 'parse'")
+
+
+class Harvest(msgspec.Struct):
+    """What a handler got out of a page."""
+
+    tasks: list[Task] = []
+    items: list[Any] = []
+
+
+def settings_of(spider: type[Spider]) -> dict[str, Any]:
+    """The settings that a spider sets as class attributes."""
+    found = {}
+    for name in Settings.__struct_fields__:
+        # A method of that name is a handler, not a setting: `results` is a likely one.
+        if name != "name" and hasattr(spider, name) and not callable(getattr(spider, name)):
+            found[name] = getattr(spider, name)
+    return found
+
+
+async def seeds(spider: Spider) -> AsyncIterator[Task]:
+    """The tasks a spider starts with: the first page of each catalogue, then those of `start`."""
+    for task in _catalogue_seeds(spider):
+        yield task
+    started: Any = spider.start()
+    if inspect.isawaitable(started):
+        started = await started
+    if isinstance(started, AsyncIterable):
+        async for seed in started:
+            yield _as_task(seed)
+    else:
+        for seed in _as_iterable(started):
+            yield _as_task(seed)
+
+
+def _catalogue_seeds(spider: Spider) -> Iterator[Task]:
+    # They come first: a start URL that is the same page does not know that it is one of them.
+    for task in first_tasks(catalogues_of(spider)):
+        if not _is_handler(type(spider), task.job_type):
+            raise ConfigError(
+                f"{type(spider).__name__}.catalogue: no method {task.job_type!r} to read its pages"
+            )
+        yield task
+
+
+def _as_iterable(started: Any) -> Iterable[Any]:
+    if isinstance(started, Iterable) and not isinstance(started, str | bytes):
+        return started
+    raise ConfigError(f"start() must give tasks or URLs, not {_shown(started)}")
+
+
+def _as_task(seed: Any) -> Task:
+    if isinstance(seed, str):
+        return Task(url=seed)
+    if not isinstance(seed, Task):
+        raise ConfigError(f"start() yielded {_shown(seed)}: it must yield tasks or URLs")
+    if flaw := _flaw(seed):
+        raise ConfigError(f"start() yielded a task that cannot be sent: {flaw}")
+    return seed
+
+
+async def harvest(spider: Spider, page: Page) -> Harvest:
+    """Run the task's handler on its page. Whatever the handler raises is passed on."""
+    name = page.task.job_type
+    if not _is_handler(type(spider), name):
+        raise UnknownHandler(f"{type(spider).__name__} has no handler {_shown(name)}")
+    result = getattr(spider, name)(page)
+    if inspect.isawaitable(result):
+        result = await result
+    into = Harvest()
+    await _sort(result, into)
+    deeper = page.task.depth + 1
+    for index, task in enumerate(into.tasks):
+        if not _is_plain(task) and (flaw := _flaw(task)):
+            raise TypeError(f"a handler yielded a task that cannot be sent: {flaw}")
+        if task.parent is None or task.depth < deeper:
+            into.tasks[index] = _as_child(task, page)
+    return into
+
+
+def _as_child(task: Task, page: Page) -> Task:
+    """A task that a handler made itself is as deep as if it were made by `page.follow`, at least:
+    no limit on depth would hold otherwise."""
+    return msgspec.structs.replace(
+        task,
+        depth=max(task.depth, page.task.depth + 1),
+        parent=task.parent or page.fingerprint.hex(),
+    )
+
+
+def _is_handler(spider: type[Spider], name: str) -> bool:
+    """Whether a task may name this. Tasks may be hostile."""
+    return name in _handlers_of(spider)
+
+
+def _public_methods(spider: type) -> frozenset[str]:
+    """The methods that the user wrote, and `parse`."""
+    found: dict[str, object] = {}
+    for cls in reversed(spider.__mro__):
+        found.update(vars(cls))
+    return frozenset(
+        name
+        for name, method in found.items()
+        if isinstance(method, FunctionType | staticmethod | classmethod)
+        and not name.startswith("_")
+        and (name not in vars(Spider) or name == DEFAULT_HANDLER)
+    )
+
+
+_handlers_of: Callable[[type], frozenset[str]] = cache(_public_methods)
+
+
+async def _sort(thing: Any, into: Harvest) -> None:
+    """Put what a handler yielded where it belongs; look into lists, generators and the like."""
+    if isinstance(thing, Task):
+        into.tasks.append(thing)
+    elif _is_item(type(thing)):
+        into.items.append(thing)
+    elif isinstance(thing, AsyncIterable):
+        async for inner in thing:
+            await _sort(inner, into)
+    elif thing is not None:
+        for inner in _inside(thing):
+            # Nearly everything a page gives is a link, and a call for each would add up.
+            if type(inner) is Task:
+                into.tasks.append(inner)
+            else:
+                await _sort(inner, into)
+
+
+_is_item: Callable[[type], bool] = cache(is_item_class)
+
+
+def _inside(thing: Any) -> Iterable[Any]:
+    if isinstance(thing, str):
+        raise TypeError(f"a handler yielded the text {_shown(thing)}: use page.follow(url)")
+    if isinstance(thing, Selection):
+        raise TypeError("a handler yielded a selection: use page.follow_all(selection)")
+    if inspect.iscoroutine(thing):
+        thing.close()
+        raise TypeError("a handler yielded a coroutine: await it first")
+    if isinstance(thing, Iterable) and not isinstance(thing, bytes | bytearray):
+        return thing
+    raise TypeError(f"a handler yielded {_shown(thing)}: neither an item nor a task")
+
+
+def _is_plain(task: Task) -> bool:
+    """Made by `page.follow` with nothing in it that could be wrong. Most are, and this is quick."""
+    return (
+        task.parent is not None
+        and type(task.priority) is int
+        and -MAX_PRIORITY <= task.priority <= MAX_PRIORITY
+        and not task.meta
+        and not task.headers
+        and task.body is None
+        and task.chain is None
+        and unsupported(task) is None
+    )
+
+
+def _flaw(task: Task) -> str | None:
+    """Why a task could not travel to another worker; None if it can."""
+    if not isinstance(task.body, str | None):
+        return f"the body must be text, not {type(task.body).__name__}"
+    try:
+        decode(encode(task))
+    except Exception as error:  # whatever is in `meta` may raise anything
+        return str(error)
+    return unsupported(task)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"

@@ -1,0 +1,125 @@
+"""Odd pages are parsed in a process of their own first, which can be ended.
+
+A parser works off a page in one call that nothing can interrupt. There are pages of some kilobytes
+that it takes hours for, or gigabytes. What is odd, `markup.py` says.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from shoal.errors import OwnFault, Starved, Unparsable
+from shoal.spider import trial_process
+from shoal.spider.trial_process import FINE, HEADER, NOT_THERE, TOO_LARGE
+
+SECONDS, SECONDS_PER_BYTE = 0.5, 0.1 / 1024 / 1024
+"""Processor time for a page, and for each byte of it. A sane page takes a tenth."""
+
+TREE_BYTES, TREE_BYTES_PER_BYTE = 256 * 1024 * 1024, 16
+"""Memory for the tree of a page, likewise."""
+
+PATIENCE = 10
+"""How many times longer the clock may say that it takes: other processes want the processor too."""
+
+TRIES = 2
+"""A process may also end for reasons of its own."""
+
+CRASHES = (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGILL, -signal.SIGFPE)
+"""What a parser may end with on a page. Any other end is somebody else's doing."""
+
+_COMMAND = (sys.executable, "-P", str(Path(trial_process.__file__)))
+
+
+class Trial:
+    """The process in which pages are tried. It is started when it is needed, and again after a page
+    has ended it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def check(self, page: bytes, selector: str = NOT_THERE, seconds: float = SECONDS) -> None:
+        """Return if a page can be parsed, and a selector be run on it, with reasonable effort. Else
+        raise Unparsable; or OwnFault if our own machine is to blame that nobody knows. `seconds`
+        are of processor time, and larger pages get more."""
+        with self._lock:
+            for _ in range(TRIES):
+                answer = self._ask(page, selector.encode(), seconds)
+                if answer == FINE:
+                    return
+                code = self.close()
+                if answer == TOO_LARGE:
+                    raise Unparsable("the page takes too much memory to parse")
+                if code == -signal.SIGPROF:
+                    raise Unparsable("the page takes too long to parse")
+        if code in CRASHES:
+            raise Unparsable(f"the page ends the process that parses it (exit code {code})")
+        raise Starved(f"the process that tries pages was ended (exit code {code})")
+
+    def close(self) -> int | None:
+        """End the process. Returns its exit code, if there was one."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        process.kill()  # One that has ended keeps the exit code it ended with.
+        with suppress(BrokenPipeError), process:
+            pass
+        return process.wait()
+
+    def _ask(self, page: bytes, selector: bytes, seconds: float) -> bytes:
+        """What the process says; nothing if it has ended."""
+        try:
+            return self._asked(page, selector, seconds)
+        except (OSError, RuntimeError) as error:  # No process or no thread to be had.
+            self.close()
+            raise OwnFault(getattr(error, "strerror", None) or str(error)) from error
+        except BaseException:  # Its answer would be taken for that to the next question.
+            self.close()
+            raise
+
+    def _asked(self, page: bytes, selector: bytes, seconds: float) -> bytes:
+        if self._process is None:
+            self._process = subprocess.Popen(  # noqa: S603 - it is a script of ours
+                _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018
+        seconds += SECONDS_PER_BYTE * len(page)
+        memory = TREE_BYTES + TREE_BYTES_PER_BYTE * len(page)
+        is_late = threading.Event()
+
+        def give_up() -> None:
+            is_late.set()
+            process.kill()
+
+        deadline = threading.Timer(seconds * PATIENCE, give_up)
+        deadline.daemon = True
+        deadline.start()
+        try:
+            process.stdin.write(HEADER.pack(len(page), len(selector), seconds, memory))
+            process.stdin.write(page)
+            process.stdin.write(selector)
+            process.stdin.flush()
+            answer = process.stdout.read(1)
+        except BrokenPipeError:
+            answer = b""
+        finally:
+            deadline.cancel()
+        if is_late.is_set() and not answer:
+            raise Starved("the process that tries pages got no processor time")
+        return answer
+
+
+_trial = Trial()
+check = _trial.check
+"""Of one process for all pages of this one."""
+
+atexit.register(_trial.close)
+os.register_at_fork(after_in_child=_trial.__init__)  # type: ignore[misc]

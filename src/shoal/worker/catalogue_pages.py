@@ -1,0 +1,204 @@
+"""What follows from a page of a catalogue: which other pages there are. Decisions only.
+
+A catalogue that says how many pages it has is issued at once, by its first page. Any later page
+that names more of them issues the rest.
+
+One that does not is probed. Page 2, 4, 8, ... is tried until one is empty, then half-way between
+the last full page and the first empty one, until they are neighbours. A full probe issues all pages
+below it. What is known travels with the probe. A page that is missing among full ones must not hide
+the pages behind it, so beside an empty page the next one is looked at too: two in a row are an end.
+When everything else is done, the first page past the end is looked at once more: if the catalogue
+has grown by then, its new pages are read one after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.core.policy import GONE_STATUSES
+from shoal.core.task import Task
+from shoal.frontier.values import Outcome, Verdict
+from shoal.spider.catalogue import KEY, Catalogue, Note, catalogues_of
+from shoal.spider.page import Page
+from shoal.spider.spider import Spider
+
+log = logging.getLogger("shoal")
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What a page leads to."""
+
+    notes: list[Note] = []
+    """The further pages of its catalogue."""
+    warning: str = ""
+    """What the user must hear of: there may be pages that are not read."""
+
+
+class Further(msgspec.Struct, frozen=True):
+    """The same, as tasks."""
+
+    tasks: list[Task] = []
+    warning: str = ""
+
+
+def turn(catalogue: Catalogue, note: Note, page: Page | None) -> Turn:
+    """What follows from a page, or from one that is not there (None)."""
+    if note.issued is None:
+        return Turn()
+    if catalogue.items is None:
+        return _counted(catalogue, note, note.issued, page)
+    is_full = page is not None and catalogue.is_full(page)
+    if note.page == catalogue.first and not is_full:
+        return Turn(warning=_says_nothing(catalogue))
+    if note.late:
+        return _look_further(catalogue, note) if is_full else Turn()
+    return _full(catalogue, note, note.issued) if is_full else _empty(catalogue, note, note.issued)
+
+
+# Catalogues that say how many pages they have
+
+
+def _counted(catalogue: Catalogue, note: Note, issued: int, page: Page | None) -> Turn:
+    last = None if page is None else catalogue.last_named(page, note.page)
+    if last is None:
+        is_first = note.page == catalogue.first
+        return Turn(warning=_says_nothing(catalogue) if is_first else "")
+    end = min(last, catalogue.end)
+    notes = [replace(note, page=number, issued=end) for number in range(issued + 1, end + 1)]
+    too_many = last > end and (notes or note.page == catalogue.first)
+    return Turn(notes, _cut_off(catalogue, f"it says {last:,}") if too_many else "")
+
+
+# Catalogues that are probed
+
+
+def _full(catalogue: Catalogue, note: Note, issued: int) -> Turn:
+    """Everything up to this page is there, and the end is behind it."""
+    below = [
+        Note(note.index, number) for number in range(issued + 1, min(note.page, catalogue.end))
+    ]
+    if note.page >= catalogue.end:
+        return Turn(below, _cut_off(catalogue, "there is no end to it"))
+    return Turn([*below, _next_probe(catalogue, note.index, note.page, note.high)])
+
+
+def _empty(catalogue: Catalogue, note: Note, issued: int) -> Turn:
+    """The end is before this page, unless the next one shows that it is only missing."""
+    if note.twin:
+        return Turn()
+    notes = [_next_probe(catalogue, note.index, issued, note.page)]
+    after = note.page + 1
+    if after < (note.high or catalogue.end + 1):
+        notes.append(replace(note, page=after, twin=True))
+    return Turn(notes)
+
+
+def _next_probe(catalogue: Catalogue, index: int, low: int, high: int | None) -> Note:
+    """Where to look next, with `low` full and `high` empty or unknown."""
+    if high is None:
+        count = low - catalogue.first + 1
+        return Note(index, min(catalogue.first + 2 * count - 1, catalogue.end), issued=low)
+    if high - low > 1:
+        return Note(index, (low + high) // 2, issued=low, high=high)
+    return Note(index, high, issued=low, late=True)
+
+
+def _look_further(catalogue: Catalogue, note: Note) -> Turn:
+    if note.page >= catalogue.end:
+        return Turn(warning=_cut_off(catalogue, "it has grown"))
+    return Turn([replace(note, page=note.page + 1, issued=note.page)])
+
+
+# What is said loudly
+
+
+def _says_nothing(catalogue: Catalogue) -> str:
+    hint = " (and per_page is not set)" if catalogue.total and not catalogue.per_page else ""
+    return (
+        f"catalogue {catalogue.url}: {catalogue.query!r} found nothing to count by on its first"
+        f" page{hint}; no other page of it is read"
+    )
+
+
+def _has_no_beginning(catalogue: Catalogue, reason: str) -> str:
+    return f"catalogue {catalogue.url}: its first page could not be read: {reason}"
+
+
+def _cut_off(catalogue: Catalogue, why: str) -> str:
+    return (
+        f"catalogue {catalogue.url}: only its first {catalogue.limit:,} pages are read: {why}"
+        " (see its limit)"
+    )
+
+
+class Pager:
+    """Turns the pages of a spider's catalogues."""
+
+    def __init__(self, spider: Spider) -> None:
+        self._catalogues = catalogues_of(spider)
+
+    def after(self, page: Page) -> Further:
+        """What follows from a page that was read."""
+        found = self._look_up(page.task)
+        if found is None:
+            return Further()
+        turned = turn(*found, page)
+        return _further(found[0], turned, page.task, page.fingerprint)
+
+    def without(self, outcome: Outcome, status: int | None = None) -> Further:
+        """What follows from a try that gave no page. Its outcome may learn from this."""
+        task = outcome.lease.task
+        found = self._look_up(task)
+        if found is None or outcome.verdict in (Verdict.RETRY, Verdict.RETURNED):
+            return Further()
+        catalogue, note = found
+        if outcome.verdict is Verdict.DONE and not _leads_elsewhere(catalogue, note, outcome):
+            return Further()
+        if note.page == catalogue.first:
+            turned = Turn(warning=_has_no_beginning(catalogue, outcome.reason))
+        else:
+            turned = turn(catalogue, note, None)
+        if status in GONE_STATUSES and note.page > catalogue.first:
+            outcome.reason = f"past the end of the catalogue ({outcome.reason})"
+        return _further(catalogue, turned, task, outcome.lease.fingerprint)
+
+    def _look_up(self, task: Task) -> tuple[Catalogue, Note] | None:
+        """The catalogue and the page that a task is for. A note alone is no proof: handlers hand
+        their `meta` on to other pages."""
+        if not self._catalogues or KEY not in task.meta:
+            return None
+        try:
+            note = msgspec.convert(task.meta[KEY], Note)
+            catalogue = self._catalogues[note.index]
+        except (msgspec.ValidationError, IndexError):
+            return None
+        asked_for = task.redirects[0] if task.redirects else task.url
+        return (catalogue, note) if asked_for == catalogue.address(note.page) else None
+
+
+def _further(catalogue: Catalogue, turned: Turn, task: Task, fingerprint: bytes) -> Further:
+    """The pages of a catalogue are all as deep as its first one: no limit on depth may cut it."""
+    tasks = [catalogue.task(note) for note in turned.notes]
+    for further in tasks:
+        further.depth, further.parent = task.depth, fingerprint.hex()
+    if turned.warning:
+        log.warning("%s", turned.warning)
+    return Further(tasks, turned.warning)
+
+
+def _leads_elsewhere(catalogue: Catalogue, note: Note, outcome: Outcome) -> bool:
+    """Whether a redirect leads to another page. One past the end often leads back to the first:
+    what is there must not count as the page that was asked for."""
+    if note.page == catalogue.first or not outcome.follow_ups:
+        return False
+    target = outcome.follow_ups[0]
+    if catalogue.leads_to(target.task.url, note.page):
+        return False
+    if note.late:  # It is looked at whether it is known or not. There, that is of no use.
+        outcome.follow_ups = []
+    only_read = Note(note.index, note.page)
+    target.task.meta = {**target.task.meta, KEY: msgspec.to_builtins(only_read)}
+    return True

@@ -1,0 +1,183 @@
+"""Save, then finish. Collects reports, stores their raw pages, then their rows, and only then ends
+their tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from shoal.archive.port import Archive
+from shoal.config import Rules
+from shoal.core.policy import parse_duration
+from shoal.errors import UnknownCrawl
+from shoal.frontier.parts import MAX_LINKS
+from shoal.frontier.values import Lease, Outcome
+from shoal.results.port import Batch, Keep, Results
+from shoal.runtime.patience import patiently, wait_for_event
+from shoal.worker.report import Report
+
+MAX_BATCH = 200
+MAX_AGE_S = 0.04
+SOON_S = 0.05
+MAX_BATCH_ROWS = 5_000
+MAX_BATCH_BYTES = 16 * 1024 * 1024
+"""Of items, of links, and of bodies for the archive: so much makes a batch full."""
+LINK_BYTES = 1_000
+"""What a link takes in memory, beside its URL."""
+
+log = logging.getLogger("shoal")
+
+
+class Committer:
+    """Commits a batch when it is full, or old enough, or when the worker has nothing else to do.
+
+    It has no bound of its own: the worker counts what is leased and not yet finished, and leases
+    no more when that is too much.
+    """
+
+    def __init__(
+        self,
+        crawl: str,
+        results: Results | None,
+        finish: Callable[[list[Outcome]], Awaitable[list[Lease]]],
+        *,
+        batch_size: int,
+        on_finished: Callable[[list[Report], set[str]], None],
+        archive: Archive | None,
+        keep: Keep,
+    ) -> None:
+        self._crawl = crawl
+        self._results = results
+        self._end = finish  # Returns the leases that were not ours any more.
+        self._batch_size = min(batch_size, MAX_BATCH)
+        self._on_finished = on_finished  # Called with the tokens that were stale.
+        self._archive = archive
+        self._keep = keep
+        self._reports: deque[Report] = deque()
+        self.held_bytes = 0
+        """What items, links, and bodies for the archive take in memory until they are committed."""
+        self._oldest_at = 0.0
+        self._busy_since: float | None = None
+        self._hurried = False
+        self._closing = False
+        self._wake = asyncio.Event()
+
+    def put(self, report: Report) -> None:
+        """Take a report. Never waits."""
+        if not self._reports:
+            self._oldest_at = time.monotonic()
+            self._wake.set()
+        self._reports.append(report)
+        report.held_bytes = _size(report)
+        self.held_bytes += report.held_bytes
+        if self._is_full():
+            self._wake.set()
+
+    def hurry(self) -> None:
+        """Nothing else is going on: commit what there is without waiting for more."""
+        self._hurried = True
+        self._wake.set()
+
+    def finish_expected_s(self, patience_s: float) -> float:
+        """How long it is worth to wait for the next finish: not at all if there is nothing to be
+        finished, and no longer than this while a store is slow to save."""
+        if self._busy_since is None:
+            return SOON_S if self._reports else 0.0
+        return self._busy_since + patience_s - time.monotonic()
+
+    def close(self) -> None:
+        """Commit what is left; then `run` returns."""
+        self._closing = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Commit batches until closed. Raises StorageFailed: then that batch is not finished."""
+        while self._reports or not self._closing:
+            wait_s = self._wait_s()
+            if wait_s is None or wait_s > 0:
+                self._wake.clear()
+                await wait_for_event(self._wake, wait_s)
+            else:
+                self._busy_since = time.monotonic()
+                await self._commit(self._take())
+                self._busy_since = None
+
+    def _wait_s(self) -> float | None:
+        """How long the batch may still grow. None while there is none."""
+        if not self._reports:
+            return None
+        if self._hurried or self._closing or self._is_full():
+            return 0.0
+        return self._oldest_at + MAX_AGE_S - time.monotonic()
+
+    def _is_full(self) -> bool:
+        return len(self._reports) >= self._batch_size or self.held_bytes >= MAX_BATCH_BYTES
+
+    def _take(self) -> list[Report]:
+        self._hurried = False
+        self._oldest_at = time.monotonic()
+        taken: list[Report] = []
+        rows = size = links = 0
+        while self._reports and len(taken) < MAX_BATCH:
+            links += len(self._reports[0].outcome.follow_ups)
+            if rows >= MAX_BATCH_ROWS or size >= MAX_BATCH_BYTES or (taken and links > MAX_LINKS):
+                break
+            taken.append(self._reports.popleft())
+            rows += len(taken[-1].items)
+            size += taken[-1].held_bytes
+        return taken
+
+    async def _commit(self, reports: list[Report]) -> None:
+        await self._store_raw(reports)
+        batch = Batch(
+            [report.page for report in reports if report.page is not None],
+            [item for report in reports for item in report.items],
+            [item for report in reports for item in report.rejected],
+            self._keep,
+        )
+        if batch.pages and (results := self._results) is not None:
+            await patiently("results store", lambda: results.save(self._crawl, batch))
+        outcomes = [report.outcome for report in reports]
+        stale = await patiently("frontier", lambda: self._finish(outcomes))
+        self.held_bytes -= sum(report.held_bytes for report in reports)
+        self._on_finished(reports, {lease.token for lease in stale})
+
+    async def _store_raw(self, reports: list[Report]) -> None:
+        """Archive raw pages and let go of them. The page log says where they are."""
+        if self._archive is None:
+            return
+        store, crawl = self._archive.store, self._crawl
+        found = [(report.raw, report.page) for report in reports if report.raw and report.page]
+        pages = [raw for raw, _ in found]
+        if not pages:
+            return
+        places = await patiently("archive", lambda: store(crawl, pages))
+        for (_, log_entry), place in zip(found, places, strict=True):
+            log_entry.archived = place
+        for report in reports:
+            report.raw = None
+
+    async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
+        """Finish, and return the leases that were not ours any more."""
+        try:
+            stale = await self._end(outcomes)
+        except UnknownCrawl:
+            log.warning("crawl '%s' was deleted: %d tasks are void", self._crawl, len(outcomes))
+            return [outcome.lease for outcome in outcomes]
+        for lease in stale:
+            log.info("somebody else has the lease by now: %s", lease.task.url)
+        return stale
+
+
+def keep_of(rules: Rules) -> Keep:
+    """What the rules of a crawl say of storing its items."""
+    return Keep(rules.history, parse_duration(rules.refresh_after) if rules.refresh_after else 0.0)
+
+
+def _size(report: Report) -> int:
+    body = len(report.raw.body) if report.raw is not None else 0
+    links = sum(LINK_BYTES + len(entry.task.url) for entry in report.outcome.follow_ups)
+    return body + links + sum(len(item.data) for item in report.items)

@@ -1,0 +1,254 @@
+"""How a try ended: from an answer, or the lack of one, to an Outcome. Decisions only."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import traceback
+from uuid import NAMESPACE_URL, uuid5
+
+import msgspec
+from can_ada import URL
+
+from shoal.config import Rules
+from shoal.core.policy import (
+    GONE_STATUSES,
+    MAX_REDIRECTS,
+    PUSHBACK_STATUSES,
+    REDIRECT_STATUSES,
+    RETRY_STATUSES,
+    is_meant,
+    may_retry,
+    parse_rate,
+    parse_retry_after,
+    retry_wait_s,
+)
+from shoal.core.task import Task
+from shoal.core.urls import join, parse
+from shoal.errors import BadUrl, FetchError, Refused
+from shoal.fetch.port import Response
+from shoal.frontier.admission import Admission, NotAdmitted
+from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
+
+BLOCKED_STATUSES = frozenset({403, 429, 503})
+"""Answers of hosts that do not want to serve us."""
+
+KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
+"""Headers of a task that go along to another site. Any other may be a secret."""
+
+MAX_DETAIL = 8_000
+MAX_REASON = 500
+
+
+_METHOD = re.compile("[A-Z]+ ")
+
+
+class Judge:
+    """Judges tries by the rules of a crawl."""
+
+    def __init__(self, rules: Rules, admission: Admission) -> None:
+        self._max_retries = rules.max_retries
+        self._auto = parse_rate(rules.rate).auto
+        self._admission = admission
+
+    def unanswered(self, lease: Lease, error: FetchError) -> Outcome:
+        """The page could not be had. Where trying again may help, the host is to blame."""
+        sent = not isinstance(error, Refused)
+        outcome = self.failed(lease, str(error), retryable=error.retryable, sent=sent)
+        outcome.fault = error.retryable
+        if self._auto and _timed_out(error):
+            outcome.pushback = Pushback()
+        return outcome
+
+    def answered(self, lease: Lease, response: Response) -> Outcome:
+        """The host answered with something other than a page."""
+        status = response.status
+        location = response.headers.get("Location")
+        if status in REDIRECT_STATUSES and location:
+            return self._redirected(lease, status, location)
+        if status in RETRY_STATUSES:
+            return self._pushed_back(lease, response)
+        verdict = Verdict.DROPPED if status in GONE_STATUSES else Verdict.DEAD
+        return Outcome(lease=lease, verdict=verdict, reason=f"HTTP {status}")
+
+    def failed(
+        self,
+        lease: Lease,
+        reason: str,
+        *,
+        retryable: bool,
+        retry_after_s: float | None = None,
+        sent: bool = True,
+    ) -> Outcome:
+        """Another try later, if that may help and the task has tries left; else it is dead."""
+        failures = lease.task.retry_count + 1
+        limit = lease.task.max_retries
+        limit = self._max_retries if limit is None else limit
+        outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason), sent=sent)
+        if retryable and may_retry(failures, limit):
+            put_off(outcome, retry_after_s)
+        return outcome
+
+    def _pushed_back(self, lease: Lease, response: Response) -> Outcome:
+        wait_s = parse_retry_after(response.headers.get("Retry-After"), time.time())
+        reason = f"HTTP {response.status}"
+        outcome = self.failed(lease, reason, retryable=True, retry_after_s=wait_s)
+        outcome.pushback = pushback_of(response.status, wait_s)
+        return outcome
+
+    def _redirected(self, lease: Lease, status: int, location: str) -> Outcome:
+        """The target is a task of its own: it waits for its own permission like any other."""
+        task = lease.task
+        try:
+            asked = _redirect(task, status, join(parse(task.url), location))
+            if (reason := _endless(asked)) is not None:
+                return Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason))
+            target = self._admission.admit(asked, task.site)
+            if target.fingerprint in self._on_the_way(lease):
+                target = self._admission.admit(_copy(asked), task.site)
+        except NotAdmitted as error:
+            return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
+        except BadUrl as error:
+            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=f"redirected: {error}")
+        reason = f"HTTP {status} to {target.task.url}"
+        if left_out := [name for name in task.headers if name not in target.task.headers]:
+            reason += f", without {', '.join(left_out)}"
+        reason = one_line(reason)
+        return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
+
+    def _on_the_way(self, lease: Lease) -> set[bytes]:
+        """What the task and the pages that redirected to it are known as."""
+        pages = [hop for hop in lease.task.redirects if not _METHOD.match(hop)]
+        return {lease.fingerprint, *map(self._admission.fingerprint, pages)}
+
+
+def raised(lease: Lease, error: BaseException) -> Outcome:
+    """The handler raised: trying again would give the same."""
+    return Outcome(
+        lease=lease,
+        verdict=Verdict.DEAD,
+        reason=one_line(f"{type(error).__name__}: {error}"),
+        detail=_tail(error),
+        ours=True,
+    )
+
+
+def pushback_of(status: int, retry_after_s: float | None) -> Pushback | None:
+    """What a status says of how much the host wants. None: nothing."""
+    if status not in PUSHBACK_STATUSES:
+        return None
+    return Pushback(retry_after_s, meant=is_meant(status, retry_after_s))
+
+
+def put_off(outcome: Outcome, retry_after_s: float | None) -> None:
+    """The task is tried again, after a wait that gets longer each time."""
+    failures = outcome.lease.task.retry_count + 1
+    outcome.verdict = Verdict.RETRY
+    # Spreads retries of a fleet; nothing secret hangs on it.
+    outcome.retry_in_s = retry_wait_s(failures, random.random(), retry_after_s)  # noqa: S311
+
+
+def note_answer(outcome: Outcome, response: Response) -> None:
+    """What an answer says of its host, whatever became of the task."""
+    outcome.body_bytes = len(response.body)
+    outcome.latency_s = response.duration_s
+    note_status(outcome, response.status)
+
+
+def note_status(outcome: Outcome, status: int) -> None:
+    """What a status says of its host."""
+    outcome.fault = status in RETRY_STATUSES
+    outcome.blocked = status in BLOCKED_STATUSES
+
+
+def _timed_out(error: FetchError) -> bool:
+    """Fetchers say so in the message, for people, and by the cause."""
+    return isinstance(error.__cause__, TimeoutError)
+
+
+def _redirect(task: Task, status: int, url: str) -> Task:
+    """The task that a redirect asks for. Browsers turn all but 307 and 308 into a GET.
+
+    What may be a secret stays with the host it was meant for. Raises BadUrl if nothing is left.
+    """
+    keeps_method = status in (307, 308) or task.method in ("GET", "HEAD")
+    headers = task.headers
+    if not keeps_method:
+        headers = {name: headers[name] for name in headers if not _is_of_body(name)}
+    if not _is_same_place(parse(task.url), parse(url)):
+        if keeps_method and task.body:
+            raise BadUrl(f"a body is not sent to another site: {url}")
+        headers = {name: headers[name] for name in headers if name.lower() in KEPT_ELSEWHERE}
+    return msgspec.structs.replace(
+        task,
+        url=url,
+        task_id="",
+        retry_count=0,
+        method=task.method if keeps_method else "GET",
+        headers=headers,
+        body=task.body if keeps_method else None,
+        redirects=[*task.redirects, _hop(task)],
+        # Where a copy of ours leads is a page like any other.
+        dont_filter=task.dont_filter and task.task_id != _copy_id(task),
+    )
+
+
+def _is_of_body(header: str) -> bool:
+    return header.lower().startswith("content-")
+
+
+def _is_same_place(one: URL, other: URL) -> bool:
+    """Whether both are served by the same: scheme, host and port. What was sent in the clear to a
+    host may also be sent to it under encryption, but never the other way round."""
+    is_upgrade = (one.protocol, other.protocol) == ("http:", "https:")
+    same_scheme = one.protocol == other.protocol or (is_upgrade and not one.port + other.port)
+    return same_scheme and (one.hostname, one.port) == (other.hostname, other.port)
+
+
+def _endless(asked: Task) -> str | None:
+    """Why a redirect is not followed: it leads back, or there were too many. None: it is."""
+    if _sent_as(_hop(asked)) in map(_sent_as, asked.redirects):
+        return f"redirects in a loop: {' -> '.join([*asked.redirects, _hop(asked)])}"
+    if len(asked.redirects) > MAX_REDIRECTS:
+        return f"more than {MAX_REDIRECTS} redirects, from {asked.redirects[0]}"
+    return None
+
+
+def _hop(task: Task) -> str:
+    """What stands for a request among `redirects`: a form and the page at its address are two."""
+    return task.url if task.method == "GET" else f"{task.method} {task.url}"
+
+
+def _sent_as(hop: str) -> str:
+    """What of it goes over the wire."""
+    method = _METHOD.match(hop)
+    begin = method.end() if method else 0
+    return hop[:begin] + parse(hop[begin:]).href.partition("#")[0]
+
+
+def _copy(asked: Task) -> Task:
+    """The target of a redirect that is another spelling of its own address, for instance without
+    the tracking parameters. As an entry of its own: else it would be known already, and not
+    fetched."""
+    return msgspec.structs.replace(asked, dont_filter=True, task_id=_copy_id(asked))
+
+
+def _copy_id(task: Task) -> str:
+    """The same whenever the try is made again."""
+    return uuid5(NAMESPACE_URL, " ".join([*task.redirects, task.url])).hex
+
+
+def one_line(text: str) -> str:
+    """A reason, as it can be stored and shown."""
+    return _storable(" ".join(text.split())[:MAX_REASON])
+
+
+def _tail(error: BaseException) -> str:
+    """The end of the traceback: where a long one has its cause."""
+    return _storable("".join(traceback.format_exception(error))[-MAX_DETAIL:])
+
+
+def _storable(text: str) -> str:
+    """Text that every store takes: what a page said may hold lone surrogates."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,109 @@
+"""Reading archived pages again: the spider's handlers run, the site is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+
+import msgspec
+from multidict import CIMultiDict
+
+from shoal.archive.port import Archive, RawPage
+from shoal.errors import OwnFault, StorageFailed
+from shoal.results.port import Batch, Keep, Results
+from shoal.runtime.patience import patiently
+from shoal.spider.harvest import Reading, read
+from shoal.spider.page import Page
+from shoal.spider.spider import Spider
+
+BATCH_ROWS = 500
+REASONS_KEPT = 5
+REASON_CHARACTERS = 200
+
+
+class Reparsed(msgspec.Struct):
+    """What came of it."""
+
+    pages: int = 0
+    items: int = 0
+    rejected: int = 0
+    failed: int = 0
+    """Pages whose handler raised, or that the archive could not give back."""
+    reasons: list[str] = []
+    """Why, for the first few of them."""
+
+    def note_failure(self, reason: str) -> None:
+        """One more page that gave nothing."""
+        self.failed += 1
+        if len(self.reasons) < REASONS_KEPT:
+            line = " ".join(reason.split())[:REASON_CHARACTERS]
+            self.reasons.append(line.encode("utf-8", "replace").decode())
+
+
+Progress = Callable[[Reparsed], object]
+
+
+async def reparse(
+    crawl: str,
+    spider: Spider,
+    archive: Archive,
+    results: Results,
+    keep: Keep,
+    *,
+    canonical: bool = False,
+    progress: Progress = lambda so_far: None,
+) -> Reparsed:
+    """Run the handlers over all archived pages of a crawl, and save what they give.
+
+    An item has the time of its page: it takes the place of what was read from the same answer, and
+    never of what was read from a newer one. Links are not followed. A crawl may run meanwhile.
+    """
+    done = Reparsed()
+    batch = Batch(keep=keep)
+    async for reading in _readings(crawl, spider, archive, done, canonical):
+        batch.items += reading.items
+        batch.rejected += reading.rejected
+        if len(batch.items) + len(batch.rejected) >= BATCH_ROWS:
+            await _save(crawl, results, batch)
+            batch = Batch(keep=keep)
+        progress(done)
+    await _save(crawl, results, batch)
+    return done
+
+
+async def _readings(
+    crawl: str, spider: Spider, archive: Archive, done: Reparsed, canonical: bool
+) -> AsyncIterator[Reading]:
+    """What each page gives; counted in `done`."""
+
+    def unreadable(error: StorageFailed) -> None:
+        done.note_failure(str(error))
+
+    async for raw in archive.pages(crawl, unreadable):
+        try:
+            reading = await read(spider, page_of(raw), raw.fetched_at, canonical=canonical)
+        except OwnFault as own_fault:
+            reading = Reading(error=own_fault)
+        done.pages += 1
+        done.items += len(reading.items)
+        done.rejected += len(reading.rejected)
+        if (error := reading.error) is not None:
+            done.note_failure(f"{raw.task.url}: {type(error).__name__}: {error}")
+        yield reading
+
+
+def page_of(raw: RawPage) -> Page:
+    """The page as the handler saw it."""
+    return Page(
+        url=raw.task.url,
+        status=raw.status,
+        headers=CIMultiDict(raw.headers),
+        body=raw.body,
+        task=raw.task,
+        fingerprint=raw.fingerprint,
+    )
+
+
+async def _save(crawl: str, results: Results, batch: Batch) -> None:
+    if batch.items or batch.rejected:
+        await patiently("results store", partial(results.save, crawl, batch))

@@ -1,0 +1,197 @@
+"""Admission: every task's address is checked, and its identity found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.config import Rules
+from shoal.core.task import Task, decode
+from shoal.core.urls import FINGERPRINT_BYTES
+from shoal.errors import BadUrl
+from shoal.frontier.admission import MAX_URL_LENGTH, Admission, NotAdmitted
+
+
+def admission(
+    allowed_hosts: tuple[str, ...] = (),
+    max_depth: int | None = None,
+    drop_params: tuple[str, ...] = (),
+) -> Admission:
+    return Admission(
+        Rules(allowed_hosts=allowed_hosts, max_depth=max_depth, drop_params=drop_params)
+    )
+
+
+def test_an_admitted_task_has_a_site_and_a_fingerprint() -> None:
+    task = Task(url="HTTPS://Shop.example:443/a/../b#c", site="evil.example")
+    entry = admission().admit(task)
+    assert entry.task is task
+    assert task.site == "shop.example"
+    assert task.url == "HTTPS://Shop.example:443/a/../b#c"  # what is sent is what the page said
+    assert len(entry.fingerprint) == FINGERPRINT_BYTES
+    assert entry.fingerprint == admission().fingerprint("https://shop.example/b")
+
+
+def test_dropped_parameters_are_those_of_the_rules() -> None:
+    url = "https://shop.example/?session=1"
+    assert admission(drop_params=("session",)).fingerprint(url) == admission().fingerprint(
+        "https://shop.example/"
+    )
+    assert admission().fingerprint(url) != admission().fingerprint("https://shop.example/")
+
+
+def test_method_and_body_are_part_of_the_identity() -> None:
+    tasks = [
+        Task(url="https://shop.example/"),
+        Task(url="https://shop.example/", method="POST"),
+        Task(url="https://shop.example/", method="POST", body="a"),
+    ]
+    assert len({admission().admit(task).fingerprint for task in tasks}) == 3
+
+
+@pytest.mark.parametrize("field", ["proxy_pool", "session"])
+def test_what_no_worker_heeds_yet_is_refused(field: str) -> None:
+    """It is a field on the wire, but fetched without it the task would not be what was meant."""
+    task = decode(b'{"url": "https://shop.example/", "%s": "mine"}' % field.encode())
+    with pytest.raises(BadUrl, match=f"^{field} is not supported yet: 'https://shop.example/'$"):
+        admission().admit(task)
+
+
+def test_depth() -> None:
+    door = admission(max_depth=2)
+    door.admit(Task(url="https://shop.example/", depth=2))
+    with pytest.raises(NotAdmitted, match="deeper than 2"):
+        door.admit(Task(url="https://shop.example/", depth=3))
+    with pytest.raises(NotAdmitted):
+        admission(max_depth=0).admit(Task(url="https://shop.example/", depth=1))
+
+
+@pytest.mark.parametrize(
+    "allowed", ["shop.example", "SHOP.example", "bücher.example", "xn--bcher-kva.example"]
+)
+def test_hosts_are_allowed_however_they_are_written(allowed: str) -> None:
+    door = admission(allowed_hosts=(allowed,))
+    url = "https://www.shop.example/" if "shop" in allowed.lower() else "https://bücher.example/"
+    door.admit(Task(url=url))
+    with pytest.raises(NotAdmitted, match="host not allowed"):
+        door.admit(Task(url="https://other.example/"))
+
+
+def test_a_repeatable_task_is_known_by_its_id() -> None:
+    door = admission()
+    url = "https://shop.example/"
+    first = door.admit(Task(url=url, dont_filter=True))
+    second = door.admit(Task(url=url, dont_filter=True))
+    assert first.fingerprint != second.fingerprint != door.fingerprint(url)
+    assert door.admit(first.task).fingerprint == first.fingerprint  # a retry stays what it was
+
+
+def test_the_rules_do_not_hide_a_task_from_those_who_ask() -> None:
+    door = admission(allowed_hosts=("shop.example",), max_depth=0)
+    entry = door.admitted_as(Task(url="https://other.example/", depth=5))
+    assert entry.fingerprint == door.fingerprint("https://other.example/")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "shop.example", "ftp://shop.example/", "http://", "http://[", "\ud800", "\0"]
+)
+def test_a_bad_url_is_not_admitted(url: str) -> None:
+    with pytest.raises(BadUrl):
+        admission().admit(Task(url=url))
+
+
+def test_an_endless_url_is_not_admitted() -> None:
+    url = "https://shop.example/" + "a" * MAX_URL_LENGTH
+    with pytest.raises(BadUrl, match="longer than") as raised:
+        admission().admit(Task(url=url))
+    assert len(str(raised.value)) < 200
+
+
+@given(url=st.text(st.characters(exclude_categories=())), depth=st.integers())
+def test_any_task_is_admitted_or_a_bad_url(url: str, depth: int) -> None:
+    try:
+        entry = admission(max_depth=3).admit(Task(url=url, depth=depth))
+    except BadUrl:
+        return
+    assert entry.task.site
+
+
+@pytest.mark.parametrize("name", ["priority", "depth", "retry_count", "max_retries"])
+@pytest.mark.parametrize("number", [1.5, float("nan"), float("inf"), 2**31, 10**30, "1", True])
+def test_a_number_that_no_other_worker_could_read(name: str, number: Any) -> None:
+    with pytest.raises(BadUrl, match=f"^{name} must be a whole number"):
+        Admission(Rules()).admit(Task(url="http://a.example/", **{name: number}))
+
+
+@pytest.mark.parametrize("name", ["depth", "retry_count", "max_retries"])
+def test_a_number_below_nothing(name: str) -> None:
+    fields: dict[str, Any] = {name: -1}
+    with pytest.raises(BadUrl, match=f"^{name} must be a whole number from 0 to"):
+        Admission(Rules()).admit(Task(url="http://a.example/", **fields))
+
+
+VICTIM = "victim.example"
+
+
+@pytest.mark.parametrize("port", [81, 8080, 65535])
+@pytest.mark.parametrize("found_on", ["evil.example", VICTIM, f"{VICTIM}:82"])
+@pytest.mark.parametrize("allowed_hosts", [(), (VICTIM, "evil.example")])
+def test_a_page_cannot_send_us_to_every_port_of_a_machine(
+    port: int, found_on: str, allowed_hosts: tuple[str, ...]
+) -> None:
+    door = admission(allowed_hosts)
+    with pytest.raises(NotAdmitted, match="another port, which allowed_hosts does not name"):
+        door.admit(Task(url=f"http://{VICTIM}:{port}/"), found_on)
+
+
+@pytest.mark.parametrize(
+    ("url", "found_on"),
+    [
+        (f"http://{VICTIM}:81/", None),
+        (f"http://{VICTIM}:81/", f"{VICTIM}:81"),
+        (f"http://{VICTIM}/", f"{VICTIM}:81"),
+        (f"https://{VICTIM}:443/", VICTIM),
+        ("http://localhost:81/", "localhost"),
+        ("http://shop:81/", VICTIM),
+        ("http://127.0.0.1:81/", "127.0.0.1:82"),
+        ("http://[::1]:81/", "[::1]"),
+        ("http://[2606:4700::1]/", VICTIM),
+    ],
+    ids=lambda value: value or "a seed",
+)
+def test_where_a_page_may_lead(url: str, found_on: str | None) -> None:
+    admission().admit(Task(url=url), found_on)
+
+
+@pytest.mark.parametrize("host", ["93.184.216.34", "[2606:4700::1]"])
+def test_an_address_is_a_machine_like_a_name(host: str) -> None:
+    with pytest.raises(NotAdmitted):
+        admission().admit(Task(url=f"http://{host}:81/"), host)
+
+
+def test_a_port_that_is_allowed_by_name() -> None:
+    door = admission((VICTIM, f"{VICTIM}:8080"))
+    door.admit(Task(url=f"http://{VICTIM}:8080/"), VICTIM)
+    door.admit(Task(url=f"http://www.{VICTIM}:8080/"), VICTIM)
+    with pytest.raises(NotAdmitted):
+        door.admit(Task(url=f"http://{VICTIM}:8081/"), VICTIM)
+
+
+def test_the_dot_behind_a_name_makes_no_other_host() -> None:
+    plain, dotted = (Task(url=f"http://{name}:81/a") for name in (VICTIM, f"{VICTIM}."))
+    assert admission().admit(plain).fingerprint == admission().admit(dotted).fingerprint
+    assert plain.site == dotted.site == f"{VICTIM}:81"
+    admission((VICTIM,)).admit(Task(url=f"http://{VICTIM}./"))
+    assert admission((f"{VICTIM}.",)).admit(Task(url=f"http://{VICTIM}/")).task.site == VICTIM
+
+
+def test_in_crawls_of_scrapys_the_ports_of_a_name_are_one_host() -> None:
+    door = Admission(Rules(fingerprints="scrapy"))
+    sites = [
+        door.admit(Task(url=f"http://{host}/")).task.site
+        for host in (VICTIM, f"{VICTIM}:81", f"{VICTIM}.:82", "127.0.0.1:81", "localhost:81")
+    ]
+    assert sites == [VICTIM, VICTIM, VICTIM, "127.0.0.1:81", "localhost:81"]

@@ -1,0 +1,160 @@
+"""A visit whose page has very many links, or cannot be read by a fault of our own machine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from math import inf
+
+import pytest
+from multidict import CIMultiDict
+
+from shoal.config import Rules
+from shoal.core.records import Robots
+from shoal.core.task import Task
+from shoal.errors import OwnFault, Starved
+from shoal.fetch.port import Fetcher, Response
+from shoal.fetch.robots import RobotsGate
+from shoal.frontier.values import Lease, Verdict
+from shoal.runtime.patience import OWN_FAULT_PAUSE_S
+from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
+from shoal.spider.page import Page
+from shoal.spider.spider import Spider
+from shoal.worker.known_links import KnownUrls
+from shoal.worker.report import Report
+from shoal.worker.visitor import ADMIT_AT_ONCE, Visitor
+from support.until import in_time
+
+URL = "https://shop.example/"
+LINKS = 10 * ADMIT_AT_ONCE
+
+
+class Linking(Fetcher):
+    """Every page has many links."""
+
+    async def fetch(self, task: Task, send_by: float = inf) -> Response:
+        body = b"".join(b"<a href=/%d></a>" % number for number in range(LINKS))
+        return Response(status=200, headers=CIMultiDict(), body=body, url=task.url, duration_s=0.1)
+
+    async def close(self) -> None:
+        return
+
+
+class Follower(Spider):
+    def parse(self, page: Page) -> list[Task]:
+        return page.follow_all("a")
+
+
+class Looker(Spider):
+    """Asks for nothing itself."""
+
+    def parse(self, page: Page) -> list[Task]:
+        return []
+
+
+class Pages(Looker):
+    catalogue = Catalogue(URL + "?page={page}", last="a")
+
+
+class Hostile(Linking):
+    """Every page is made to be parsed for minutes."""
+
+    async def fetch(self, task: Task, send_by: float = inf) -> Response:
+        headers = CIMultiDict({"Content-Type": "text/html"})
+        return Response(task.url, 200, headers, b"<svg></x>" * 100_000, 0.1)
+
+
+async def visited(
+    rules: Rules,
+    spider: Callable[[], Spider] = Follower,
+    *,
+    failures: int = 0,
+    fetcher: Fetcher | None = None,
+) -> Report:
+    async def no_robots(site: str) -> Robots | None:
+        raise AssertionError("robots.txt is switched off")
+
+    own = spider()
+    task = next(first_tasks(catalogues_of(own)), Task(url=URL))
+    task.retry_count = failures
+    fetcher = fetcher or Linking()
+    visitor = Visitor(own, fetcher, rules, RobotsGate("me"), no_robots, KnownUrls(), "worker")
+    lease = Lease(b"12345678", "token", task, robots_at=0.0)
+    return await visitor.visit(lease, time.monotonic())
+
+
+async def test_others_have_their_turn() -> None:
+    visit = asyncio.create_task(visited(Rules(robots=False)))
+    for _ in range(LINKS // ADMIT_AT_ONCE):
+        assert not visit.done()
+        await asyncio.sleep(0)
+    report = await in_time("the visit's end", visit)
+    assert len(report.outcome.follow_ups) == LINKS
+
+
+async def test_others_have_their_turn_while_a_page_is_tried() -> None:
+    visit = asyncio.create_task(visited(Rules(robots=False), fetcher=Hostile()))
+    turns = 0
+    for _ in range(10_000):
+        await asyncio.sleep(0.01)
+        turns += 1
+        if visit.done():
+            break
+    outcome = (await in_time("the visit's end", visit)).outcome
+    assert (outcome.verdict, outcome.ours) == (Verdict.DEAD, True)
+    assert outcome.reason == "Unparsable: the page takes too long to parse"
+    assert turns > 10
+
+
+async def test_links_that_are_too_many_are_counted() -> None:
+    report = await visited(Rules(robots=False, max_links_per_page=100))
+    assert len(report.outcome.follow_ups) == 100
+    assert report.outcome.filtered == LINKS - 100
+    assert report.page is not None
+    assert report.page.links == LINKS
+    assert report.page.error == report.outcome.reason
+    assert report.outcome.reason == "9,900 links of it are not followed (max_links_per_page)"
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: OwnFault) -> None:
+    def check(page: bytes) -> None:
+        raise error
+
+    monkeypatch.setattr("shoal.spider.trial.check", check)
+
+
+@pytest.mark.parametrize(
+    ("spider", "rules"),
+    [
+        (Follower, Rules(robots=False)),
+        (Looker, Rules(robots=False, simhash=True)),
+        (Pages, Rules(robots=False)),
+    ],
+)
+async def test_a_page_that_our_machine_cannot_read_is_given_back(
+    monkeypatch: pytest.MonkeyPatch, spider: type[Spider], rules: Rules
+) -> None:
+    waits = []
+
+    async def sleep(wait_s: float) -> None:
+        waits.append(wait_s)
+
+    failing(monkeypatch, OwnFault("too many open files"))
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    outcome = (await visited(rules, spider)).outcome
+    assert (outcome.verdict, outcome.sent, outcome.reason) == (Verdict.RETURNED, True, "")
+    assert not outcome.fault
+    assert waits == [OWN_FAULT_PAUSE_S]  # Else it would be leased again and again.
+
+
+async def test_one_that_may_be_the_reason_has_no_more_tries_than_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failing(monkeypatch, Starved("it was ended"))
+    rules = Rules(robots=False, max_retries=2)
+    reports = [await visited(rules, failures=failures) for failures in range(3)]
+    verdicts = [report.outcome.verdict for report in reports]
+    assert verdicts == [Verdict.RETRY, Verdict.RETRY, Verdict.DEAD]
+    assert reports[-1].outcome.reason == "it was ended"
+    assert not any(report.outcome.fault for report in reports)

@@ -1,0 +1,209 @@
+"""A worker that is told to stop at an awkward moment leaves nothing in anybody's hands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from math import inf
+from typing import cast
+
+import pytest
+
+from shoal.archive.port import Archive, RawPage
+from shoal.config import Rules, Settings
+from shoal.core.records import Robots
+from shoal.core.task import Task
+from shoal.fetch.port import Response
+from shoal.frontier.port import Frontier
+from shoal.frontier.values import CrawlState, Grant, Lease, Outcome, Pulse, Stats, Verdict
+from shoal.results.port import Batch, Results
+from shoal.spider.spider import Spider
+from shoal.worker import spider_visits
+from shoal.worker import worker as working
+from shoal.worker.spider_visits import spider_worker
+from shoal.worker.worker import Visits, Worker
+from support.frontiers import ALLOW_ALL
+from support.until import in_time, until
+
+
+def lease(name: str) -> Lease:
+    """One that ends without a request: our own guard refuses the address."""
+    task = Task(url=f"http://127.0.0.1/{name}", site=name)
+    return Lease(name.encode(), name, task, robots_at=1.0)
+
+
+class Stores:
+    """Both stores, as far as a worker knows them. What is granted next, a test says."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+        self.ended: dict[str, Outcome] = {}
+        self.grants: list[list[Lease]] = []
+        self.asked_with: list[str] = []
+        """The tasks whose ends came with a request for more."""
+        self.exchanging = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.answer_slow_one = asyncio.Event()
+        self.state = CrawlState.RUNNING
+
+    def _granted(self) -> Grant:
+        leases = self.grants.pop(0) if self.grants else []
+        self.held |= {lease.token for lease in leases}
+        return Grant(self.state, leases)
+
+    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+        return self._granted()
+
+    async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
+        for outcome in outcomes:
+            self.held.remove(outcome.lease.token)
+            self.ended[outcome.lease.token] = outcome
+        return []
+
+    async def exchange(
+        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+    ) -> tuple[list[Lease], Grant]:
+        self.asked_with += [outcome.lease.token for outcome in outcomes]
+        stale = await self.finish(crawl, outcomes)
+        grant = self._granted()
+        self.exchanging.set()
+        await in_time("the test to go on", self.go_on.wait())
+        return stale, grant
+
+    async def stats(self, crawl: str) -> Stats:
+        return Stats(crawl=crawl, state=self.state, rules=Rules(), created_at=0.0)
+
+    async def robots(self, crawl: str, host: str) -> Robots:
+        if host == "slow":
+            await in_time("the test to let it answer", self.answer_slow_one.wait())
+        return ALLOW_ALL
+
+    async def beat(self, crawl: str, pulse: Pulse) -> bool:
+        return False
+
+    async def save(self, crawl: str, batch: Batch) -> None:
+        return None
+
+
+@pytest.fixture
+async def stores() -> Stores:
+    return Stores()
+
+
+def worker_on(stores: Stores) -> Worker:
+    frontier, results = cast(Frontier, stores), cast(Results, stores)
+    return spider_worker("worker", "crawl", Spider(), frontier, results, Settings())
+
+
+async def test_what_is_granted_after_the_word_to_stop_is_given_back(stores: Stores) -> None:
+    stores.grants = [[lease("first")], [lease("late"), lease("later")]]
+    worker = worker_on(stores)
+    running = asyncio.create_task(worker.run())
+    await in_time("an exchange", stores.exchanging.wait())
+    worker.drain()
+    for _ in range(20):  # It has long settled all else when the grant arrives.
+        await asyncio.sleep(0)
+    stores.go_on.set()
+    await in_time("the worker's end", running)
+    assert stores.held == set()
+    assert stores.ended["first"].verdict is Verdict.DEAD
+    for token in ("late", "later"):
+        outcome = stores.ended[token]
+        assert (outcome.verdict, outcome.sent) == (Verdict.RETURNED, False)
+
+
+async def test_a_crawl_that_is_over_is_asked_for_no_more(stores: Stores) -> None:
+    """A crawl is cancelled and started over while a page of the old one is still in hand."""
+    stores.go_on.set()
+    stores.grants = [[lease("quick"), lease("slow")]]
+    worker = worker_on(stores)
+    running = asyncio.create_task(worker.run())
+    await until("the lease", lambda: "quick" in stores.held)
+    stores.state = CrawlState.CANCELLED
+    await until("its end", lambda: "quick" not in stores.held)
+    stores.state, stores.grants = CrawlState.RUNNING, [[lease("new")]]
+    stores.answer_slow_one.set()
+    await until("the new one's end", lambda: "new" in stores.ended)
+    worker.drain()
+    await in_time("the worker's end", running)
+    assert stores.asked_with == ["quick", "new"]
+    assert {outcome.verdict for outcome in stores.ended.values()} == {Verdict.DEAD}
+
+
+class PlentifulStores(Stores):
+    """As many leases as are asked for, until it is told to go on; only then it archives."""
+
+    stored = 0
+
+    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+        if not self.go_on.is_set():
+            granted = len(self.held) + len(self.ended)
+            self.grants = [[lease(f"{granted + number}") for number in range(limit)]]
+        return self._granted()
+
+    async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:
+        await in_time("the test to go on", self.go_on.wait())
+        self.stored += len(pages)
+        return ["somewhere"] * len(pages)
+
+
+async def test_bodies_that_wait_for_the_archive_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size, at_most, slots = 1000, 8, Settings().concurrency
+
+    class Fetcher:
+        def __init__(self, settings: Settings) -> None: ...
+
+        async def fetch(self, task: Task, send_by: float = inf) -> Response:
+            return Response(task.url, 200, {}, b"x" * size, 0.1)
+
+        async def close(self) -> None: ...
+
+    monkeypatch.setattr(spider_visits, "HttpFetcher", Fetcher)
+    monkeypatch.setattr(working, "MAX_HELD_BYTES", at_most * size)
+    stores = PlentifulStores()
+    frontier, results = cast(Frontier, stores), cast(Results, stores)
+    archive = cast(Archive, stores)
+    worker = spider_worker("w", "crawl", Spider(), frontier, results, Settings(), archive=archive)
+    running = asyncio.create_task(worker.run())
+    await until(
+        "a worker that is full",
+        lambda: stores.held and not worker._visits and worker._free() <= 0,
+    )
+    assert at_most < len(stores.held) <= at_most + slots < slots * working.HELD_PER_SLOT
+    stores.go_on.set()
+    await until("the end of all", lambda: not stores.held)
+    worker.drain()
+    await in_time("the worker's end", running)
+    assert stores.stored == len(stores.ended)
+
+
+async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: Stores) -> None:
+    idle, states = asyncio.Event(), []
+
+    def on_idle() -> None:
+        states.append(worker.over_as)
+        idle.set()
+
+    frontier, visits = cast(Frontier, stores), cast(Visits, NoVisits())
+    worker = Worker(
+        *("w", "crawl", visits, frontier, None), slots=1, until_finished=False, on_idle=on_idle
+    )
+    stores.state = CrawlState.FINISHED
+    running = asyncio.create_task(worker.run())
+    await in_time("nothing to do", idle.wait())
+    assert states[-1] is CrawlState.FINISHED
+    idle.clear()
+    worker.stir()
+    assert worker.over_as is None  # Until it has looked again.
+    await in_time("nothing to do", idle.wait())
+    assert states[-1] is CrawlState.FINISHED
+    worker.drain()
+    await in_time("the worker's end", running)
+
+
+class NoVisits:
+    """Nothing is ever granted."""
+
+    async def close(self) -> None: ...
