@@ -1,3 +1,3 @@
-"""Raw clients of the servers, with our errors for theirs: SQLite in a thread, Redis with its scripts.
+"""Raw clients of servers, with our errors for theirs: SQLite in a thread, Redis and its scripts.
 Imports runtime and core.
 """
