@@ -137,15 +137,6 @@ def test_ci_runs_all_tests() -> None:
     assert re.findall(r"make (.+)$", ci, re.MULTILINE) == ["test", "test-all"]
 
 
-def test_the_architecture_names_every_module() -> None:
-    source = ROOT / "src/shoal"
-    modules = {path.name for path in source.glob("*.py")} - {"__init__.py", "__main__.py"}
-    packages = {f"{path.parent.name}/" for path in source.glob("*/__init__.py")}
-    named = " ".join(row[0] for row in table_after(ROOT / "docs/architecture.md", "## Modules"))
-
-    assert set(named.split()) == modules | packages
-
-
 def test_the_decision_on_verdicts_names_the_statuses_that_are_retried() -> None:
     rows = table_after(ROOT / "docs/decisions/0003-verdicts.md", "dead or dropped")
     (retried,) = (what for what, verdict in rows if verdict.startswith("retried"))

@@ -9,27 +9,9 @@ from pathlib import Path
 import pytest
 
 import shoal
+from support.layers import LAYERS
 
 SOURCES = Path(shoal.__file__).parent
-
-LAYERS = (
-    ("cli",),
-    ("demo",),
-    ("scrapy",),
-    ("insight",),
-    ("coordinator",),
-    ("fleet",),
-    ("worker", "export"),
-    ("seeds",),
-    ("spider", "frontier", "results", "archive", "fetch"),
-    ("drivers",),
-    ("runtime",),
-    ("config",),
-    ("core",),
-    ("errors", "version"),
-)
-"""From the top. A part imports from those below it, never from its neighbours. One thing is
-imported by name: the spiders of users, in fleet/target.py."""
 
 ENTRANCES = {"__init__", "__main__"}
 """Of the whole package: they may import anything, and nothing imports them."""
