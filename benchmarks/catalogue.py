@@ -73,9 +73,9 @@ async def crawl(spider: type[Spider], base: str, pages: int, folder: str) -> Run
     """A crawl by one worker in this process, on a new file."""
     store = {"frontier": f"sqlite:///{folder}/bench.db", "results": f"sqlite:///{folder}/bench.db"}
     settings = config.build(settings_of(spider) | store | {"allow_private": True})
-    admission = Admission(settings)
+    admission = Admission(settings.rules)
     async with open_stores(settings) as (frontier, _):
-        await frontier.start(spider.name, settings.rules())
+        await frontier.start(spider.name, settings.rules)
         began = time.monotonic()
         running = asyncio.create_task(run_crawl(spider, settings, targets=None))
         for number in range(1, pages + 1):

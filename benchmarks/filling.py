@@ -23,7 +23,7 @@ async def fill(address: str, count: int) -> None:
     """Know so many URLs as done elsewhere, in the crawl of the benchmark's spider."""
     random = Random(count)
     async with frontier_at(address) as frontier:
-        await frontier.start(Bench.name, config.build(settings_of(Bench)).rules())
+        await frontier.start(Bench.name, config.build(settings_of(Bench)).rules)
         for start in range(0, count, BATCH):
             sizes = [FINGERPRINT_BYTES] * min(BATCH, count - start)
             await frontier.remember(Bench.name, [random.randbytes(size) for size in sizes])

@@ -76,7 +76,7 @@ def crawl(fleet: Fleet, hosts: SlowHosts, pages: int, server: RedisServer) -> Se
 async def _begin(address: str) -> None:
     """Make the crawl, with nothing in it."""
     async with frontier_at(address) as frontier:
-        await frontier.start(Waiting.name, config.build(settings_of(Waiting)).rules())
+        await frontier.start(Waiting.name, config.build(settings_of(Waiting)).rules)
 
 
 async def _plant(address: str, workers: int) -> None:

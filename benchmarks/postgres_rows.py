@@ -16,6 +16,7 @@ from typing import Any
 import asyncpg
 
 from benchmarks.postgres_server import postgres_server
+from shoal.config import History
 from shoal.core.records import StoredItem
 from shoal.results.port import Batch, Keep
 from shoal.results.postgres import PostgresResults
@@ -118,7 +119,7 @@ async def one_round(number: int, address: str, connection: Any) -> dict[str, flo
     """Every way once, each with a crawl of its own; in another order each time."""
     results = PostgresResults(address)
 
-    def shoal(crawl: str, history: str) -> Write:
+    def shoal(crawl: str, history: History) -> Write:
         keep = Keep(history)
         return lambda items: results.save(crawl, Batch(items=list(items), keep=keep))
 

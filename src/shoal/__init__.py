@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.core.task import Task
+from shoal.core.urls import TRACKING_PARAMETERS
 from shoal.errors import ShoalError
 from shoal.fleet.crawl import Summary, crawl
 from shoal.spider.catalogue import Catalogue
@@ -13,6 +14,7 @@ from shoal.spider.spider import Spider
 from shoal.version import __version__
 
 __all__ = [
+    "TRACKING_PARAMETERS",
     "Catalogue",
     "Item",
     "Page",

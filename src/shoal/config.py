@@ -1,7 +1,7 @@
 """One typed configuration: defaults < shoal.toml < the spider < SHOAL_* < options.
 
-`Rules` are agreed on by the whole fleet and live in the frontier with the crawl; the rest of
-`Settings` is each process's own.
+`Rules` are agreed on by the whole fleet and are stored with the crawl. `Settings` belong to one
+process and may hold passwords. The types of their fields say all there is to know of a setting.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from shoal.core.fields import Field, at_most, checked, explained, fields_of
 from shoal.core.policy import MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
 from shoal.core.urls import TRACKING_PARAMETERS
 from shoal.errors import ConfigError
@@ -26,147 +27,152 @@ ENV_PREFIX = "SHOAL_"
 DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
 
-LISTS = frozenset({"allowed_hosts", "drop_params"})
-SWITCHES = frozenset({"robots", "canonical", "simhash", "allow_private", "json_logs"})
+RateText = Annotated[str, Meta(extra={"check": parse_rate})]
+Duration = Annotated[str, Meta(extra={"check": parse_duration})]
+Address = Annotated[str, Meta(extra={"is_secret": True})]
+"""It may have a password in it, so its value is not shown."""
 
-SEEN = ("exact", "bloom", "auto")
-"""How known URLs can be remembered."""
-
-HISTORY = ("changed", "always", "off")
-"""Which readings of an item can be kept beside its current state."""
-
-FINGERPRINTS = ("shoal", "scrapy", "project")
-"""Who says which URLs are the same: Shoal, Scrapy, or the fingerprinter of a Scrapy project."""
-
-ARCHIVE_FORMATS = ("blobs", "warc")
-
-PositiveInt = Annotated[int, Meta(ge=1)]
+Fingerprints = Literal["shoal", "scrapy", "project"]
+"""Shoal, Scrapy, or the fingerprinter of a Scrapy project."""
+Seen = Literal["exact", "bloom", "auto"]
+History = Literal["changed", "always", "off"]
+ArchiveFormat = Literal["blobs", "warc"]
 
 
 class Rules(msgspec.Struct, kw_only=True, frozen=True):
     """What a crawl may do. The same for every worker of the fleet."""
 
     rate: Annotated[
-        str, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, auto, none")
+        RateText, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, auto, none")
     ] = "1/s"
     concurrency_per_host: Annotated[
         int, Meta(ge=1, description="Requests in flight per host, for the whole fleet")
     ] = 16
-    max_pages: Annotated[PositiveInt | None, Meta(description="Stop after this many pages")] = None
+    max_pages: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Stop after this many pages")
+    ] = None
     max_depth: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Follow links at most this deep; seeds are at 0"),
+        Meta(description="Follow links at most this deep; seeds are at depth 0"),
     ] = None
     max_retries: Annotated[
-        int, Meta(ge=0, description="Tries after the first one, before a task is dead; at most 254")
+        int,
+        Meta(
+            ge=0,
+            description=f"Retries before a failing task is declared dead, at most {MAX_RETRIES}",
+            extra={"check": at_most(MAX_RETRIES)},
+        ),
     ] = 3
     max_links_per_page: Annotated[
-        int, Meta(ge=1, description="Links of one page that are followed; the rest is counted")
+        int, Meta(ge=1, description="Links followed from one page; the rest are only counted")
     ] = 20_000
     allowed_hosts: Annotated[
         tuple[str, ...],
-        Meta(description="Hosts (and what is below them) that may be crawled; empty: all"),
+        Meta(description="Hosts that may be crawled, subdomains included; if empty, all of them"),
     ] = ()
     robots: Annotated[bool, Meta(description="Obey robots.txt")] = True
     drop_params: Annotated[
         tuple[str, ...],
-        Meta(description="Query parameters that do not count when URLs are compared"),
+        Meta(description="Query parameters that are ignored when URLs are compared"),
     ] = TRACKING_PARAMETERS
     fingerprints: Annotated[
-        str,
-        Meta(description="Who says which requests are the same: shoal, scrapy, or project"),
+        Fingerprints, Meta(description="What decides whether two requests are the same")
     ] = "shoal"
     lease_s: Annotated[
         float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
     ] = 30.0
     max_losses: Annotated[
         int,
-        Meta(ge=1, description="Workers a task may lose before it is dead as poison, at most 255"),
+        Meta(
+            ge=1,
+            description="Workers that may die on a task before it is declared dead, "
+            f"at most {MAX_LOSSES}",
+            extra={"check": at_most(MAX_LOSSES)},
+        ),
     ] = 5
 
     seen: Annotated[
-        str,
-        Meta(description="How known URLs are remembered; auto: exact up to 10 million, then bloom"),
+        Seen,
+        Meta(
+            description="How known URLs are remembered; auto is exact up to 10 million, then bloom"
+        ),
     ] = "exact"
     seen_error: Annotated[
         float,
-        Meta(gt=0, lt=0.5, description="Share of new URLs a Bloom filter may take for known ones"),
+        Meta(
+            gt=0,
+            lt=0.5,
+            description="Share of new URLs that a Bloom filter may take for known ones",
+        ),
     ] = 0.001
     seen_for: Annotated[
-        str | None, Meta(description="Forget known URLs after this time (7d, 12h); default: never")
+        Duration | None, Meta(description="Forget known URLs after this time (12h, 7d)")
     ] = None
     history: Annotated[
-        str,
-        Meta(description="Readings of an item that are kept: changed, always, off"),
+        History, Meta(description="Which readings of an item are kept in its history")
     ] = "changed"
     refresh_after: Annotated[
-        str | None,
-        Meta(description="Leave items alone that were read less than this before (1h, 7d)"),
+        Duration | None,
+        Meta(description="Do not update items that were read less than this long ago (1h, 7d)"),
     ] = None
     canonical: Annotated[
-        bool, Meta(description="Take a page's rel=canonical for another address of the page")
+        bool, Meta(description="Treat a page's rel=canonical as another address of the page")
     ] = False
     simhash: Annotated[
-        bool,
-        Meta(description="Keep a simhash of each page, to find those that are alike"),
+        bool, Meta(description="Store a simhash of each page, to find pages that are alike")
     ] = False
     previous: Annotated[
         str | None,
-        Meta(description="An earlier crawl: what has not changed since is not fetched again"),
+        Meta(description="An earlier crawl; pages unchanged since then are not fetched again"),
     ] = None
 
-    def __post_init__(self) -> None:
-        parse_rate(self.rate)
-        if self.fingerprints not in FINGERPRINTS:
-            allowed = ", ".join(FINGERPRINTS)
-            raise ConfigError(f"fingerprints: {self.fingerprints!r} is none of {allowed}")
-        if self.history not in HISTORY:
-            raise ConfigError(f"history: {self.history!r} is none of {', '.join(HISTORY)}")
-        if self.refresh_after is not None:
-            parse_duration(self.refresh_after)
-        if self.seen not in SEEN:
-            raise ConfigError(f"seen: {self.seen!r} is none of {', '.join(SEEN)}")
-        if self.seen_for is not None:
-            parse_duration(self.seen_for)
 
+class Settings(msgspec.Struct, kw_only=True, frozen=True):
+    """What one process is told: its own settings, and the rules of the crawls that it begins.
 
-class Settings(Rules, kw_only=True, frozen=True):
-    """All that can be set: each field is an option, a SHOAL_ variable and a shoal.toml key."""
+    Each field, and each rule, is an option, a SHOAL_ variable and a key of shoal.toml.
+    """
 
-    frontier: Annotated[str, Meta(description="Where the queue is")] = DEFAULT_STORE
-    results: Annotated[str, Meta(description="Where items and the page log go")] = DEFAULT_STORE
+    rules: Rules = Rules()
+    """Only for whoever begins a crawl. A worker gets the rules from the frontier."""
+
+    frontier: Annotated[Address, Meta(description="Where the queue is")] = DEFAULT_STORE
+    results: Annotated[Address, Meta(description="Where items and the page log go")] = DEFAULT_STORE
     archive: Annotated[
-        str | None, Meta(description="Where raw pages go: file:///dir, s3://bucket/prefix")
+        Address | None, Meta(description="Where raw pages go: file:///dir, s3://bucket/prefix")
     ] = None
     archive_format: Annotated[
-        str, Meta(description="How raw pages are kept: blobs (each body once) or warc")
+        ArchiveFormat,
+        Meta(description="How raw pages are stored; blobs stores each body only once"),
     ] = "blobs"
-    name: Annotated[str | None, Meta(description="The crawl's name; default: the spider's")] = None
-    workers: Annotated[int, Meta(ge=1, description="Worker processes")] = 1
+    name: Annotated[str | None, Meta(description="The crawl's name, if not the spider's")] = None
+    workers: Annotated[int, Meta(ge=1, description="Number of worker processes")] = 1
     concurrency: Annotated[int, Meta(ge=1, description="Requests in flight per worker")] = 32
-    user_agent: Annotated[str, Meta(min_length=1, description="Sent with every request")] = (
-        USER_AGENT
-    )
-    timeout_s: Annotated[float, Meta(gt=0, description="Seconds for one whole response")] = 30.0
+    user_agent: Annotated[
+        str, Meta(min_length=1, description="The User-Agent header of every request")
+    ] = USER_AGENT
+    timeout_s: Annotated[
+        float, Meta(gt=0, description="Seconds that one response may take, body included")
+    ] = 30.0
     max_body_bytes: Annotated[
-        int, Meta(ge=1, description="Longest body, before and after decompression")
+        int, Meta(ge=1, description="Largest body in bytes, before and after decompression")
     ] = 8 * 1024 * 1024
-    allow_private: Annotated[bool, Meta(description="Allow private and loopback addresses")] = False
-    json_logs: Annotated[bool, Meta(description="Log lines as JSON")] = False
+    allow_private: Annotated[
+        bool, Meta(description="Allow requests to private and loopback addresses")
+    ] = False
+    json_logs: Annotated[bool, Meta(description="Write log lines as JSON")] = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # Not said of `Rules`: a crawl that is under way may have others, which hold as these.
-        for name, most in (("max_retries", MAX_RETRIES), ("max_losses", MAX_LOSSES)):
-            if getattr(self, name) > most:
-                raise ConfigError(f"{name}: {getattr(self, name)} is more than {most}")
-        if self.archive_format not in ARCHIVE_FORMATS:
-            formats = ", ".join(ARCHIVE_FORMATS)
-            raise ConfigError(f"archive_format: {self.archive_format!r} is none of {formats}")
 
-    def rules(self) -> Rules:
-        """The part that the whole fleet agrees on."""
-        return msgspec.convert(self, Rules, from_attributes=True)
+SETTINGS: dict[str, Field] = {
+    **fields_of(Rules),
+    **{name: field for name, field in fields_of(Settings).items() if name != "rules"},
+}
+"""Every setting by its name, which only one of the two structs has."""
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"{ENV_PREFIX}{name.upper()}"
 
 
 def load(
@@ -177,28 +183,44 @@ def load(
     folder: Path | None = None,
 ) -> Settings:
     """The settings of this process. Later sources win; None in `options` means not given."""
-    values: dict[str, Any] = {}
-    values |= read_file(folder)
+    values = read_file(folder)
     values.pop(SCHEDULES, None)
     values |= spider or {}
-    values |= _from_environ(environ or {})
+    variables = environ or {}
+    values |= {name: variables[at] for name in SETTINGS if (at := variable_of(name)) in variables}
     values |= {name: value for name, value in (options or {}).items() if value is not None}
     return build(values)
 
 
 def build(values: Mapping[str, Any]) -> Settings:
-    """Check values and make settings of them."""
-    unknown = sorted(set(values) - set(Settings.__struct_fields__))
+    """Check values and make settings of them. Raises ConfigError."""
+    unknown = sorted(set(values) - set(SETTINGS))
     if unknown:
         raise ConfigError(f"unknown setting: {', '.join(unknown)}")
+    read = {name: SETTINGS[name].from_text(value) for name, value in values.items()}
+    of_crawl = {name: value for name, value in read.items() if name in fields_of(Rules)}
+    of_process = {name: value for name, value in read.items() if name not in of_crawl}
+    rules = checked(of_crawl, Rules, strict=False)
+    return msgspec.structs.replace(checked(of_process, Settings, strict=False), rules=rules)
+
+
+def by_name(settings: Settings) -> dict[str, Any]:
+    """The value of every setting."""
+    values = msgspec.structs.asdict(settings)
+    rules = values.pop("rules")
+    return msgspec.structs.asdict(rules) | values
+
+
+_decode_rules = msgspec.json.Decoder(Rules).decode
+
+
+def read_rules(stored: str) -> Rules:
+    """The rules that are stored with a crawl. Raises ConfigError for those of a newer Shoal that
+    this one cannot follow."""
     try:
-        plain = {name: _plain(name, value) for name, value in values.items()}
-        return msgspec.convert(plain, Settings, strict=False)
+        return _decode_rules(stored)
     except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, ConfigError):
-            raise error.__cause__ from None
-        reason, _, where = str(error).partition(" - at `$.")
-        raise ConfigError(f"{where.rstrip('`') or 'settings'}: {reason}") from None
+        raise ConfigError(explained(error, msgspec.json.decode(stored), Rules)) from None
 
 
 def read_file(folder: Path | None = None) -> dict[str, Any]:
@@ -212,19 +234,3 @@ def read_file(folder: Path | None = None) -> dict[str, Any]:
         raise ConfigError(f"{path.name}: {error}") from None
     except OSError as error:
         raise ConfigError(f"{path.name}: {error.strerror}") from None
-
-
-def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
-    names = {name: ENV_PREFIX + name.upper() for name in Settings.__struct_fields__}
-    return {name: environ[key] for name, key in names.items() if key in environ}
-
-
-def _plain(name: str, value: Any) -> Any:
-    """Lists may be written as text with commas, switches as words."""
-    if not isinstance(value, str):
-        return value
-    if name in LISTS:
-        return [part.strip() for part in value.split(",") if part.strip()]
-    if name in SWITCHES:
-        return {"yes": True, "on": True, "no": False, "off": False}.get(value.lower(), value)
-    return value

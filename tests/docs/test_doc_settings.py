@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from shoal import config
-from shoal.config import ENV_PREFIX, Rules, Settings
+from shoal.config import SETTINGS, Rules, Settings, variable_of
 from shoal.coordinator.schedules import Schedule
 from shoal.core import policy
 from shoal.core.task import Task
@@ -39,14 +39,15 @@ def shown(default: Any) -> str:
 
 def rows_of(names: tuple[str, ...]) -> list[list[str]]:
     options = options_of("crawl")
-    defaults = {field.name: field.default for field in msgspec.structs.fields(Settings)}
     rows = []
     for name in names:
         spelling = f"--{name.replace('_', '-')}"
         option = options[spelling]
         spellings = ", ".join((*option.opts, *option.secondary_opts))
         what = (option.help or "").partition(". [default")[0]
-        rows.append([name, spellings, ENV_PREFIX + name.upper(), shown(defaults[name]), what])
+        if choices := SETTINGS[name].choices:
+            what += f" ({', '.join(choices)})"
+        rows.append([name, spellings, variable_of(name), shown(SETTINGS[name].default), what])
     return rows
 
 
@@ -64,7 +65,7 @@ def as_markdown(rows: list[list[str]]) -> str:
         ("These belong to the crawl", Rules.__struct_fields__),
         (
             "These belong to each process",
-            Settings.__struct_fields__[len(Rules.__struct_fields__) :],
+            tuple(name for name in SETTINGS if name not in Rules.__struct_fields__),
         ),
     ],
 )

@@ -76,8 +76,8 @@ async def crawl(frontier_address: str, results_address: str) -> None:
         spider = Shop()
         spider.start_urls = [f"{site.url}0"]
         async with open_stores(settings) as (frontier, results):
-            await frontier.start(Shop.name, settings.rules())
-            await plant(frontier, Shop.name, spider, settings.rules())
+            await frontier.start(Shop.name, settings.rules)
+            await plant(frontier, Shop.name, spider, settings.rules)
             await spider_worker("one", Shop.name, spider, frontier, results, settings).run()
             assert (await frontier.stats(Shop.name)).done == PAGES
             assert await results.count(Shop.name) == {"Product": PAGES}

@@ -9,8 +9,10 @@ import sys
 import pytest
 
 import shoal
+import shoal.urls
 
 PUBLIC = [
+    "TRACKING_PARAMETERS",
     "Catalogue",
     "Item",
     "Page",
@@ -40,6 +42,10 @@ def test_public_names_are_documented(name: str) -> None:
             inspect.isfunction(value) or isinstance(value, property)
         ):
             assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_spiders_find_the_tracking_parameters_where_they_were() -> None:
+    assert shoal.urls.TRACKING_PARAMETERS is shoal.TRACKING_PARAMETERS
 
 
 def test_importing_shoal_is_light() -> None:

@@ -11,15 +11,16 @@ from shoal.archive.composed import ObjectArchive
 from shoal.archive.folder import FolderObjects
 from shoal.archive.objects import Objects
 from shoal.archive.port import Archive
+from shoal.config import ArchiveFormat
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError, MissingExtra
 
-_FOLDERS = {"blobs": "pages", "warc": "warc"}
-"""Where each of `config.ARCHIVE_FORMATS` is kept."""
+_FOLDERS: dict[ArchiveFormat, str] = {"blobs": "pages", "warc": "warc"}
+"""Where each format is kept."""
 
 
-def open_archive(address: str, fmt: str) -> Archive:
-    """The archive at an address. It stores in one of `config.ARCHIVE_FORMATS` and reads all.
+def open_archive(address: str, fmt: ArchiveFormat) -> Archive:
+    """The archive at an address. It stores in one format and reads all.
 
     Nothing is touched before the first call. Raises ConfigError.
     """
@@ -28,7 +29,7 @@ def open_archive(address: str, fmt: str) -> Archive:
 
 @asynccontextmanager
 async def archive_at(
-    address: str | None, fmt: str, *, check: bool = False
+    address: str | None, fmt: ArchiveFormat, *, check: bool = False
 ) -> AsyncIterator[Archive | None]:
     """The archive at an address, closed in the end; None if there is no address. `check` is for
     those who begin the work: then an archive that cannot be used is a ConfigError."""

@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from shoal import config
 from shoal.cli import display
-from shoal.config import LISTS, Settings
+from shoal.config import SETTINGS, Settings
+from shoal.core.fields import Field
 from shoal.drivers.sqlite import path_of
 from shoal.errors import ConfigError
 
@@ -21,12 +21,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.
 CrawlName = Annotated[str, typer.Argument(metavar="CRAWL", help="The crawl's name.")]
 
 STORES = ("frontier", "results")
-FLEET = tuple(Settings.__struct_fields__)
-
-_FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
-_HINTS = inspect.get_annotations(config.Rules, eval_str=True) | inspect.get_annotations(
-    Settings, eval_str=True
-)
+FLEET = tuple(SETTINGS)
 
 
 def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -40,7 +35,7 @@ def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
         own = [p for p in _signature(command).parameters.values() if p.name != "options"]
         wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [*own, *(_parameter(name) for name in names)]
+            [*own, *(_parameter(SETTINGS[name]) for name in names)]
         )
         return wrapper
 
@@ -72,35 +67,26 @@ def _signature(command: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(command, eval_str=True)
 
 
-def _parameter(name: str) -> inspect.Parameter:
-    field = _FIELDS[name]
+def _parameter(setting: Field) -> inspect.Parameter:
     option = typer.Option(
-        *_spellings(name, field.default),
-        help=f"{_description(name)}. [default: {_default(field.default)}]",
+        _spelling(setting),
+        metavar=f"<{'|'.join(setting.choices)}>" if setting.choices else None,
+        help=f"{setting.description}. [default: {_default(setting.default)}]",
         show_default=False,
     )
+    # Lists and choices are text here: all sources of settings have them read in one place.
+    plain = setting.type if setting.type in (bool, int, float) else str
     return inspect.Parameter(
-        name,
+        setting.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[_plain_type(name, field.default) | None, option],
+        annotation=Annotated[plain | None, option],
     )
 
 
-def _spellings(name: str, default: Any) -> list[str]:
-    dashed = name.replace("_", "-")
-    return [f"--{dashed}/--no-{dashed}"] if isinstance(default, bool) else [f"--{dashed}"]
-
-
-def _plain_type(name: str, default: Any) -> Any:
-    if name in LISTS or default is None:
-        return int if name.startswith("max_") else str
-    return type(default)
-
-
-def _description(name: str) -> str:
-    metas = getattr(_HINTS[name], "__metadata__", ())
-    return str(next(m.description for m in metas if getattr(m, "description", None)))
+def _spelling(setting: Field) -> str:
+    dashed = setting.name.replace("_", "-")
+    return f"--{dashed}/--no-{dashed}" if setting.type is bool else f"--{dashed}"
 
 
 def _default(value: Any) -> str:

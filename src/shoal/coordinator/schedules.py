@@ -7,18 +7,18 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from shoal import config
-from shoal.config import Settings
+from shoal.config import Duration, Settings
 from shoal.coordinator.cron import Calendar, calendar_of
+from shoal.core.fields import checked
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
 
 MAX_NAME = 80
-OVERLAPS = ("skip", "wait", "cancel")
 
 log = logging.getLogger("shoal")
 
@@ -35,10 +35,10 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     cron: str
     """Five fields: minute, hour, day, month, weekday; with a sixth in front, seconds."""
     timezone: str = "UTC"
-    """Where the clock hangs that `cron` speaks of: Europe/Berlin."""
-    window: str | None = None
-    """How long a run may take (6h): it is said loudly if it will take longer."""
-    overlap: str = "skip"
+    """The time zone of `cron`: Europe/Berlin."""
+    window: Duration | None = None
+    """How long a run may take (6h). One that will take longer is reported."""
+    overlap: Literal["skip", "wait", "cancel"] = "skip"
     """If a run is due and the one before is not over: do without it, begin it afterwards, or cancel
     the one before."""
     catch_up: bool = False
@@ -50,7 +50,7 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     """A file of seeds, as for `shoal seed --file`."""
     sitemaps: list[str] = []
     """Sitemaps, as for `shoal seed --sitemap`."""
-    keep: str = "7d"
+    keep: Duration = "7d"
     """How long the queue of a run that is over stays. Its results and its history stay longer."""
     settings: dict[str, Any] = {}
     """Settings of its runs: they win over those of shoal.toml and of the spider."""
@@ -58,12 +58,7 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         if not _is_name(self.name) or len(self.name) > MAX_NAME:
             raise ConfigError(f"name: letters, digits, - _ . and at most {MAX_NAME} of them")
-        if self.overlap not in OVERLAPS:
-            raise ConfigError(f"overlap: {self.overlap!r} is none of {', '.join(OVERLAPS)}")
         calendar_of(self.cron, self.timezone)
-        parse_duration(self.keep)
-        if self.window is not None:
-            parse_duration(self.window)
         if not self.targets or not all(self.targets):
             raise ConfigError("target: it is empty")
         if refused := {"name", "frontier", "previous"} & self.settings.keys():
@@ -163,9 +158,6 @@ def _read(table: Any, number: int) -> Schedule:
     name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
     where = f"{config.CONFIG_FILE}: schedule {name}"
     try:
-        return msgspec.convert(table, Schedule)
+        return checked(table, Schedule)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
-    except msgspec.ValidationError as error:
-        reason, _, field = str(error).partition(" - at `$.")
-        raise ConfigError(f"{where}: {field.rstrip('`') + ': ' if field else ''}{reason}") from None

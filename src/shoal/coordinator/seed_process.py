@@ -108,7 +108,7 @@ async def _plant(run: Run, schedule: Schedule, spider: type[Spider], settings: S
 
 async def _rules(run: Run, settings: Settings, results: Results) -> Rules:
     """What the run may do. It does without the one before it rather than not begin."""
-    rules = settings.rules()
+    rules = settings.rules
     try:
         await check_previous(results, run.crawl, rules)
     except ConfigError as error:

@@ -112,7 +112,7 @@ async def run_crawl(
             workers = Fleet(name, targets, settings, frontier)
         # This may be somebody's own program, which is not ours to end. The command has nothing in
         # hand: only start() runs in it.
-        with watched(settings.lease_s, ends=False):
+        with watched(settings.rules.lease_s, ends=False):
             stats = await _run(workers, frontier, name, own_spider, settings, watch)
         return Summary(
             stats=stats,
@@ -139,7 +139,7 @@ async def _begin(
     fresh: bool,
 ) -> None:
     """Start the crawl in both stores, or start it over, and take back what dead workers held."""
-    await check_previous(results, name, settings.rules())
+    await check_previous(results, name, settings.rules)
     if fresh:
         if not results.readable:
             await results.forget(name)  # Refuses, and says why, before anything is gone.
@@ -149,8 +149,8 @@ async def _begin(
         await results.forget(name)
     address = masked(settings.frontier)
     await _refuse_silent_restart(frontier, results, name, address)
-    await frontier.start(name, settings.rules())
-    await results.note_run(name, run_note(settings, targets, settings.previous))
+    await frontier.start(name, settings.rules)
+    await results.note_run(name, run_note(settings, targets, settings.rules.previous))
     await release_dead(frontier, name)
 
 
@@ -175,7 +175,7 @@ async def _run(
                 beside: list[asyncio.Task[Any]] = []
                 beside.append(group.create_task(_watch(frontier, name, watch)))
                 if not spider.plants_itself:
-                    seeding = plant(frontier, name, spider, settings.rules())
+                    seeding = plant(frontier, name, spider, settings.rules)
                     beside.append(group.create_task(seeding))
                 stats = await _work(workers, frontier, name, stopping)
                 for task in beside:

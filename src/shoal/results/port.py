@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
+from shoal.config import History
 from shoal.core.records import RejectedItem, StoredItem
 
 
@@ -71,8 +72,8 @@ class NearPage(msgspec.Struct, frozen=True):
 class Keep(msgspec.Struct, frozen=True):
     """What the rules of a crawl say of storing its items."""
 
-    history: str = "changed"
-    """Which readings of an item are kept beside its current state: one of `config.HISTORY`."""
+    history: History = "changed"
+    """Which readings of an item are kept beside its current state."""
     refresh_s: float = 0.0
     """An item that was read less than this before is left alone."""
 

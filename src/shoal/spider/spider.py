@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from shoal.config import Settings
+from shoal.config import SETTINGS
 from shoal.core.task import DEFAULT_HANDLER, MAX_PRIORITY, Task, decode, encode, unsupported
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
@@ -39,8 +39,8 @@ class Spider:
     """Base of spiders. Write `parse`, and a method for each further kind of page.
 
     A handler takes a page and yields items, tasks (`page.follow(...)`) or lists of them. It may be
-    a generator, plain or async, or return a list. Any setting can be set as a class attribute; see
-    `shoal.config.Settings` for all of them.
+    a generator, plain or async, or return a list. Any setting can be a class attribute: those of
+    `shoal.config.Rules` and of `shoal.config.Settings`.
     """
 
     name: ClassVar[str] = "spider"
@@ -52,7 +52,7 @@ class Spider:
     """Whether its workers queue its first tasks. Only spiders of Scrapy do."""
 
     rate: str
-    """Requests per host, for the whole fleet: `2/s`, `30/m`, `none`."""
+    """Requests per host, for the whole fleet: `2/s`, `30/m`, `auto`, `none`."""
     concurrency_per_host: int
     allowed_hosts: Sequence[str]
     """Hosts, and those below them, that may be crawled."""
@@ -96,7 +96,7 @@ class Harvest(msgspec.Struct):
 def settings_of(spider: type[Spider]) -> dict[str, Any]:
     """The settings that a spider sets as class attributes."""
     found = {}
-    for name in Settings.__struct_fields__:
+    for name in SETTINGS:
         # A method of that name is a handler, not a setting: `results` is a likely one.
         if name != "name" and hasattr(spider, name) and not callable(getattr(spider, name)):
             found[name] = getattr(spider, name)

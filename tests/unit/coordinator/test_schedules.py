@@ -53,7 +53,7 @@ settings = { rate = "2/s", max_pages = 100 }
 
 def test_schedules_are_no_settings(tmp_path: Path) -> None:
     (tmp_path / "shoal.toml").write_text(USUAL, "utf-8")
-    assert config.load(folder=tmp_path).rate == "5/s"
+    assert config.load(folder=tmp_path).rules.rate == "5/s"
 
 
 def test_a_target_may_be_several_words(tmp_path: Path) -> None:
@@ -81,7 +81,8 @@ def test_no_file_no_schedules(tmp_path: Path) -> None:
         (('target = "shop.py:Shop"', "target = []"), "schedule shop: target: it is empty"),
         (("cron", "corn"), "schedule shop: .*corn"),
         (('"0 3 * * *"', '"0 3 * * *"\noverlap = "often"'), "overlap: .often. is none of skip"),
-        (('"0 3 * * *"', '"0 3 * * *"\nwindow = "soon"'), "schedule shop: .*'soon'"),
+        (('"0 3 * * *"', '"0 3 * * *"\nwindow = "soon"'), "schedule shop: window: .*'soon'"),
+        (('"0 3 * * *"', '"0 3 * * *"\nkeep = "long"'), "schedule shop: keep: .*'long'"),
         (('"0 3 * * *"', '"0 3 * * *"\nsettings = {rate = "fast"}'), "schedule shop: .*'fast'"),
         (('"0 3 * * *"', '"0 3 * * *"\nsettings = {name = "x"}'), "name is not a run's to choose"),
         (('"0 3 * * *"', '"0 3 * * *"\nsettings = {oops = 1}'), "unknown setting: oops"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from contract.results_suite import CRAWL, some_item, some_page, some_rejected
-from shoal.config import HISTORY
+from shoal.config import History
 from shoal.errors import StorageFailed
 from shoal.results.port import Batch, Keep
 from shoal.results.stream import wire
@@ -59,8 +59,10 @@ ODD_DATA = (
     *(b"{}", b'{"a":[{"b":null}]}', b'{"a":"\\ud800"}', b'{"a":"\\udc00 \\u0000"}'),
     *(b'{"n":1e400,"a":"\\ud800"}', b'{"a":' + b"9" * 5_000 + b',"b":"\\ud800"}'),
 )
+NO_HISTORY: tuple[Any, ...] = ("sometimes", "off\n")
 KEEPS = (
-    *(Keep("sometimes"), Keep("off\n"), Keep(refresh_s=-1.0), Keep(refresh_s=math.nan)),
+    *(Keep(history) for history in NO_HISTORY),
+    *(Keep(refresh_s=-1.0), Keep(refresh_s=math.nan)),
     *(Keep(refresh_s=math.inf), Keep(refresh_s=101 * 366 * 86_400.0)),
 )
 
@@ -96,7 +98,7 @@ def read(encoded: bytes) -> object:
 BAD = [*pages(OUT_OF_RANGE), *records(OUT_OF_RANGE), *datas(NO_DATA)]
 BAD += [Batch(keep=keep) for keep in KEEPS]
 GOOD = [*pages(IN_RANGE), *records(IN_RANGE), *datas(ODD_DATA)]
-GOOD += [Batch(keep=Keep(history, 1.5)) for history in HISTORY]
+GOOD += [Batch(keep=Keep(history, 1.5)) for history in get_args(History)]
 
 
 @pytest.mark.parametrize("batch", BAD, ids=lambda batch: f"{batch}"[:150])

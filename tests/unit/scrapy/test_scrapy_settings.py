@@ -11,7 +11,7 @@ from scrapy import Spider
 from scrapy.settings import Settings as ProjectSettings
 from scrapy.utils.test import get_crawler
 
-from shoal.config import DEFAULT_STORE, Settings
+from shoal.config import DEFAULT_STORE, Rules, Settings
 from shoal.core.policy import parse_rate
 from shoal.errors import ConfigError
 from shoal.scrapy.feeds.settings import feed_settings
@@ -55,9 +55,10 @@ def _elsewhere(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scrapys_defaults() -> None:
     found = settings({})
     assert (found.name, found.frontier) == ("shop", DEFAULT_STORE)
-    assert (found.rate, found.concurrency, found.concurrency_per_host) == ("none", 16, 8)
-    assert not found.robots
-    assert found.fingerprints == "scrapy"
+    assert (found.rules.rate, found.rules.concurrency_per_host) == ("none", 8)
+    assert found.concurrency == 16
+    assert not found.rules.robots
+    assert found.rules.fingerprints == "scrapy"
 
 
 @pytest.mark.parametrize(
@@ -71,11 +72,11 @@ def test_scrapys_defaults() -> None:
     ],
 )
 def test_politeness(values: dict[str, Any], rate: str) -> None:
-    assert settings(values).rate == rate
+    assert settings(values).rules.rate == rate
 
 
 def test_a_delay_that_an_old_spider_names_itself() -> None:
-    assert settings({}, SlowShop).rate == "30/m"
+    assert settings({}, SlowShop).rules.rate == "30/m"
 
 
 @pytest.mark.parametrize("delay_s", [0.001, 0.1, 0.25, 0.3, 0.7, 1, 1.5, 2.5, 7, 61, 4000, 90_000])
@@ -100,7 +101,7 @@ def test_where_the_queue_is(values: dict[str, Any], frontier: str) -> None:
 
 def test_every_setting_of_shoal_has_a_name_in_scrapy() -> None:
     found = settings({"SHOAL_CRAWL": "winter", "SHOAL_LEASE_S": "12", "SHOAL_SEEN": "bloom"})
-    assert (found.name, found.lease_s, found.seen) == ("winter", 12.0, "bloom")
+    assert (found.name, found.rules.lease_s, found.rules.seen) == ("winter", 12.0, "bloom")
 
 
 def test_a_wrong_value_is_said_in_one_line() -> None:
@@ -202,7 +203,7 @@ def test_the_environment_is_stronger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOAL_RATE", "9/m")
     monkeypatch.setenv("SHOAL_CRAWL", "winter")
     found = settings({"SHOAL_RATE": "1/s", "SHOAL_CRAWL": "summer"})
-    assert (found.rate, found.name) == ("9/m", "winter")
+    assert (found.rules.rate, found.name) == ("9/m", "winter")
 
 
 @pytest.mark.parametrize(
@@ -225,11 +226,11 @@ def test_the_settings_of_scrapy_itself_are_not_refused() -> None:
 
 
 def test_a_project_with_fingerprints_of_its_own() -> None:
-    assert settings({"REQUEST_FINGERPRINTER_CLASS": "shop.Own"}).fingerprints == "project"
+    assert settings({"REQUEST_FINGERPRINTER_CLASS": "shop.Own"}).rules.fingerprints == "project"
 
 
 def test_a_member_of_a_fleet_is_told_its_settings() -> None:
-    given = Settings(name="told", rate="3/s")
+    given = Settings(name="told", rules=Rules(rate="3/s"))
     project = ProjectSettings({"DOWNLOAD_DELAY": 5, MEMBERSHIP: Membership(given, "shop")})
     assert settings_of(project, Shop) is given
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
 import attrs
 import msgspec
 import pydantic
 import pytest
 
-from shoal.config import build
+from shoal.config import SETTINGS, Rules, Settings, build
 from shoal.core.task import Task
 from shoal.errors import ConfigError
 from shoal.spider.items import Item
@@ -49,6 +49,17 @@ def test_a_spider_is_named_after_its_class_unless_it_says_otherwise() -> None:
     assert (BookShop.name, Other.name, Third.name) == ("bookshop", "books", "third")
 
 
+def test_the_attributes_of_a_spider_have_the_types_of_the_settings() -> None:
+    settings = get_type_hints(Rules) | get_type_hints(Settings)
+    settings |= {name: Sequence[str] for name, setting in SETTINGS.items() if setting.is_list}
+    declared = get_type_hints(Spider)
+
+    named = (SETTINGS.keys() & declared.keys()) - {"name"}
+    assert {"rate", "allowed_hosts", "max_pages"} <= named
+    for name in named:
+        assert declared[name] == settings[name], name
+
+
 def test_settings_are_class_attributes_of_the_spider_and_its_bases() -> None:
     class Base(Spider):
         rate = "2/s"
@@ -67,7 +78,7 @@ def test_settings_are_class_attributes_of_the_spider_and_its_bases() -> None:
     expected = {"rate": "2/s", "max_depth": 4, "allowed_hosts": ("shop.example",), "robots": False}
     assert settings_of(Shop) == expected
     assert settings_of(Spider) == {}
-    assert build(settings_of(Shop)).allowed_hosts == ("shop.example",)
+    assert build(settings_of(Shop)).rules.allowed_hosts == ("shop.example",)
 
 
 # Seeds

@@ -76,14 +76,14 @@ async def _read_again(
     address = settings.archive or (note and note.archive)
     if not address:
         raise ConfigError(f"the last run of '{crawl}' had no archive: name one with --archive")
-    keep = Keep(history=settings.history)
+    keep = Keep(history=settings.rules.history)
     archive = open_archive(address, settings.archive_format)
     try:
         with _progress() as progress:
             own_spider = target.create(spider)
             done = await read_again(
                 *(crawl, own_spider, archive, results, keep),
-                canonical=settings.canonical,
+                canonical=settings.rules.canonical,
                 progress=progress,
             )
     finally:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.config import Rules
+from shoal.config import read_rules
 from shoal.drivers.redis.link import RedisLink
 from shoal.frontier.values import CrawlState, Host, Stats
 
@@ -25,7 +25,6 @@ MORE = -(2**40)
 """The last of its priorities, if there are more."""
 
 _read_numbers = msgspec.msgpack.Decoder(list[int]).decode
-_read_rules = msgspec.json.Decoder(Rules).decode
 
 
 def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
@@ -34,7 +33,7 @@ def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
     return Stats(
         crawl=crawl,
         state=CrawlState(first["state"]),
-        rules=_read_rules(first["rules"]),
+        rules=read_rules(first["rules"]),
         created_at=_moment(first, "created_at") or 0.0,
         bloom=any(int(shard["bloom"]) for shard in shards),
         started_at=_moment(first, "started_at"),

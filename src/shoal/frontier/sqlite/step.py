@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from shoal.config import Rules
+from shoal.config import Rules, read_rules
 from shoal.core.policy import AUTO_START_S, SEND_SLACK_S, Pace, parse_rate
 from shoal.drivers.sqlfiles import load_queries
 from shoal.drivers.sqlite import transaction, write_rows
@@ -37,8 +37,6 @@ _COUNTERS = (
 )
 _NOTHING = dict.fromkeys((*_COUNTERS, "places"), 0)
 Clock = Callable[[], float]
-
-_read_rules = msgspec.json.Decoder(Rules).decode
 
 
 class Schedule(msgspec.Struct):
@@ -96,7 +94,7 @@ class Step:
         self.clock = moment_of(row, clock)
         self.now = self.clock.now
         self.state = CrawlState(row["state"])
-        self.rules = _read_rules(row["rules"])
+        self.rules = read_rules(row["rules"])
         self.rate = parse_rate(self.rules.rate)
         self.tally: Counter[str] = Counter()
         self._hosts: dict[int, Schedule] = {}
@@ -274,7 +272,7 @@ def stats_of(row: dict[str, Any], clock: Clock) -> Stats:
     return Stats(
         crawl=row["name"],
         state=CrawlState(row["state"]),
-        rules=_read_rules(row["rules"]),
+        rules=read_rules(row["rules"]),
         pages_per_s=_recent_rate(row, moment_of(row, clock)),
         **times,
         **{name: row[name] for name in _COUNTERS},

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import msgspec
 from msgspec import Meta
 
-from shoal.config import HISTORY
+from shoal.config import History
 from shoal.core.policy import MAX_DURATION_S
 from shoal.core.records import StoredItem
 from shoal.core.urls import FINGERPRINT_BYTES
@@ -28,7 +28,6 @@ Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 LongCount = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Status = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Simhash = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-History = Annotated[str, Meta(pattern=rf"^({'|'.join(HISTORY)})\Z")]
 
 
 # The records of the port, as far as their values have bounds.
@@ -52,7 +51,7 @@ class _Page(msgspec.Struct):
 
 
 class _Keep(msgspec.Struct, frozen=True):
-    history: History = HISTORY[0]
+    history: History = "changed"
     refresh_s: Patience = 0.0
 
 

@@ -52,7 +52,7 @@ async def join(
     if membership_of(project) is None:
         if await _starts_over(frontier, crawl, project, is_fed=is_fed):
             await frontier.forget(crawl)
-        await frontier.start(crawl, settings.rules())
+        await frontier.start(crawl, settings.rules)
     await release_dead(frontier, crawl)
 
 

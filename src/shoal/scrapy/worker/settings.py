@@ -19,7 +19,7 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 
 from shoal import config
-from shoal.config import Settings
+from shoal.config import SETTINGS, Settings
 from shoal.core.policy import MAX_RETRIES, parse_rate
 from shoal.errors import ConfigError
 from shoal.scrapy.connection import address_of
@@ -95,8 +95,8 @@ def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
     }
     if address := address_of(settings):
         values["frontier"] = address
-    for name in Settings.__struct_fields__:
-        setting = f"SHOAL_{name.upper()}"
+    for name in SETTINGS:
+        setting = config.variable_of(name)
         if (value := settings.get(setting)) is not None:
             values[name] = value
             _check(setting, name, value)
@@ -104,20 +104,20 @@ def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
 
 
 def _check(setting: str, name: str, value: Any) -> None:
-    """Alone, so that the error can name it. An address may have a password in it."""
+    """Alone, so that the error can name it."""
     try:
         config.build({name: value})
     except ConfigError as error:
-        shown = "" if name in ("frontier", "results", "archive") else f" = {value!r}"
+        shown = "" if SETTINGS[name].is_secret else f" = {value!r}"
         raise ConfigError(f"{setting}{shown}: {str(error).removeprefix(f'{name}: ')}") from None
 
 
 def refuse_meaningless(settings: Settings) -> None:
     """Scrapy sends requests and reads pages itself: what would tell our own fetcher how is no use,
     and must not be believed to hold. Raises ConfigError."""
-    untouched = Settings(robots=False)
+    values, untouched = config.by_name(settings), config.by_name(config.build({"robots": False}))
     for name, instead in _OF_OTHERS.items():
-        if getattr(settings, name) != getattr(untouched, name):
+        if values[name] != untouched[name]:
             raise ConfigError(f"{name} has no meaning in a Scrapy project{instead}")
 
 

@@ -1,0 +1,120 @@
+"""What the types of a struct's fields say of the values that people may write into them.
+
+Beside the limits that msgspec knows, `Meta(extra=...)` of a type may hold the fields of `Field`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from shoal.errors import ConfigError
+
+_SWITCH_WORDS = {"yes": True, "on": True, "no": False, "off": False}
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+class Field(msgspec.Struct, kw_only=True, frozen=True):
+    """One field of a struct, as its type describes it."""
+
+    name: str
+    default: Any
+    type: Any
+    """Without None and without limits: bool, int, float, str, tuple[str, ...], a Literal."""
+    description: str = ""
+    check: Callable[[Any], object] | None = None
+    """Raises ConfigError for a value that nobody may set. What is stored already is not asked."""
+    is_secret: bool = False
+    """Whether its value must not be shown."""
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it has any number of values."""
+        return get_origin(self.type) is tuple
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The only values that it can have, if they can be listed."""
+        return get_args(self.type) if get_origin(self.type) is Literal else ()
+
+    def from_text(self, value: Any) -> Any:
+        """A list may be written as text with commas, a switch as a word."""
+        if isinstance(value, str) and self.is_list:
+            return [part.strip() for part in value.split(",") if part.strip()]
+        if isinstance(value, str) and self.type is bool:
+            return _SWITCH_WORDS.get(value.lower(), value)
+        return value
+
+
+def at_most(most: int) -> Callable[[int], None]:
+    """A check for a limit that was not always there: what is stored may be beyond it."""
+
+    def check(value: int) -> None:
+        if value > most:
+            raise ConfigError(f"{value} is more than {most}")
+
+    return check
+
+
+@cache
+def fields_of(struct: type[msgspec.Struct]) -> dict[str, Field]:
+    """The fields of a struct, by name."""
+    hints = get_type_hints(struct, include_extras=True)
+    return {info.name: _field(info, hints[info.name]) for info in msgspec.structs.fields(struct)}
+
+
+def _field(info: msgspec.structs.FieldInfo, hint: Any) -> Field:
+    bare, metas = _unwrapped(hint)
+    said: dict[str, Any] = {}
+    for meta in metas:
+        said |= meta.extra or {}
+        if meta.description:
+            said["description"] = meta.description
+    return Field(name=info.name, default=info.default, type=bare, **said)
+
+
+def _unwrapped(hint: Any) -> tuple[Any, list[Meta]]:
+    """A type without None, and what is noted beside it."""
+    args = get_args(hint)
+    if get_origin(hint) is Annotated:
+        bare, metas = _unwrapped(args[0])
+        return bare, [*args[1:], *metas]
+    if NoneType in args:
+        return _unwrapped(next(arg for arg in args if arg is not NoneType))
+    return hint, []
+
+
+def checked(values: Any, struct: type[Struct], *, strict: bool = True) -> Struct:
+    """Make a struct of values that people wrote. Raises ConfigError: one line, with the field."""
+    try:
+        made = msgspec.convert(values, struct, strict=strict)
+    except msgspec.ValidationError as error:
+        raise ConfigError(explained(error, values, struct)) from None
+    for field in fields_of(struct).values():
+        _check(field, getattr(made, field.name))
+    return made
+
+
+def _check(field: Field, value: Any) -> None:
+    if field.check is None or value is None:
+        return
+    try:
+        field.check(value)
+    except ConfigError as error:
+        raise ConfigError(f"{field.name}: {error}") from None
+
+
+def explained(error: msgspec.ValidationError, values: Any, struct: type[msgspec.Struct]) -> str:
+    """What is wrong with the values, in one line. msgspec does not list choices."""
+    reason, _, where = str(error).partition(" - at `$.")
+    name = where.rstrip("`")
+    field = fields_of(struct).get(name)
+    if field and field.choices and isinstance(values[name], str):
+        reason = f"{values[name]!r} is none of {', '.join(field.choices)}"
+    return f"{name}: {reason}" if name else reason
