@@ -14,8 +14,8 @@ from support.layers import LAYERS
 SOURCES = Path(shoal.__file__).parent
 
 ENTRANCES = {"__init__", "__main__", "urls"}
-"""Of the whole package: they may import anything, and nothing imports them. `urls` is an old address
-that spiders of users import from."""
+"""Of the whole package: they may import anything, and nothing imports them. `urls` is an old
+address that spiders of users import from."""
 
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 

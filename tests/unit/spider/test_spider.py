@@ -71,6 +71,7 @@ def test_settings_are_class_attributes_of_the_spider_and_its_bases() -> None:
         allowed_hosts = ("shop.example",)
         robots = False
         unrelated = 5
+        rules = ("of its own",)
 
         def results(self, page: Page) -> None:
             """A handler that happens to be called like a setting."""
