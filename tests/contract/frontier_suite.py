@@ -17,10 +17,10 @@ from __future__ import annotations
 from contract.frontier.adding import TestAdd, TestAddByState, TestStart
 from contract.frontier.asking import (
     TestAsk,
-    TestBury,
     TestDead,
     TestFindOthers,
-    TestRevive,
+    TestPurgeDead,
+    TestRetryDead,
     TestTwoCrawls,
 )
 from contract.frontier.chains import TestBlocked, TestChain, TestFollowUpsOfChains
@@ -55,7 +55,6 @@ __all__ = [
     "TestAuto",
     "TestBlocked",
     "TestBreaker",
-    "TestBury",
     "TestCancel",
     "TestChain",
     "TestChainRace",
@@ -84,6 +83,7 @@ __all__ = [
     "TestNotes",
     "TestOrder",
     "TestPause",
+    "TestPurgeDead",
     "TestPushback",
     "TestRace",
     "TestRate",
@@ -91,7 +91,7 @@ __all__ = [
     "TestRelease",
     "TestRemember",
     "TestRenew",
-    "TestRevive",
+    "TestRetryDead",
     "TestRobots",
     "TestSlots",
     "TestStale",

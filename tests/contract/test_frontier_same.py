@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from shoal.errors import ShoalError
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import (
+    Ask,
     Control,
     Entry,
     Grant,
@@ -185,7 +186,7 @@ class SameMachine(RuleBasedStateMachine):
 
     def leased(self, worker: str, limit: int) -> list[Pair]:
         limit = self.limited(limit)
-        return self.paired(self.both(lambda frontier: frontier.lease(CRAWL, worker, limit)))
+        return self.paired(self.both(lambda frontier: frontier.lease(CRAWL, Ask(worker, limit))))
 
     def limited(self, limit: int) -> int:
         return limit if self.has_one_host else MANY
@@ -248,7 +249,7 @@ class SameMachine(RuleBasedStateMachine):
         """What a busy worker does all the time."""
         limit = self.limited(limit)
         (sqlite_stale, sqlite), (redis_stale, redis) = (
-            self.run(backend.frontier.exchange(CRAWL, tries, worker, limit))
+            self.run(backend.frontier.exchange(CRAWL, tries, Ask(worker, limit)))
             for backend, tries in zip(
                 self.backends, self.tries_of(self.chosen(which), ends), strict=True
             )
@@ -290,9 +291,13 @@ class SameMachine(RuleBasedStateMachine):
     def control(self, action: Control) -> None:
         self.same(lambda frontier: frontier.control(CRAWL, action))
 
-    @rule(keys=some_keys, bury=st.booleans())
-    def settle_dead(self, keys: list[bytes] | None, bury: bool) -> None:
-        self.same(lambda frontier: (frontier.bury if bury else frontier.revive)(CRAWL, keys))
+    @rule(keys=some_keys)
+    def retry_dead(self, keys: list[bytes] | None) -> None:
+        self.same(lambda frontier: frontier.retry_dead(CRAWL, keys))
+
+    @rule(keys=some_keys)
+    def purge_dead(self, keys: list[bytes] | None) -> None:
+        self.same(lambda frontier: frontier.purge_dead(CRAWL, keys))
 
     @rule(seconds=st.sampled_from(STEPS_S))
     def advance(self, seconds: float) -> None:

@@ -18,6 +18,7 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import (
     Added,
+    Ask,
     Control,
     CrawlState,
     Entry,
@@ -92,7 +93,7 @@ class Client:
         return await self.frontier.add(self.crawl, entries)
 
     async def ask(self, limit: int = 1) -> Grant:
-        return await self.frontier.lease(self.crawl, self.worker, limit)
+        return await self.frontier.lease(self.crawl, Ask(self.worker, limit))
 
     async def lease(self, limit: int = 1) -> list[Lease]:
         return (await self.ask(limit)).leases
@@ -108,7 +109,7 @@ class Client:
         return await self.frontier.finish(self.crawl, outcomes)
 
     async def exchange(self, *outcomes: Outcome, limit: int) -> tuple[list[Lease], Grant]:
-        return await self.frontier.exchange(self.crawl, outcomes, self.worker, limit)
+        return await self.frontier.exchange(self.crawl, outcomes, Ask(self.worker, limit))
 
     async def end(self, lease: Lease, verdict: Verdict = Verdict.DONE, **fields: Any) -> None:
         """Finish one lease that must still be ours."""

@@ -21,7 +21,7 @@ from shoal.drivers.redis.link import RedisLink
 from shoal.fetch.http.client import HttpFetcher
 from shoal.fetch.http.connection import Connection
 from shoal.frontier.redis import RedisFrontier
-from shoal.frontier.values import Grant, Lease, Outcome
+from shoal.frontier.values import Ask, Grant, Lease, Outcome
 from shoal.results.sqlite.store import SqliteResults
 from shoal.spider.page import Page
 from support.processes import TESTS
@@ -81,9 +81,9 @@ def set_trap() -> None:
 
 
 async def _exchange_in_two_steps(
-    frontier: RedisFrontier, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+    frontier: RedisFrontier, crawl: str, outcomes: Sequence[Outcome], ask: Ask
 ) -> tuple[list[Lease], Grant]:
-    return await frontier.finish(crawl, outcomes), await frontier.lease(crawl, worker, limit)
+    return await frontier.finish(crawl, outcomes), await frontier.lease(crawl, ask)
 
 
 def _trap(number: int) -> Callable[[], None]:

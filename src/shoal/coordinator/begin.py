@@ -25,7 +25,7 @@ from shoal.coordinator.schedules import MAX_NAME, Schedule
 from shoal.errors import ConfigError
 from shoal.fleet.target import is_scrapy
 from shoal.frontier.board import read, read_all
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import IntakeAndUpkeep
 from shoal.frontier.values import Control, CrawlState
 
 GRACE_S = 60.0
@@ -66,9 +66,9 @@ def decide(
 class Firing:
     """Begins runs by writing them down: planting.py and the workers do the rest."""
 
-    def __init__(self, frontier: Frontier, records: Records) -> None:
+    def __init__(self, frontier: IntakeAndUpkeep, records: Records) -> None:
         self._frontier = frontier
-        self._notes = frontier.notes
+        self._notes = records.notes
         self._records = records
 
     async def look(self, schedules: Mapping[str, Schedule], now: float) -> None:

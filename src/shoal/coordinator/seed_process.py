@@ -24,7 +24,7 @@ from shoal.errors import ConfigError, ShoalError
 from shoal.fleet import target
 from shoal.fleet.child import GAVE_UP, take_stdout
 from shoal.fleet.crawl import open_stores, run_note
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import IntakeAndNotes
 from shoal.results.port import Results
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run as run_loop
@@ -117,7 +117,7 @@ async def _rules(run: Run, settings: Settings, results: Results) -> Rules:
     return rules
 
 
-async def _sow(crawl: str, schedule: Schedule, frontier: Frontier) -> None:
+async def _sow(crawl: str, schedule: Schedule, frontier: IntakeAndNotes) -> None:
     """What the schedule names beside what the spider starts with."""
     file = Path(schedule.seeds) if schedule.seeds else None
     places = Places(file=file, sitemaps=schedule.sitemaps)

@@ -20,7 +20,7 @@ from shoal.coordinator.schedules import Schedule, settings_for
 from shoal.coordinator.seed_process import Answer, Order
 from shoal.errors import ConfigError, ShoalError, UnknownCrawl
 from shoal.fleet.child import GAVE_UP
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Upkeep
 from shoal.frontier.values import Control
 
 RETRY_S = 5.0
@@ -41,7 +41,7 @@ class PlanterFailed(ShoalError):
 class Planting:
     """Plants what has begun and is not planted. Used as a context: planters end with it."""
 
-    def __init__(self, frontier: Frontier, records: Records, options: dict[str, Any]) -> None:
+    def __init__(self, frontier: Upkeep, records: Records, options: dict[str, Any]) -> None:
         self._frontier = frontier
         self._records = records
         self._options = options

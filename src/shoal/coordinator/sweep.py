@@ -9,7 +9,7 @@ import msgspec
 
 from shoal.coordinator.runs import Records, history, past
 from shoal.coordinator.schedules import Schedule
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Upkeep
 
 KEPT_RUNS = 1000
 """So much of a schedule's history is kept."""
@@ -42,7 +42,7 @@ class Steadiness:
 
 
 async def sweep(
-    frontier: Frontier,
+    frontier: Upkeep,
     records: Records,
     schedules: Mapping[str, Schedule],
     now: float,
@@ -51,7 +51,7 @@ async def sweep(
 ) -> None:
     """Forget what nobody needs. The results of a run, and what became of it, stay."""
     for schedule in schedules.values():
-        runs = await history(frontier.notes, schedule.name)
+        runs = await history(records.notes, schedule.name)
         for run in runs[KEPT_RUNS:]:
             await records.write(past(schedule.name), run.crawl, None)
         for run in runs[:KEPT_RUNS]:

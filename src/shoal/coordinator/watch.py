@@ -17,7 +17,7 @@ from shoal.coordinator.runs import Records, Run, under_way
 from shoal.coordinator.schedules import Schedule
 from shoal.coordinator.seed_runs import PlanterFailed, settings_here
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Overview
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results import results_at
 from shoal.worker.recrawl import mark_gone_items
@@ -32,7 +32,7 @@ log = logging.getLogger("shoal")
 class Watching:
     """Watches what is under way. Used as a context: what it is closing ends with it."""
 
-    def __init__(self, frontier: Frontier, records: Records, options: dict[str, Any]) -> None:
+    def __init__(self, frontier: Overview, records: Records, options: dict[str, Any]) -> None:
         self._frontier = frontier
         self._records = records
         self._options = options

@@ -14,7 +14,7 @@ import msgspec
 from shoal.config import Settings
 from shoal.errors import ShoalError, StorageFailed, UnknownCrawl
 from shoal.fleet.child import GAVE_UP, Order
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Upkeep
 from shoal.runtime.patience import patiently, wait_for_event
 from shoal.runtime.process import is_dead_here, worker_name
 
@@ -46,7 +46,7 @@ class Fleet:
         crawl: str,
         targets: list[str],
         settings: Settings,
-        frontier: Frontier,
+        frontier: Upkeep,
         *,
         until_finished: bool = True,
         plants: bool = True,
@@ -147,7 +147,7 @@ class Fleet:
             _say(text.decode("utf-8", "replace"))
 
 
-async def release_dead(frontier: Frontier, crawl: str) -> None:
+async def release_dead(frontier: Upkeep, crawl: str) -> None:
     """Take back what workers held that died on this machine, an earlier run's for instance."""
     try:
         holders = await patiently("frontier", partial(frontier.holders, crawl))
@@ -158,7 +158,7 @@ async def release_dead(frontier: Frontier, crawl: str) -> None:
             await release(frontier, crawl, worker)
 
 
-async def release(frontier: Frontier, crawl: str, worker: str) -> None:
+async def release(frontier: Upkeep, crawl: str, worker: str) -> None:
     """What a dead worker held need not wait for its leases to expire."""
     try:
         await patiently("frontier", partial(frontier.release, crawl, worker))

@@ -12,7 +12,7 @@ from shoal.core import task as wire
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, ShoalError
 from shoal.frontier.admission import Admission, NotAdmitted
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import IntakeAndUpkeep, Overview, WorkIntake
 from shoal.frontier.values import Added, Control, Entry, Stats
 from shoal.runtime.patience import patiently
 from shoal.spider.spider import Spider, seeds
@@ -22,7 +22,7 @@ BATCH = 500
 log = logging.getLogger("shoal")
 
 
-async def plant(frontier: Frontier, crawl: str, spider: Spider, rules: Rules) -> Added:
+async def plant(frontier: IntakeAndUpkeep, crawl: str, spider: Spider, rules: Rules) -> Added:
     """Add what the spider starts with, then seal the crawl: from now on it can be finished.
 
     Safe to do twice and from two processes: what is there already is a duplicate.
@@ -40,7 +40,7 @@ async def plant(frontier: Frontier, crawl: str, spider: Spider, rules: Rules) ->
 
 
 async def add_all(
-    frontier: Frontier,
+    frontier: WorkIntake,
     crawl: str,
     tasks: AsyncIterator[Task],
     rules: Rules,
@@ -65,7 +65,7 @@ async def add_all(
     return _sum(total, await _add(frontier, crawl, batch))
 
 
-async def collect(frontier: Frontier, crawl: str, rules: Rules) -> Added:
+async def collect(frontier: WorkIntake, crawl: str, rules: Rules) -> Added:
     """Queue what others left in the crawl's inbox, while it gets less. Raises UnknownCrawl."""
     admission = Admission(rules)
 
@@ -91,11 +91,11 @@ def read_seed(text: bytes) -> Task:
         raise BadUrl(str(error)) from None
 
 
-async def _stats(frontier: Frontier, crawl: str) -> Stats:
+async def _stats(frontier: Overview, crawl: str) -> Stats:
     return await patiently("frontier", lambda: frontier.stats(crawl))
 
 
-async def _add(frontier: Frontier, crawl: str, batch: list[Entry]) -> Added:
+async def _add(frontier: WorkIntake, crawl: str, batch: list[Entry]) -> Added:
     if not batch:  # Not even the crawl is made then.
         return Added()
     return await patiently("frontier", lambda: frontier.add(crawl, batch))

@@ -12,7 +12,7 @@ import msgspec
 from shoal.config import Rules
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, UnknownCrawl
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import IntakeAndNotes
 from shoal.frontier.values import Added
 from shoal.runtime.patience import patiently
 from shoal.seeds.bookmarks import Bookmarks
@@ -45,7 +45,7 @@ class Sowing:
 
     def __init__(
         self,
-        frontier: Frontier,
+        frontier: IntakeAndNotes,
         crawl: str,
         refused: Callable[[str, Exception], None],
         progress: Callable[[str, int], object],

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import WorkSource
 from shoal.frontier.values import CrawlState, Pulse
 from shoal.runtime.patience import patiently
 from shoal.runtime.process import machine_name, rss_bytes
@@ -26,7 +26,7 @@ class Heartbeat:
     """Beats for one worker. `pages` is for the worker to count up."""
 
     def __init__(
-        self, frontier: Frontier, crawl: str, worker: str, in_flight: Callable[[], int]
+        self, frontier: WorkSource, crawl: str, worker: str, in_flight: Callable[[], int]
     ) -> None:
         self.pages = 0
         self._frontier = frontier

@@ -12,7 +12,7 @@ from shoal.core.records import Robots
 from shoal.fetch.http.client import HttpFetcher
 from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import WorkSource
 from shoal.frontier.values import Entry, Lease
 from shoal.results.port import Results
 from shoal.runtime.patience import patiently
@@ -30,7 +30,7 @@ def spider_worker(
     name: str,
     crawl: str,
     spider: Spider,
-    frontier: Frontier,
+    frontier: WorkSource,
     results: Results,
     settings: Settings,
     *,
@@ -58,7 +58,7 @@ class SpiderVisits:
         worker: str,
         crawl: str,
         spider: Spider,
-        frontier: Frontier,
+        frontier: WorkSource,
         results: Results,
         settings: Settings,
         *,

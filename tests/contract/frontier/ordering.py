@@ -101,10 +101,10 @@ class TestOrder:
         await client.end(again, Verdict.RETURNED)
         assert await order_of(client, 2) == ["0", "new"]
 
-    async def test_what_was_revived_goes_behind_all(self, backend: Backend) -> None:
+    async def test_what_was_dead_goes_behind_all(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(3))
         await client.end(await lease_named(client, "0"), Verdict.DEAD)
-        assert await client.frontier.revive(client.crawl) == 1
+        assert await client.frontier.retry_dead(client.crawl) == 1
         await client.add(entry("a.example/late"))
         assert await order_of(client, 4) == ["1", "2", "0", "late"]

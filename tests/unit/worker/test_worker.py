@@ -15,7 +15,7 @@ from shoal.core.records import Robots
 from shoal.core.task import Task
 from shoal.fetch.port import Response
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import CrawlState, Grant, Lease, Outcome, Pulse, Stats, Verdict
+from shoal.frontier.values import Ask, CrawlState, Grant, Lease, Outcome, Pulse, Stats, Verdict
 from shoal.results.port import Batch, Results
 from shoal.spider.spider import Spider
 from shoal.worker import spider_visits
@@ -51,7 +51,7 @@ class Stores:
         self.held |= {lease.token for lease in leases}
         return Grant(self.state, leases)
 
-    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+    async def lease(self, crawl: str, ask: Ask) -> Grant:
         return self._granted()
 
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -61,7 +61,7 @@ class Stores:
         return []
 
     async def exchange(
-        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+        self, crawl: str, outcomes: Sequence[Outcome], ask: Ask
     ) -> tuple[list[Lease], Grant]:
         self.asked_with += [outcome.lease.token for outcome in outcomes]
         stale = await self.finish(crawl, outcomes)
@@ -135,10 +135,10 @@ class PlentifulStores(Stores):
 
     stored = 0
 
-    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+    async def lease(self, crawl: str, ask: Ask) -> Grant:
         if not self.go_on.is_set():
             granted = len(self.held) + len(self.ended)
-            self.grants = [[lease(f"{granted + number}") for number in range(limit)]]
+            self.grants = [[lease(f"{granted + number}") for number in range(ask.room)]]
         return self._granted()
 
     async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:

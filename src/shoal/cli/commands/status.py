@@ -14,7 +14,7 @@ from shoal.cli import display
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import QueriesAndNotes
 from shoal.insight.status import as_json, snapshot, snapshot_json
 from shoal.runtime.eventloop import run
 
@@ -56,7 +56,7 @@ async def _status(address: str, crawl: str | None, *, watch: bool, json: bool) -
             display.out().print(await _view(frontier, crawl))
 
 
-async def _watch(frontier: Frontier, crawl: str | None) -> None:
+async def _watch(frontier: QueriesAndNotes, crawl: str | None) -> None:
     view, console = await _view(frontier, crawl), display.console()
     with Live(view, console=console, auto_refresh=False) as live:
         while True:
@@ -69,14 +69,14 @@ async def _watch(frontier: Frontier, crawl: str | None) -> None:
                 live.update(view, refresh=True)
 
 
-async def _data(frontier: Frontier, crawl: str | None) -> Any:
+async def _data(frontier: QueriesAndNotes, crawl: str | None) -> Any:
     now = time.time()
     if crawl is None:
         return [as_json(stats, now) for stats in await frontier.crawls()]
     return snapshot_json(await snapshot(frontier, crawl, now), now)
 
 
-async def _view(frontier: Frontier, crawl: str | None) -> RenderableType:
+async def _view(frontier: QueriesAndNotes, crawl: str | None) -> RenderableType:
     now = time.time()
     if crawl is None:
         crawls = await frontier.crawls()

@@ -15,7 +15,7 @@ import msgspec
 from scrapy.utils.request import RequestFingerprinter
 
 from shoal.errors import ConfigError, StorageBusy, UnknownCrawl, unreachable
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import WorkIntake
 from shoal.frontier.values import CANCELLED, Added, CrawlState, Entry
 from shoal.runtime.patience import patiently
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
@@ -62,7 +62,7 @@ class Migration:
     """Moves the keys of one spider into one crawl."""
 
     def __init__(
-        self, keys: OldKeys, frontier: Frontier, crawl: str, *, keep: bool, progress: Progress
+        self, keys: OldKeys, frontier: WorkIntake, crawl: str, *, keep: bool, progress: Progress
     ) -> None:
         """`keep` leaves everything where it is, too."""
         self._keys = keys

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import WorkIntake
 from shoal.frontier.values import Entry
 from shoal.runtime.patience import patiently
 
@@ -20,7 +20,7 @@ FULL = 10 * BATCH
 class Intake:
     """Takes entries at once and brings them to the frontier in batches, in the order they came."""
 
-    def __init__(self, frontier: Frontier, crawl: str, on_added: Callable[[], None]) -> None:
+    def __init__(self, frontier: WorkIntake, crawl: str, on_added: Callable[[], None]) -> None:
         self._frontier = frontier
         self._crawl = crawl
         self._on_added = on_added
