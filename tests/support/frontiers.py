@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from shoal.config import Rules
 from shoal.core.records import Robots
@@ -150,9 +151,6 @@ class Client:
 class Backend(ABC):
     """One store under test: its clients, its clock, and a check of what it holds."""
 
-    is_sharded = False
-    """Whether hosts are spread over several servers."""
-
     def __init__(self) -> None:
         self.clock = FakeClock()
         self._opened: list[Frontier] = []
@@ -165,6 +163,11 @@ class Backend(ABC):
     async def advance(self, seconds: float) -> None:
         """Let this much time pass for the frontier; less than none sets its clock back."""
         self.clock.now += seconds
+
+    def needs(self, capability: str) -> None:
+        """Skip the test on a backend without this one of its `Capabilities`."""
+        if not getattr(self.frontier.capabilities, capability):
+            pytest.skip(f"this frontier does not have {capability}")
 
     def open_another(self) -> Frontier:
         """One more client of the same data, as another process would be."""

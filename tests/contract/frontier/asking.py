@@ -115,10 +115,10 @@ class TestPurgeDead:
         assert record.state is TaskState.DROPPED
         assert "broken" in record.reason
         assert await client.frontier.dead(CRAWL, 9) == []
-        assert (await client.add(*entries)).added == 0, "what was buried stays seen"
+        assert (await client.add(*entries)).added == 0, "what was purged stays seen"
 
 
-class TestAsk:
+class TestQueries:
     async def test_find_knows_nothing_of_what_was_never_added(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(1))
@@ -257,6 +257,14 @@ class TestFindOthers:
         await client.start(Admission(open_rules()).admit(Task(url=ODD, method="POST")))
         await client.control(Control.CANCEL)
         assert await self.urls_at(client, ODD) == [("POST", "dropped")]
+
+    async def test_finds_what_is_done(self, backend: Backend) -> None:
+        backend.needs("keeps_ended")
+        client, odd = backend.client(), Task(url=ODD, method="POST", meta={"page": 7})
+        await client.start(Admission(open_rules()).admit(odd))
+        await client.end(await client.lease_one())
+        (record,) = await client.frontier.find_others(CRAWL, HOST, lambda url: url == ODD, 9)
+        assert (record.state, record.task.meta) == (TaskState.DONE, {"page": 7})
 
     async def test_looks_through_long_queues(self, backend: Backend) -> None:
         client, admission = backend.client(), Admission(open_rules())

@@ -33,6 +33,7 @@ class TestManyPriorities:
     async def test_all_are_handed_out_in_their_order(
         self, backend: Backend, first: int, step: int
     ) -> None:
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(concurrency_per_host=MANY)
         entries = of_many_priorities(first, step)
@@ -69,6 +70,7 @@ class TestManyPriorities:
 
     async def test_new_ones_among_those_that_wait(self, backend: Backend) -> None:
         """Whatever is taken and added in turns, the highest is next."""
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(concurrency_per_host=1_000)
         numbers = [(n * 7_919) % 900 for n in range(900)]

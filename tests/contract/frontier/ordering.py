@@ -57,6 +57,7 @@ class TestOrder:
         assert await order_of(client, 2) == ["4", "5"]
 
     async def test_what_came_back_keeps_its_priority(self, backend: Backend) -> None:
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(entry("a.example/low"))
         low = await lease_named(client, "low")
@@ -77,6 +78,7 @@ class TestOrder:
         assert await order_of(client, 3) == ["early", "0", "late"]
 
     async def test_a_retry_keeps_its_priority(self, backend: Backend) -> None:
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(*pages(2), entry("a.example/high", priority=1))
         await client.end(await lease_named(client, "high"), Verdict.RETRY)
