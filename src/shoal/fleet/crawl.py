@@ -21,6 +21,7 @@ from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet.fleet import Fleet, release_dead
 from shoal.fleet.target import create, is_scrapy, spec_of
 from shoal.frontier import frontier_at
+from shoal.frontier.patient import patient
 from shoal.frontier.port import Frontier, IntakeAndUpkeep, Overview, WorkIntake
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results import results_at
@@ -192,10 +193,10 @@ async def _work(
     for which there are still seeds in the inbox."""
     while True:
         await workers.run()
-        stats = await _stats(frontier, name)
+        stats = await patient(frontier).stats(name)
         while stats.state is CrawlState.FINISHED and stats.inbox and not stopping.is_set():
             await collect(frontier, name, stats.rules)
-            stats = await _stats(frontier, name)
+            stats = await patient(frontier).stats(name)
             if stats.inbox:  # Somebody else is at it, or has died at it: then it is ours soon.
                 await wait_for_event(stopping, WATCH_EVERY_S)
         if stopping.is_set() or stats.state.over:
@@ -218,14 +219,10 @@ async def _refuse_silent_restart(
         ) from None
 
 
-async def _stats(frontier: Overview, name: str) -> Stats:
-    return await patiently("frontier", lambda: frontier.stats(name))
-
-
 async def _watch(frontier: Overview, name: str, watch: Watch) -> None:
     was_exact = True
     while True:
-        stats = await _stats(frontier, name)
+        stats = await patient(frontier).stats(name)
         if was_exact and stats.bloom and stats.rules.seen == "auto":
             was_exact = False
             log.warning(

@@ -7,15 +7,15 @@ import logging
 import signal
 import sys
 from contextlib import suppress
-from functools import partial
 
 import msgspec
 
 from shoal.config import Settings
 from shoal.errors import ShoalError, StorageFailed, UnknownCrawl
 from shoal.fleet.child import GAVE_UP, Order
+from shoal.frontier.patient import patient
 from shoal.frontier.port import Upkeep
-from shoal.runtime.patience import patiently, wait_for_event
+from shoal.runtime.patience import wait_for_event
 from shoal.runtime.process import is_dead_here, worker_name
 
 RESTART_WAIT_S = 1.0
@@ -101,7 +101,7 @@ class Fleet:
     async def _progress(self) -> tuple[int, int] | None:
         """What moves while workers do anything at all, if only die with a task in hand."""
         try:
-            stats = await patiently("frontier", partial(self._frontier.stats, self._order.crawl))
+            stats = await patient(self._frontier).stats(self._order.crawl)
         except (UnknownCrawl, StorageFailed):
             return None
         return stats.ended, stats.lost
@@ -150,7 +150,7 @@ class Fleet:
 async def release_dead(frontier: Upkeep, crawl: str) -> None:
     """Take back what workers held that died on this machine, an earlier run's for instance."""
     try:
-        holders = await patiently("frontier", partial(frontier.holders, crawl))
+        holders = await patient(frontier).holders(crawl)
     except UnknownCrawl:
         return
     for worker in holders:
@@ -161,7 +161,7 @@ async def release_dead(frontier: Upkeep, crawl: str) -> None:
 async def release(frontier: Upkeep, crawl: str, worker: str) -> None:
     """What a dead worker held need not wait for its leases to expire."""
     try:
-        await patiently("frontier", partial(frontier.release, crawl, worker))
+        await patient(frontier).release(crawl, worker)
     except (UnknownCrawl, StorageFailed):  # Then they expire, or the next run takes them back.
         return
 

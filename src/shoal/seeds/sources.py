@@ -12,9 +12,9 @@ import msgspec
 from shoal.config import Rules
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, UnknownCrawl
+from shoal.frontier.patient import patient
 from shoal.frontier.port import IntakeAndNotes
 from shoal.frontier.values import Added
-from shoal.runtime.patience import patiently
 from shoal.seeds.bookmarks import Bookmarks
 from shoal.seeds.files import CSV_SUFFIXES, Seed, read_csv, read_lines
 from shoal.seeds.seeding import BATCH, add_all
@@ -69,13 +69,13 @@ class Sowing:
         rules = await self._rules()
         marks = self._bookmarks(places)
         if marks is not None and places.skip is None:
-            self.went_on_after = await patiently("frontier", marks.line)
+            self.went_on_after = await marks.line()
         added = await add_all(
             *(self._frontier, self._crawl, self._counted(places), rules, self._refuse),
             on_batch=partial(self._mark, marks) if marks else None,
         )
         if marks is not None:
-            await patiently("frontier", marks.remove)
+            await marks.remove()
         sitemaps = self._of_sitemaps(places)
         queued = await add_all(self._frontier, self._crawl, sitemaps, rules, self._refuse)
         self.sitemaps = queued.added
@@ -84,12 +84,12 @@ class Sowing:
     def _bookmarks(self, places: Places) -> Bookmarks | None:
         if places.file is None or not places.file.is_file():
             return None
-        return Bookmarks(self._frontier, self._crawl, places.file)
+        return Bookmarks(patient(self._frontier), self._crawl, places.file)
 
     async def _mark(self, marks: Bookmarks) -> None:
         if self.line - self._marked >= MARK_EVERY:
             self._marked = self.line
-            await patiently("frontier", partial(marks.put, self.line))
+            await marks.put(self.line)
 
     async def _rules(self) -> Rules:
         try:

@@ -12,10 +12,10 @@ from shoal.core.records import Robots
 from shoal.fetch.http.client import HttpFetcher
 from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
+from shoal.frontier.patient import patient
 from shoal.frontier.port import WorkSource
 from shoal.frontier.values import Entry, Lease
 from shoal.results.port import Results
-from shoal.runtime.patience import patiently
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.known_links import KnownUrls
@@ -142,4 +142,4 @@ class SpiderVisits:
                 await fetcher.close()
 
     async def _known_robots(self, site: str) -> Robots | None:
-        return await patiently("frontier", lambda: self._frontier.robots(self._crawl, site))
+        return await patient(self._frontier).robots(self._crawl, site)

