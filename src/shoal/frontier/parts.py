@@ -9,7 +9,7 @@ from shoal.frontier.port import WorkSource
 from shoal.frontier.values import Entry, Lease, Outcome
 
 MAX_LINKS = 5_000
-"""What one call may bring."""
+"""Follow-ups that one call may bring."""
 
 
 async def add_surplus(frontier: WorkSource, crawl: str, outcomes: Sequence[Outcome]) -> None:
@@ -28,8 +28,8 @@ async def add_surplus(frontier: WorkSource, crawl: str, outcomes: Sequence[Outco
 
 
 async def _add(frontier: WorkSource, crawl: str, lease: Lease, part: Sequence[Entry]) -> bool:
-    """False if the page is not ours any more: then its links are somebody else's to bring. A crawl
-    that was started over would take them for its own."""
+    """Add some of a page's links. False if the page is not ours any more: then they are somebody
+    else's to bring, and a crawl that was started over would take them for its own."""
     if await frontier.renew(crawl, [lease]):
         return False
     try:
