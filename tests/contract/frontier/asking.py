@@ -198,6 +198,20 @@ class TestQueries:
         after = (await client.stats()).pages_per_s
         assert before * 1.2 < after <= before * 2.01, "the end comes nearer with dead ones, too"
 
+    async def test_pages_per_second_of_hosts_that_come_after_each_other(
+        self, backend: Backend
+    ) -> None:
+        """One page in a second, whichever host it is of."""
+        backend.needs("exact_rate")
+        client = backend.client()
+        await client.start()
+        for host in ("a.example", "b.example"):
+            await client.add(*pages(24, host))
+            for _ in range(24):
+                await backend.advance(1.0)
+                await client.end(await client.lease_one())
+            assert (await client.stats()).pages_per_s == pytest.approx(1.0, rel=0.15)
+
 
 class TestFindOthers:
     """By address, tasks are found whatever else they are."""
