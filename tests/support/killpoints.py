@@ -21,6 +21,7 @@ from shoal.drivers.redis.link import RedisLink
 from shoal.fetch.http.client import HttpFetcher
 from shoal.fetch.http.connection import Connection
 from shoal.frontier.redis import RedisFrontier
+from shoal.frontier.redis.scripts import script
 from shoal.frontier.values import Ask, Grant, Lease, Outcome
 from shoal.results.sqlite.store import SqliteResults
 from shoal.spider.page import Page
@@ -57,7 +58,9 @@ POINTS: Mapping[str, tuple[Place, ...]] = {
     "renewed": (Place(RedisFrontier, "renew", "after"),),
     "beaten": (Place(RedisFrontier, "beat", "after"),),
     "collecting": (Place(RedisFrontier, "add", "before"),),
-    "collected": (Place(RedisLink, "run", "before", lambda args, result: args[1] == "collected"),),
+    "collected": (
+        Place(RedisLink, "run_known", "before", lambda args, _: args[1] is script("collected")),
+    ),
 }
 """The stages, in the order of the pipeline. "collecting": entries of the inbox were read and are
 not queued; "collected": they are queued and still in the inbox."""

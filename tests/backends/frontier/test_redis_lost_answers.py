@@ -23,7 +23,7 @@ class Ears:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.deaf_for = 0
-        for name in ("run", "together"):
+        for name in ("run_known", "together"):
             monkeypatch.setattr(RedisLink, name, self._listening(getattr(RedisLink, name)))
 
     def _listening(self, call: Call) -> Call:
