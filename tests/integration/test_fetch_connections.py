@@ -24,18 +24,17 @@ from shoal.errors import FetchError, OwnFault, TooLate
 from shoal.fetch.http import pool
 from shoal.fetch.http.connection import Connection
 from shoal.fetch.port import Fetcher, Request
-from shoal.fetch.robots import RobotsGate
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Verdict
 from shoal.runtime import patience
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
-from shoal.worker.known_links import KnownUrls
 from shoal.worker.visitor import Visitor
 from support.dns_server import NameServer
 from support.fetching import fetching, request
 from support.hostile import HostileServer
 from support.until import LIMIT_S, until
+from support.visitors import page_visitor
 
 HOSTS = [f"h{number}.example" for number in range(12)]
 
@@ -147,12 +146,7 @@ class Quiet(Spider):
 
 
 def visitor(fetcher: Fetcher, **rules: Any) -> Visitor:
-    async def unknown(site: str) -> None:
-        return None
-
-    own = Rules(rate="none", **rules)
-    gate = RobotsGate("test")
-    return Visitor(Quiet(), fetcher, own, gate, unknown, KnownUrls(), "worker")
+    return page_visitor(Quiet(), fetcher, Rules(rate="none", **rules))
 
 
 def lease(server: HostileServer, **changes: Any) -> Lease:
@@ -263,8 +257,8 @@ async def test_what_may_not_be_sent_any_more_is_given_back(
     """The host has a rate: sent late, the request would come too close to the next one."""
     connect = pool.Pool.connect
 
-    async def connect_slowly(own: pool.Pool, origin: pool.Origin) -> Connection:
-        connection = await connect(own, origin)
+    async def connect_slowly(own: pool.Pool, way: pool.Way) -> Connection:
+        connection = await connect(own, way)
         await asyncio.sleep(1.1 * SEND_SLACK_S)
         return connection
 
