@@ -226,7 +226,6 @@ def lease_of(number: int) -> Lease:
 
 async def visited(fetcher: Fetcher, results: Results, **changes: Any) -> Report:
     """Visit the page in a crawl that follows on Monday's."""
-
     earlier = Earlier(results, "monday")
     visitor = page_visitor(Spider(), fetcher, Rules(robots=False), earlier=earlier)
     return await visitor.visit(lease(**changes), time.monotonic())
