@@ -134,7 +134,7 @@ def next_hop(answer: Response) -> str | None:
 
 
 def text_of(body: bytes) -> str:
-    """What is read of a robots.txt."""
+    """The text of a robots.txt, as far as it is read: see `MAX_BYTES`."""
     text = body[:MAX_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
     if len(body) <= MAX_BYTES:
         return text

@@ -221,7 +221,7 @@ def _hop(task: Task) -> str:
 
 
 def _sent_as(hop: str) -> str:
-    """What of it goes over the wire."""
+    """What of a hop goes over the wire."""
     method = _METHOD.match(hop)
     begin = method.end() if method else 0
     return hop[:begin] + parse(hop[begin:]).href.partition("#")[0]
@@ -235,7 +235,7 @@ def _copy(asked: Task) -> Task:
 
 
 def _copy_id(task: Task) -> str:
-    """The same whenever the try is made again."""
+    """The task_id of such a copy: the same whenever the try is made again."""
     return uuid5(NAMESPACE_URL, " ".join([*task.redirects, task.url])).hex
 
 
