@@ -1,6 +1,5 @@
-"""Getting pages: one port, and what implements and guards it. Here is where fetchers are made.
-
-Imports from `core`, `config`, `runtime`; of the other packages beside it, from none.
+"""Getting pages: one port, what implements and guards it, and where fetchers are made.
+Imports runtime, config and core.
 """
 
 from __future__ import annotations
