@@ -11,7 +11,7 @@ import msgspec
 from shoal.core.task import Task
 
 
-class Route(msgspec.Struct, frozen=True, cache_hash=True):
+class Route(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """The way that a request takes to its host. Requests share connections only on one route."""
 
     name: str
@@ -30,7 +30,7 @@ class Request(msgspec.Struct, frozen=True):
     route: Route = DIRECT
 
 
-class Transfer(msgspec.Struct, frozen=True):
+class Transfer(msgspec.Struct, frozen=True, gc=False):
     """How a request and its response went over the network."""
 
     route: Route = DIRECT

@@ -93,9 +93,7 @@ class HttpFetcher(Fetcher):
         authority, target = self._address(task.url)
         encoded = self._encode(task, authority, target)
         way = request.route, authority.origin
-        connection = self._pool.take(way)
-        if connection is None:
-            connection = await self._connected(way, request.send_by)
+        connection = self._pool.take(way) or await self._connected(way, request.send_by)
         asked = perf_counter()
         left_s = self._timeout_s - (asked - started)
         timer = self._loop.call_later(left_s, connection.time_out, self._too_slow)
