@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from math import inf
 from typing import cast
 
 import pytest
@@ -13,7 +12,7 @@ from shoal.archive.port import Archive, RawPage
 from shoal.config import Rules, Settings
 from shoal.core.records import Robots
 from shoal.core.task import Task
-from shoal.fetch.port import Response
+from shoal.fetch.port import Request, Response
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Ask, CrawlState, Grant, Lease, Outcome, Pulse, Stats, Verdict
 from shoal.results.port import Batch, Results
@@ -155,12 +154,12 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
     class Fetcher:
         def __init__(self, settings: Settings) -> None: ...
 
-        async def fetch(self, task: Task, send_by: float = inf) -> Response:
-            return Response(task.url, 200, {}, b"x" * size, 0.1)
+        async def fetch(self, request: Request) -> Response:
+            return Response(request.task.url, 200, {}, b"x" * size, 0.1)
 
         async def close(self) -> None: ...
 
-    monkeypatch.setattr(spider_visits, "HttpFetcher", Fetcher)
+    monkeypatch.setattr(spider_visits, "open_fetcher", Fetcher)
     monkeypatch.setattr(working, "MAX_HELD_BYTES", at_most * size)
     stores = PlentifulStores()
     frontier, results = cast(Frontier, stores), cast(Results, stores)
