@@ -12,7 +12,7 @@ import pytest
 from contract.frontier_suite import *  # noqa: F403
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.frontier.sqlite.frontier import SqliteFrontier
-from shoal.frontier.sqlite.step import SQL
+from shoal.frontier.sqlite.statements import SQL
 from shoal.frontier.values import Ask
 from support.frontiers import CRAWL, Backend, Client, SqliteBackend, checked, outcome, pages
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from shoal.errors import ConfigError
 
 SEND_SLACK_S = 0.1
-"""How late a request may leave after its lease was granted. Slots are spaced so that even then
+"""How late a request may leave after its lease was granted. Turns are spaced so that even then
 no window of the rate's period sees one request too many."""
 
 RETRY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
@@ -27,7 +27,10 @@ MAX_TRIES = 255
 say. Not one more is made."""
 MAX_RETRIES = MAX_TRIES - 1
 MAX_LOSSES = 255
-"""The same for workers that died with it."""
+"""Workers that died with a task are counted so far: a queue has a byte for these, too."""
+SUSPECT_AFTER = 2
+"""A task that so many workers died with is a suspect: it is handed out alone, to a worker that
+holds nothing else."""
 
 BACKOFF_FIRST_S = 1.0
 BACKOFF_LIMIT_S = 300.0

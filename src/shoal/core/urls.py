@@ -122,6 +122,16 @@ def fingerprint(normal: str, method: str = "GET", body: str | None = None) -> by
     return digest(normal, method, body)[:FINGERPRINT_BYTES]
 
 
+def number_of(fingerprint: bytes) -> int:
+    """A fingerprint as tables keep it: a signed number of 64 bits."""
+    return int.from_bytes(fingerprint, signed=True)
+
+
+def fingerprint_of(number: int) -> bytes:
+    """The fingerprint that tables keep as this number."""
+    return number.to_bytes(FINGERPRINT_BYTES, signed=True)
+
+
 def allowed_host(written: str) -> str:
     """A host as a user wrote it, in the spelling that sites have. Raises BadUrl."""
     parsed = parse(f"http://{written}/")

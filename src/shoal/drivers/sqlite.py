@@ -48,13 +48,21 @@ def path_of(address: str) -> Path:
 class Database:
     """A connection in a thread of its own: waiting for a lock never stops the event loop."""
 
-    def __init__(self, path: Path, part: str, schema: Sequence[str]) -> None:
-        """`part` is what the tables are for: several parts share a file, each with its version."""
+    def __init__(
+        self,
+        path: Path,
+        part: str,
+        schema: Sequence[str],
+        complete: Callable[[sqlite3.Connection], None] = lambda _: None,
+    ) -> None:
+        """`part` is what the tables are for: several parts share a file, each with its version.
+        `complete` adds to the tables what may come without a new version."""
         self._path = path
         self._part = part
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"sqlite-{path.name}")
         self._connection: sqlite3.Connection | None = None
         self._schema = schema
+        self._complete = complete
         self._wal: int | None = None
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -134,6 +142,7 @@ class Database:
         if version < len(self._schema):
             row = [self._part, len(self._schema)]
             connection.execute("INSERT OR REPLACE INTO versions VALUES (?, ?)", row)
+        self._complete(connection)
 
     def _disconnect(self) -> None:
         if self._connection is not None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.counters import Counts, PageCounts
 from shoal.core.policy import Pace
 from shoal.core.records import Robots
 from shoal.core.task import Task
@@ -39,6 +40,11 @@ class CrawlState(StrEnum):
     def over(self) -> bool:
         """Nothing will be handed out any more, unless new seeds come."""
         return self in (CrawlState.CANCELLED, CrawlState.FINISHED)
+
+    @property
+    def live(self) -> bool:
+        """It was started, and is not over."""
+        return self in (CrawlState.RUNNING, CrawlState.PAUSED)
 
 
 class Control(StrEnum):
@@ -123,8 +129,8 @@ class Pushback(msgspec.Struct, frozen=True):
     """Whether it is the host's word by itself: see `policy.is_meant`."""
 
 
-class Outcome(msgspec.Struct, kw_only=True):
-    """What became of one leased task."""
+class Outcome(PageCounts, kw_only=True):
+    """What became of one leased task, and what that adds to the counters."""
 
     lease: Lease
     verdict: Verdict
@@ -135,27 +141,16 @@ class Outcome(msgspec.Struct, kw_only=True):
     retry_in_s: float = 0.0
     follow_ups: Sequence[Entry] = ()
     sent: bool = True
-    """Whether a request went out. If not, the host's slot is given back too, where that is safe."""
+    """Whether a request went out. If not, the host's turn is given back too, where that is safe."""
     fault: bool = False
     """The host did not answer as a healthy one would: no answer at all, 5xx, 429."""
     ours: bool = False
     """The host answered as it should: it was what it sent that the spider, or who reads sitemaps,
     could not read."""
-    blocked: bool = False
-    """The host refused to serve us (403, 429, 503)."""
-    unchanged: bool = False
-    """The page was the same as in an earlier crawl, and was not sent again (304)."""
     latency_s: float = 0.0
     """How long the host took to answer. 0 if it did not."""
     pushback: Pushback | None = None
     robots: Robots | None = None
-    filtered: int = 0
-    """Links that were not admitted: other hosts, too deep, not http."""
-    duplicates: int = 0
-    """Links that the worker itself knew to be in the frontier already."""
-    items: int = 0
-    rejected: int = 0
-    body_bytes: int = 0
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -231,8 +226,8 @@ WORKER_SILENT_S = 15.0
 """A worker that was not heard of for so long is not counted among the workers."""
 
 
-class Stats(msgspec.Struct, kw_only=True):
-    """A crawl's counters. Reading them costs the same however large the crawl is."""
+class Stats(Counts):
+    """A crawl and its counters. Reading them costs the same however large the crawl is."""
 
     crawl: str
     state: CrawlState
@@ -240,27 +235,6 @@ class Stats(msgspec.Struct, kw_only=True):
     created_at: float
     started_at: float | None = None
     finished_at: float | None = None
-    added: int = 0
-    duplicates: int = 0
-    filtered: int = 0
-    waiting: int = 0
-    delayed: int = 0
-    leased: int = 0
-    done: int = 0
-    dead: int = 0
-    dropped: int = 0
-    retries: int = 0
-    lost: int = 0
-    """Leases that ended because their worker died."""
-    items: int = 0
-    rejected: int = 0
-    body_bytes: int = 0
-    sent: int = 0
-    """Requests for pages that went out."""
-    blocked: int = 0
-    """Those of them that the host refused (403, 429, 503)."""
-    unchanged: int = 0
-    """Those of them whose page was the same as in an earlier crawl, and was not sent again."""
     inbox: int = 0
     """Seeds that others have left and nobody has looked at yet."""
     refused: int = 0
@@ -285,9 +259,6 @@ class Stats(msgspec.Struct, kw_only=True):
         """Tasks that have ended, one way or another."""
         return self.done + self.dead + self.dropped
 
-
-BLOCKED_REASON = "waits for an earlier task of chain '{}'"
-"""Why a task of a chain waits though its host may be hit."""
 
 CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
 """What those are told who bring work to a cancelled crawl."""

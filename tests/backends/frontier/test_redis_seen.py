@@ -10,7 +10,7 @@ import redis
 from shoal.config import Rules
 from shoal.core.task import Task
 from shoal.drivers.redis.scripts import Scripts
-from shoal.frontier.redis import scripts
+from shoal.frontier.redis import prelude, scripts
 from shoal.frontier.redis.rules import numbers_of
 from shoal.frontier.values import Control, CrawlState, Entry, Verdict
 from support.frontiers import CRAWL, Client, entry, outcome, pages
@@ -26,8 +26,8 @@ SPAN_S = 400.0
 
 @pytest.fixture
 def small_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripts, "BLOOM_FIRST", FIRST_LAYER)
-    with_small_layers = Scripts("shoal.frontier.redis", scripts._policy)
+    monkeypatch.setattr(prelude, "BLOOM_FIRST", FIRST_LAYER)
+    with_small_layers = Scripts("shoal.frontier.redis", prelude.prelude)
     monkeypatch.setattr(scripts, "_scripts", with_small_layers)
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from shoal.config import Rules
 from shoal.drivers.redis.scripts import Argument
 from shoal.errors import ConfigError, StorageBusy
+from shoal.frontier.facts import steered
 from shoal.frontier.redis.forms import Group, grouped
 from shoal.frontier.redis.names import shard_of
 from shoal.frontier.redis.shard import Offer, Shard
@@ -32,8 +33,6 @@ from shoal.frontier.values import (
     Outcome,
     Stats,
 )
-
-_LIVE = (CrawlState.RUNNING, CrawlState.PAUSED)
 
 
 class RedisCrawl:
@@ -133,11 +132,7 @@ class RedisCrawl:
     async def control(self, action: Control) -> CrawlState:
         """Steer the crawl. Raises ConfigError if that does not fit its state."""
         was, told = await self.home.control(action)
-        fits = was in _LIVE or action is Control.SEAL
-        if action is Control.CANCEL:
-            fits = was is not CrawlState.FINISHED
-        if not fits:
-            raise ConfigError(f"cannot {action} crawl '{self.name}': it is {was}")
+        steered(self.name, was, action)
         await self._control_others(action)
         await self._finish_if_idle(told.idle)
         return (await self.stats()).state if len(self.shards) > 1 else told.state
@@ -254,7 +249,7 @@ class RedisCrawl:
         if before is None or before != await self._all_idle():
             return False
         states = [(await shard.control("finish"))[1].state for shard in self.shards]
-        if any(state in _LIVE for state in states):  # New work has come meanwhile.
+        if any(state.live for state in states):  # New work has come meanwhile.
             await self._wake()
             return False
         return True
@@ -265,7 +260,7 @@ class RedisCrawl:
         stats = stats_of(self.name, counts)
         limit = stats.rules.max_pages
         is_full = limit is not None and stats.tried >= limit and not stats.leased
-        if stats.state not in _LIVE or not (is_full or all(int(c["idle"]) for c in counts)):
+        if not stats.state.live or not (is_full or all(int(c["idle"]) for c in counts)):
             return None
         return [
             tuple(c.get(name, "") for name in ("added", "done", "dead", "retries")) for c in counts

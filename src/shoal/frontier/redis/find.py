@@ -11,10 +11,11 @@ from typing import Any
 
 from shoal.core.task import may_be_more
 from shoal.drivers.redis.link import RedisLink
+from shoal.frontier.facts import DROPPED_BY_CANCEL, HELD_BACK_REASON
 from shoal.frontier.redis.packing import unpack
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.stats import priorities_of
-from shoal.frontier.values import BLOCKED_REASON, CrawlState, Entry, Record, TaskState
+from shoal.frontier.values import CrawlState, Entry, Record, TaskState
 
 CHUNK = 1000
 QUEUES_AT_ONCE = 100
@@ -22,20 +23,19 @@ LOOKS = 3
 """A task may leave the queue while we walk it, and come back behind us. What was seen must be
 somewhere, or done."""
 
-CANCELLED = "cancelled"
-
 _WALKED = {
     "held": b"leased",
     "delayed": b"delayed",
     "suspects": b"suspect",
-    "blocked": b"blocked",
+    "blocked": b"held back",
     "dead": b"dead",
 }
-"""Where tasks are that are in no queue, in the order in which they get there; and what that is."""
+"""Keys of tasks that are in no queue, in the order in which they get there; and what find.lua calls
+those places."""
 
 _STATES = {
     b"dead": TaskState.DEAD,
-    b"blocked": TaskState.WAITING,
+    b"held back": TaskState.WAITING,
     b"leased": TaskState.LEASED,
     b"delayed": TaskState.DELAYED,
     b"suspect": TaskState.WAITING,
@@ -123,7 +123,7 @@ def _placed(where: bytes, rest: list[Any]) -> Record:
         task=task,
         state=_STATES[where],
         losses=losses,
-        reason=BLOCKED_REASON.format(task.chain) if where == b"blocked" else "",
+        reason=HELD_BACK_REASON.format(task.chain) if where == b"held back" else "",
         due=float(due) / 1e6 or None,
         worker=more[0].decode() if where == b"leased" else "",
     )
@@ -173,4 +173,4 @@ def _as_cancelled(record: Record) -> Record:
     """Queues and leases of a cancelled crawl stay where they were, and count as dropped."""
     if record.state in (TaskState.DEAD, TaskState.DROPPED):
         return record
-    return _dropped(Entry(record.fingerprint, record.task), CANCELLED)
+    return _dropped(Entry(record.fingerprint, record.task), DROPPED_BY_CANCEL)

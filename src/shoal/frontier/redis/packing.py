@@ -25,11 +25,11 @@ _SCHEMES = ("https://", "http://")
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _PARENT_BYTES = 8
 
-_CHAINED = 0xC1
+CHAINED = 0xC1
 """After an entry's first ten bytes, where MessagePack never has it: a chain follows."""
-_NO_TURN, _NEXT = 0, 2**32 - 1
+NO_TURN, NEXT = 0, 2**32 - 1
 _CHAIN = Struct(">BIH")
-"""`_CHAINED`, a turn that the scripts give out, and the length of the name: see lua/chains.lua."""
+"""`CHAINED`, a turn that the scripts give out, and the length of the name: see lua/chains.lua."""
 
 
 class _Packed(msgspec.Struct, array_like=True):
@@ -77,7 +77,7 @@ def pack(entry: Entry) -> bytes:
 def unpack(packed: bytes, site: str, priority: int) -> Unpacked:
     """What `pack` packed, from a queue of this site and priority."""
     attempts, losses = packed[8], packed[9]
-    chain, start = _chain_in(packed) if packed[10] == _CHAINED else (None, 10)
+    chain, start = _chain_in(packed) if packed[10] == CHAINED else (None, 10)
     short = _decode(packed[start:])
     url = short.url if short.scheme < 0 else f"{_SCHEMES[short.scheme]}{site}{short.url}"
     task = wire.decode(short.rest) if short.rest else Task(url=url)
@@ -95,7 +95,7 @@ def unpack(packed: bytes, site: str, priority: int) -> Unpacked:
 def _chain_bytes(chain: str, *, is_next: bool) -> bytes:
     """The target of a redirect is next: it is the same step as what led there."""
     name = chain.encode()
-    return _CHAIN.pack(_CHAINED, _NEXT if is_next else _NO_TURN, len(name)) + name
+    return _CHAIN.pack(CHAINED, NEXT if is_next else NO_TURN, len(name)) + name
 
 
 def _chain_in(packed: bytes) -> tuple[str, int]:

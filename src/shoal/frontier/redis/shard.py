@@ -223,8 +223,8 @@ class Shard:
     ) -> tuple[CrawlState, bool, int]:
         """Give dead tasks a fresh start, or drop them. Returns the state before, whether it is idle
         now, and how many."""
-        action = "revive" if retry else "bury"
-        was, idle, count = await self.run("settle_dead", action, *fingerprints)
+        action = "retry" if retry else "purge"
+        was, idle, count = await self.run("retry_or_purge", action, *fingerprints)
         return CrawlState(was.decode()), bool(idle), count
 
     async def counts(self) -> dict[str, str]:

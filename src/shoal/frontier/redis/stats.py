@@ -7,22 +7,29 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.config import read_rules
+from shoal.core.counters import COUNTERS
 from shoal.drivers.redis.link import RedisLink
+from shoal.frontier.facts import recent_rate
 from shoal.frontier.values import CrawlState, Host, Stats
 
-_COUNTERS = (
-    *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),
-    *("dropped", "retries", "lost", "items", "rejected", "body_bytes", "sent", "blocked"),
-    "unchanged",
+PLACED = (
+    *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead", "dropped"),
+    *("retries", "lost", "items", "rejected", "body_bytes", "sent", "blocked"),
+    *("sample_at", "sample_done", "earlier_at", "earlier_done", "unchanged", "turns"),
+    *("latest", "ahead"),
 )
-HOST_NUMBERS = (
-    *("waiting", "suspects", "leased", "next", "penalty", "pushed", "crawl_delay", "robots_at"),
-    *("robots_until", "done", "failed", "failures", "broken_at", "latency"),
-    *("ready", "load", "slow", "failing"),
-)
-"""What a host's packed form begins with: see lua/hosts.lua."""
+"""What a shard's packed counts begin with. Crawls on servers have this form, so it stays as it is:
+a counter that is declared later is kept behind these, with its name. See lua/step.lua."""
+HOST_NUMBERS = {
+    **dict.fromkeys(("waiting", "suspects", "leased", "next", "penalty", "pushed"), 0),
+    **dict.fromkeys(("crawl_delay", "robots_at", "robots_until", "done", "failed"), 0),
+    **dict.fromkeys(("failures", "broken_at", "latency"), 0),
+    # Its scores in sorted sets; -1: it is not there.
+    **{"ready": -1, "load": -1, "slow": -1, "failing": 0},
+}
+"""What a host's packed form begins with, in this order; and the numbers of one that is new."""
 MORE = -(2**40)
-"""The last of its priorities, if there are more."""
+"""The last of its priorities, where lua/hosts.lua keeps others elsewhere."""
 
 _read_numbers = msgspec.msgpack.Decoder(list[int]).decode
 
@@ -39,7 +46,7 @@ def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
         started_at=_moment(first, "started_at"),
         finished_at=_moment(first, "finished_at"),
         pages_per_s=sum(map(_recent_rate, shards)),
-        **{name: sum(int(shard.get(name, 0)) for shard in shards) for name in _COUNTERS},
+        **{name: sum(int(shard.get(name, 0)) for shard in shards) for name in COUNTERS},
     )
 
 
@@ -79,10 +86,8 @@ def _moment(fields: dict[str, str], name: str) -> float | None:
 
 
 def _recent_rate(shard: dict[str, str]) -> float:
-    now = int(shard["now"])
-    since, tried_then = int(shard.get("earlier_at", 0)), int(shard.get("earlier_done", 0))
-    if not since:
-        since, tried_then = int(shard.get("started_at", now)), 0
-    until = int(shard["finished_at"]) + int(shard["ahead"]) if "finished_at" in shard else now
-    tried = max(int(shard.get("done", 0)) + int(shard.get("dead", 0)) - tried_then, 0)
-    return tried / ((until - since) / 1e6) if until > since else 0.0
+    ended_at = _moment(shard, "finished_at")
+    until = ended_at + ahead_of(shard) if ended_at else int(shard["now"]) / 1e6
+    earlier = int(shard["earlier_at"]) / 1e6, int(shard["earlier_done"])
+    tried = int(shard["done"]) + int(shard["dead"])
+    return recent_rate(tried, until, _moment(shard, "started_at"), earlier)

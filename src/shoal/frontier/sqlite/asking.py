@@ -10,18 +10,12 @@ import msgspec
 
 from shoal.core import task as wire
 from shoal.core.records import Robots
+from shoal.core.urls import fingerprint_of, number_of
 from shoal.frontier import stored_robots
-from shoal.frontier.sqlite.step import (
-    BLOCKED,
-    SQL,
-    STATES,
-    Clock,
-    as_int,
-    crawl_row,
-    moment_of,
-)
+from shoal.frontier.facts import HELD_BACK_REASON
+from shoal.frontier.sqlite.statements import HELD_BACK, SQL, STATES
+from shoal.frontier.sqlite.step import Clock, crawl_row, moment_of
 from shoal.frontier.values import (
-    BLOCKED_REASON,
     WORKER_SILENT_S,
     Entry,
     Host,
@@ -50,7 +44,7 @@ def holders_of(connection: sqlite3.Connection, crawl: str) -> list[str]:
 def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Record | None:
     """One task. Its fingerprint says which."""
     crawl_at = crawl_row(connection, crawl)
-    key = crawl_at["id"], as_int(entry.fingerprint)
+    key = crawl_at["id"], number_of(entry.fingerprint)
     row = connection.execute(SQL["find_task"], key).fetchone()
     if row:
         return _record(row, crawl_at["ahead"])
@@ -91,7 +85,7 @@ def dead_of(
     """Dead tasks in the order they were added."""
     values = {
         "crawl_id": crawl_row(connection, crawl)["id"],
-        "after": as_int(after) if after else None,
+        "after": number_of(after) if after else None,
         "limit": limit,
     }
     return [_record(row) for row in connection.execute(SQL["dead_tasks"], values)]
@@ -123,11 +117,11 @@ def _record(
     task = wire.decode(payload)
     task.retry_count = attempts
     return Record(
-        fingerprint=fingerprint.to_bytes(8, signed=True),
+        fingerprint=fingerprint_of(fingerprint),
         task=task,
         state=STATES[state],
         losses=losses,
-        reason=BLOCKED_REASON.format(task.chain) if state == BLOCKED else reason,
+        reason=HELD_BACK_REASON.format(task.chain) if state == HELD_BACK else reason,
         detail=detail,
         due=due and due - ahead,
         worker=worker or "",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from shoal.core.counters import PAGE_COUNTERS, page_counts
 from shoal.core.policy import (
     MAX_TRIES,
     after_fault,
@@ -16,19 +17,18 @@ from shoal.core.policy import (
 )
 from shoal.core.records import Robots
 from shoal.frontier import stored_robots
+from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.lease import queue
-from shoal.frontier.sqlite.step import (
+from shoal.frontier.sqlite.statements import (
     DEAD,
     DELAYED,
     DONE,
     DROPPED,
+    ENDED_FROM,
     STATES,
     WAITING,
-    Schedule,
-    Step,
-    as_json,
-    name_of,
 )
+from shoal.frontier.sqlite.step import Step, as_json, name_of
 from shoal.frontier.values import Entry, Lease, Outcome, TaskState, Verdict
 
 SAME_MOMENT_S = 0.0001
@@ -64,6 +64,7 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
     stale: list[Lease] = []
     follow_ups: list[Entry] = []
     moves: list[Move] = []
+    counted: list[tuple[int, ...]] = []
     for outcome in outcomes:
         # A lease ends once, even if it was handed in twice.
         task = owned.pop(outcome.lease.token, None)
@@ -71,23 +72,31 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
             stale.append(outcome.lease)
         else:
             moves.append(_end_try(current, task, outcome))
+            counted.append(page_counts(outcome))
             follow_ups += outcome.follow_ups
     current.write("move_tasks", moves)
+    _add_up(current, counted)
     queue(current, follow_ups)
     return stale
+
+
+def _add_up(current: Step, counted: list[tuple[int, ...]]) -> None:
+    """Add what tries say of their pages to the counters of the crawl, all at once."""
+    for name, counts in zip(PAGE_COUNTERS, zip(*counted, strict=True), strict=False):
+        current.tally[name] += sum(counts)
 
 
 def _end_try(current: Step, task: Owned, outcome: Outcome) -> Move:
     host = current.host(task.host_id)
     host.leased -= 1
     _adjust(current, host, outcome, task.leased_at)
-    _free_slot(current, host, outcome, task)
+    _free_turn(current, host, outcome, task)
     state, due = _next_state(current, outcome)
     has_failed = outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
     host.waiting += state == WAITING
     host.done += state == DONE
     host.failed += has_failed and (outcome.fault or not outcome.ours)
-    if state in (DONE, DEAD, DROPPED):
+    if state >= ENDED_FROM:
         current.touch_chain(task.chain)
     _tally(current, outcome, STATES[state])
     attempts = min(task.attempts + has_failed, MAX_TRIES)
@@ -108,7 +117,7 @@ def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:
             return WAITING, None
 
 
-def _adjust(current: Step, host: Schedule, outcome: Outcome, leased_at: float) -> None:
+def _adjust(current: Step, host: HostSchedule, outcome: Outcome, leased_at: float) -> None:
     """What the try says of its host: its robots.txt, its pace, whether it is well."""
     if outcome.robots is not None:
         _keep_robots(current, host, outcome.robots, leased_at)
@@ -143,21 +152,21 @@ def _gave_page(outcome: Outcome) -> bool:
     return _served(outcome) and (outcome.verdict is Verdict.DONE or outcome.ours)
 
 
-def _free_slot(current: Step, host: Schedule, outcome: Outcome, task: Owned) -> None:
-    """A slot that was not used is free again, if nobody was served or told to wait since."""
+def _free_turn(current: Step, host: HostSchedule, outcome: Outcome, task: Owned) -> None:
+    """A turn that was not used is free again, if nobody was served or told to wait since."""
     is_last = abs(host.next_at - task.reserved) < SAME_MOMENT_S
     if not outcome.sent and is_last and host.pushed_at < task.leased_at:
         host.next_at = current.now
 
 
-def _keep_robots(current: Step, host: Schedule, robots: Robots, leased_at: float) -> None:
+def _keep_robots(current: Step, host: HostSchedule, robots: Robots, leased_at: float) -> None:
     current.execute("save_robots", host.id, stored_robots.pack(robots))
     if robots.location:
         return  # It is elsewhere: known only when the next lease has fetched it there.
     host.robots_at = current.now
     host.robots_until = current.now + robots.ttl_s
     host.crawl_delay_s = robots.crawl_delay_s
-    # The slot was reserved before the delay was known.
+    # The turn was reserved before the delay was known.
     host.next_at = max(host.next_at, leased_at + host.crawl_delay_s)
 
 
@@ -166,11 +175,4 @@ def _tally(current: Step, outcome: Outcome, state: TaskState) -> None:
     tally["leased"] -= 1
     tally[state] += 1
     tally["retries"] += outcome.verdict is Verdict.RETRY
-    tally["filtered"] += outcome.filtered
-    tally["duplicates"] += outcome.duplicates
-    tally["items"] += outcome.items
-    tally["rejected"] += outcome.rejected
-    tally["body_bytes"] += outcome.body_bytes
     tally["sent"] += _was_asked_for(outcome)
-    tally["blocked"] += outcome.blocked
-    tally["unchanged"] += outcome.unchanged

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from shoal.config import Rules
 from shoal.core.records import Robots
-from shoal.drivers.sqlfiles import load_schema
+from shoal.core.urls import number_of
 from shoal.drivers.sqlite import Database, transaction
 from shoal.errors import ConfigError, UnknownCrawl
+from shoal.frontier.facts import steered
 from shoal.frontier.port import Capabilities, Frontier
 from shoal.frontier.sqlite.asking import (
     dead_of,
@@ -30,12 +31,11 @@ from shoal.frontier.sqlite.asking import (
 from shoal.frontier.sqlite.board import SqliteNotes
 from shoal.frontier.sqlite.finish import end_tries
 from shoal.frontier.sqlite.lease import enter, hand_out, lose, queue, wait_s
+from shoal.frontier.sqlite.statements import SCHEMA, SQL, add_missing_counters
 from shoal.frontier.sqlite.step import (
-    SQL,
     Clock,
     Step,
     all_rows,
-    as_int,
     as_json,
     crawl_row,
     name_of,
@@ -78,10 +78,8 @@ class SqliteFrontier(Frontier):
     )
 
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
-        versions = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql")
-        schema = load_schema("shoal.frontier.sqlite", *versions)
         # A power cut may undo the last steps, in order: work is then done again, never lost.
-        self._db = Database(path, "frontier", schema)
+        self._db = Database(path, "frontier", SCHEMA, add_missing_counters)
         self._clock = clock
         self._notes = SqliteNotes(self._db, clock)
 
@@ -105,7 +103,7 @@ class SqliteFrontier(Frontier):
                 return stats_of(row, self._clock)
             if state is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(crawl))
-            sealed = state in (CrawlState.RUNNING, CrawlState.PAUSED) and row["sealed"]
+            sealed = state.live and row["sealed"]
             state = CrawlState.PAUSED if state is CrawlState.PAUSED else CrawlState.RUNNING
             values = (state, _encode_json(rules).decode(), sealed, self._clock(), row["id"])
             connection.execute(SQL["start_crawl"], values)
@@ -137,7 +135,7 @@ class SqliteFrontier(Frontier):
         def write(connection: sqlite3.Connection) -> None:
             with transaction(connection):
                 crawl_id = self._row_to_fill(connection, crawl)["id"]
-                keys = as_json(map(as_int, fingerprints))
+                keys = as_json(map(number_of, fingerprints))
                 connection.execute(SQL["remember"], (crawl_id, keys, crawl_id))
 
         await self._db.run(write)
@@ -224,15 +222,13 @@ class SqliteFrontier(Frontier):
 
     def _control(self, connection: sqlite3.Connection, crawl: str, action: Control) -> CrawlState:
         with step(connection, crawl, self._clock) as current:
+            state = steered(crawl, current.state, action)
             if action is Control.SEAL:
                 current.seal()
-            elif action is Control.CANCEL and current.state is not CrawlState.FINISHED:
+            elif action is Control.CANCEL:
                 current.cancel()
-            elif current.state.over or current.state is CrawlState.NEW:
-                raise ConfigError(f"cannot {action} crawl '{crawl}': it is {current.state}")
             else:
-                paused = action is Control.PAUSE
-                current.set_state(CrawlState.PAUSED if paused else CrawlState.RUNNING)
+                current.set_state(state)
         return current.state
 
     async def forget(self, crawl: str) -> None:
@@ -269,7 +265,7 @@ class SqliteFrontier(Frontier):
                 raise ConfigError(CANCELLED.format(crawl))
             for row_id, host_id, chain in dead:
                 state, place = enter(current, current.host(host_id), chain)
-                current.execute("revive_task", state, place, row_id)
+                current.execute("retry_task", state, place, row_id)
             current.tally.update(dead=-len(dead), waiting=len(dead))
             if dead and current.state is CrawlState.FINISHED:
                 current.set_state(CrawlState.RUNNING)
@@ -280,7 +276,7 @@ class SqliteFrontier(Frontier):
             with step(connection, crawl, self._clock) as current:
                 dead = _dead_ids(current, fingerprints)
                 for row_id, *_ in dead:
-                    current.execute("bury_task", row_id)
+                    current.execute("purge_task", row_id)
                 current.tally.update(dead=-len(dead), dropped=len(dead))
             return len(dead)
 
@@ -329,6 +325,6 @@ def _refuse_what_only_redis_can(rules: Rules) -> None:
 def _dead_ids(current: Step, chosen: Sequence[bytes] | None) -> list[tuple[int, int, str | None]]:
     keys = None
     if chosen is not None:
-        keys = as_json(map(as_int, chosen))
+        keys = as_json(map(number_of, chosen))
     values = {"crawl_id": current.id, "fingerprints": keys}
     return current.connection.execute(SQL["dead_ids"], values).fetchall()

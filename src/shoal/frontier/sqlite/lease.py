@@ -10,29 +10,19 @@ import msgspec
 from shoal.core import task as wire
 from shoal.core.policy import MAX_TRIES, is_poison
 from shoal.core.task import Task
-from shoal.frontier.sqlite.step import (
-    BLOCKED,
-    DEAD,
-    DELAYED,
-    SQL,
-    STATES,
-    WAITING,
-    Schedule,
-    Step,
-    as_int,
-    as_json,
-)
+from shoal.core.urls import fingerprint_of, number_of
+from shoal.frontier.facts import POISON, RECLAIM_BATCH, SUSPECTS_SEEN
+from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.statements import DEAD, DELAYED, HELD_BACK, SQL, STATES, WAITING
+from shoal.frontier.sqlite.step import Step, as_json
 from shoal.frontier.values import Added, CrawlState, Entry, Lease
 
-RECLAIM_BATCH = 500
-SUSPECTS_SEEN = 50
 NEXT, BEHIND = 0, 1
 """The places of tasks that wait in a chain. The target of a redirect is the next, because it is the
 same step as what led there; the others go in the order of their rows."""
-POISON = "poison: {} workers died with it"
 
 Granted = tuple[int, Lease, float]
-"""The row of a task, its lease, and its host's next slot as the lease left it."""
+"""The row of a task, its lease, and its host's next turn as the lease left it."""
 
 
 class Queued(msgspec.Struct, array_like=True):
@@ -53,7 +43,7 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
         return Added()
     found: dict[int, Task] = {}
     for entry in entries:
-        found.setdefault(as_int(entry.fingerprint), entry.task)
+        found.setdefault(number_of(entry.fingerprint), entry.task)
     asked = {"crawl_id": current.id, "fingerprints": as_json(found)}
     (seen,) = current.connection.execute(SQL["seen"], asked).fetchone()
     for fingerprint in msgspec.json.decode(seen):
@@ -73,14 +63,16 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
     return added
 
 
-def enter(current: Step, host: Schedule, chain: str | None, turn: int = BEHIND) -> tuple[int, int]:
+def enter(
+    current: Step, host: HostSchedule, chain: str | None, turn: int = BEHIND
+) -> tuple[int, int]:
     """The state and the place in which a task begins to wait: with its host, or for its turn in its
     chain."""
     if chain is None:
         host.waiting += 1
         return WAITING, current.next_place()
     current.touch_chain(chain)
-    return BLOCKED, turn
+    return HELD_BACK, turn
 
 
 def wait_s(current: Step) -> float | None:
@@ -123,7 +115,7 @@ def hand_out(current: Step, worker: str, limit: int) -> list[Lease]:
     return [lease for _, lease, _ in granted]
 
 
-def _serve(current: Step, host: Schedule, share: int) -> list[Granted]:
+def _serve(current: Step, host: HostSchedule, share: int) -> list[Granted]:
     count = min(1 if current.interval_of(host) else share, host.room(current.rules, current.now))
     if not count:
         return []
@@ -143,7 +135,9 @@ def _suspect(current: Step, worker: str) -> list[Granted]:
     return []
 
 
-def _grant(current: Step, host: Schedule, tasks: Sequence[Queued], *, alone: bool) -> list[Granted]:
+def _grant(
+    current: Step, host: HostSchedule, tasks: Sequence[Queued], *, alone: bool
+) -> list[Granted]:
     if not tasks:
         return []
     interval_s = current.interval_of(host)
@@ -156,7 +150,7 @@ def _grant(current: Step, host: Schedule, tasks: Sequence[Queued], *, alone: boo
     for queued in tasks:
         task = wire.decode(bytes.fromhex(queued.payload))
         task.retry_count = queued.attempts
-        key = queued.fingerprint.to_bytes(8, signed=True)
+        key = fingerprint_of(queued.fingerprint)
         token = secrets.token_hex(8)
         how = (interval_s > 0, alone, crowded, current.now - current.begun)
         lease = Lease(key, token, task, robots_at, *how)

@@ -12,74 +12,20 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from shoal.config import Rules, read_rules
-from shoal.core.policy import AUTO_START_S, SEND_SLACK_S, Pace, parse_rate
-from shoal.drivers.sqlfiles import load_queries
+from shoal.config import read_rules
+from shoal.core.counters import COUNTERS
+from shoal.core.policy import AUTO_START_S, SEND_SLACK_S, parse_rate
+from shoal.core.urls import number_of
 from shoal.drivers.sqlite import transaction, write_rows
 from shoal.errors import UnknownCrawl
 from shoal.frontier.clock import JUMP_S, Moment, moment
-from shoal.frontier.values import CrawlState, Lease, Stats, TaskState
+from shoal.frontier.facts import SAMPLE_EVERY_S, recent_rate
+from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.statements import HELD_BACK, SQL
+from shoal.frontier.values import CrawlState, Lease, Stats
 
-SQL = load_queries("shoal.frontier.sqlite", "queries.sql")
-
-SAMPLE_EVERY_S = 10.0
-
-BLOCKED, WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(-1, 6)
-"""The states of a task as the table has them. A blocked one waits for another one of its chain: the
-crawl counts it as waiting, its host does not."""
-
-STATES = {BLOCKED: TaskState.WAITING, **dict(enumerate(TaskState))}
-
-_COUNTERS = (
-    *("added", "duplicates", "filtered", "waiting", "delayed", "leased", "done", "dead"),
-    *("dropped", "retries", "lost", "items", "rejected", "body_bytes", "sent", "blocked"),
-    "unchanged",
-)
-_NOTHING = dict.fromkeys((*_COUNTERS, "places"), 0)
+_NOTHING = dict.fromkeys((*COUNTERS, "places"), 0)
 Clock = Callable[[], float]
-
-
-class Schedule(msgspec.Struct):
-    """How one host is being served. The fields are those of the query `hosts`, in its order."""
-
-    id: int
-    waiting: int
-    leased: int
-    next_at: float
-    penalty_s: float
-    pushed_at: float
-    crawl_delay_s: float
-    robots_at: float | None
-    robots_until: float
-    done: int
-    failed: int
-    failures: int
-    broken_at: float
-    latency_s: float
-
-    def room(self, rules: Rules, now: float) -> int:
-        """How many more requests may be in flight. One until robots.txt is known, and one to a
-        host that only fails."""
-        alone = rules.robots and not self.knows_robots(now)
-        limit = 1 if alone or self.pace.is_broken else rules.concurrency_per_host
-        return max(limit - self.leased, 0)
-
-    def knows_robots(self, now: float) -> bool:
-        """Whether a robots.txt has been stored and still holds."""
-        return self.robots_at is not None and now < self.robots_until
-
-    def ready_at(self, rules: Rules, now: float) -> float | None:
-        """Its place in the heap of hosts. None while it has no work or no room."""
-        return self.next_at if self.waiting > 0 and self.room(rules, now) else None
-
-    @property
-    def pace(self) -> Pace:
-        return Pace(self.penalty_s, self.next_at, self.pushed_at, self.failures, self.broken_at)
-
-    @pace.setter
-    def pace(self, pace: Pace) -> None:
-        self.penalty_s, self.next_at, self.pushed_at = pace.penalty_s, pace.next_at, pace.pushed_at
-        self.failures, self.broken_at = pace.failures, pace.broken_at
 
 
 class Step:
@@ -97,7 +43,7 @@ class Step:
         self.rules = read_rules(row["rules"])
         self.rate = parse_rate(self.rules.rate)
         self.tally: Counter[str] = Counter()
-        self._hosts: dict[int, Schedule] = {}
+        self._hosts: dict[int, HostSchedule] = {}
         self._touched_chains: dict[str, None] = {}
 
     def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
@@ -108,7 +54,7 @@ class Step:
         """Run a named query for many rows."""
         write_rows(self.connection, SQL[query], rows, *others)
 
-    def host(self, host_id: int) -> Schedule:
+    def host(self, host_id: int) -> HostSchedule:
         """A host's schedule; changes to it are written at the end of the step."""
         if host_id not in self._hosts:
             self.read_hosts([host_id])
@@ -118,16 +64,16 @@ class Step:
         """Read the schedules of hosts that will be asked for."""
         if unread := set(host_ids) - self._hosts.keys():
             for row in self.execute("hosts", as_json(unread)).fetchall():
-                self._hosts[row[0]] = Schedule(*row)
+                self._hosts[row[0]] = HostSchedule(*row)
 
-    def hosts_named(self, names: Iterable[str]) -> dict[str, Schedule]:
+    def hosts_named(self, names: Iterable[str]) -> dict[str, HostSchedule]:
         """The schedules of hosts, which are made if nobody has seen them yet."""
         unique = dict.fromkeys(names)  # In this order: of two new hosts the first goes first.
         self.write("add_hosts", [(self.id, name) for name in unique])
         found = self.execute("hosts_named", self.id, as_json(unique)).fetchall()
-        return {name: self._hosts.setdefault(row[0], Schedule(*row)) for name, *row in found}
+        return {name: self._hosts.setdefault(row[0], HostSchedule(*row)) for name, *row in found}
 
-    def interval_of(self, host: Schedule) -> float:
+    def interval_of(self, host: HostSchedule) -> float:
         """The time between two requests to this host: the most careful of all that is known."""
         crawl_delay_s = host.crawl_delay_s + SEND_SLACK_S if host.crawl_delay_s else 0.0
         own_s = host.penalty_s or (AUTO_START_S if self.rate.auto else 0.0)
@@ -161,7 +107,7 @@ class Step:
         """Let the next task of each chain that was touched go, unless one is under way."""
         for chain in self._touched_chains:
             head = self.execute("head_of_chain", self.id, chain).fetchone()
-            if head and head[2] == BLOCKED:
+            if head and head[2] == HELD_BACK:
                 row_id, host_id, _ = head
                 self.execute("free_task", self.next_place(), row_id)
                 self.host(host_id).waiting += 1
@@ -197,8 +143,8 @@ class Step:
         self.execute("seal", self.id)
 
     def _finish_if_done(self) -> None:
-        live = self.state in (CrawlState.RUNNING, CrawlState.PAUSED)
-        if live and self.row["sealed"] and self.count("leased") == 0 and self._nothing_to_do():
+        may_end = self.state.live and self.row["sealed"] and self.count("leased") == 0
+        if may_end and self._nothing_to_do():
             self.set_state(CrawlState.FINISHED)
 
     def pages_tried(self) -> int:
@@ -220,12 +166,7 @@ class Step:
 
 def name_of(lease: Lease) -> tuple[int, str]:
     """What a task must match for a lease to own it."""
-    return as_int(lease.fingerprint), lease.token
-
-
-def as_int(fingerprint: bytes) -> int:
-    """A fingerprint as the tables have it."""
-    return int.from_bytes(fingerprint, signed=True)
+    return number_of(lease.fingerprint), lease.token
 
 
 def as_json(values: Iterable[Any]) -> str:
@@ -275,17 +216,14 @@ def stats_of(row: dict[str, Any], clock: Clock) -> Stats:
         rules=read_rules(row["rules"]),
         pages_per_s=_recent_rate(row, moment_of(row, clock)),
         **times,
-        **{name: row[name] for name in _COUNTERS},
+        **{name: row[name] for name in COUNTERS},
     )
 
 
 def _recent_rate(row: dict[str, Any], at: Moment) -> float:
-    since, tried_then = row["earlier_at"], row["earlier_done"]
-    if not since:
-        since, tried_then = row["started_at"] or at.now, 0
     until = row["finished_at"] + at.ahead if row["finished_at"] else at.now
-    tried = max(row["done"] + row["dead"] - tried_then, 0)
-    return tried / (until - since) if until > since else 0.0
+    earlier = row["earlier_at"], row["earlier_done"]
+    return recent_rate(row["done"] + row["dead"], until, row["started_at"], earlier)
 
 
 def _named(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import msgspec
 
 from shoal.core.content import item_content
 from shoal.core.records import RejectedItem, StoredItem
-from shoal.core.urls import FINGERPRINT_BYTES
+from shoal.core.urls import fingerprint_of, number_of
 from shoal.results.port import Batch, KnownPage, PageLog
 from shoal.results.storable import rejection_digest, rewritten
 
@@ -82,7 +82,7 @@ def item_columns(items: Sequence[StoredItem]) -> Columns:
             item.key,
             moment(item.scraped_at),
             item_content(item.data),
-            number(item.fingerprint),
+            number_of(item.fingerprint),
             item.url,
             item.data.decode(),
         )
@@ -95,7 +95,7 @@ def page_columns(pages: Sequence[PageLog]) -> Columns:
     """Entries of the page log."""
     rows = [
         (
-            number(p.fingerprint),
+            number_of(p.fingerprint),
             moment(p.started_at),
             p.attempt,
             p.worker,
@@ -123,7 +123,7 @@ def rejected_columns(items: Sequence[RejectedItem]) -> Columns:
     """Items that were put aside."""
     rows = [
         (
-            number(item.fingerprint),
+            number_of(item.fingerprint),
             moment(item.scraped_at),
             rejection_digest(item),
             item.kind,
@@ -209,13 +209,3 @@ def rejected_of(row: asyncpg.Record) -> RejectedItem:
 def moment(seconds: float) -> datetime:
     """Seconds since 1970 as PostgreSQL knows them: to the microsecond."""
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def number(fingerprint: bytes) -> int:
-    """A fingerprint as a signed number."""
-    return int.from_bytes(fingerprint, signed=True)
-
-
-def fingerprint_of(own_number: int) -> bytes:
-    """The fingerprint that is kept as this number."""
-    return own_number.to_bytes(FINGERPRINT_BYTES, signed=True)

@@ -11,6 +11,7 @@ import asyncpg
 import msgspec
 
 from shoal.core.records import RejectedItem, StoredItem
+from shoal.core.urls import fingerprint_of, number_of
 from shoal.errors import StorageBusy, unreachable
 from shoal.results.port import (
     EVERYTHING,
@@ -28,11 +29,9 @@ from shoal.results.postgres.link import ANSWER_S, LONG_S, Connection, PostgresLi
 from shoal.results.postgres.rows import (
     FieldOrder,
     fields_of,
-    fingerprint_of,
     item_of,
     known_pages_of,
     moment,
-    number,
     page_of,
     rejected_of,
     storable_json,
@@ -110,7 +109,7 @@ class PostgresResults(Results):
         }
 
     async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
-        return [page_of(row) for row in await self._rows("pages_of", crawl, number(fingerprint))]
+        return [page_of(row) for row in await self._rows("pages_of", crawl, number_of(fingerprint))]
 
     async def tasks_at(self, crawl: str, urls: Sequence[str], limit: int) -> list[bytes]:
         spellings = [storable_text(url) for url in urls]
@@ -119,13 +118,13 @@ class PostgresResults(Results):
 
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
         order = await self._field_order(crawl)
-        rows = await self._rows("items_of", crawl, number(fingerprint))
+        rows = await self._rows("items_of", crawl, number_of(fingerprint))
         return [item_of(row, order) for row in rows]
 
     async def known_pages(
         self, crawl: str, fingerprints: Sequence[bytes]
     ) -> dict[bytes, KnownPage]:
-        numbers = [number(fingerprint) for fingerprint in fingerprints]
+        numbers = [number_of(fingerprint) for fingerprint in fingerprints]
         return known_pages_of(await self._rows("known_pages", crawl, numbers))
 
     async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
@@ -135,7 +134,7 @@ class PostgresResults(Results):
         return int(gone)
 
     async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
-        rows = await self._rows("rejected_of", crawl, number(fingerprint))
+        rows = await self._rows("rejected_of", crawl, number_of(fingerprint))
         return [rejected_of(row) for row in rows]
 
     async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
@@ -154,14 +153,14 @@ class PostgresResults(Results):
 
     async def mark_near(self, crawl: str, pages: Sequence[NearPage]) -> None:
         columns = (
-            [number(page.fingerprint) for page in pages],
-            [number(page.like) for page in pages],
+            [number_of(page.fingerprint) for page in pages],
+            [number_of(page.like) for page in pages],
             [page.distance for page in pages],
         )
         await self._rows("mark_near", crawl, *columns)
 
     async def near_of(self, crawl: str, fingerprint: bytes) -> NearPage | None:
-        for like, distance in await self._rows("near_of", crawl, number(fingerprint)):
+        for like, distance in await self._rows("near_of", crawl, number_of(fingerprint)):
             return NearPage(fingerprint, fingerprint_of(like), distance)
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.core.content import item_content
 from shoal.core.records import RejectedItem, StoredItem
-from shoal.core.urls import FINGERPRINT_BYTES
+from shoal.core.urls import fingerprint_of, number_of
 from shoal.results.port import KnownPage, PageLog
 from shoal.results.storable import rejection_digest
 
@@ -116,13 +116,3 @@ def rejected_of(row: Row) -> RejectedItem:
         fingerprint=fingerprint_of(number),
         scraped_at=scraped_at,
     )
-
-
-def number_of(fingerprint: bytes) -> int:
-    """A fingerprint as a signed number."""
-    return int.from_bytes(fingerprint, signed=True)
-
-
-def fingerprint_of(number: int) -> bytes:
-    """The fingerprint that is kept as this number."""
-    return number.to_bytes(FINGERPRINT_BYTES, signed=True)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from shoal.core.records import RejectedItem, StoredItem
+from shoal.core.urls import fingerprint_of, number_of
 from shoal.drivers.sqlfiles import load_queries, load_schema
 from shoal.drivers.sqlite import Database, transaction, write_rows
 from shoal.errors import ConfigError
@@ -29,11 +30,9 @@ from shoal.results.port import (
 )
 from shoal.results.sqlite.rows import (
     Row,
-    fingerprint_of,
     item_of,
     item_rows,
     known_page_of,
-    number_of,
     page_of,
     page_rows,
     rejected_of,

@@ -1,23 +1,21 @@
 -- Chains: tasks that go one after the other. Needs step.lua, hosts.lua, queue.lua.
 --
 -- ID:chains      hash  chain -> fingerprint of its task that was let go and has not ended
--- ID:chain:NAME  zset  fingerprints of the tasks that wait for one before them, by their turns
+-- ID:chain:NAME  zset  fingerprints of the tasks that are held back by one before them, by their turns
 -- ID:blocked     hash  fingerprint -> packed {host, priority, entry} of all of these
 --
 -- Such a task counts as waiting, but not for its host. The entry of a task of a chain says so after its
 -- first ten bytes: a byte that begins no MessagePack, four bytes for its turn, the length of the name of
--- its chain in two, and the name. The turn it gets here; clients send NO_TURN, or NEXT for the
--- target of a redirect, which is the same step as what led there.
+-- its chain in two, and the name. The turn it gets here; clients send no_turn, or next_turn for
+-- the target of a redirect, which is the same step as what led there.
 
-local CHAINED = 193
-local NO_TURN, NEXT = 0, 4294967295
 local BEFORE_ALL = -2 ^ 40
 
 local touched = {}
 
 -- The name of an entry's chain, or nil.
 local function chain_of(entry)
-  if entry:byte(11) == CHAINED then
+  if entry:byte(11) == POLICY.chained then
     return (struct.unpack('>I2c0', entry, 16))
   end
 end
@@ -35,9 +33,9 @@ end
 local function join_chain(host_name, priority, entry)
   local turn = struct.unpack('>I4', entry, 12)
   local score = turn
-  if turn == NO_TURN or turn == NEXT then
+  if turn == POLICY.no_turn or turn == POLICY.next_turn then
     counts.turns = counts.turns + 1
-    score = turn == NEXT and counts.turns + BEFORE_ALL or counts.turns
+    score = turn == POLICY.next_turn and counts.turns + BEFORE_ALL or counts.turns
     entry = entry:sub(1, 11) .. struct.pack('>I4', counts.turns) .. entry:sub(16)
   end
   local fingerprint, chain = fingerprint_of(entry), chain_of(entry)

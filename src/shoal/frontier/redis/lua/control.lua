@@ -11,23 +11,17 @@ if not open_crawl() then
   return unknown()
 end
 local action, was = ARGV[2], state
-local live = was == 'running' or was == 'paused'
+local becomes = TRANSITIONS[action][was]
 if action == 'seal' then
   sealed = true
   call('HSET', KEYS[1], 'sealed', 1)
-elseif action == 'cancel' and was ~= 'finished' then
-  -- Queues and leases stay where they are; of a cancelled crawl, they count as dropped.
-  counts.dropped = counts.dropped + counts.waiting + counts.delayed + counts.leased
-  counts.waiting, counts.delayed, counts.leased = 0, 0, 0
-  set_state('cancelled')
-elseif action == 'pause' and live then
-  set_state('paused')
-elseif action == 'resume' and live then
-  set_state('running')
-elseif action == 'finish' and live and counts.leased == 0 then
-  set_state('finished')
-elseif action == 'wake' and was == 'finished' then
-  set_state('running')
+elseif becomes and (action ~= 'finish' or counts.leased == 0) then
+  if action == 'cancel' then
+    -- Queues and leases stay where they are; of a cancelled crawl, they count as dropped.
+    counts.dropped = counts.dropped + counts.waiting + counts.delayed + counts.leased
+    counts.waiting, counts.delayed, counts.leased = 0, 0, 0
+  end
+  set_state(becomes)
 end
 close_crawl()
 return {was, state, is_idle()}

@@ -6,7 +6,7 @@
 -- ARGV[3]  the fingerprint after which the page begins, or nothing
 -- returns  {{host, priority, entry, reason, detail}, ...}
 --
--- Atomic, because what is revived meanwhile must not be read half.
+-- Atomic, because what is retried meanwhile must not be read half.
 
 if not open_crawl() then
   return unknown()

@@ -4,7 +4,7 @@
 -- uses     step seen
 -- ARGV[2]  its fingerprint
 -- returns  {seen, crawl state, where, due, values of the packed form or the reason, ...}
---          where: dead, blocked (see chains.lua), dropped, leased, delayed, suspect, or nothing
+--          where: dead, held back (see chains.lua), dropped, leased, delayed, suspect, or nothing
 --
 -- Atomic, because a task that moves while it is looked for would be missed.
 
@@ -27,9 +27,9 @@ local dead = call('HGET', prefix .. 'dead', fingerprint)
 if dead then
   return found('dead', '0', dead)
 end
-local blocked = call('HGET', prefix .. 'blocked', fingerprint)
-if blocked then
-  return found('blocked', '0', blocked)
+local held_back = call('HGET', prefix .. 'blocked', fingerprint)
+if held_back then
+  return found('held back', '0', held_back)
 end
 local held = call('HGETALL', prefix .. 'held')
 for i = 1, #held, 2 do

@@ -12,10 +12,6 @@
 -- Atomic, because a task that is done and whose follow-ups are not queued would lose them, and one
 -- whose follow-ups are queued twice would be fetched twice.
 
-local COUNTED = {
-  'filtered', 'duplicates', 'items', 'rejected', 'body_bytes', 'blocked', 'unchanged',
-}
-
 if not open_crawl() then
   return unknown()
 end
@@ -28,11 +24,11 @@ local function keep_robots(host, outcome, leased_at)
   host.robots_at = now
   host.robots_until = now + (outcome.robots_ttl or 0)
   host.crawl_delay = outcome.crawl_delay or 0
-  -- The slot was reserved before the delay was known.
+  -- The turn was reserved before the delay was known.
   host.next = math.max(host.next, leased_at + host.crawl_delay)
 end
 
--- What the try says of its host: its robots.txt, its pace, a slot that was not used.
+-- What the try says of its host: its robots.txt, its pace, a turn that was not used.
 local function adjust(host, entry, outcome, leased_at, reserved)
   if outcome.robots then
     keep_robots(host, outcome, leased_at)
@@ -56,7 +52,7 @@ local function adjust(host, entry, outcome, leased_at, reserved)
     host.latency = smoothed(host.latency, outcome.latency)
   end
   if not outcome.sent then
-    free_slot(host, leased_at, reserved)
+    free_turn(host, leased_at, reserved)
   end
 end
 
@@ -86,7 +82,7 @@ end
 function moves.dead(host, priority, entry, outcome)
   count_failure(host, outcome)
   entry = with_counts(entry, attempts_of(entry) + 1, losses_of(entry))
-  bury_as_dead(host, priority, entry, outcome.reason or '', outcome.detail or '')
+  keep_as_dead(host, priority, entry, outcome.reason or '', outcome.detail or '')
 end
 
 function moves.dropped(_, _, entry, outcome)
@@ -109,7 +105,7 @@ local function end_try(outcome, task, token)
   if outcome.verdict ~= 'retry' and outcome.verdict ~= 'returned' then
     leave_chain(entry)
   end
-  for _, name in ipairs(COUNTED) do
+  for _, name in ipairs(PAGE_COUNTERS) do
     counts[name] = counts[name] + (outcome[name] or 0)
   end
   if outcome.sent and outcome.verdict ~= 'returned' then

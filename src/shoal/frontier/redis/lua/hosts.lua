@@ -1,6 +1,6 @@
 -- The hosts of a shard. Needs step.lua, pace.lua.
 --
--- ID:hosts    hash  host -> packed numbers, see pack_host, and then the priorities of its queues,
+-- ID:hosts    hash  host -> packed numbers, see HOST_NUMBERS in stats.py, and then the priorities of its queues,
 --                   the highest first; MORE at their end if there are others
 -- ID:lower:HOST  zset  the others: priorities of its queues that are lower than those
 -- ID:ready    zset  hosts with work and room, by the moment they may next be hit: the heap
@@ -10,26 +10,16 @@
 --
 -- A host's numbers are packed, because reading them one by one would take most of a step's time.
 
--- The last four are its scores in the sorted sets; -1: it is not there.
-local NEW_HOST = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, 0}
-local MORE = -2 ^ 40
 local MOST_PRIORITIES = 32
 
 local hosts, names = {}, {}
 
--- Written out, here and in pack_host: a loop over the names takes twice as long.
 local function unpack_host(name, packed)
   local v = packed and cmsgpack.unpack(packed) or NEW_HOST
-  local host = {
-    name = name,
-    waiting = v[1], suspects = v[2], leased = v[3], next = v[4], penalty = v[5], pushed = v[6],
-    crawl_delay = v[7], robots_at = v[8], robots_until = v[9], done = v[10], failed = v[11],
-    failures = v[12], broken_at = v[13], latency = v[14],
-    ready = v[15], load = v[16], slow = v[17], failing = v[18],
-    priorities = {}, has_lower = v[#v] == MORE and #v > 18,
-  }
-  for i = 19, host.has_lower and #v - 1 or #v do
-    host.priorities[i - 18] = v[i]
+  local host, priorities = host_of(name, v), {}
+  host.priorities, host.has_lower = priorities, v[#v] == MORE and #v > #NEW_HOST
+  for i = #NEW_HOST + 1, host.has_lower and #v - 1 or #v do
+    priorities[i - #NEW_HOST] = v[i]
   end
   hosts[name] = host
   names[#names + 1] = name
@@ -120,22 +110,17 @@ local function room_of(host)
   return math.max(limit - host.leased, 0)
 end
 
--- A lease was not used: its slot is free again, if nobody was served or told to wait since.
-local function free_slot(host, leased_at, reserved)
+-- A lease was not used: its turn is free again, if nobody was served or told to wait since.
+local function free_turn(host, leased_at, reserved)
   if host.next == reserved and host.pushed < leased_at then
     host.next = now
   end
 end
 
 local function pack_host(host)
-  local v = {
-    host.waiting, host.suspects, host.leased, host.next, host.penalty, host.pushed,
-    host.crawl_delay, host.robots_at, host.robots_until, host.done, host.failed,
-    host.failures, host.broken_at, host.latency,
-    host.ready, host.load, host.slow, host.failing,
-  }
-  for i, priority in ipairs(host.priorities) do
-    v[18 + i] = priority
+  local v = numbers_of(host)
+  for _, priority in ipairs(host.priorities) do
+    v[#v + 1] = priority
   end
   if host.has_lower then
     v[#v + 1] = MORE

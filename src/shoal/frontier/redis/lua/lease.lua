@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Hand out tasks whose hosts may be hit now, and reserve their hosts' next slots.
+-- Hand out tasks whose hosts may be hit now, and reserve their hosts' next turns.
 --
 -- uses     step pace hosts queue chains losing
 -- ARGV[2]  the worker
@@ -10,10 +10,7 @@
 -- returns  {state, id, life, now, wait (-1: none), idle, whether the worker holds anything, alone,
 --           {host, robots.txt stored at (0: unknown), paced, crowded, priority, entry, ...}, ...}
 --
--- Atomic, because a slot that is free and a slot that is taken must be one decision for the fleet.
-
-local RECLAIM_BATCH = 500
-local SUSPECTS_SEEN = 50
+-- Atomic, because a turn that is free and a turn that is taken must be one decision for the fleet.
 
 local worker, limit, token = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local may_suspect = ARGV[5] == '1'
@@ -34,7 +31,7 @@ local function undo(tokens)
       host.leased = host.leased - 1
       counts.leased = counts.leased - 1
       note_holding(holder, -1)
-      free_slot(host, leased_at, reserved)
+      free_turn(host, leased_at, reserved)
       enqueue('LPUSH', host, priority, entry)
       end_lease(tokens[i])
     end
@@ -43,7 +40,7 @@ end
 
 local function wake_delayed()
   local delayed = prefix .. 'delayed'
-  local due = call('ZRANGEBYSCORE', delayed, '-inf', whole(now), 'LIMIT', 0, RECLAIM_BATCH)
+  local due = call('ZRANGEBYSCORE', delayed, '-inf', whole(now), 'LIMIT', 0, POLICY.reclaim_batch)
   for _, packed in ipairs(due) do
     local host_name, priority, entry = values_of(packed)
     -- Behind what waits: a host's failures must not keep its other pages from their turn.
@@ -55,7 +52,7 @@ end
 
 local function reclaim_expired()
   local due = prefix .. 'due'
-  local expired = call('ZRANGEBYSCORE', due, '-inf', whole(now), 'LIMIT', 0, RECLAIM_BATCH)
+  local expired = call('ZRANGEBYSCORE', due, '-inf', whole(now), 'LIMIT', 0, POLICY.reclaim_batch)
   for _, late in ipairs(expired) do
     lose(late, call('HGET', prefix .. 'held', late))
   end
@@ -124,7 +121,7 @@ end
 -- One task that workers died with, for a worker that has nothing else to lose.
 local function serve_suspect()
   local suspects = prefix .. 'suspects'
-  for _, packed in ipairs(call('LRANGE', suspects, 0, SUSPECTS_SEEN - 1)) do
+  for _, packed in ipairs(call('LRANGE', suspects, 0, POLICY.suspects_seen - 1)) do
     local host_name, priority, entry = values_of(packed)
     local host = host_named(host_name)
     if host.next <= now and room_of(host) > 0 then
@@ -147,7 +144,7 @@ local function next_moment()
     first = math.min(first, tonumber(found[2]) or math.huge)
   end
   if may_lease then
-    for _, packed in ipairs(call('LRANGE', prefix .. 'suspects', 0, SUSPECTS_SEEN - 1)) do
+    for _, packed in ipairs(call('LRANGE', prefix .. 'suspects', 0, POLICY.suspects_seen - 1)) do
       local host = host_named(cmsgpack.unpack(packed)[1])
       if room_of(host) > 0 then
         first = math.min(first, host.next)

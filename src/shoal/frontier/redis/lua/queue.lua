@@ -1,7 +1,7 @@
 -- The queues of a shard, and what is out of them. Needs step.lua, hosts.lua.
 --
 -- ID:q:PRIORITY:HOST  list    entries that wait, the next one first
--- ID:suspects         list    packed {host, priority, entry}: two workers died with these
+-- ID:suspects         list    packed {host, priority, entry}: several workers died with these
 -- ID:held             hash    token -> packed {host, priority, entry, worker, leased at, reserved}
 -- ID:holding          hash    worker -> how many leases it has
 -- ID:due              zset    tokens by the moment their lease expires
@@ -16,8 +16,6 @@
 -- one (see chains.lua), and the task.
 
 -- An owner is how a lease is named by those who hold it: 8 bytes of fingerprint, then the token.
-
-local SUSPECT_AFTER = 2
 
 local function fingerprint_of(entry)
   return entry:sub(1, 8)
@@ -54,7 +52,8 @@ local function losses_of(entry)
 end
 
 local function with_counts(entry, attempts, losses)
-  local bytes = string.char(math.min(attempts, 255), math.min(losses, 255))
+  attempts, losses = math.min(attempts, POLICY.max_tries), math.min(losses, POLICY.max_losses)
+  local bytes = string.char(attempts, losses)
   return entry:sub(1, 8) .. bytes .. entry:sub(11)
 end
 
@@ -62,7 +61,7 @@ end
 local function enqueue(command, host, priority, entry)
   host.waiting = host.waiting + 1
   counts.waiting = counts.waiting + 1
-  if losses_of(entry) >= SUSPECT_AFTER then
+  if losses_of(entry) >= POLICY.suspect_after then
     host.suspects = host.suspects + 1
     call('RPUSH', prefix .. 'suspects', cmsgpack.pack({host.name, priority, entry}))
     return
@@ -73,7 +72,7 @@ end
 
 -- A task of the same fingerprint may be among the dead already, where fingerprints are forgotten
 -- after a time: then this one is dropped.
-local function bury_as_dead(host, priority, entry, reason, detail)
+local function keep_as_dead(host, priority, entry, reason, detail)
   local fingerprint = fingerprint_of(entry)
   local packed = cmsgpack.pack({host.name, priority, entry, reason, detail})
   if call('HSETNX', prefix .. 'dead', fingerprint, packed) == 0 then

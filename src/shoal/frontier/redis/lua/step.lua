@@ -5,7 +5,8 @@
 --          that is started over has another ID, so nothing of the old one can get in its way.
 -- ARGV[1]  the time in microseconds, or nothing: then it is the server's own clock that counts.
 --
--- Times are whole microseconds, which a Lua number holds exactly. POLICY comes from policy.py.
+-- Times are whole microseconds, which a Lua number holds exactly. Names in capitals that no script declares
+-- come from Python: see prelude.py.
 --
 -- `now` never goes back, see clock.py: where the clock does, it is `counts.ahead` of the clock from then
 -- on. `clock` is what the clock says: for those who ask when a crawl was started or has ended.
@@ -19,13 +20,10 @@ end
 local now = clock
 
 -- The crawl: all fields but `id` and `state` are packed, which saves most of the time it takes to
--- read them. `rules` never change within a step; `counts` are written back at its end.
-local COUNTS = {
-  'added', 'duplicates', 'filtered', 'waiting', 'delayed', 'leased', 'done', 'dead', 'dropped',
-  'retries', 'lost', 'items', 'rejected', 'body_bytes', 'sent', 'blocked',
-  'sample_at', 'sample_done', 'earlier_at', 'earlier_done', 'unchanged', 'turns',
-  'latest', 'ahead',
-}
+-- read them. `rules` never change within a step; `counts` are written back at its end: the values of
+-- PLACED in their order, and then each of the others behind its name. So those stay that only a later
+-- version knows.
+local named = {}
 
 -- What is passed on at a time: `unpack` has room for some 8,000 values. Even, so that pairs stay together.
 local AT_ONCE = 1000
@@ -97,8 +95,17 @@ local function open_crawl()
   prefix = KEYS[1]:sub(1, -6) .. id .. ':'
   rules, counts = cmsgpack.unpack(stored[4]), {}
   local values = stored[5] and cmsgpack.unpack(stored[5]) or {}
-  for i, name in ipairs(COUNTS) do
+  for i, name in ipairs(PLACED) do
     counts[name] = values[i] or 0
+  end
+  for _, name in ipairs(NAMED) do
+    counts[name], named[#named + 1] = 0, name
+  end
+  for i = #PLACED + 1, #values, 2 do
+    if not counts[values[i]] then
+      named[#named + 1] = values[i]
+    end
+    counts[values[i]] = values[i + 1]
   end
   tried_before = pages_tried()
   read_clock()
@@ -143,7 +150,7 @@ end
 local function set_state(new_state)
   state = new_state
   call('HSET', KEYS[1], 'state', state)
-  if state == 'finished' or state == 'cancelled' then
+  if OVER[state] then
     call('HSET', KEYS[1], 'finished_at', whole(clock))
   else
     call('HDEL', KEYS[1], 'finished_at')
@@ -173,12 +180,15 @@ local function close_crawl()
   counts.latest = math.max(counts.latest, now)
   save_holdings()
   local values = {}
-  for i, name in ipairs(COUNTS) do
+  for i, name in ipairs(PLACED) do
     values[i] = counts[name]
   end
+  for _, name in ipairs(named) do
+    values[#values + 1] = name
+    values[#values + 1] = counts[name]
+  end
   call('HSET', KEYS[1], 'counts', cmsgpack.pack(values))
-  local live = state == 'running' or state == 'paused'
-  if live and rules.shards == 1 and is_idle() == 1 then
+  if LIVE[state] and rules.shards == 1 and is_idle() == 1 then
     set_state('finished')
   end
 end

@@ -1,6 +1,7 @@
 -- The frontier's statements, each under its name. All writes run inside BEGIN IMMEDIATE, so what a
 -- step reads cannot change before it writes. Indexes used are those of the schema.
 -- What a step does for every page writes {rows}, and reads them as one JSON array: see write_rows.
+-- What stands for {NAMES} in capitals is declared in Python: see statements.py.
 
 -- crawl: the row of one crawl, by name
 SELECT * FROM crawls WHERE name = ?;
@@ -9,7 +10,7 @@ SELECT * FROM crawls WHERE name = ?;
 SELECT * FROM crawls ORDER BY created_at DESC, id DESC;
 
 -- create_crawl: a crawl that nobody has started
-INSERT INTO crawls (name, state, rules, created_at) VALUES (?, 'new', ?, ?);
+INSERT INTO crawls (name, state, rules, created_at) VALUES (?, '{NEW}', ?, ?);
 
 -- start_crawl: it runs by these rules; its first start is its start
 UPDATE crawls
@@ -24,13 +25,7 @@ UPDATE crawls SET sealed = 1 WHERE id = ?;
 
 -- count: move the counters by what a step did
 UPDATE crawls
-SET added = added + :added, duplicates = duplicates + :duplicates, filtered = filtered + :filtered,
-    waiting = waiting + :waiting, delayed = delayed + :delayed, leased = leased + :leased,
-    done = done + :done, dead = dead + :dead, dropped = dropped + :dropped,
-    retries = retries + :retries, lost = lost + :lost, items = items + :items,
-    rejected = rejected + :rejected, body_bytes = body_bytes + :body_bytes,
-    sent = sent + :sent, blocked = blocked + :blocked, unchanged = unchanged + :unchanged,
-    places = places + :places, latest = MAX(latest, :now), ahead = :ahead
+SET {COUNTED}, places = places + :places, latest = MAX(latest, :now), ahead = :ahead
 WHERE id = :id;
 
 -- sample: remember how far the crawl was
@@ -42,14 +37,10 @@ WHERE id = ?;
 INSERT INTO hosts (crawl_id, host) VALUES {rows} ON CONFLICT DO NOTHING;
 
 -- hosts_named: the schedules of hosts (a JSON array of names), behind their names
-SELECT host, id, waiting, leased, next_at, penalty_s, pushed_at, crawl_delay_s,
-       robots_at, robots_until, done, failed, failures, broken_at, latency_s
-FROM hosts WHERE crawl_id = ? AND host IN (SELECT value FROM json_each(?));
+SELECT host, {SCHEDULE} FROM hosts WHERE crawl_id = ? AND host IN (SELECT value FROM json_each(?));
 
 -- hosts: the schedules of hosts (a JSON array of ids)
-SELECT id, waiting, leased, next_at, penalty_s, pushed_at, crawl_delay_s,
-       robots_at, robots_until, done, failed, failures, broken_at, latency_s
-FROM hosts WHERE id IN (SELECT value FROM json_each(?));
+SELECT {SCHEDULE} FROM hosts WHERE id IN (SELECT value FROM json_each(?));
 
 -- ready_hosts: hosts that may be hit now, the longest ready first
 SELECT id FROM hosts WHERE crawl_id = ? AND ready_at <= ? ORDER BY ready_at LIMIT ?;
@@ -61,29 +52,19 @@ SELECT MIN(ready_at) FROM hosts WHERE crawl_id = ? AND ready_at IS NOT NULL;
 SELECT MIN(due) FROM tasks WHERE crawl_id = ? AND due IS NOT NULL;
 
 -- save_hosts: write schedules back
-WITH saved (
-    id, waiting, leased, next_at, penalty_s, pushed_at, crawl_delay_s,
-    robots_at, robots_until, done, failed, failures, broken_at, latency_s, ready_at
-) AS (VALUES {rows})
-UPDATE hosts
-SET waiting = s.waiting, leased = s.leased, next_at = s.next_at, penalty_s = s.penalty_s,
-    pushed_at = s.pushed_at, crawl_delay_s = s.crawl_delay_s, robots_at = s.robots_at,
-    robots_until = s.robots_until, done = s.done, failed = s.failed, failures = s.failures,
-    broken_at = s.broken_at, latency_s = s.latency_s, ready_at = s.ready_at
+WITH saved ({SCHEDULE}, ready_at) AS (VALUES {rows})
+UPDATE hosts SET {SCHEDULE_SAVED}, ready_at = s.ready_at
 FROM saved AS s
 WHERE hosts.id = s.id;
 
 -- busiest_hosts: those with the most work left
-SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s, latency_s, failures
-FROM hosts WHERE crawl_id = ? ORDER BY waiting + leased DESC, done DESC, host LIMIT ?;
+SELECT {HOST} FROM hosts WHERE crawl_id = ? ORDER BY waiting + leased DESC, done DESC, host LIMIT ?;
 
 -- slowest_hosts: of those that have answered
-SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s, latency_s, failures
-FROM hosts WHERE crawl_id = ? AND latency_s > 0 ORDER BY latency_s DESC, host LIMIT ?;
+SELECT {HOST} FROM hosts WHERE crawl_id = ? AND latency_s > 0 ORDER BY latency_s DESC, host LIMIT ?;
 
 -- failing_hosts: of those that have failed
-SELECT host, waiting, leased, done, failed, next_at, penalty_s, crawl_delay_s, latency_s, failures
-FROM hosts WHERE crawl_id = ? AND failed > 0 ORDER BY failed DESC, host LIMIT ?;
+SELECT {HOST} FROM hosts WHERE crawl_id = ? AND failed > 0 ORDER BY failed DESC, host LIMIT ?;
 
 -- seen: which of these fingerprints (a JSON array) are known
 SELECT json_group_array(fingerprint) FROM (
@@ -108,35 +89,36 @@ VALUES {rows};
 
 -- head_of_chain: the task of a chain that is under way, or else the first that waits for its turn
 SELECT id, host_id, state FROM tasks
-WHERE crawl_id = ? AND chain = ? AND state < 3 ORDER BY state DESC, place, id LIMIT 1;
+WHERE crawl_id = ? AND chain = ? AND state < {ENDED_FROM} ORDER BY state DESC, place, id LIMIT 1;
 
 -- free_task: nothing of its chain is before it any more
-UPDATE tasks SET state = 0, place = ? WHERE id = ?;
+UPDATE tasks SET state = {WAITING}, place = ? WHERE id = ?;
 
 -- best_tasks: a host's next tasks, best priority first, then by their turn; no suspects
 SELECT json_group_array(json_array(id, fingerprint, attempts, hex(task))) FROM (
     SELECT id, fingerprint, attempts, task FROM tasks
-    WHERE host_id = ? AND state = 0 AND losses < 2 ORDER BY priority DESC, place, id LIMIT ?
+    WHERE host_id = ? AND state = {WAITING} AND losses < {SUSPECT_AFTER}
+    ORDER BY priority DESC, place, id LIMIT ?
 );
 
--- suspects: tasks that two workers died with, the oldest first
+-- suspects: tasks that several workers died with, the oldest first
 SELECT host_id, id, fingerprint, attempts, hex(task) FROM tasks
-WHERE crawl_id = ? AND state = 0 AND losses >= 2 ORDER BY id LIMIT ?;
+WHERE crawl_id = ? AND state = {WAITING} AND losses >= {SUSPECT_AFTER} ORDER BY id LIMIT ?;
 
 -- holds_any: whether a worker holds anything
 SELECT EXISTS (
-    SELECT 1 FROM tasks WHERE crawl_id = ? AND state = 2 AND worker = ?
+    SELECT 1 FROM tasks WHERE crawl_id = ? AND state = {LEASED} AND worker = ?
 );
 
 -- lease_tasks: hand tasks out
 WITH granted (id, token, reserved) AS (VALUES {rows})
 UPDATE tasks
-SET token = g.token, reserved = g.reserved, state = 2, due = ?, worker = ?, leased_at = ?
+SET token = g.token, reserved = g.reserved, state = {LEASED}, due = ?, worker = ?, leased_at = ?
 FROM granted AS g
 WHERE tasks.id = g.id;
 
 -- renew_lease: only while it is still ours
-UPDATE tasks SET due = ? WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = 2;
+UPDATE tasks SET due = ? WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = {LEASED};
 
 -- owned_tasks: the tasks of leases (a JSON array of fingerprint and token), of those that are ours
 SELECT json_group_array(
@@ -144,7 +126,7 @@ SELECT json_group_array(
 )
 FROM json_each(?) AS lease CROSS JOIN tasks AS t
 WHERE t.crawl_id = ? AND t.fingerprint = json_extract(lease.value, '$[0]')
-  AND t.token = json_extract(lease.value, '$[1]') AND t.state = 2;
+  AND t.token = json_extract(lease.value, '$[1]') AND t.state = {LEASED};
 
 -- move_tasks: their leases end; those that wait again are in front
 WITH moved (id, state, attempts, due, reason, detail) AS (VALUES {rows})
@@ -160,13 +142,13 @@ WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
 
 -- held_tasks: what one worker holds
 SELECT id, host_id, chain, state, losses FROM tasks
-WHERE crawl_id = ? AND state = 2 AND worker = ?;
+WHERE crawl_id = ? AND state = {LEASED} AND worker = ?;
 
 -- holders: who holds leases
-SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND state = 2 ORDER BY worker;
+SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND state = {LEASED} ORDER BY worker;
 
 -- wake_task: a retry's wait is over
-UPDATE tasks SET state = 0, due = NULL, place = ? WHERE id = ?;
+UPDATE tasks SET state = {WAITING}, due = NULL, place = ? WHERE id = ?;
 
 -- lose_task: its worker died; it is the next one to go
 UPDATE tasks
@@ -175,37 +157,37 @@ SET state = ?, losses = losses + 1, due = NULL, reason = ?, detail = '', place =
 WHERE id = ?;
 
 -- drop_unended: everything that has not ended is dropped, its leases void
-UPDATE tasks SET state = 5, due = NULL, token = NULL, worker = NULL, reason = 'cancelled'
-WHERE crawl_id = ? AND state < 3;
+UPDATE tasks
+SET state = {DROPPED}, due = NULL, token = NULL, worker = NULL, reason = '{DROPPED_BY_CANCEL}'
+WHERE crawl_id = ? AND state < {ENDED_FROM};
 
 -- idle_hosts: nothing waits any more, nothing is in flight
 UPDATE hosts SET waiting = 0, leased = 0, ready_at = NULL WHERE crawl_id = ?;
 
 -- dead_ids: dead tasks, by fingerprint (a JSON array) or all of them
 SELECT id, host_id, chain FROM tasks
-WHERE crawl_id = :crawl_id AND state = 4
+WHERE crawl_id = :crawl_id AND state = {DEAD}
   AND (:fingerprints IS NULL OR fingerprint IN (SELECT value FROM json_each(:fingerprints)));
 
--- revive_task: a fresh start
+-- retry_task: of a dead task, a fresh start
 UPDATE tasks SET state = ?, attempts = 0, losses = 0, reason = '', detail = '', place = ?
 WHERE id = ?;
 
--- bury_task: dropped, and why it was dead
-UPDATE tasks SET state = 5, reason = 'purged; was dead: ' || reason WHERE id = ?;
+-- purge_task: a dead task is dropped; why it was dead stays known
+UPDATE tasks SET state = {DROPPED}, reason = '{PURGED}' || reason WHERE id = ?;
 
 -- find_task: all that is known of one URL
-SELECT fingerprint, task, state, attempts, losses, reason, detail, due, worker FROM tasks
-WHERE crawl_id = ? AND fingerprint = ?;
+SELECT {RECORD} FROM tasks WHERE crawl_id = ? AND fingerprint = ?;
 
 -- tasks_of_host: all that is known of a host's tasks, in the order they were added
-SELECT fingerprint, task, state, attempts, losses, reason, detail, due, worker FROM tasks
+SELECT {RECORD} FROM tasks
 WHERE crawl_id = :crawl_id
   AND host_id = (SELECT id FROM hosts WHERE crawl_id = :crawl_id AND host = :host)
 ORDER BY id;
 
 -- dead_tasks: dead letters in the order they were added, after a given one
-SELECT fingerprint, task, state, attempts, losses, reason, detail, due, worker FROM tasks
-WHERE crawl_id = :crawl_id AND state = 4
+SELECT {RECORD} FROM tasks
+WHERE crawl_id = :crawl_id AND state = {DEAD}
   AND id > COALESCE((SELECT id FROM tasks WHERE crawl_id = :crawl_id AND fingerprint = :after), 0)
 ORDER BY id LIMIT :limit;
 

@@ -1,9 +1,10 @@
 -- The frontier's tables. Made by whoever opens the file first; made again by nobody.
 --
--- crawls  one row each, with every counter, so that statistics are one row to read
+-- crawls  one row each, with every counter, so that statistics are one row to read. The columns of
+--         the counters are added by whoever opens the file: see statements.py
 -- hosts   the unit of scheduling; hosts_ready is the heap of hosts by the moment they may be hit
 -- tasks   one row for every URL ever accepted: the queue, the leases and the seen set in one.
---         state: 0 waiting, 1 delayed, 2 leased, 3 done, 4 dead, 5 dropped (see sqlite.py)
+--         state: 0 waiting, 1 delayed, 2 leased, 3 done, 4 dead, 5 dropped (see statements.py)
 -- workers the last sign of life of each worker
 -- robots  robots.txt of a host, apart from hosts because it is long and seldom read
 
@@ -16,22 +17,6 @@ CREATE TABLE IF NOT EXISTS crawls (
     created_at REAL NOT NULL,
     started_at REAL,
     finished_at REAL,
-    added INTEGER NOT NULL DEFAULT 0,
-    duplicates INTEGER NOT NULL DEFAULT 0,
-    filtered INTEGER NOT NULL DEFAULT 0,
-    waiting INTEGER NOT NULL DEFAULT 0,
-    delayed INTEGER NOT NULL DEFAULT 0,
-    leased INTEGER NOT NULL DEFAULT 0,
-    done INTEGER NOT NULL DEFAULT 0,
-    dead INTEGER NOT NULL DEFAULT 0,
-    dropped INTEGER NOT NULL DEFAULT 0,
-    retries INTEGER NOT NULL DEFAULT 0,
-    lost INTEGER NOT NULL DEFAULT 0,
-    items INTEGER NOT NULL DEFAULT 0,
-    rejected INTEGER NOT NULL DEFAULT 0,
-    body_bytes INTEGER NOT NULL DEFAULT 0,
-    sent INTEGER NOT NULL DEFAULT 0,
-    blocked INTEGER NOT NULL DEFAULT 0,
     places INTEGER NOT NULL DEFAULT 0,  -- the last place given to a task
     -- Two samples of `done` + `dead`, at least ten seconds apart: the recent rate without a history.
     sample_at REAL NOT NULL DEFAULT 0,
@@ -77,7 +62,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     token TEXT,
     worker TEXT,
     leased_at REAL,
-    reserved REAL,                        -- its host's next slot, as its lease left it
+    reserved REAL,                        -- its host's next turn, as its lease left it
     reason TEXT NOT NULL DEFAULT '',
     detail TEXT NOT NULL DEFAULT '',
     task BLOB NOT NULL

@@ -1,11 +1,10 @@
--- Version 3: chains, pages that had not changed, and what coordinators share.
+-- Version 3: chains, and what coordinators share.
 --
--- tasks.chain  tasks of one chain are handed out one after the other. Those that wait for one
---              before them have state -1; of these the place is 0 for a redirect's target, else 1
+-- tasks.chain  tasks of one chain are handed out one after the other. Those that are held
+--              back by one before them have state -1; of these the place is 0 for a redirect's
+--              target, else 1
 -- leader       who leads, until when, and in which term: see notes.py
 -- notes        small documents under names, on shelves
-
-ALTER TABLE crawls ADD COLUMN unchanged INTEGER NOT NULL DEFAULT 0;
 
 ALTER TABLE tasks ADD COLUMN chain TEXT;
 

@@ -1,0 +1,68 @@
+"""The statements of the SQLite frontier: its .sql files, with what is declared in Python filled in.
+
+Where a statement says {NAME}, `FACTS` says what stands there. Numbers have to be part of the text:
+SQLite uses an index `WHERE state = 0` only for a statement that says so itself. The schemas are
+what files have, so they say numbers; tests see to it that the two agree.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+
+from shoal.core.counters import COUNTERS
+from shoal.core.policy import SUSPECT_AFTER
+from shoal.drivers.sqlfiles import load_queries, load_schema
+from shoal.frontier.facts import DROPPED_BY_CANCEL, PURGED
+from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.values import CrawlState, Host, TaskState
+
+_PACKAGE = "shoal.frontier.sqlite"
+_NAME = re.compile(r"\{([A-Z_]+)\}")
+
+SCHEMA = load_schema(_PACKAGE, "schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql")
+
+HELD_BACK, WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(-1, 6)
+"""The states of a task as the table has them. One that is held back waits for another one of its
+chain: the crawl counts it as waiting, its host does not."""
+
+STATES = {HELD_BACK: TaskState.WAITING, **dict(enumerate(TaskState))}
+
+ENDED_FROM = DONE
+"""States from this one on are ends."""
+
+
+def _listed(columns: Sequence[str], form: str = "{0}") -> str:
+    return ", ".join(form.format(column) for column in columns)
+
+
+FACTS = {
+    **{state.name: number for number, state in enumerate(TaskState)},
+    "ENDED_FROM": ENDED_FROM,
+    "SUSPECT_AFTER": SUSPECT_AFTER,
+    "NEW": CrawlState.NEW.value,
+    "PURGED": PURGED,
+    "DROPPED_BY_CANCEL": DROPPED_BY_CANCEL,
+    "COUNTED": _listed(COUNTERS, "{0} = {0} + :{0}"),
+    "SCHEDULE": _listed(HostSchedule.__struct_fields__),
+    "SCHEDULE_SAVED": _listed(HostSchedule.__struct_fields__[1:], "{0} = s.{0}"),
+    "HOST": _listed(Host.__struct_fields__),
+    "RECORD": "fingerprint, task, state, attempts, losses, reason, detail, due, worker",
+}
+
+
+def _filled(statement: str) -> str:
+    return _NAME.sub(lambda name: str(FACTS[name[1]]), statement)
+
+
+SQL = {name: _filled(text) for name, text in load_queries(_PACKAGE, "queries.sql").items()}
+
+
+def add_missing_counters(connection: sqlite3.Connection) -> None:
+    """Give the table of crawls its counters: all of them in a new file, the newer ones in one of an
+    earlier version. Runs while a file is opened, with the write lock held."""
+    columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(crawls)")}
+    for name in COUNTERS:
+        if name not in columns:
+            connection.execute(f"ALTER TABLE crawls ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0")
