@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from shoal.frontier.sqlite.statements import HELD_BACK
 from shoal.frontier.values import TaskState
 
 _NUMBERS = {state: str(number) for number, state in enumerate(TaskState)}
-_BLOCKED = -1
 _HOST_STATES = (TaskState.WAITING, TaskState.LEASED, TaskState.DONE)
 
 _COUNTED = """
@@ -40,12 +40,12 @@ FROM hosts WHERE ready_at IS NULL AND waiting > 0 AND leased = 0
 
 
 _CHAINS = f"""
-SELECT 'chain', chain, SUM(state = {_BLOCKED}) || ' wait, ' || SUM(state >= 0) || ' are under way'
+SELECT 'chain', chain, SUM(state = {HELD_BACK}) || ' wait, ' || SUM(state >= 0) || ' are under way'
 FROM tasks WHERE chain IS NOT NULL AND state < 3
 GROUP BY crawl_id, chain HAVING SUM(state >= 0) != 1
 UNION ALL
-SELECT 'task', id, 'is blocked without a chain'
-FROM tasks WHERE state = {_BLOCKED} AND chain IS NULL
+SELECT 'task', id, 'is held back without a chain'
+FROM tasks WHERE state = {HELD_BACK} AND chain IS NULL
 """
 
 
@@ -59,7 +59,7 @@ def sqlite_faults(path: Path) -> list[tuple[Any, ...]]:
 def _audits() -> list[str]:
     crawls = {"table": "crawls", "name": "name", "table_id": "crawl_id"}
     hosts = {"table": "hosts", "name": "host", "table_id": "host_id"}
-    of_crawl = _NUMBERS | {TaskState.WAITING: f"{_BLOCKED}, {_NUMBERS[TaskState.WAITING]}"}
+    of_crawl = _NUMBERS | {TaskState.WAITING: f"{HELD_BACK}, {_NUMBERS[TaskState.WAITING]}"}
     return [
         _COUNTED.format(**crawls, counter="added", states=", ".join(of_crawl.values())),
         *(_COUNTED.format(**crawls, counter=s, states=of_crawl[s]) for s in of_crawl),

@@ -1,7 +1,7 @@
 """Lua scripts, put together from the files of a package: folder `lua`, one script per file.
 
 A script's first line says what it does. A line `-- uses a b` names libraries, other files of the
-folder, that stand before it; a prelude, where a package has one, stands before them all.
+folder, that stand before it. What a package declares in Python and they use stands before them all.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from importlib.resources import files
 
 import msgspec
@@ -37,25 +36,23 @@ class Script(msgspec.Struct, frozen=True):
 class Scripts:
     """The scripts of one package, by name. Each is read once."""
 
-    def __init__(self, package: str, prelude: Callable[[], str] = str) -> None:
+    def __init__(self, package: str, prelude: Callable[[str], str] = lambda _: "") -> None:
+        """`prelude` is told a script with its libraries, and says what stands before it."""
         self._package = package
+        self._prelude = prelude
         self._made: dict[str, Script] = {}
-        self._make_prelude = prelude
 
     def __getitem__(self, name: str) -> Script:
         if name not in self._made:
             self._made[name] = self._put_together(name)
         return self._made[name]
 
-    @cached_property
-    def _prelude(self) -> str:
-        return self._make_prelude()
-
     def _put_together(self, name: str) -> Script:
         first_line, _, rest = self._source(name).partition("\n")
         uses = _LIBRARIES.search(rest)
         libraries = [self._source(library) for library in (uses[1].split() if uses else [])]
-        text = "\n".join([first_line, self._prelude, *libraries, rest])
+        body = "\n".join([*libraries, rest])
+        text = "\n".join([first_line, self._prelude(body), body])
         # The digest is Redis's own way to name scripts.
         return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.core.counters import PAGE_COUNTERS, PageCounts, page_counts
+from shoal.core.counters import page_counts
 from shoal.drivers.redis.scripts import Argument
 from shoal.frontier import stored_robots
 from shoal.frontier.redis.packing import pack, unpack
@@ -94,9 +94,8 @@ def _raw(data: bytes) -> msgspec.Raw:
     return msgspec.Raw(b"\xdb" + len(data).to_bytes(4) + data)
 
 
-class _Ended(PageCounts, omit_defaults=True):
-    """An outcome as finish.lua takes it, with what it counts. Most have few values that are not 0
-    or empty."""
+class _Ended(msgspec.Struct, omit_defaults=True):
+    """An outcome as finish.lua takes it. Most have few values that are not 0 or empty."""
 
     verdict: str
     reason: str = ""
@@ -104,8 +103,11 @@ class _Ended(PageCounts, omit_defaults=True):
     retry_in: int = 0
     sent: bool = False
     fault: bool = False
+    blocked: bool = False
     latency: int = 0
     ours: bool = False
+    counts: tuple[int, ...] = ()
+    """In the order of PAGE_COUNTERS."""
     pushback: bool = False
     meant: bool = False
     retry_after: int = 0
@@ -113,7 +115,7 @@ class _Ended(PageCounts, omit_defaults=True):
     robots_ttl: int = 0
     crawl_delay: int = 0
     elsewhere: bool = False
-    follow_ups: list[tuple[str, int, int]] = msgspec.field(default_factory=list)
+    follow_ups: list[tuple[str, int, int]] = []
 
 
 def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
@@ -124,13 +126,12 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         _micro(outcome.retry_in_s),
         outcome.sent,
         outcome.fault,
+        outcome.blocked > 0,
         _micro(outcome.latency_s),
         outcome.ours,
+        page_counts(outcome),
         follow_ups=follow_ups,
     )
-    for name, count in zip(PAGE_COUNTERS, page_counts(outcome), strict=True):
-        if count:
-            setattr(ended, name, int(count))  # A bool would not be a number in Lua.
     if outcome.pushback is not None:
         ended.pushback = True
         ended.meant = outcome.pushback.meant

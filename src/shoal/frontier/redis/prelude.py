@@ -6,6 +6,7 @@ because a loop over the names of the fields takes twice as long.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from shoal.frontier.clock import JUMP_S
 from shoal.frontier.redis import packing
 from shoal.frontier.redis.stats import HOST_NUMBERS, MORE, PLACED
 from shoal.frontier.values import CrawlState
+
+_CONSTANT = re.compile(r"\bPOLICY\.(\w+)")
 
 BLOOM_FIRST = 5 * 2**19 - 64
 """Bytes of the first layer of a Bloom filter, enough for 1.1 million URLs; each further one is
@@ -30,12 +33,20 @@ SHARD_TRANSITIONS: Mapping[str, Mapping[CrawlState, CrawlState]] = {
 """What is done to a shard of several, beside what `facts.TRANSITIONS` has for the whole crawl."""
 
 
-def prelude() -> str:
-    """All of it, as the beginning of a script."""
-    values: dict[str, Any] = {
-        "POLICY": _times() | _numbers(),
+def prelude(script: str) -> str:
+    """What a script uses of all this, as its beginning. It is made anew in each run, so the rest is
+    left out. Raises KeyError for a constant that is not there."""
+    constants = _times() | _numbers()
+    used = dict.fromkeys(_CONSTANT.findall(script))
+    tables = _tables() | {"POLICY": {name: constants[name] for name in used}}
+    declared = [f"local {name} = {_lua(value)}" for name, value in tables.items() if name in script]
+    return "\n".join([*declared, *(_host() if "host_of" in script else ())])
+
+
+def _tables() -> dict[str, Any]:
+    return {
         "TEXTS": {"poison": facts.POISON.replace("{}", "%d"), "purged": facts.PURGED},
-        "TRANSITIONS": dict[str, Any](facts.TRANSITIONS) | SHARD_TRANSITIONS,
+        "TRANSITIONS": {**facts.TRANSITIONS} | {**SHARD_TRANSITIONS},
         "LIVE": {state: True for state in CrawlState if state.live},
         "OVER": {state: True for state in CrawlState if state.over},
         "PLACED": PLACED,
@@ -44,7 +55,6 @@ def prelude() -> str:
         "NEW_HOST": list(HOST_NUMBERS.values()),
         "MORE": MORE,
     }
-    return "\n".join([*(f"local {name} = {_lua(it)}" for name, it in values.items()), *_host()])
 
 
 def _times() -> dict[str, int]:

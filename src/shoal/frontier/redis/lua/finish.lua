@@ -105,8 +105,9 @@ local function end_try(outcome, task, token)
   if outcome.verdict ~= 'retry' and outcome.verdict ~= 'returned' then
     leave_chain(entry)
   end
-  for _, name in ipairs(PAGE_COUNTERS) do
-    counts[name] = counts[name] + (outcome[name] or 0)
+  for i, name in ipairs(PAGE_COUNTERS) do
+    local count = outcome.counts[i]
+    counts[name] = counts[name] + (count == true and 1 or count or 0) -- What is true counts as one.
   end
   if outcome.sent and outcome.verdict ~= 'returned' then
     counts.sent = counts.sent + 1
