@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 import time
+from typing import Any
 
 from shoal.frontier import frontier_at
 from shoal.insight.status import as_json
@@ -18,7 +19,9 @@ from support.frontiers import CRAWL, Client
 
 async def work(address: str, *counts: str) -> None:
     """Finish a task, and tell the statistics."""
-    fields = {name: int(count) for name, count in (said.split("=") for said in counts)}
+    fields: dict[str, Any] = {
+        name: int(count) for name, count in (said.split("=") for said in counts)
+    }
     async with frontier_at(address) as frontier:
         client = Client(frontier, "other", CRAWL)
         await client.end(await client.lease_one(), **fields)

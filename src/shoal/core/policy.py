@@ -219,7 +219,7 @@ def after_success(pace: Pace, leased_at: float) -> Pace:
 
 
 def after_success_auto(pace: Pace, leased_at: float, latency_s: float) -> Pace:
-    """The same under `auto`: the pause moves half-way to the time the host took to answer, which
+    """The host answered, under `auto`: the pause moves half-way to the time the host took to answer, which
     keeps about one request of the whole fleet with it. A host that takes longer is believed at
     once, one that becomes quicker step by step."""
     if leased_at < pace.pushed_at:

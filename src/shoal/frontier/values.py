@@ -16,7 +16,7 @@ from shoal.core.task import Task
 
 
 class TaskState(StrEnum):
-    """Where a task is in its life."""
+    """Where a task is in its life. SQLite files keep its number: the order stays."""
 
     WAITING = "waiting"
     DELAYED = "delayed"

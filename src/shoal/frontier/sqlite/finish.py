@@ -148,7 +148,7 @@ def _served(outcome: Outcome) -> bool:
 
 
 def _gave_page(outcome: Outcome) -> bool:
-    """The same with a page. Other answers are quick: they say nothing of how long a page takes."""
+    """Whether it served a page. Other answers are quick: they say nothing of how long pages take."""
     return _served(outcome) and (outcome.verdict is Verdict.DONE or outcome.ours)
 
 

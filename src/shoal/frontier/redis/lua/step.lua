@@ -42,7 +42,7 @@ local function call_many(command, key, values)
   end
 end
 
--- The same for one that has an answer to each value. Returns all of them.
+-- Call a command that has an answer to each value. Returns all of them.
 local function ask_many(command, key, values)
   local answers = {}
   for first = 1, #values, AT_ONCE do
