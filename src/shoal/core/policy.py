@@ -219,9 +219,9 @@ def after_success(pace: Pace, leased_at: float) -> Pace:
 
 
 def after_success_auto(pace: Pace, leased_at: float, latency_s: float) -> Pace:
-    """The host answered, under `auto`: the pause moves half-way to the time the host took to answer, which
-    keeps about one request of the whole fleet with it. A host that takes longer is believed at
-    once, one that becomes quicker step by step."""
+    """The host answered, under `auto`: the pause moves half-way to the time that took, which keeps
+    about one request of the whole fleet with it. A host that takes longer is believed at once, one
+    that becomes quicker step by step."""
     if leased_at < pace.pushed_at:
         return pace
     own_s = pace.penalty_s or AUTO_START_S

@@ -148,7 +148,7 @@ def _served(outcome: Outcome) -> bool:
 
 
 def _gave_page(outcome: Outcome) -> bool:
-    """Whether it served a page. Other answers are quick: they say nothing of how long pages take."""
+    """Whether it served a page. Other answers are quick, and say nothing of how long pages take."""
     return _served(outcome) and (outcome.verdict is Verdict.DONE or outcome.ours)
 
 
