@@ -85,17 +85,32 @@ async def _answered(call: Callable[[], Awaitable[T]], somebody_was: asyncio.Even
             wait_s = min(wait_s * 2, RETRY_LIMIT_S)
 
 
+class NowAndThen:
+    """For what is said or done at most once in so many seconds."""
+
+    def __init__(self, every_s: float, *, at_once: bool = True) -> None:
+        """`at_once`: also the very first time; else only after so many seconds."""
+        self._every_s = every_s
+        self._next_at = 0.0 if at_once else time.monotonic() + every_s
+
+    def is_due(self) -> bool:
+        """Whether it is time again. To ask is to do it: the next time is so many seconds away."""
+        now = time.monotonic()
+        if now < self._next_at:
+            return False
+        self._next_at = now + self._every_s
+        return True
+
+
 class Shortage:
     """Something that our own machine lacks. The log says so now and then."""
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._warn_at = 0.0
+        self._warning = NowAndThen(WARN_EVERY_S)
 
     async def pause(self, error: OwnFault) -> None:
         """Wait before anything is tried again."""
-        now = time.monotonic()
-        if now >= self._warn_at:
-            self._warn_at = now + WARN_EVERY_S
+        if self._warning.is_due():
             log.warning("%s, tasks wait: %s on this machine", self._what, error)
         await asyncio.sleep(OWN_FAULT_PAUSE_S)

@@ -16,7 +16,7 @@ from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
-from shoal.seeds.sitemap_tasks import SITEMAP, Note, is_large, is_robots, sitemap_task
+from shoal.seeds.sitemap_tasks import SITEMAP, SitemapNote, is_large, is_robots, sitemap_task
 from shoal.spider.spider import Spider
 from shoal.worker.known_links import KnownUrls
 from shoal.worker.sitemap_visits import SitemapVisitor
@@ -59,7 +59,7 @@ async def outcome_of(entry: Entry, answer: Response | FetchError) -> Outcome:
 
 
 def named(url: str, reading: str = "one") -> Entry:
-    return ADMISSION.admit(sitemap_task(url, Note(reading)))
+    return ADMISSION.admit(sitemap_task(url, SitemapNote(reading)))
 
 
 @pytest.mark.parametrize("reading", ["one", "two"])

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, JsonFlag, settings_from, with_settings
 from shoal.config import Settings
 from shoal.core.addresses import masked
@@ -27,6 +28,12 @@ Fresh = Annotated[
 
 
 @with_settings(*FLEET)
+@examples(
+    "shoal crawl spider.py",
+    "shoal crawl shop/spiders.py:Shop --workers 4 --rate 5/s",
+    "shoal crawl https://example.com --max-pages 100",
+    "shoal crawl spider.py --name shop-tuesday --previous shop-monday",
+)
 def crawl(
     targets: Targets, options: dict[str, Any], fresh: Fresh = False, json: JsonFlag = False
 ) -> None:
@@ -34,16 +41,6 @@ def crawl(
 
     A crawl that stopped half-way is continued by running the same command again. Plain URLs as
     TARGET follow all links on their hosts and store what kind of pages they found.
-
-    Examples:
-
-      shoal crawl spider.py
-
-      shoal crawl shop/spiders.py:Shop --workers 4 --rate 5/s
-
-      shoal crawl https://example.com --max-pages 100
-
-      shoal crawl spider.py --name shop-tuesday --previous shop-monday
 
     Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 wrong
     use.

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
@@ -34,15 +35,13 @@ Limit = Annotated[int, typer.Option(min=1, help="Show at most so many.")]
 
 @app.command("list")
 @with_settings("frontier")
+@examples(
+    "shoal dead list shop --json",
+)
 def list_(
     crawl: CrawlName, options: dict[str, Any], limit: Limit = 100, json: JsonFlag = False
 ) -> None:
-    """Dead tasks with their reasons.
-
-    Example:
-
-      shoal dead list shop --json
-    """
+    """Dead tasks with their reasons."""
     run(_list(_address(options), crawl, limit, json=json))
 
 

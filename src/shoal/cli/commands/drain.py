@@ -14,6 +14,7 @@ import typer
 from rich.live import Live
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, with_settings
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError
@@ -37,6 +38,11 @@ log = logging.getLogger("shoal")
 
 
 @with_settings("results", "json_logs")
+@examples(
+    "shoal crawl spider.py --results redis-stream://localhost",
+    "shoal drain --results redis-stream://localhost --to postgresql://localhost/shop",
+    "shoal drain --results redis-stream://localhost --to sqlite:///shop.db --until-empty",
+)
 def drain(
     to: Target, options: dict[str, Any], until_empty: UntilEmpty = False, json: JsonFlag = False
 ) -> None:
@@ -46,14 +52,6 @@ def drain(
     too many are there. Any number of drainers may run; each removes a batch from the stream when
     it is committed to the store, and takes over what a dead one held. SIGTERM or Ctrl-C finishes
     the batch in hand.
-
-    Examples:
-
-      shoal crawl spider.py --results redis-stream://localhost
-
-      shoal drain --results redis-stream://localhost --to postgresql://localhost/shop
-
-      shoal drain --results redis-stream://localhost --to sqlite:///shop.db --until-empty
     """
     settings = settings_from(options)
     logs.configure(json_lines=settings.json_logs)

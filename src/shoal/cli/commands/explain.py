@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import STORES, CrawlName, JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
 from shoal.fleet.crawl import open_stores
@@ -23,18 +24,16 @@ READINGS_SHOWN = 5
 
 
 @with_settings(*STORES)
+@examples(
+    "shoal explain shop 'https://shop.example/product/17?utm_source=x'",
+)
 def explain(
     crawl: CrawlName,
     url: Annotated[str, typer.Argument(metavar="URL", help="Any spelling of the address.")],
     options: dict[str, Any],
     json: JsonFlag = False,
 ) -> None:
-    """What became of a URL, from discovery to stored row.
-
-    Example:
-
-      shoal explain shop 'https://shop.example/product/17?utm_source=x'
-    """
+    """What became of a URL, from discovery to stored row."""
     explanation = run(_ask(existing_stores(options), crawl, url))
     if json:
         display.print_json(as_json(explanation))

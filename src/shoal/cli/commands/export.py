@@ -11,6 +11,7 @@ import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import STORES, CrawlName, existing_stores, with_settings
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
@@ -52,6 +53,13 @@ Gone = Annotated[
 
 
 @with_settings(*STORES)
+@examples(
+    "shoal export shop -o products.jsonl",
+    "shoal export shop --kind Product -o products.parquet",
+    "shoal export shop --where-changed --since 1d -o changed.csv",
+    "shoal export shop-tuesday --where-changed -o changed.jsonl",
+    "shoal export shop-tuesday --gone -o all.jsonl",
+)
 def export(
     crawl: CrawlName,
     options: dict[str, Any],
@@ -67,18 +75,6 @@ def export(
     One object per item: its fields, then _kind, _key, _url, _scraped_at. The file appears when it
     is complete; until then an older one stays. Parquet needs the extra `parquet`. With --gone there
     is _gone_at too: empty for items that are there. With --since, that is when it must be.
-
-    Examples:
-
-      shoal export shop -o products.jsonl
-
-      shoal export shop --kind Product -o products.parquet
-
-      shoal export shop --where-changed --since 1d -o changed.csv
-
-      shoal export shop-tuesday --where-changed -o changed.jsonl
-
-      shoal export shop-tuesday --gone -o all.jsonl
     """
     chosen = format_of(output, fmt)
     since_s = None if since is None else parse_since(since, time.time())

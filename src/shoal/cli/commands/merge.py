@@ -8,6 +8,7 @@ import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import ConfigError
 from shoal.results import results_at
@@ -27,6 +28,10 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Forget first what was merg
 
 
 @with_settings("results")
+@examples(
+    "shoal merge shop-a shop-b --into products --by ean",
+    "shoal merge a b --into all --by brand,sku --rule first-non-empty",
+)
 def merge(
     crawls: Crawls,
     into: Into,
@@ -45,12 +50,6 @@ def merge(
 
     Rules: newest takes the newest scrape as a whole. first-non-empty takes for each field the first
     value that is not empty: in the order of the crawls, and in a crawl the newest first.
-
-    Examples:
-
-      shoal merge shop-a shop-b --into products --by ean
-
-      shoal merge a b --into all --by brand,sku --rule first-non-empty
     """
     fields = [name.strip() for name in by.split(",")]
     if not all(fields):

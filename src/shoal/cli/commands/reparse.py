@@ -12,6 +12,7 @@ from rich.progress import TextColumn
 
 from shoal.archive import open_archive
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, settings_from, with_settings
 from shoal.config import Settings
 from shoal.core.addresses import masked
@@ -32,6 +33,10 @@ SpiderTarget = Annotated[
 
 
 @with_settings("archive", "results")
+@examples(
+    "shoal reparse shop",
+    "shoal reparse shop --spider shop_v2.py:Shop --archive s3://bucket/pages",
+)
 def reparse(
     crawl: CrawlName, options: dict[str, Any], spider: SpiderTarget = None, json: JsonFlag = False
 ) -> None:
@@ -41,12 +46,6 @@ def reparse(
     item that was read from a newer page stays as it is. Links are not followed. Where nothing else
     is said, the archive is that of the crawl's last run; so is the spider, if the results are in a
     file of this machine.
-
-    Examples:
-
-      shoal reparse shop
-
-      shoal reparse shop --spider shop_v2.py:Shop --archive s3://bucket/pages
 
     Exit codes: 0 all pages were read; 3 a handler raised for some; 2 wrong use.
     """

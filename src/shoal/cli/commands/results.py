@@ -10,6 +10,7 @@ import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
 from shoal.core.policy import months_before
 from shoal.insight.duplicates import Duplicates, mark_duplicates
@@ -37,21 +38,24 @@ app = typer.Typer(
 
 
 @app.command()
+@examples(
+    "shoal results schema | psql postgresql://owner@db-host/shop",
+)
 def schema(from_version: FromVersion = 0) -> None:
     """Print the tables of the PostgreSQL store as SQL, for whoever may create them.
 
     Workers make the tables themselves where they may. Where they may not, the owner of the database
     runs this once. Running it where the tables are there already is an error, and changes nothing.
-
-    Example:
-
-      shoal results schema | psql postgresql://owner@db-host/shop
     """
     display.say_lines(postgres_schema(from_version, datetime.now(UTC)))
 
 
 @app.command()
 @with_settings("results")
+@examples(
+    "shoal results prune --older-than 6m --dry-run",
+    "shoal results prune --older-than 1y --detach --results postgresql://db-host/shop",
+)
 def prune(
     older_than: OlderThan,
     options: dict[str, Any],
@@ -63,12 +67,6 @@ def prune(
 
     In PostgreSQL whole months go at once, as tables, which takes no time: a month goes when all of
     it is old enough.
-
-    Examples:
-
-      shoal results prune --older-than 6m --dry-run
-
-      shoal results prune --older-than 1y --detach --results postgresql://db-host/shop
     """
     before = months_before(datetime.now(UTC), older_than)
     address = existing_stores(options).results
@@ -91,14 +89,13 @@ async def _prune(address: str, before: datetime, *, detach: bool, dry_run: bool)
 
 @app.command()
 @with_settings("results")
+@examples(
+    "shoal results duplicates shop",
+)
 def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False) -> None:
     """Find pages that are nearly the same, and mark them. Nothing is removed.
 
     For crawls that ran with --simhash. Afterwards `shoal explain` says of a page what it is like.
-
-    Example:
-
-      shoal results duplicates shop
     """
     found = run(_duplicates(existing_stores(options).results, crawl))
     if json:

@@ -11,10 +11,11 @@ import typer
 from rich.table import Table
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, show_help, with_settings
 from shoal.coordinator.cron import run_name
 from shoal.coordinator.plan import Planned, plan
-from shoal.coordinator.runs import PAUSED, WISHES, Run, Wish, history
+from shoal.coordinator.runs import PAUSED, RUN_REQUESTS, Run, RunRequest, history
 from shoal.coordinator.schedules import load_schedules, named
 from shoal.frontier import frontier_at
 from shoal.runtime.eventloop import run as run_loop
@@ -34,30 +35,29 @@ Limit = Annotated[int, typer.Option(min=1, help="Show at most so many of each.")
 
 @app.command("list")
 @with_settings("frontier")
+@examples(
+    "shoal schedule list --frontier redis://queue-host",
+)
 def list_(options: dict[str, Any], json: JsonFlag = False) -> None:
-    """Every schedule: when it is due next, what is under way, how the last run ended.
-
-    Example:
-
-      shoal schedule list --frontier redis://queue-host
-    """
+    """Every schedule: when it is due next, what is under way, how the last run ended."""
     run_loop(_list(options, json=json))
 
 
 @app.command("run")
 @with_settings("frontier")
+@examples(
+    "shoal schedule run shop",
+)
 def run_now(name: Name, options: dict[str, Any]) -> None:
-    """Begin a run now, beside those that are due. The coordinator that leads does it.
-
-    Example:
-
-      shoal schedule run shop
-    """
+    """Begin a run now, beside those that are due. The coordinator that leads does it."""
     display.say(run_loop(_wish(options, name)))
 
 
 @app.command()
 @with_settings("frontier")
+@examples(
+    "shoal schedule history shop --json",
+)
 def pause(name: Name, options: dict[str, Any]) -> None:
     """Begin no more runs until `resume`. What is under way goes on."""
     run_loop(_rest(options, name, b"paused"))
@@ -81,10 +81,6 @@ def history_(
 
     `same` counts pages that had not changed since the run before, `gone` items that it had and this
     one does not.
-
-    Example:
-
-      shoal schedule history shop --json
     """
     run_loop(_history(options, name, limit, json=json))
 
@@ -130,8 +126,8 @@ async def _wish(options: dict[str, Any], name: str) -> str:
     schedule = named(load_schedules(), name)
     now = float(int(time.time()))
     async with frontier_at(settings_from(options).frontier) as frontier:
-        wish = msgspec.json.encode(Wish(name, now))
-        await frontier.notes.write(WISHES, secrets.token_hex(8), wish)
+        wish = msgspec.json.encode(RunRequest(name, now))
+        await frontier.notes.write(RUN_REQUESTS, secrets.token_hex(8), wish)
         crawl = run_name(name, schedule.calendar, now)
         if await frontier.notes.leader() is None:
             return f"{crawl}: waits, {_NOBODY_LEADS}"
@@ -151,7 +147,7 @@ async def _history(options: dict[str, Any], name: str | None, limit: int, *, jso
     async with frontier_at(settings_from(options).frontier) as frontier:
         for schedule in names:
             runs += (await history(frontier.notes, schedule))[:limit]
-    runs.sort(key=lambda run: run.slot, reverse=True)
+    runs.sort(key=lambda run: run.due_at, reverse=True)
     if json:
         display.print_json([_as_json(run) for run in runs])
     elif runs:

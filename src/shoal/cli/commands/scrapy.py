@@ -9,6 +9,7 @@ import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, show_help, with_settings
 from shoal.errors import ConfigError, MissingExtra
 from shoal.frontier import frontier_at
@@ -34,6 +35,10 @@ app = typer.Typer(
 
 @app.command()
 @with_settings("frontier", "name")
+@examples(
+    "shoal scrapy migrate shop --from redis://old --frontier redis://new",
+    "shoal scrapy migrate shop --from redis://old/2 --name sale --keep",
+)
 def migrate(
     spider: SpiderName,
     source: From,
@@ -49,12 +54,6 @@ def migrate(
     without the project's code. Each is removed from its place when the frontier has it: a migration
     that was stopped goes on when it is started again. What cannot be read stays where it is; the
     exit code is then 3. The crawl has the spider's name, unless --name says otherwise.
-
-    Examples:
-
-      shoal scrapy migrate shop --from redis://old --frontier redis://new
-
-      shoal scrapy migrate shop --from redis://old/2 --name sale --keep
     """
     settings = settings_from(options)
     keys = [_named(key, spider) for key in (queue_key, dupefilter_key)]

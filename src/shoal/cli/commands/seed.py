@@ -14,6 +14,7 @@ import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, settings_from, with_settings
 from shoal.config import Settings
 from shoal.core.policy import parse_duration
@@ -22,7 +23,7 @@ from shoal.frontier import frontier_at
 from shoal.frontier.values import Added
 from shoal.runtime.eventloop import run
 from shoal.seeds.seeding import BATCH
-from shoal.seeds.sources import STDIN, Places, Sowing
+from shoal.seeds.sources import STDIN, Seeder, Sources
 
 SHOWN = 20
 """So many bad seeds are told one by one; the others are counted."""
@@ -47,6 +48,12 @@ Skip = Annotated[
 
 
 @with_settings("frontier")
+@examples(
+    "shoal seed shop https://shop.example/sale",
+    "shoal seed shop --file urls.txt",
+    "shoal seed shop --sitemap https://shop.example --since 7d",
+    'echo \'{"url": "https://shop.example/p/1", "job_type": "product"}\' | shoal seed shop',
+)
 def seed(
     crawl: CrawlName,
     options: dict[str, Any],
@@ -66,23 +73,13 @@ def seed(
 
     A sitemap is queued too: the crawl's workers fetch it as they fetch pages, and queue what it
     lists.
-
-    Examples:
-
-      shoal seed shop https://shop.example/sale
-
-      shoal seed shop --file urls.txt
-
-      shoal seed shop --sitemap https://shop.example --since 7d
-
-      echo '{"url": "https://shop.example/p/1", "job_type": "product"}' | shoal seed shop
     """
     settings = settings_from(options)
     if file is None and not urls and not sitemap:
         if sys.stdin.isatty():
             raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
         file = STDIN
-    places = Places(
+    sources = Sources(
         urls=urls or [],
         file=file,
         skip=skip,
@@ -91,7 +88,7 @@ def seed(
         since=time.time() - parse_duration(since) if since else None,
     )
     bad = Bad()
-    added, sitemaps = run(_seed(crawl, settings, places, bad))
+    added, sitemaps = run(_seed(crawl, settings, sources, bad))
     _show(crawl, added, sitemaps, bad.count, json=json)
     raise typer.Exit(2 if bad.count and not added.added + added.duplicates else 0)
 
@@ -107,29 +104,29 @@ class Bad:
             display.say(f"shoal: {about} skipped: {reason}", err=True)
 
 
-async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> tuple[Added, int]:
+async def _seed(crawl: str, settings: Settings, sources: Sources, bad: Bad) -> tuple[Added, int]:
     async with frontier_at(settings.frontier) as frontier:
         with bars("seeds") as watch:
-            sowing = Sowing(frontier, crawl, bad.report, watch)
+            seeder = Seeder(frontier, crawl, bad.report, watch)
             try:
-                added = await sowing.sow(places)
+                added = await seeder.seed(sources)
             except asyncio.CancelledError:  # Ctrl-C. What was read last may not be added yet.
                 display.say(
-                    f"shoal: stopped at line {sowing.line}: {_how_to_go_on(sowing.line, places)}",
+                    f"shoal: stopped at line {seeder.line}: {_how_to_go_on(seeder.line, sources)}",
                     err=True,
                 )
                 raise
-    if sowing.went_on_after:
+    if seeder.went_on_after:
         display.say(
-            f"shoal: went on after line {sowing.went_on_after:,} of an earlier try"
+            f"shoal: went on after line {seeder.went_on_after:,} of an earlier try"
             " (--skip 0 begins again)",
             err=True,
         )
-    return added, sowing.sitemaps
+    return added, seeder.sitemaps
 
 
-def _how_to_go_on(line: int, places: Places) -> str:
-    if places.file is not None and places.file.is_file():
+def _how_to_go_on(line: int, sources: Sources) -> str:
+    if sources.file is not None and sources.file.is_file():
         return "the same command goes on"
     return f"--skip {max(line - BATCH - 1, 0)} goes on"
 

@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from rich.live import Live
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
@@ -27,6 +28,11 @@ WatchFlag = Annotated[bool, typer.Option("--watch", help="Refresh in place until
 
 
 @with_settings("frontier")
+@examples(
+    "shoal status",
+    "shoal status shop --watch",
+    "shoal status shop --json | jq .done",
+)
 def status(
     options: dict[str, Any], crawl: Crawl = None, watch: WatchFlag = False, json: JsonFlag = False
 ) -> None:
@@ -34,14 +40,6 @@ def status(
 
     Hosts are shown with the most work left first, then those that answer slowest, then those that
     fail most. A host that only fails is probed with single requests until it answers again.
-
-    Examples:
-
-      shoal status
-
-      shoal status shop --watch
-
-      shoal status shop --json | jq .done
     """
     run(_status(existing_stores(options).frontier, crawl, watch=watch, json=json))
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from shoal.archive import archive_at
+from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, settings_from, with_settings
 from shoal.cli.services import run_service
 from shoal.config import Settings
-from shoal.coordinator.scheduled import Standby
+from shoal.coordinator.scheduled import ScheduledWorkers
 from shoal.errors import ConfigError
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet import target
@@ -36,6 +37,10 @@ UntilFinished = Annotated[
 
 
 @with_settings(*FLEET)
+@examples(
+    "shoal worker spider.py --frontier sqlite:///shoal.db --until-finished",
+    "shoal worker --frontier redis://queue-host --workers 2",
+)
 def worker(
     options: dict[str, Any],
     targets: Targets = None,
@@ -49,16 +54,10 @@ def worker(
     Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
     each as --workers says. What a schedule runs is what shoal.toml says here, so it must run in a
     folder that has this file and the spiders; schedules that are not in it are left to others.
-
-    Examples:
-
-      shoal worker spider.py --frontier sqlite:///shoal.db --until-finished
-
-      shoal worker --frontier redis://queue-host --workers 2
     """
     if not targets:
         _refuse_what_needs_a_target(options, until_finished=until_finished)
-        run_service(options, lambda frontier: Standby(frontier, options))
+        run_service(options, lambda frontier: ScheduledWorkers(frontier, options))
         return
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
@@ -88,7 +87,7 @@ async def _work(
             workers = Fleet(
                 *(crawl, targets, settings, frontier),
                 until_finished=until_finished,
-                plants=False,
+                brings_seeds=False,
             )
         else:
             name = worker_name(os.getpid())
