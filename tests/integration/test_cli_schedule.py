@@ -45,7 +45,7 @@ def test_nothing_begins_without_a_coordinator(folder: Folder, office: Office) ->
     (planned,) = folder.shoal("schedule", "list", "--json").json()["schedules"]
     assert (planned["is_paused"], planned["next_at"]) == (True, None)
     assert folder.shoal("schedule", "resume", "shop").out == "shop: resumed\n"
-    assert folder.shoal("schedule", "history").out == "nothing has run yet\n"
+    assert folder.shoal("schedule", "history").out == "no runs yet\n"
 
 
 def test_no_secret_is_shown_or_kept(folder: Folder, office: Office) -> None:

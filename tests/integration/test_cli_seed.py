@@ -58,7 +58,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Folder) -> None:
         seeding.send(signal.SIGINT)
         ended = seeding.wait()
     assert ended.code == 130
-    assert "the same command goes on" in ended.err
+    assert "to continue, run the same command again" in ended.err
     assert folder.stats("shop").added < 300_000
 
 

@@ -34,7 +34,7 @@ from shoal.version import __version__
 
 app = typer.Typer(
     name="shoal",
-    help="Turns one scraper into a fleet: nothing lost, nothing twice, no site hit too hard.",
+    help="Turn one scraper into a fleet: nothing lost, nothing twice, no site hit too hard.",
     epilog="Start with: shoal demo",
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -13,6 +13,7 @@ from shoal.config import Settings
 from shoal.core.addresses import masked
 from shoal.fleet import target
 from shoal.fleet.crawl import Summary, run_crawl
+from shoal.insight.json import summary_json
 from shoal.results import STREAM_SCHEMES
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
@@ -20,7 +21,7 @@ from shoal.spider.spider import Spider, settings_of
 
 Targets = Annotated[
     list[str],
-    typer.Argument(metavar="TARGET...", help="file.py[:Class], package.module:Class, or URLs."),
+    typer.Argument(metavar="TARGET", help="file.py[:Class], package.module:Class, or URLs."),
 ]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Start over: forget what this crawl has done and found.")
@@ -39,11 +40,11 @@ def crawl(
 ) -> None:
     """Run a crawl to its end on this machine.
 
-    A crawl that stopped half-way is continued by running the same command again. Plain URLs as
+    To continue a crawl that stopped half-way, run the same command again. Plain URLs as
     TARGET follow all links on their hosts and store what kind of pages they found.
 
-    Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 wrong
-    use.
+    Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 usage
+    error.
     """
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
@@ -65,19 +66,6 @@ def run_and_show(
         for line in _hints(summary, settings):
             display.say(line)
     return summary
-
-
-def summary_json(summary: Summary) -> dict[str, Any]:
-    """The summary for scripts."""
-    from shoal.insight.status import as_json
-
-    stats = summary.stats
-    return as_json(stats, stats.finished_at or 0.0) | {
-        "items_by_kind": summary.items,
-        "gone": summary.gone,
-        "seconds": round(summary.seconds, 3),
-        "exit_code": summary.exit_code,
-    }
 
 
 def _hints(summary: Summary, settings: Settings) -> list[str]:

@@ -17,6 +17,7 @@ from shoal.config import Settings
 from shoal.fleet.crawl import open_stores
 from shoal.insight.explain import Explanation, Reading
 from shoal.insight.explain import explain as explain_url
+from shoal.insight.json import explanation_json
 from shoal.results.port import PageLog
 from shoal.runtime.eventloop import run
 
@@ -29,14 +30,14 @@ READINGS_SHOWN = 5
 )
 def explain(
     crawl: CrawlName,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Any spelling of the address.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address, in any spelling.")],
     options: dict[str, Any],
     json: JsonFlag = False,
 ) -> None:
-    """What became of a URL, from discovery to stored row."""
+    """Explain what became of a URL, from discovery to stored row."""
     explanation = run(_ask(existing_stores(options), crawl, url))
     if json:
-        display.print_json(as_json(explanation))
+        display.print_json(explanation_json(explanation))
     else:
         _show(explanation)
 
@@ -44,21 +45,6 @@ def explain(
 async def _ask(settings: Settings, crawl: str, url: str) -> Explanation:
     async with open_stores(settings) as (frontier, results):
         return await explain_url(frontier, results, crawl, url)
-
-
-def as_json(explanation: Explanation) -> dict[str, Any]:
-    """The explanation for scripts: fingerprints and digests as hex, items as objects."""
-    alone = msgspec.structs.replace(explanation, others=[])
-    fields: dict[str, Any] = msgspec.to_builtins(alone, enc_hook=str, builtin_types=(bytes,))
-    records = [fields["record"]] if fields["record"] else []
-    for row in (*records, *fields["tries"], *fields["items"], *fields["rejected"]):
-        row["fingerprint"] = explanation.fingerprint
-    for row, page in zip(fields["tries"], explanation.tries, strict=True):
-        row["digest"] = page.digest.hex()
-    for row in fields["items"]:
-        row["data"] = msgspec.json.decode(row["data"])
-    fields["others"] = [as_json(other) for other in explanation.others]
-    return fields
 
 
 def _show(explanation: Explanation) -> None:

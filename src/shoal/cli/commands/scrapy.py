@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from shoal.cli import display
@@ -24,7 +23,7 @@ From = Annotated[
 ]
 QueueKey = Annotated[str, typer.Option(help="SCHEDULER_QUEUE_KEY of the project.")]
 DupefilterKey = Annotated[str, typer.Option(help="SCHEDULER_DUPEFILTER_KEY of the project.")]
-Keep = Annotated[bool, typer.Option("--keep", help="Copy: leave everything where it is, too.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Copy everything instead of moving it.")]
 
 app = typer.Typer(
     help="For Scrapy projects: bring over what scrapy-redis left in Redis.",
@@ -51,16 +50,16 @@ def migrate(
     """Move the queue of scrapy-redis, and what it has seen, into a frontier.
 
     Stop the workers of scrapy-redis first. Requests are read without running what is pickled, and
-    without the project's code. Each is removed from its place when the frontier has it: a migration
-    that was stopped goes on when it is started again. What cannot be read stays where it is; the
-    exit code is then 3. The crawl has the spider's name, unless --name says otherwise.
+    without the project's code. Each is removed from the old queue once the frontier has it: to
+    continue a migration that was stopped, run it again. What cannot be read stays where it is; then
+    the exit code is 3. The crawl gets the spider's name, unless --name says otherwise.
     """
     settings = settings_from(options)
     keys = [_named(key, spider) for key in (queue_key, dupefilter_key)]
     crawl = settings.name or spider
     done = run(_migrate(source, keys, settings.frontier, crawl, keep=keep))
     if json:
-        display.print_json(msgspec.structs.asdict(done))
+        display.print_json(done)
     else:
         _show(done, crawl, keys[0])
     raise typer.Exit(3 if done.unreadable else 0)
@@ -111,8 +110,8 @@ def _advice(fingerprinter: str) -> list[str]:
 
     if fingerprinter == UNKNOWN:
         return [
-            "The dupefilter was made in a way of the project's own: pages that were seen are"
-            " fetched again unless REQUEST_FINGERPRINTER_CLASS tells requests apart as it did."
+            "The dupefilter has fingerprints of the project's own kind: pages that were seen are"
+            " fetched again unless REQUEST_FINGERPRINTER_CLASS makes the same ones."
         ]
     if fingerprinter.startswith("scrapy."):
         return ["The dupefilter has Scrapy's own fingerprints: the project needs no other setting."]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-import msgspec
 import typer
 
 from shoal.cli import display
@@ -21,17 +20,18 @@ from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.frontier.values import Added
+from shoal.insight.json import seeded_json
 from shoal.runtime.eventloop import run
 from shoal.seeds.seeding import BATCH
 from shoal.seeds.sources import STDIN, Seeder, Sources
 
 SHOWN = 20
-"""So many bad seeds are told one by one; the others are counted."""
+"""How many bad seeds are named one by one; the others are only counted."""
 
-Urls = Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="Addresses to crawl.")]
+Urls = Annotated[list[str] | None, typer.Argument(metavar="URL", help="Addresses to crawl.")]
 File = Annotated[
     Path | None,
-    typer.Option("--file", help="URLs or JSON tasks, one a line; or CSV. - is standard input."),
+    typer.Option("--file", help="URLs or JSON tasks, one per line; or CSV. - is standard input."),
 ]
 Sitemap = Annotated[
     list[str] | None,
@@ -39,11 +39,11 @@ Sitemap = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="7d", help="Of sitemaps: only pages changed since then."),
+    typer.Option("--since", metavar="7d", help="Of sitemaps, only pages changed since then."),
 ]
 Skip = Annotated[
     int | None,
-    typer.Option("--skip", min=0, help="Leave out the first lines of the file; 0: begin again."),
+    typer.Option("--skip", min=0, help="Skip this many lines of the file. 0 begins again."),
 ]
 
 
@@ -64,24 +64,22 @@ def seed(
     skip: Skip = None,
     json: JsonFlag = False,
 ) -> None:
-    """Add URLs to a crawl: as arguments, from a file, from standard input, or from sitemaps.
+    """Add URLs to a crawl.
+
+    They come as arguments, from a file, from standard input, or from sitemaps.
 
     A line is a URL, or a task as a JSON object with at least "url". A CSV file begins with the
-    names of its columns: url, handler, priority, meta; others become entries of meta. What is none
-    of this is reported with its line and skipped. Files may be of any size. Adding again what is
-    there does no harm: run a command that was stopped again, and it goes on where it was.
+    names of its columns: url, handler, priority, meta; all others become entries of meta. Anything
+    else is reported with its line number and skipped. Files may be of any size. It does no harm to
+    add a URL twice. To continue a command that was stopped, run it again.
 
     A sitemap is queued too: the crawl's workers fetch it as they fetch pages, and queue what it
     lists.
     """
     settings = settings_from(options)
-    if file is None and not urls and not sitemap:
-        if sys.stdin.isatty():
-            raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
-        file = STDIN
     sources = Sources(
         urls=urls or [],
-        file=file,
+        file=file or _stdin_unless(urls, sitemap),
         skip=skip,
         sitemaps=sitemap or [],
         reading=uuid4().hex,
@@ -89,16 +87,29 @@ def seed(
     )
     bad = Bad()
     added, sitemaps = run(_seed(crawl, settings, sources, bad))
-    _show(crawl, added, sitemaps, bad.count, json=json)
+    if json:
+        display.print_json(seeded_json(crawl, added, sitemaps=sitemaps, bad=bad.count))
+    else:
+        _show(crawl, added, sitemaps, bad.count)
     raise typer.Exit(2 if bad.count and not added.added + added.duplicates else 0)
 
 
+def _stdin_unless(urls: list[str] | None, sitemaps: list[str] | None) -> Path | None:
+    """Standard input, if no other source was named. Raises ConfigError if that is a terminal."""
+    if urls or sitemaps:
+        return None
+    if sys.stdin.isatty():
+        raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
+    return STDIN
+
+
 class Bad:
-    """Counts what is no seed, and tells of the first."""
+    """Counts what is no seed, and names the first."""
 
     count = 0
 
     def report(self, about: str, reason: Exception) -> None:
+        """Note one that was skipped."""
         self.count += 1
         if self.count <= SHOWN:
             display.say(f"shoal: {about} skipped: {reason}", err=True)
@@ -111,34 +122,25 @@ async def _seed(crawl: str, settings: Settings, sources: Sources, bad: Bad) -> t
             try:
                 added = await seeder.seed(sources)
             except asyncio.CancelledError:  # Ctrl-C. What was read last may not be added yet.
-                display.say(
-                    f"shoal: stopped at line {seeder.line}: {_how_to_go_on(seeder.line, sources)}",
-                    err=True,
-                )
+                how = _how_to_continue(seeder.line, sources)
+                display.say(f"shoal: stopped at line {seeder.line}: {how}", err=True)
                 raise
     if seeder.went_on_after:
-        display.say(
-            f"shoal: went on after line {seeder.went_on_after:,} of an earlier try"
-            " (--skip 0 begins again)",
-            err=True,
-        )
+        line = f"{seeder.went_on_after:,}"
+        display.say(f"shoal: continued after line {line} (--skip 0 begins again)", err=True)
     return added, seeder.sitemaps
 
 
-def _how_to_go_on(line: int, sources: Sources) -> str:
+def _how_to_continue(line: int, sources: Sources) -> str:
     if sources.file is not None and sources.file.is_file():
-        return "the same command goes on"
-    return f"--skip {max(line - BATCH - 1, 0)} goes on"
+        return "to continue, run the same command again"
+    return f"to continue, add --skip {max(line - BATCH - 1, 0)}"
 
 
-def _show(crawl: str, added: Added, sitemaps: int, bad: int, *, json: bool) -> None:
-    if json:
-        counts = {"crawl": crawl, "sitemaps": sitemaps, "bad": bad}
-        display.print_json(msgspec.to_builtins(added) | counts)
-        return
+def _show(crawl: str, added: Added, sitemaps: int, bad: int) -> None:
     if bad > SHOWN:
         display.say(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)
     display.say(f"{crawl}: {added.added:,} added, {added.duplicates:,} known already, {bad:,} bad")
     if sitemaps:
         counted = display.counted(sitemaps, "sitemap")
-        display.say(f"{crawl}: {counted} queued; workers read them, and queue the pages they list")
+        display.say(f"{crawl}: {counted} queued; workers read them and queue the pages they list")

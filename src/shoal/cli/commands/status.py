@@ -16,13 +16,14 @@ from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
-from shoal.insight.status import as_json, snapshot, snapshot_json
+from shoal.insight.json import crawl_json, snapshot_json
+from shoal.insight.status import snapshot
 from shoal.runtime.eventloop import run
 
 WATCH_EVERY_S = 1.0
 
 Crawl = Annotated[
-    str | None, typer.Argument(metavar="[CRAWL]", help="The crawl's name; without it, all crawls.")
+    str | None, typer.Argument(metavar="CRAWL", help="The crawl's name. [default: all crawls]")
 ]
 WatchFlag = Annotated[bool, typer.Option("--watch", help="Refresh in place until Ctrl-C.")]
 
@@ -36,7 +37,7 @@ WatchFlag = Annotated[bool, typer.Option("--watch", help="Refresh in place until
 def status(
     options: dict[str, Any], crawl: Crawl = None, watch: WatchFlag = False, json: JsonFlag = False
 ) -> None:
-    """How far, how fast, until when; who works on it, and which hosts are in the way.
+    """Show progress, speed and ETA, workers and hosts.
 
     Hosts are shown with the most work left first, then those that answer slowest, then those that
     fail most. A host that only fails is probed with single requests until it answers again.
@@ -70,7 +71,7 @@ async def _watch(frontier: Frontier, crawl: str | None) -> None:
 async def _data(frontier: Frontier, crawl: str | None) -> Any:
     now = time.time()
     if crawl is None:
-        return [as_json(stats, now) for stats in await frontier.crawls()]
+        return [crawl_json(stats, now) for stats in await frontier.crawls()]
     return snapshot_json(await snapshot(frontier, crawl, now), now)
 
 

@@ -29,7 +29,7 @@ from shoal.worker.worker import Worker
 
 Targets = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TARGET]", help="As for crawl; without one, all scheduled runs."),
+    typer.Argument(metavar="TARGET", help="As for `shoal crawl`. [default: all scheduled runs]"),
 ]
 UntilFinished = Annotated[
     bool, typer.Option("--until-finished", help="End when the crawl is finished.")
@@ -46,14 +46,15 @@ def worker(
     targets: Targets = None,
     until_finished: UntilFinished = False,
 ) -> None:
-    """One more worker for a crawl that lives on a shared frontier, or for all that is scheduled.
+    """Add a worker to a crawl, or to all scheduled runs.
 
-    It waits for work and stays until it is told to stop (SIGTERM or Ctrl-C, which drain). What
-    the crawl may do (rate, retries, robots.txt, ...) was settled by whoever started it.
+    The crawl is on a shared frontier. The worker waits for work, and stays until SIGTERM or Ctrl-C,
+    which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) are
+    those of whoever started it.
 
     Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
-    each as --workers says. What a schedule runs is what shoal.toml says here, so it must run in a
-    folder that has this file and the spiders; schedules that are not in it are left to others.
+    each as --workers says. What a schedule runs is read from shoal.toml in this folder, where the
+    spiders must be too. Schedules that are not in it are left to other workers.
     """
     if not targets:
         _refuse_what_needs_a_target(options, until_finished=until_finished)
@@ -70,7 +71,7 @@ def worker(
 def _refuse_what_needs_a_target(options: dict[str, Any], *, until_finished: bool) -> None:
     if options["name"] is not None or until_finished:
         option = "--until-finished" if until_finished else "--name"
-        raise ConfigError(f"{option} needs a TARGET: without one, all scheduled runs are served")
+        raise ConfigError(f"{option} needs a TARGET: without one, all scheduled runs are worked on")
 
 
 async def _work(
@@ -85,7 +86,10 @@ async def _work(
         workers: Fleet | Worker
         if settings.workers > 1 or target.is_scrapy(targets):
             workers = Fleet(
-                *(crawl, targets, settings, frontier),
+                crawl,
+                targets,
+                settings,
+                frontier,
                 until_finished=until_finished,
                 brings_seeds=False,
             )
@@ -93,7 +97,12 @@ async def _work(
             name = worker_name(os.getpid())
             own_spider = target.create(spider)
             workers = spider_worker(
-                *(name, crawl, own_spider, frontier, results, settings),
+                name,
+                crawl,
+                own_spider,
+                frontier,
+                results,
+                settings,
                 archive=archive,
                 until_finished=until_finished,
                 watch=watched,
