@@ -1,4 +1,6 @@
-"""The command line: one file per command. Parse to values, call one function."""
+"""The command line: one module for each command. Parse to values, call one function.
+Imports everything; nothing imports it.
+"""
 
 from __future__ import annotations
 

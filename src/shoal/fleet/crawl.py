@@ -229,7 +229,8 @@ async def _watch(frontier: Frontier, name: str, watch: Watch) -> None:
             log.warning(
                 "crawl '%s' has many URLs: new ones are remembered in a Bloom filter, which takes"
                 " %.2g%% of them for known ones (seen = exact prevents that)",
-                *(name, stats.rules.seen_error * 100),
+                name,
+                stats.rules.seen_error * 100,
             )
         watch(stats)
         await asyncio.sleep(WATCH_EVERY_S)

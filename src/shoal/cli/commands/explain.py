@@ -15,7 +15,7 @@ from shoal.cli.examples import examples
 from shoal.cli.options import STORES, CrawlName, JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
 from shoal.fleet.crawl import open_stores
-from shoal.insight.explain import Explanation, Reading
+from shoal.insight.explain import Explanation, ItemReading
 from shoal.insight.explain import explain as explain_url
 from shoal.insight.json import explanation_json
 from shoal.results.port import PageLog
@@ -84,7 +84,7 @@ def _item_rows(explanation: Explanation) -> Iterator[display.Row]:
             yield "history", _history(history)
 
 
-def _history(readings: list[Reading]) -> list[str]:
+def _history(readings: list[ItemReading]) -> list[str]:
     """How many readings there are, and the last of them in a line each."""
     lines = [display.counted(len(readings), "reading")]
     if len(readings) > READINGS_SHOWN:
