@@ -20,7 +20,7 @@ from shoal.results.port import PageLog, Results
 MAX_ANCESTORS = 100
 MAX_HISTORIES = 100
 MAX_TASKS = 20
-"""An API may have one address for all that it is asked: so many tasks of it are told of."""
+"""How many tasks of one address are explained. An API may have one address for everything."""
 
 
 _ENDS = (TaskState.DONE, TaskState.DROPPED)

@@ -86,15 +86,15 @@ async def _answered(call: Callable[[], Awaitable[T]], somebody_was: asyncio.Even
 
 
 class NowAndThen:
-    """For what is said or done at most once in so many seconds."""
+    """For what is said or done at most once in a number of seconds."""
 
     def __init__(self, every_s: float, *, at_once: bool = True) -> None:
-        """`at_once`: also the very first time; else only after so many seconds."""
+        """`at_once`: it is due from the start; else only after the first `every_s`."""
         self._every_s = every_s
         self._next_at = 0.0 if at_once else time.monotonic() + every_s
 
     def is_due(self) -> bool:
-        """Whether it is time again. To ask is to do it: the next time is so many seconds away."""
+        """Whether it is time again. Whoever gets True does it; then it is not due for `every_s`."""
         now = time.monotonic()
         if now < self._next_at:
             return False
