@@ -76,31 +76,29 @@ def seed(
     A sitemap is queued too: the crawl's workers fetch it as they fetch pages, and queue what it
     lists.
     """
-    settings = settings_from(options)
-    sources = Sources(
-        urls=urls or [],
-        file=file or _stdin_unless(urls, sitemap),
-        skip=skip,
-        sitemaps=sitemap or [],
-        reading=uuid4().hex,
-        since=time.time() - parse_duration(since) if since else None,
-    )
+    sources = _sources(urls or [], file, sitemap or [], since, skip)
     bad = Bad()
-    added, sitemaps = run(_seed(crawl, settings, sources, bad))
-    if json:
-        display.print_json(seeded_json(crawl, added, sitemaps=sitemaps, bad=bad.count))
-    else:
-        _show(crawl, added, sitemaps, bad.count)
+    added, sitemaps = run(_seed(crawl, settings_from(options), sources, bad))
+    _show(crawl, added, sitemaps, bad.count, json=json)
     raise typer.Exit(2 if bad.count and not added.added + added.duplicates else 0)
 
 
-def _stdin_unless(urls: list[str] | None, sitemaps: list[str] | None) -> Path | None:
-    """Standard input, if no other source was named. Raises ConfigError if that is a terminal."""
-    if urls or sitemaps:
-        return None
-    if sys.stdin.isatty():
-        raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
-    return STDIN
+def _sources(
+    urls: list[str], file: Path | None, sitemaps: list[str], since: str | None, skip: int | None
+) -> Sources:
+    """Where to read seeds: on standard input, if nothing else is named."""
+    if file is None and not urls and not sitemaps:
+        if sys.stdin.isatty():
+            raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
+        file = STDIN
+    return Sources(
+        urls=urls,
+        file=file,
+        skip=skip,
+        sitemaps=sitemaps,
+        reading=uuid4().hex,
+        since=time.time() - parse_duration(since) if since else None,
+    )
 
 
 class Bad:
@@ -137,7 +135,10 @@ def _how_to_continue(line: int, sources: Sources) -> str:
     return f"to continue, add --skip {max(line - BATCH - 1, 0)}"
 
 
-def _show(crawl: str, added: Added, sitemaps: int, bad: int) -> None:
+def _show(crawl: str, added: Added, sitemaps: int, bad: int, *, json: bool) -> None:
+    if json:
+        display.print_json(seeded_json(crawl, added, sitemaps=sitemaps, bad=bad))
+        return
     if bad > SHOWN:
         display.say(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)
     display.say(f"{crawl}: {added.added:,} added, {added.duplicates:,} known already, {bad:,} bad")
