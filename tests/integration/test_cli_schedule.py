@@ -113,7 +113,7 @@ def test_runs_from_beginning_to_end(folder: Folder, office: Office, site: Site) 
         assert (failed["state"], failed["reason"]) == ("failed", "no such file: nothing.py")
 
         folder.write("shoal.toml", "[[schedule")
-        until_now("news", lambda: "going on with the schedules as they were" in coordinator.err)
+        until_now("news", lambda: "the schedules stay as they were" in coordinator.err)
         office.schedule("* * * * * *", 'overlap = "skip"')
         until_now("a run of the changed schedule", lambda: len(office.past()) >= 2)
         for process in (coordinator, worker):
