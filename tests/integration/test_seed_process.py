@@ -19,7 +19,7 @@ from shoal.frontier.values import CrawlState
 from shoal.results import results_at
 from shoal.results.port import RunNote
 from support.coordinators import NEVER, Office
-from support.processes import Folder, children_of, is_alive
+from support.processes import Folder, is_alive
 from support.until import until_now
 
 SPIDERS = """
@@ -53,6 +53,7 @@ class Prints(Good):
 
 class Hangs(Good):
     def start(self):
+        os.symlink(str(os.getpid()), "hanging")
         while True:
             time.sleep(1000)
 """
@@ -145,6 +146,8 @@ def test_a_seeding_process_ends_with_its_coordinator(folder: Folder) -> None:
         office.leads(coordinator)
         crawl = office.begin()
         until_now("the run", lambda: office.runs().get(crawl))
-        (seeding,) = until_now("the seeding process", lambda: children_of(coordinator.pid))
+        hanging = folder.path / "hanging"
+        until_now("the seeding process", hanging.is_symlink)
+        seeding = int(hanging.readlink().name)
         os.kill(coordinator.pid, signal.SIGKILL)
         until_now("its end", lambda: not is_alive(seeding))
