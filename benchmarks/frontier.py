@@ -19,7 +19,7 @@ from shoal.core.task import Task
 from shoal.frontier.admission import Admission
 from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite.frontier import SqliteFrontier
-from shoal.frontier.values import Entry, Outcome, Verdict
+from shoal.frontier.values import Ask, Entry, Outcome, Verdict
 
 CRAWL = "bench"
 HOSTS = 20
@@ -48,7 +48,7 @@ async def drain(frontier: Frontier, count: int) -> None:
     """Lease and finish."""
     done = 0
     while done < count:
-        grant = await frontier.lease(CRAWL, "bench", BATCH)
+        grant = await frontier.lease(CRAWL, Ask("bench", BATCH))
         outcomes = [Outcome(lease=lease, verdict=Verdict.DONE) for lease in grant.leases]
         await frontier.finish(CRAWL, outcomes)
         done += len(outcomes)

@@ -17,7 +17,7 @@ import msgspec
 from benchmarks.links import RULES, collect_seldom, followed, in_batches
 from benchmarks.redis_server import Figures, RedisServer, redis_server, timed
 from shoal.frontier.redis import RedisFrontier
-from shoal.frontier.values import Lease, Outcome, Verdict
+from shoal.frontier.values import Ask, Lease, Outcome, Verdict
 from shoal.runtime.eventloop import run
 
 BATCH = 100
@@ -67,7 +67,7 @@ async def lease_some(frontier: RedisFrontier, crawl: Depth) -> list[list[Lease]]
     """Lease a sample, in batches."""
     batches = []
     for _ in range(SAMPLE // BATCH):
-        grant = await frontier.lease(crawl.crawl, "bench", BATCH)
+        grant = await frontier.lease(crawl.crawl, Ask("bench", BATCH))
         batches.append(grant.leases)
     if sum(map(len, batches)) != SAMPLE:
         raise SystemExit("benchmarks: there was less to lease than was queued")

@@ -18,7 +18,7 @@ from benchmarks.links import RULES, collect_seldom, followed, in_batches, sites
 from benchmarks.redis_raw import RawQueue
 from benchmarks.redis_server import Figures, RedisServer, redis_server, timed
 from shoal.frontier.redis import RedisFrontier
-from shoal.frontier.values import Entry, Lease, Outcome, Verdict
+from shoal.frontier.values import Ask, Entry, Lease, Outcome, Verdict
 from shoal.runtime.eventloop import run
 
 CRAWL = "bench"
@@ -56,7 +56,7 @@ class OurQueue:
         return (await self._frontier.add(CRAWL, prepared)).added
 
     async def lease(self, limit: int) -> list[Lease]:
-        return (await self._frontier.lease(CRAWL, "bench", limit)).leases
+        return (await self._frontier.lease(CRAWL, Ask("bench", limit))).leases
 
     async def finish(self, leases: list[Lease]) -> None:
         outcomes = [Outcome(lease=lease, verdict=Verdict.DONE) for lease in leases]

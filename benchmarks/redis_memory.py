@@ -17,7 +17,7 @@ import msgspec
 from benchmarks.links import RULES, collect_seldom, followed, in_batches
 from benchmarks.redis_server import RedisServer, redis_server
 from shoal.frontier.redis import RedisFrontier
-from shoal.frontier.values import Lease, Outcome, Verdict
+from shoal.frontier.values import Ask, Lease, Outcome, Verdict
 from shoal.runtime.eventloop import run
 
 CRAWL = "bench"
@@ -84,7 +84,7 @@ class Filling:
         """Lease so many, or all there are."""
         leases = list[Lease]()
         while len(leases) < count:
-            granted = (await self._frontier.lease(CRAWL, "bench", BATCH)).leases
+            granted = (await self._frontier.lease(CRAWL, Ask("bench", BATCH))).leases
             if not granted:
                 break
             leases += granted

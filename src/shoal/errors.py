@@ -76,6 +76,8 @@ class FetchError(ShoalError):
     """A page could not be had."""
 
     retryable = True
+    wire_bytes = 0
+    """What went over the network all the same: see `fetch.port.Transfer`."""
 
 
 class Refused(FetchError):

@@ -12,13 +12,13 @@ import pytest
 from shoal.config import Rules
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import Control
+from shoal.frontier.values import Ask, Control
 from support.redis_servers import RedisServer
 
 CRAWL = "crawl"
 CALLS: dict[str, Callable[[Frontier], Awaitable[object]]] = {
     "run": lambda frontier: frontier.control(CRAWL, Control.SEAL),
-    "together": lambda frontier: frontier.exchange(CRAWL, [], "worker", 1),
+    "together": lambda frontier: frontier.exchange(CRAWL, [], Ask("worker", 1)),
     "command": lambda frontier: frontier.robots(CRAWL, "a.example"),
 }
 

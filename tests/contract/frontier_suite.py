@@ -1,4 +1,5 @@
-"""The contract of the frontier port. Every backend passes all of it, on its real server.
+"""The contract of the frontier port. Every backend passes it, on its real server: all of it but
+the tests of a capability that it says it does not have.
 
 A test module makes it run by supplying a fixture and importing the suite:
 
@@ -16,14 +17,19 @@ from __future__ import annotations
 
 from contract.frontier.adding import TestAdd, TestAddByState, TestStart
 from contract.frontier.asking import (
-    TestAsk,
-    TestBury,
     TestDead,
     TestFindOthers,
-    TestRevive,
+    TestPurgeDead,
+    TestQueries,
+    TestRetryDead,
     TestTwoCrawls,
 )
-from contract.frontier.chains import TestBlocked, TestChain, TestFollowUpsOfChains
+from contract.frontier.chains import (
+    TestBlocked,
+    TestChain,
+    TestChainAcrossHosts,
+    TestFollowUpsOfChains,
+)
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
 from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
 from contract.frontier.counting import TestLosses, TestTries
@@ -51,13 +57,12 @@ from contract.frontier.steering import TestCancel, TestEnd, TestForget, TestPaus
 __all__ = [
     "TestAdd",
     "TestAddByState",
-    "TestAsk",
     "TestAuto",
     "TestBlocked",
     "TestBreaker",
-    "TestBury",
     "TestCancel",
     "TestChain",
+    "TestChainAcrossHosts",
     "TestChainRace",
     "TestChainsLookedAfter",
     "TestClockSetBack",
@@ -84,14 +89,16 @@ __all__ = [
     "TestNotes",
     "TestOrder",
     "TestPause",
+    "TestPurgeDead",
     "TestPushback",
+    "TestQueries",
     "TestRace",
     "TestRate",
     "TestReclaim",
     "TestRelease",
     "TestRemember",
     "TestRenew",
-    "TestRevive",
+    "TestRetryDead",
     "TestRobots",
     "TestSlots",
     "TestStale",

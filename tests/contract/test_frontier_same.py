@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from shoal.errors import ShoalError
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import (
+    Ask,
     Control,
     Entry,
     Grant,
@@ -100,7 +101,6 @@ class SameMachine(RuleBasedStateMachine):
     """Drives both, and compares all they say."""
 
     servers: ClassVar[RedisServer | RedisCluster]
-    rules_of_one = rules_of_one
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,6 +111,7 @@ class SameMachine(RuleBasedStateMachine):
             SqliteBackend(Path(self.folder.name) / "frontier.db"),
             RedisBackend(self.servers.url),
         ]
+        self.both_can = self.backends[1].frontier.capabilities
         self.pairs: list[Pair] = []
         self.has_one_host = True
         self.failed = 0
@@ -152,20 +153,25 @@ class SameMachine(RuleBasedStateMachine):
         return list(map(self.chained, found))
 
     def chained(self, entry: Entry) -> Entry:
-        """The entry, of the chain that it has here."""
-        return entry
+        """The entry, of the chain that it has here: of one per host, if need be."""
+        if self.both_can.chains_across_hosts or entry.task.chain is None:
+            return entry
+        chain = f"{entry.task.chain} on {entry.task.site}"
+        return Entry(entry.fingerprint, replace(entry.task, chain=chain))
 
     def wait_s(self, grant: Grant) -> float | None:
         """When to ask again, as far as both must say the same."""
-        return grant.wait_s
+        return grant.wait_s if self.both_can.exact_waits or not grant.leases else None
 
     async def stats(self, frontier: Frontier) -> Stats:
-        return await frontier.stats(CRAWL)
+        stats = await frontier.stats(CRAWL)
+        return stats if self.both_can.exact_rate else replace(stats, pages_per_s=0.0)
 
     @rule(data=st.data())
     def start(self, data: st.DataObject) -> None:
         """Again too: with other rules."""
-        rules = data.draw(self.rules_of_one if self.has_one_host else rules_of_many)
+        may_limit = self.has_one_host and self.both_can.exact_max_pages
+        rules = data.draw(rules_of_one if may_limit else rules_of_many)
         self.same(lambda frontier: frontier.start(CRAWL, rules))
 
     @rule(data=st.data())
@@ -185,7 +191,7 @@ class SameMachine(RuleBasedStateMachine):
 
     def leased(self, worker: str, limit: int) -> list[Pair]:
         limit = self.limited(limit)
-        return self.paired(self.both(lambda frontier: frontier.lease(CRAWL, worker, limit)))
+        return self.paired(self.both(lambda frontier: frontier.lease(CRAWL, Ask(worker, limit))))
 
     def limited(self, limit: int) -> int:
         return limit if self.has_one_host else MANY
@@ -248,7 +254,7 @@ class SameMachine(RuleBasedStateMachine):
         """What a busy worker does all the time."""
         limit = self.limited(limit)
         (sqlite_stale, sqlite), (redis_stale, redis) = (
-            self.run(backend.frontier.exchange(CRAWL, tries, worker, limit))
+            self.run(backend.frontier.exchange(CRAWL, tries, Ask(worker, limit)))
             for backend, tries in zip(
                 self.backends, self.tries_of(self.chosen(which), ends), strict=True
             )
@@ -290,9 +296,13 @@ class SameMachine(RuleBasedStateMachine):
     def control(self, action: Control) -> None:
         self.same(lambda frontier: frontier.control(CRAWL, action))
 
-    @rule(keys=some_keys, bury=st.booleans())
-    def settle_dead(self, keys: list[bytes] | None, bury: bool) -> None:
-        self.same(lambda frontier: (frontier.bury if bury else frontier.revive)(CRAWL, keys))
+    @rule(keys=some_keys)
+    def retry_dead(self, keys: list[bytes] | None) -> None:
+        self.same(lambda frontier: frontier.retry_dead(CRAWL, keys))
+
+    @rule(keys=some_keys)
+    def purge_dead(self, keys: list[bytes] | None) -> None:
+        self.same(lambda frontier: frontier.purge_dead(CRAWL, keys))
 
     @rule(seconds=st.sampled_from(STEPS_S))
     def advance(self, seconds: float) -> None:
@@ -315,22 +325,7 @@ class SameMachine(RuleBasedStateMachine):
 
 
 class SameOnCluster(SameMachine):
-    """The hosts are spread over three servers. Each keeps its chains for itself, and a limit of
-    pages is shared out before leases that have expired are taken back."""
-
-    rules_of_one = rules_of_many
-
-    def chained(self, entry: Entry) -> Entry:
-        chain = entry.task.chain and f"{entry.task.chain} on {entry.task.site}"
-        return Entry(entry.fingerprint, replace(entry.task, chain=chain))
-
-    def wait_s(self, grant: Grant) -> float | None:
-        """Once there are enough leases, the next server is not asked: it may have more at once."""
-        return None if grant.leases else grant.wait_s
-
-    async def stats(self, frontier: Frontier) -> Stats:
-        """Without the one that each server counts from samples of its own."""
-        return replace(await frontier.stats(CRAWL), pages_per_s=0.0)
+    """The hosts are spread over three servers."""
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from contract.frontier_suite import *  # noqa: F403
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.sqlite.step import SQL
+from shoal.frontier.values import Ask
 from support.frontiers import CRAWL, Backend, Client, SqliteBackend, checked, outcome, pages
 
 
@@ -117,7 +118,7 @@ class TestFile:
             file.write(b"\xa5" * (path.stat().st_size - 4096))
         frontier = backend.open_another()
         with pytest.raises(StorageFailed, match=r"frontier\.db"):
-            await frontier.lease(CRAWL, "worker", 1)
+            await frontier.lease(CRAWL, Ask("worker", 1))
         await backend.close()
 
     async def test_a_folder(self, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite.frontier import SqliteFrontier
-from shoal.frontier.values import Entry, Lease, TaskState
+from shoal.frontier.values import Ask, Entry, Lease, TaskState
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
 from shoal.scrapy.migration.migrate import UNKNOWN, Migrated, Migration
 from shoal.scrapy.migration.oldqueue import OldKeys
@@ -168,7 +168,7 @@ def taken(address: str) -> list[Task]:
         async with frontier_at(address) as frontier:
             await frontier.start(CRAWL, open_rules(concurrency_per_host=10_000))
             leases = list[Lease]()
-            while more := (await frontier.lease(CRAWL, "worker", 1000)).leases:
+            while more := (await frontier.lease(CRAWL, Ask("worker", 1000))).leases:
                 leases += more
                 await frontier.finish(CRAWL, [outcome(lease) for lease in more])
             return [lease.task for lease in leases]

@@ -176,7 +176,7 @@ async def test_one_that_was_purged_is_not_called_dead(
     any_frontier: Frontier, results: Results
 ) -> None:
     await act(any_frontier, results, Task(url=URL, method="POST"), Verdict.DEAD, "x")
-    assert await any_frontier.bury(CRAWL) == 1
+    assert await any_frontier.purge_dead(CRAWL) == 1
     assert (await explain(any_frontier, results, CRAWL, URL)).verdict.startswith("dropped")
 
 

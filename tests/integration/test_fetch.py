@@ -9,9 +9,10 @@ import pytest
 from shoal.config import Settings
 from shoal.core.task import Task
 from shoal.errors import ConfigError, Refused
-from shoal.fetch.http.client import HttpFetcher
+from shoal.fetch import open_fetcher
+from shoal.fetch.port import Fetcher, Request
 from support.dns_server import NameServer
-from support.fetching import fetching
+from support.fetching import fetching, request
 from support.hostile import HostileServer
 from support.hostile_pages import LATIN_1_TEXT, OK_BODY, PNG
 
@@ -23,7 +24,7 @@ async def server() -> AsyncIterator[HostileServer]:
 
 
 @pytest.fixture
-async def fetcher() -> AsyncIterator[HttpFetcher]:
+async def fetcher() -> AsyncIterator[Fetcher]:
     async with fetching() as fetcher:
         yield fetcher
 
@@ -44,21 +45,21 @@ async def fetcher() -> AsyncIterator[HttpFetcher]:
         ("/gzip", OK_BODY),
     ],
 )
-async def test_a_page(server: HostileServer, fetcher: HttpFetcher, path: str, body: bytes) -> None:
-    response = await fetcher.fetch(Task(url=server.url(path)))
+async def test_a_page(server: HostileServer, fetcher: Fetcher, path: str, body: bytes) -> None:
+    response = await fetcher.fetch(request(server.url(path)))
     assert (response.status, response.body, response.url) == (200, body, server.url(path))
     assert response.duration_s > 0
 
 
-async def test_headers_in_any_case(server: HostileServer, fetcher: HttpFetcher) -> None:
-    response = await fetcher.fetch(Task(url=server.url("/status/503?retry_after=7")))
+async def test_headers_in_any_case(server: HostileServer, fetcher: Fetcher) -> None:
+    response = await fetcher.fetch(request(server.url("/status/503?retry_after=7")))
     assert response.status == 503
     assert response.headers["retry-after"] == response.headers["RETRY-AFTER"] == "7"
 
 
 @pytest.mark.parametrize("status", [204, 304, 404, 500])
-async def test_any_status(server: HostileServer, fetcher: HttpFetcher, status: int) -> None:
-    response = await fetcher.fetch(Task(url=server.url(f"/status/{status}")))
+async def test_any_status(server: HostileServer, fetcher: Fetcher, status: int) -> None:
+    response = await fetcher.fetch(request(server.url(f"/status/{status}")))
     assert response.status == status
     assert response.body == (b"" if status in (204, 304) else b"as you wish")
 
@@ -77,23 +78,23 @@ async def test_any_status(server: HostileServer, fetcher: HttpFetcher, status: i
     ],
 )
 async def test_redirects_are_not_followed(
-    server: HostileServer, fetcher: HttpFetcher, path: str, target: str
+    server: HostileServer, fetcher: Fetcher, path: str, target: str
 ) -> None:
-    response = await fetcher.fetch(Task(url=server.url(path)))
+    response = await fetcher.fetch(request(server.url(path)))
     assert (response.status, response.headers["Location"]) == (302, target)
     assert server.paths == [path]
 
 
 @pytest.mark.parametrize("path", ["/ok", "/gzip", "/not-html"])
-async def test_head(server: HostileServer, fetcher: HttpFetcher, path: str) -> None:
-    response = await fetcher.fetch(Task(url=server.url(path), method="HEAD"))
+async def test_head(server: HostileServer, fetcher: Fetcher, path: str) -> None:
+    response = await fetcher.fetch(request(server.url(path), method="HEAD"))
     assert (response.status, response.body) == (200, b"")
     assert int(response.headers["Content-Length"]) > 0
 
 
 async def test_head_of_something_huge(server: HostileServer) -> None:
     async with fetching(max_body_bytes=1) as fetcher:
-        response = await fetcher.fetch(Task(url=server.url("/ok"), method="HEAD"))
+        response = await fetcher.fetch(request(server.url("/ok"), method="HEAD"))
     assert response.headers["Content-Length"] == str(len(OK_BODY))
 
 
@@ -113,14 +114,14 @@ async def test_head_of_something_huge(server: HostileServer) -> None:
     ],
 )
 async def test_the_url_is_sent_as_a_browser_would(
-    server: HostileServer, fetcher: HttpFetcher, path: str, sent: str | None
+    server: HostileServer, fetcher: Fetcher, path: str, sent: str | None
 ) -> None:
-    await fetcher.fetch(Task(url=server.url(path)))
+    await fetcher.fetch(request(server.url(path)))
     assert server.paths == [sent or path]
 
 
-async def test_default_headers(server: HostileServer, fetcher: HttpFetcher) -> None:
-    await fetcher.fetch(Task(url=server.url("/ok")))
+async def test_default_headers(server: HostileServer, fetcher: Fetcher) -> None:
+    await fetcher.fetch(request(server.url("/ok")))
     sent = dict(server.requests[0].headers)
     assert sent.pop("Accept").startswith("text/html")
     assert sent == {
@@ -130,18 +131,16 @@ async def test_default_headers(server: HostileServer, fetcher: HttpFetcher) -> N
     }
 
 
-async def test_the_dot_behind_a_name_is_not_sent(
-    server: HostileServer, fetcher: HttpFetcher
-) -> None:
-    await fetcher.fetch(Task(url=f"http://127.0.0.1:{server.port}/ok"))
-    await fetcher.fetch(Task(url=f"http://localhost.:{server.port}/ok"))
+async def test_the_dot_behind_a_name_is_not_sent(server: HostileServer, fetcher: Fetcher) -> None:
+    await fetcher.fetch(request(f"http://127.0.0.1:{server.port}/ok"))
+    await fetcher.fetch(request(f"http://localhost.:{server.port}/ok"))
     hosts = [request.headers["Host"] for request in server.requests]
     assert hosts == [f"127.0.0.1:{server.port}", f"localhost:{server.port}"]
 
 
-async def test_headers_of_the_task_go_before(server: HostileServer, fetcher: HttpFetcher) -> None:
+async def test_headers_of_the_task_go_before(server: HostileServer, fetcher: Fetcher) -> None:
     headers = {"user-agent": "mine", "X-Own": "Käse", "cookie": "a=1"}
-    await fetcher.fetch(Task(url=server.url("/ok"), headers=headers))
+    await fetcher.fetch(request(server.url("/ok"), headers=headers))
     sent = server.requests[0].headers
     assert (sent["User-Agent"], sent["Cookie"]) == ("mine", "a=1")
     assert sent["X-Own"].encode("latin-1").decode() == "Käse"
@@ -167,29 +166,29 @@ async def test_headers_of_the_task_go_before(server: HostileServer, fetcher: Htt
     ],
 )
 async def test_headers_that_cannot_be_sent(
-    server: HostileServer, fetcher: HttpFetcher, name: str, value: str
+    server: HostileServer, fetcher: Fetcher, name: str, value: str
 ) -> None:
     with pytest.raises(Refused, match="header"):
-        await fetcher.fetch(Task(url=server.url("/ok"), headers={name: value}))
+        await fetcher.fetch(request(server.url("/ok"), headers={name: value}))
     assert server.requests == []
 
 
 async def test_a_user_agent_that_cannot_be_sent() -> None:
     with pytest.raises(ConfigError, match="user_agent"):
-        HttpFetcher(Settings(user_agent="a\r\nb"))
+        open_fetcher(Settings(user_agent="a\r\nb"))
 
 
-async def test_post(server: HostileServer, fetcher: HttpFetcher) -> None:
+async def test_post(server: HostileServer, fetcher: Fetcher) -> None:
     headers = {"Content-Type": "application/json"}
     task = Task(url=server.url("/ok"), method="POST", headers=headers, body='{"q": "Käse"}')
-    assert (await fetcher.fetch(task)).body == OK_BODY
+    assert (await fetcher.fetch(Request(task))).body == OK_BODY
     request = server.requests[0]
     assert (request.method, request.body.decode()) == ("POST", '{"q": "Käse"}')
     assert request.headers["Content-Type"] == "application/json"
 
 
-async def test_credentials_in_the_url(server: HostileServer, fetcher: HttpFetcher) -> None:
-    await fetcher.fetch(Task(url=f"http://me:secret@127.0.0.1:{server.port}/ok"))
+async def test_credentials_in_the_url(server: HostileServer, fetcher: Fetcher) -> None:
+    await fetcher.fetch(request(f"http://me:secret@127.0.0.1:{server.port}/ok"))
     assert server.requests[0].headers["Authorization"] == "Basic bWU6c2VjcmV0"
 
 
@@ -211,25 +210,25 @@ async def test_credentials_in_the_url(server: HostileServer, fetcher: HttpFetche
         Task(url="http://../"),
     ],
 )
-async def test_requests_that_cannot_be_sent(fetcher: HttpFetcher, task: Task) -> None:
+async def test_requests_that_cannot_be_sent(fetcher: Fetcher, task: Task) -> None:
     with pytest.raises(Refused) as caught:
-        await fetcher.fetch(task)
+        await fetcher.fetch(Request(task))
     assert "\n" not in str(caught.value)
 
 
-async def test_no_cookies_between_tasks(server: HostileServer, fetcher: HttpFetcher) -> None:
+async def test_no_cookies_between_tasks(server: HostileServer, fetcher: Fetcher) -> None:
     url = f"http://localhost:{server.port}/ok"  # Cookie jars take nothing from bare addresses.
-    response = await fetcher.fetch(Task(url=url))
+    response = await fetcher.fetch(request(url))
     assert "Set-Cookie" in response.headers
-    await fetcher.fetch(Task(url=url))
+    await fetcher.fetch(request(url))
     assert "Cookie" not in server.requests[1].headers
 
 
 async def test_no_proxy_from_the_environment(
-    server: HostileServer, fetcher: HttpFetcher, monkeypatch: pytest.MonkeyPatch
+    server: HostileServer, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    assert (await fetcher.fetch(Task(url=server.url("/ok")))).status == 200
+    assert (await fetcher.fetch(request(server.url("/ok")))).status == 200
 
 
 async def test_names_that_are_long_but_not_too_long(
@@ -241,14 +240,14 @@ async def test_names_that_are_long_but_not_too_long(
         name_server.is_used_by(monkeypatch)
         async with fetching() as fetcher:
             for host in (name, "a_b.example", "a_b.example.", "127.0.0.1", "[::ffff:127.0.0.1]"):
-                response = await fetcher.fetch(Task(url=f"http://{host}:{server.port}/ok"))
+                response = await fetcher.fetch(request(f"http://{host}:{server.port}/ok"))
                 assert response.body == OK_BODY
 
 
 @pytest.mark.parametrize("path", ["/status/204", "/status/304", "/redirect-brotli"])
 async def test_answers_whose_body_is_not_needed_may_be_encoded_in_any_way(
-    server: HostileServer, fetcher: HttpFetcher, path: str
+    server: HostileServer, fetcher: Fetcher, path: str
 ) -> None:
-    response = await fetcher.fetch(Task(url=server.url(f"{path}?encoding=br")))
+    response = await fetcher.fetch(request(server.url(f"{path}?encoding=br")))
     assert response.headers["Content-Encoding"] == "br"
     assert response.body == b""

@@ -22,20 +22,19 @@ from shoal.core.policy import SEND_SLACK_S
 from shoal.core.task import Task
 from shoal.errors import FetchError, OwnFault, TooLate
 from shoal.fetch.http import pool
-from shoal.fetch.http.client import HttpFetcher
 from shoal.fetch.http.connection import Connection
-from shoal.fetch.robots import RobotsGate
+from shoal.fetch.port import Fetcher, Request
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Verdict
 from shoal.runtime import patience
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
-from shoal.worker.known_links import KnownUrls
 from shoal.worker.visitor import Visitor
 from support.dns_server import NameServer
-from support.fetching import fetching
+from support.fetching import fetching, request
 from support.hostile import HostileServer
 from support.until import LIMIT_S, until
+from support.visitors import page_visitor
 
 HOSTS = [f"h{number}.example" for number in range(12)]
 
@@ -53,8 +52,8 @@ async def names(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[NameServer]:
         yield names
 
 
-async def fetch(fetcher: HttpFetcher, server: HostileServer, host: str) -> None:
-    response = await fetcher.fetch(Task(url=f"http://{host}:{server.port}/ok"))
+async def fetch(fetcher: Fetcher, server: HostileServer, host: str) -> None:
+    response = await fetcher.fetch(request(f"http://{host}:{server.port}/ok"))
     assert response.status == 200
 
 
@@ -113,11 +112,11 @@ async def test_what_came_before_a_request_is_no_answer_to_it(unasked: bytes) -> 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     task = Task(url=f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/")
     async with fetching() as fetcher:
-        assert (await fetcher.fetch(task)).body == b"1"
+        assert (await fetcher.fetch(Request(task))).body == b"1"
         # Behind the back of the event loop, so that it has no turn before the next request.
         with socket.socket(fileno=os.dup(served[0].fileno())) as server:
             server.send(unasked) if unasked else server.shutdown(socket.SHUT_WR)
-        assert (await fetcher.fetch(task)).body == b"2"
+        assert (await fetcher.fetch(Request(task))).body == b"2"
     listening.close()
     await listening.wait_closed()
 
@@ -146,13 +145,8 @@ class Quiet(Spider):
         return None
 
 
-def visitor(fetcher: HttpFetcher, **rules: Any) -> Visitor:
-    async def unknown(site: str) -> None:
-        return None
-
-    own = Rules(rate="none", **rules)
-    gate = RobotsGate("test")
-    return Visitor(Quiet(), fetcher, own, gate, unknown, KnownUrls(), "worker")
+def visitor(fetcher: Fetcher, **rules: Any) -> Visitor:
+    return page_visitor(Quiet(), fetcher, Rules(rate="none", **rules))
 
 
 def lease(server: HostileServer, **changes: Any) -> Lease:
@@ -250,9 +244,9 @@ async def test_a_permission_may_lapse_while_a_connection_is_made(server: Hostile
     async with fetching() as fetcher:
         task = Task(url=f"http://{HOSTS[0]}:{server.port}/ok")
         with pytest.raises(TooLate):
-            await fetcher.fetch(task, send_by=time.monotonic())
+            await fetcher.fetch(Request(task, send_by=time.monotonic()))
         assert (len(server.connections), server.requests) == (1, [])
-        response = await fetcher.fetch(task, send_by=time.monotonic())
+        response = await fetcher.fetch(Request(task, send_by=time.monotonic()))
         assert response.status == 200
         assert len(server.connections) == 1
 
@@ -263,8 +257,8 @@ async def test_what_may_not_be_sent_any_more_is_given_back(
     """The host has a rate: sent late, the request would come too close to the next one."""
     connect = pool.Pool.connect
 
-    async def connect_slowly(own: pool.Pool, origin: pool.Origin) -> Connection:
-        connection = await connect(own, origin)
+    async def connect_slowly(own: pool.Pool, way: pool.Way) -> Connection:
+        connection = await connect(own, way)
         await asyncio.sleep(1.1 * SEND_SLACK_S)
         return connection
 

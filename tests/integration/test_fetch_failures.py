@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
-from shoal.core.task import Task
 from shoal.errors import FetchError, TooLarge
-from shoal.fetch.http.client import HttpFetcher
+from shoal.fetch.port import Fetcher
 from shoal.runtime.eventloop import run
 from support.dns_server import NameServer
-from support.fetching import LIMIT, fetching
+from support.fetching import LIMIT, fetching, request
 from support.hostile import HostileServer
 from support.hostile_pages import OK_BODY
 
@@ -32,7 +31,7 @@ async def server() -> AsyncIterator[HostileServer]:
 
 
 @pytest.fixture
-async def fetcher() -> AsyncIterator[HttpFetcher]:
+async def fetcher() -> AsyncIterator[Fetcher]:
     async with fetching() as fetcher:
         yield fetcher
 
@@ -71,16 +70,16 @@ TIMEOUTS = [
 ]
 
 
-async def check_failure(server: HostileServer, fetcher: HttpFetcher, failure: Failure) -> None:
+async def check_failure(server: HostileServer, fetcher: Fetcher, failure: Failure) -> None:
     with pytest.raises(FetchError) as caught:
-        await fetcher.fetch(Task(url=server.url(failure.path)))
+        await fetcher.fetch(request(server.url(failure.path)))
     assert type(caught.value) is failure.kind
     assert str(caught.value) == failure.reason
     assert caught.value.retryable is failure.retryable
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.path)
-async def test_a_failure(server: HostileServer, fetcher: HttpFetcher, failure: Failure) -> None:
+async def test_a_failure(server: HostileServer, fetcher: Fetcher, failure: Failure) -> None:
     await check_failure(server, fetcher, failure)
 
 
@@ -102,25 +101,23 @@ def test_the_same_on_the_event_loop_of_the_worker() -> None:
 
 
 @pytest.mark.parametrize("path", ["/closes-at-once", "/reset", "/closes-mid-body"])
-async def test_no_request_is_repeated(
-    server: HostileServer, fetcher: HttpFetcher, path: str
-) -> None:
+async def test_no_request_is_repeated(server: HostileServer, fetcher: Fetcher, path: str) -> None:
     """Neither on a new connection nor on an old one, where HTTP clients like to try again."""
     for paths in ([path], ["/ok", path]):
         server.requests.clear()
         for each in paths:
             with nullcontext() if each == "/ok" else pytest.raises(FetchError):
-                await fetcher.fetch(Task(url=server.url(each)))
+                await fetcher.fetch(request(server.url(each)))
         assert server.paths == paths
     assert server.requests[0].connection == server.requests[1].connection
 
 
 @pytest.mark.parametrize("path", ["/endless", "/endless-no-length", "/huge", "/gzip-bomb"])
-async def test_memory_is_bounded(server: HostileServer, fetcher: HttpFetcher, path: str) -> None:
+async def test_memory_is_bounded(server: HostileServer, fetcher: Fetcher, path: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(TooLarge):
-            await fetcher.fetch(Task(url=server.url(path)))
+            await fetcher.fetch(request(server.url(path)))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -129,9 +126,9 @@ async def test_memory_is_bounded(server: HostileServer, fetcher: HttpFetcher, pa
     assert server.bytes_sent < 64 * LIMIT
 
 
-async def test_connection_refused(fetcher: HttpFetcher, unused_port: int) -> None:
+async def test_connection_refused(fetcher: Fetcher, unused_port: int) -> None:
     with pytest.raises(FetchError, match=r"^connection refused$") as caught:
-        await fetcher.fetch(Task(url=f"http://127.0.0.1:{unused_port}/"))
+        await fetcher.fetch(request(f"http://127.0.0.1:{unused_port}/"))
     assert caught.value.retryable
 
 
@@ -147,11 +144,11 @@ async def test_dns_fails(private: bool, monkeypatch: pytest.MonkeyPatch) -> None
         server.is_used_by(monkeypatch)
         async with fetching(allow_private=private) as fetcher:
             with pytest.raises(FetchError, match=r"^DNS: name not found$") as caught:
-                await fetcher.fetch(Task(url="http://no-such-name.invalid/"))
+                await fetcher.fetch(request("http://no-such-name.invalid/"))
         assert caught.value.retryable
 
 
-async def test_tls_with_somebody_who_does_not_speak_it(fetcher: HttpFetcher) -> None:
+async def test_tls_with_somebody_who_does_not_speak_it(fetcher: Fetcher) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -160,7 +157,7 @@ async def test_tls_with_somebody_who_does_not_speak_it(fetcher: HttpFetcher) -> 
     plain = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = plain.sockets[0].getsockname()[1]
     with pytest.raises(FetchError, match=r"^TLS: [a-z0-9 ]+$"):
-        await fetcher.fetch(Task(url=f"https://127.0.0.1:{port}/"))
+        await fetcher.fetch(request(f"https://127.0.0.1:{port}/"))
     plain.close()
     await plain.wait_closed()
 
@@ -168,10 +165,10 @@ async def test_tls_with_somebody_who_does_not_speak_it(fetcher: HttpFetcher) -> 
 # Connections
 
 
-async def test_connections_are_kept(server: HostileServer, fetcher: HttpFetcher) -> None:
+async def test_connections_are_kept(server: HostileServer, fetcher: Fetcher) -> None:
     for path in ("/ok", "/chunked", "/gzip", "/empty", "/status/204", "/redirect-self", "/brotli"):
         try:
-            await fetcher.fetch(Task(url=server.url(path)))
+            await fetcher.fetch(request(server.url(path)))
         except FetchError:
             assert path == "/brotli"
     assert {request.connection for request in server.requests} == {0}
@@ -179,36 +176,36 @@ async def test_connections_are_kept(server: HostileServer, fetcher: HttpFetcher)
 
 @pytest.mark.parametrize("path", ["/endless", "/huge", "/gzip-bomb", "/bad-chunk"])
 async def test_a_cut_off_connection_is_not_used_again(
-    server: HostileServer, fetcher: HttpFetcher, path: str
+    server: HostileServer, fetcher: Fetcher, path: str
 ) -> None:
     with pytest.raises(FetchError):
-        await fetcher.fetch(Task(url=server.url(path)))
-    assert (await fetcher.fetch(Task(url=server.url("/ok")))).body == OK_BODY
+        await fetcher.fetch(request(server.url(path)))
+    assert (await fetcher.fetch(request(server.url("/ok")))).body == OK_BODY
     assert [request.connection for request in server.requests] == [0, 1]
 
 
 async def test_an_answer_nobody_asked_for_is_not_taken_for_the_next(
-    server: HostileServer, fetcher: HttpFetcher
+    server: HostileServer, fetcher: Fetcher
 ) -> None:
-    assert (await fetcher.fetch(Task(url=server.url("/two-answers")))).body == b"ok"
-    assert (await fetcher.fetch(Task(url=server.url("/ok")))).body == OK_BODY
+    assert (await fetcher.fetch(request(server.url("/two-answers")))).body == b"ok"
+    assert (await fetcher.fetch(request(server.url("/ok")))).body == OK_BODY
 
 
 async def test_a_cancelled_fetch_leaves_nothing_behind(
-    server: HostileServer, fetcher: HttpFetcher
+    server: HostileServer, fetcher: Fetcher
 ) -> None:
-    fetching = asyncio.create_task(fetcher.fetch(Task(url=server.url("/silent"))))
+    fetching = asyncio.create_task(fetcher.fetch(request(server.url("/silent"))))
     await server.arrival("/silent")
     fetching.cancel()
     with pytest.raises(asyncio.CancelledError):
         await fetching
-    assert (await fetcher.fetch(Task(url=server.url("/ok")))).body == OK_BODY
+    assert (await fetcher.fetch(request(server.url("/ok")))).body == OK_BODY
     assert [request.connection for request in server.requests] == [0, 1]
 
 
 async def test_close_leaves_nothing_open(server: HostileServer) -> None:
     async with fetching() as fetcher:
-        pages = (fetcher.fetch(Task(url=server.url("/ok"))) for _ in range(5))
+        pages = (fetcher.fetch(request(server.url("/ok"))) for _ in range(5))
         await asyncio.gather(*pages)
         assert len(server.connections) == 5
     del fetcher

@@ -8,11 +8,10 @@ from contextlib import suppress
 
 import pytest
 
-from shoal.core.task import Task
 from shoal.errors import FetchError
-from shoal.fetch.http.client import HttpFetcher
+from shoal.fetch.port import Fetcher
 from shoal.runtime.eventloop import run
-from support.fetching import fetching
+from support.fetching import fetching, request
 from support.odd_answers import Sent, answer_for, pieces_of, strangers_in
 from support.processes import seeded_random
 
@@ -48,11 +47,11 @@ class OddServer:
         writer.close()
 
 
-async def check(fetcher: HttpFetcher, port: int, server: OddServer, number: int, count: int) -> str:
+async def check(fetcher: Fetcher, port: int, server: OddServer, number: int, count: int) -> str:
     """How a request ended: wrong in no way."""
     sent = server.answer(number)
     try:
-        response = await fetcher.fetch(Task(url=f"http://127.0.0.1:{port}/{number}"))
+        response = await fetcher.fetch(request(f"http://127.0.0.1:{port}/{number}"))
     except FetchError as error:
         # A connection may be closed by the server just when it is used again.
         if sent.is_sound and "connection" not in str(error):

@@ -14,14 +14,12 @@ from contextlib import suppress
 
 import pytest
 
-from shoal.core.task import Task
 from shoal.errors import FetchError, TooLarge
 from shoal.fetch.http import pool
-from shoal.fetch.http.client import HttpFetcher
 from shoal.fetch.http.connection import BYTES_PER_TURN, MAX_BESIDE_BYTES, Connection
-from shoal.fetch.port import Response
+from shoal.fetch.port import Fetcher, Response
 from shoal.runtime.eventloop import run
-from support.fetching import LIMIT, fetching
+from support.fetching import LIMIT, fetching, request
 from support.hostile import HostileServer
 from support.hostile_pages import OK_BODY
 from support.hostile_tricks import TRICKS
@@ -136,14 +134,14 @@ async def server() -> AsyncIterator[HostileServer]:
 
 
 @pytest.fixture
-async def fetcher() -> AsyncIterator[HttpFetcher]:
+async def fetcher() -> AsyncIterator[Fetcher]:
     async with fetching(timeout_s=TIMEOUT_S) as fetcher:
         yield fetcher
 
 
-async def ending(fetcher: HttpFetcher, server: HostileServer, path: str) -> Response | FetchError:
+async def ending(fetcher: Fetcher, server: HostileServer, path: str) -> Response | FetchError:
     try:
-        return await fetcher.fetch(Task(url=server.url(path)))
+        return await fetcher.fetch(request(server.url(path)))
     except FetchError as error:
         return error
 
@@ -167,7 +165,7 @@ def test_every_trick_is_expected_here() -> None:
 
 @pytest.mark.parametrize("path", QUICK)
 async def test_how_it_ends_and_what_is_read_of_it(
-    server: HostileServer, fetcher: HttpFetcher, gauge: Gauge, path: str
+    server: HostileServer, fetcher: Fetcher, gauge: Gauge, path: str
 ) -> None:
     began = time.monotonic()
     check(path, await ending(fetcher, server, path))
@@ -176,7 +174,7 @@ async def test_how_it_ends_and_what_is_read_of_it(
     most = 2 * MAX_BESIDE_BYTES if FAILED.get(path) == HEADERS else 4 * LIMIT
     assert gauge.read <= most
     # And it has harmed nobody else.
-    assert (await fetcher.fetch(Task(url=server.url("/ok")))).body == OK_BODY
+    assert (await fetcher.fetch(request(server.url("/ok")))).body == OK_BODY
 
 
 def test_the_same_on_the_event_loop_of_the_worker(gauge: Gauge) -> None:
@@ -184,7 +182,7 @@ def test_the_same_on_the_event_loop_of_the_worker(gauge: Gauge) -> None:
         async with HostileServer() as server, fetching(timeout_s=TIMEOUT_S) as fetcher:
             for path in QUICK:
                 check(path, await ending(fetcher, server, path))
-                assert (await fetcher.fetch(Task(url=server.url("/ok")))).body == OK_BODY
+                assert (await fetcher.fetch(request(server.url("/ok")))).body == OK_BODY
 
     run(check_all())
     # The end of what came before, and the beginning of what has just come.
@@ -201,7 +199,7 @@ async def test_what_comes_too_slowly(server: HostileServer, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", LONG)
-async def test_memory(server: HostileServer, fetcher: HttpFetcher, path: str) -> None:
+async def test_memory(server: HostileServer, fetcher: Fetcher, path: str) -> None:
     """The server's own is in it too: it needs two megabytes at most."""
     tracemalloc.start()
     try:
@@ -213,7 +211,7 @@ async def test_memory(server: HostileServer, fetcher: HttpFetcher, path: str) ->
 
 
 @pytest.mark.parametrize("path", LONG)
-async def test_work(server: HostileServer, fetcher: HttpFetcher, gauge: Gauge, path: str) -> None:
+async def test_work(server: HostileServer, fetcher: Fetcher, gauge: Gauge, path: str) -> None:
     """In all, and in a single turn of the event loop, beside the longest body that is allowed."""
     costs = []
     for _ in range(3):
@@ -245,7 +243,7 @@ def endless_tls(record: bytes) -> bytes:
     ],
     ids=["zeros", "plain", "long message", "warnings", "data"],
 )
-async def test_garbage_instead_of_tls(fetcher: HttpFetcher, wire: bytes) -> None:
+async def test_garbage_instead_of_tls(fetcher: Fetcher, wire: bytes) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         with suppress(OSError):
@@ -260,7 +258,7 @@ async def test_garbage_instead_of_tls(fetcher: HttpFetcher, wire: bytes) -> None
     tracemalloc.start()
     try:
         with pytest.raises(FetchError, match=r"^TLS: |^connection reset|^server closed"):
-            await fetcher.fetch(Task(url=url))
+            await fetcher.fetch(request(url))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -274,4 +272,4 @@ async def test_silence_instead_of_tls(server: HostileServer) -> None:
     """The server waits for a request, in the clear."""
     async with fetching(timeout_s=SOON_S) as fetcher:
         with pytest.raises(FetchError, match=f"^timed out after {SOON_S:g} s$"):
-            await fetcher.fetch(Task(url=server.url("/ok").replace("http:", "https:")))
+            await fetcher.fetch(request(server.url("/ok").replace("http:", "https:")))

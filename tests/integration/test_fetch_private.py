@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from shoal.core.task import Task
 from shoal.errors import FetchError, Refused
-from shoal.fetch.http.client import HttpFetcher
+from shoal.fetch.port import Fetcher
 from support.dns_server import NameServer
-from support.fetching import fetching
+from support.fetching import fetching, request
 from support.hostile import HostileServer
 from support.hostile_pages import OK_BODY
 
@@ -23,7 +22,7 @@ async def server() -> AsyncIterator[HostileServer]:
 
 
 @pytest.fixture
-async def fetcher() -> AsyncIterator[HttpFetcher]:
+async def fetcher() -> AsyncIterator[Fetcher]:
     async with fetching(allow_private=False) as fetcher:
         yield fetcher
 
@@ -53,21 +52,21 @@ async def fetcher() -> AsyncIterator[HttpFetcher]:
     ],
 )
 async def test_private_addresses_are_refused(
-    server: HostileServer, fetcher: HttpFetcher, host: str
+    server: HostileServer, fetcher: Fetcher, host: str
 ) -> None:
     with pytest.raises(Refused, match="is a private address") as caught:
-        await fetcher.fetch(Task(url=f"http://{host}:{server.port}/ok"))
+        await fetcher.fetch(request(f"http://{host}:{server.port}/ok"))
     assert not caught.value.retryable
     assert server.connections == []
 
 
 @pytest.mark.parametrize("name", ["localhost", "LOCALHOST"])
 async def test_names_of_private_addresses_are_refused(
-    server: HostileServer, fetcher: HttpFetcher, name: str
+    server: HostileServer, fetcher: Fetcher, name: str
 ) -> None:
     url = f"http://{name}:{server.port}/ok"
     results = await asyncio.gather(
-        *(fetcher.fetch(Task(url=url)) for _ in range(3)), return_exceptions=True
+        *(fetcher.fetch(request(url)) for _ in range(3)), return_exceptions=True
     )
     assert [type(result) for result in results] == [Refused] * 3
     assert "is a private address" in str(results[0])
@@ -82,7 +81,7 @@ async def test_one_reading_of_the_host(
         names.is_used_by(monkeypatch)
         async with fetching(allow_private=False) as fetcher:
             with pytest.raises(FetchError, match=r"^DNS: "):
-                await fetcher.fetch(Task(url=f"http://shop.invalid\\@127.0.0.1:{server.port}/ok"))
+                await fetcher.fetch(request(f"http://shop.invalid\\@127.0.0.1:{server.port}/ok"))
         assert set(names.asked) == {"shop.invalid"}
     assert server.connections == []
 
@@ -97,12 +96,12 @@ async def test_what_a_name_server_says_is_checked(
         async with fetching(allow_private=False) as fetcher:
             for name, (address,) in names.items():
                 with pytest.raises(Refused, match=f"^{name} is {address}, which is a private"):
-                    await fetcher.fetch(Task(url=f"http://{name}:{server.port}/ok"))
+                    await fetcher.fetch(request(f"http://{name}:{server.port}/ok"))
     assert server.connections == []
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "localhost", "[::ffff:127.0.0.1]"])
 async def test_private_addresses_if_allowed(server: HostileServer, host: str) -> None:
     async with fetching(allow_private=True) as fetcher:
-        response = await fetcher.fetch(Task(url=f"http://{host}:{server.port}/ok"))
+        response = await fetcher.fetch(request(f"http://{host}:{server.port}/ok"))
     assert response.body == OK_BODY

@@ -1,4 +1,4 @@
-"""Fetchers for tests."""
+"""Fetchers for tests, and requests for them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from shoal.config import Settings
-from shoal.fetch.http.client import HttpFetcher
+from shoal.core.task import Task
+from shoal.fetch import open_fetcher
+from shoal.fetch.port import Fetcher, Request
 
 LIMIT = 1024**2
 
 
 @asynccontextmanager
-async def fetching(**changes: Any) -> AsyncIterator[HttpFetcher]:
+async def fetching(**changes: Any) -> AsyncIterator[Fetcher]:
     """A fetcher that may talk to local servers and takes bodies of a megabyte."""
     defaults: dict[str, Any] = {"allow_private": True, "max_body_bytes": LIMIT}
-    fetcher = HttpFetcher(Settings(**(defaults | changes)))
+    fetcher = open_fetcher(Settings(**(defaults | changes)))
     try:
         yield fetcher
     finally:
         await fetcher.close()
+
+
+def request(url: str, **task: Any) -> Request:
+    """The request for an address."""
+    return Request(Task(url=url, **task))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from shoal.config import Rules
 from shoal.core.records import Robots
@@ -18,6 +19,7 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import (
     Added,
+    Ask,
     Control,
     CrawlState,
     Entry,
@@ -92,7 +94,7 @@ class Client:
         return await self.frontier.add(self.crawl, entries)
 
     async def ask(self, limit: int = 1) -> Grant:
-        return await self.frontier.lease(self.crawl, self.worker, limit)
+        return await self.frontier.lease(self.crawl, Ask(self.worker, limit))
 
     async def lease(self, limit: int = 1) -> list[Lease]:
         return (await self.ask(limit)).leases
@@ -108,7 +110,7 @@ class Client:
         return await self.frontier.finish(self.crawl, outcomes)
 
     async def exchange(self, *outcomes: Outcome, limit: int) -> tuple[list[Lease], Grant]:
-        return await self.frontier.exchange(self.crawl, outcomes, self.worker, limit)
+        return await self.frontier.exchange(self.crawl, outcomes, Ask(self.worker, limit))
 
     async def end(self, lease: Lease, verdict: Verdict = Verdict.DONE, **fields: Any) -> None:
         """Finish one lease that must still be ours."""
@@ -149,9 +151,6 @@ class Client:
 class Backend(ABC):
     """One store under test: its clients, its clock, and a check of what it holds."""
 
-    is_sharded = False
-    """Whether hosts are spread over several servers."""
-
     def __init__(self) -> None:
         self.clock = FakeClock()
         self._opened: list[Frontier] = []
@@ -164,6 +163,11 @@ class Backend(ABC):
     async def advance(self, seconds: float) -> None:
         """Let this much time pass for the frontier; less than none sets its clock back."""
         self.clock.now += seconds
+
+    def needs(self, capability: str) -> None:
+        """Skip the test on a backend without this one of its `Capabilities`."""
+        if not getattr(self.frontier.capabilities, capability):
+            pytest.skip(f"this frontier does not have {capability}")
 
     def open_another(self) -> Frontier:
         """One more client of the same data, as another process would be."""

@@ -72,6 +72,11 @@ class HostileServer:
         return sum(connection.bytes_sent for connection in self.connections)
 
     @property
+    def bytes_received(self) -> int:
+        """All requests so far, over all connections."""
+        return sum(connection.bytes_received for connection in self.connections)
+
+    @property
     def open_connections(self) -> int:
         """How many clients are connected."""
         return len(self._busy)

@@ -44,18 +44,22 @@ class Connection:
     ) -> None:
         self.number = number
         self.bytes_sent = 0
+        self.bytes_received = 0
+        """Of requests that were complete."""
         self.over = False
         self._reader = reader
         self._writer = writer
 
     async def request(self) -> Request:
         """The next request. Raises IncompleteReadError if the client hangs up instead."""
-        head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        raw = await self._reader.readuntil(b"\r\n\r\n")
+        head = raw.decode("latin-1")
         first, *lines = head.rstrip("\r\n").split("\r\n")
         method, _, rest = first.partition(" ")
         fields = (line.partition(":") for line in lines)
         headers = CIMultiDict((name, value.strip()) for name, _, value in fields)
         body = await self._reader.readexactly(int(headers.get("Content-Length", 0)))
+        self.bytes_received += len(raw) + len(body)
         path = rest.rpartition(" ")[0]
         return Request(time.monotonic(), path, headers, method, body, self.number)
 

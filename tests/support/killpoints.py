@@ -21,7 +21,8 @@ from shoal.drivers.redis.link import RedisLink
 from shoal.fetch.http.client import HttpFetcher
 from shoal.fetch.http.connection import Connection
 from shoal.frontier.redis import RedisFrontier
-from shoal.frontier.values import Grant, Lease, Outcome
+from shoal.frontier.redis.scripts import script
+from shoal.frontier.values import Ask, Grant, Lease, Outcome
 from shoal.results.sqlite.store import SqliteResults
 from shoal.spider.page import Page
 from support.processes import TESTS
@@ -57,7 +58,9 @@ POINTS: Mapping[str, tuple[Place, ...]] = {
     "renewed": (Place(RedisFrontier, "renew", "after"),),
     "beaten": (Place(RedisFrontier, "beat", "after"),),
     "collecting": (Place(RedisFrontier, "add", "before"),),
-    "collected": (Place(RedisLink, "run", "before", lambda args, result: args[1] == "collected"),),
+    "collected": (
+        Place(RedisLink, "run_known", "before", lambda args, _: args[1] is script("collected")),
+    ),
 }
 """The stages, in the order of the pipeline. "collecting": entries of the inbox were read and are
 not queued; "collected": they are queued and still in the inbox."""
@@ -81,9 +84,9 @@ def set_trap() -> None:
 
 
 async def _exchange_in_two_steps(
-    frontier: RedisFrontier, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+    frontier: RedisFrontier, crawl: str, outcomes: Sequence[Outcome], ask: Ask
 ) -> tuple[list[Lease], Grant]:
-    return await frontier.finish(crawl, outcomes), await frontier.lease(crawl, worker, limit)
+    return await frontier.finish(crawl, outcomes), await frontier.lease(crawl, ask)
 
 
 def _trap(number: int) -> Callable[[], None]:

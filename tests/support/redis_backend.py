@@ -12,7 +12,6 @@ class RedisBackend(Backend):
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self.is_sharded = address.startswith("redis+cluster:")
         super().__init__()
 
     def _open(self) -> Frontier:

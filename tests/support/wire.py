@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from shoal.fetch.http.connection import Answer, Connection
+from shoal.fetch.http.connection import Connection, Reply
 
 
 class Wire(asyncio.Transport):
@@ -39,7 +39,7 @@ class Scene:
         self.connection.connection_made(self.wire)
         self.ask(is_head=is_head)
 
-    def ask(self, *, is_head: bool = False) -> asyncio.Future[Answer]:
+    def ask(self, *, is_head: bool = False) -> asyncio.Future[Reply]:
         """Send the next request."""
         self.answer = self.connection.ask(b"request", is_head=is_head)
         return self.answer
@@ -56,7 +56,7 @@ class Scene:
         self.connection.connection_lost(error)
         return self
 
-    def result(self) -> Answer:
+    def result(self) -> Reply:
         """The answer; there must be one by now."""
         assert self.answer.done(), "the answer is not complete"
         return self.answer.result()

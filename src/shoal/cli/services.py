@@ -8,7 +8,7 @@ from typing import Any
 from shoal.cli.options import settings_from
 from shoal.errors import StorageBusy, unreachable
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Frontier, HasNotes
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.runtime.signals import Workers, stopped_by_signals
@@ -29,7 +29,7 @@ async def _serve(address: str, make: Callable[[Frontier], Workers]) -> None:
             await service.run()
 
 
-async def _must_be_there(frontier: Frontier) -> None:
+async def _must_be_there(frontier: HasNotes) -> None:
     """Look whether it answers, before work begins for good. Raises ConfigError."""
     try:
         await frontier.notes.leader()

@@ -25,7 +25,7 @@ from shoal.coordinator.schedules import MAX_NAME, Schedule
 from shoal.errors import ConfigError
 from shoal.fleet.target import is_scrapy
 from shoal.frontier.board import read, read_all
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import IntakeAndUpkeep
 from shoal.frontier.values import Control, CrawlState
 
 GRACE_S = 60.0
@@ -67,9 +67,9 @@ def decide(
 class RunStarter:
     """Begins runs by noting them: seed_runs.py and the workers do the rest."""
 
-    def __init__(self, frontier: Frontier, leader_notes: LeaderNotes) -> None:
+    def __init__(self, frontier: IntakeAndUpkeep, leader_notes: LeaderNotes) -> None:
         self._frontier = frontier
-        self._notes = frontier.notes
+        self._notes = leader_notes.notes
         self._leader_notes = leader_notes
 
     async def look(self, schedules: Mapping[str, Schedule], now: float) -> None:

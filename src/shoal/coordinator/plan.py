@@ -12,7 +12,7 @@ from shoal.coordinator.runs import PAUSED, Run, history, under_way
 from shoal.coordinator.schedules import Schedule
 from shoal.core.addresses import masked
 from shoal.errors import UnknownCrawl
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import HasNotes, Overview
 
 
 class Planned(msgspec.Struct, kw_only=True):
@@ -33,7 +33,7 @@ class Planned(msgspec.Struct, kw_only=True):
     """What became of the newest run that is over, or was left out."""
 
 
-async def plan(frontier: Frontier, schedules: Mapping[str, Schedule], now: float) -> list[Planned]:
+async def plan(frontier: HasNotes, schedules: Mapping[str, Schedule], now: float) -> list[Planned]:
     """All schedules, in the order of shoal.toml."""
     running = await under_way(frontier.notes)
     paused = await frontier.notes.all(PAUSED)
@@ -44,7 +44,7 @@ async def plan(frontier: Frontier, schedules: Mapping[str, Schedule], now: float
 
 
 async def _planned(
-    frontier: Frontier, schedule: Schedule, running: list[Run], now: float, is_paused: bool
+    frontier: HasNotes, schedule: Schedule, running: list[Run], now: float, is_paused: bool
 ) -> Planned:
     own = [run for run in running if run.schedule == schedule.name]
     past = await history(frontier.notes, schedule.name)
@@ -64,7 +64,7 @@ async def _planned(
     )
 
 
-async def _late(frontier: Frontier, running: list[Run], now: float) -> str | None:
+async def _late(frontier: Overview, running: list[Run], now: float) -> str | None:
     for run in running:
         try:
             news = lateness(run.deadline, await frontier.stats(run.crawl), now)

@@ -16,7 +16,7 @@ from shoal.coordinator.seed_runs import settings_here
 from shoal.errors import ShoalError, StorageError, UnknownCrawl
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet.fleet import Fleet, release_dead
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import UpkeepAndNotes
 from shoal.runtime.patience import NowAndThen, wait_for_event
 
 LOOK_EVERY_S = 1.0
@@ -34,7 +34,7 @@ class ScheduledWorkers:
     shoal.toml says here: the frontier names those whose runs are under way, and nothing more."""
 
     def __init__(
-        self, frontier: Frontier, options: Mapping[str, Any], folder: Path | None = None
+        self, frontier: UpkeepAndNotes, options: Mapping[str, Any], folder: Path | None = None
     ) -> None:
         """`options` are those of the command line: they hold for every run."""
         self._frontier = frontier

@@ -19,7 +19,7 @@ from shoal.coordinator.schedules import Schedule, settings_for
 from shoal.errors import ConfigError, ShoalError
 from shoal.fleet import target
 from shoal.fleet.crawl import open_stores, run_note
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import IntakeAndNotes
 from shoal.results.port import Results
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run as run_loop
@@ -107,7 +107,7 @@ async def _rules(run: Run, settings: Settings, results: Results) -> Rules:
     return rules
 
 
-async def _seed_from_sources(crawl: str, schedule: Schedule, frontier: Frontier) -> None:
+async def _seed_from_sources(crawl: str, schedule: Schedule, frontier: IntakeAndNotes) -> None:
     """The file and the sitemaps that the schedule names, beside what the spider starts with."""
     file = Path(schedule.seeds) if schedule.seeds else None
     sources = Sources(file=file, sitemaps=schedule.sitemaps)

@@ -18,7 +18,7 @@ from shoal.coordinator.runs import RUNS, LeaderNotes, Run, under_way
 from shoal.coordinator.schedules import Schedule, settings_for
 from shoal.coordinator.seed_process import SeedAnswer, SeedOrder
 from shoal.errors import ConfigError, ShoalError, UnknownCrawl
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Upkeep
 from shoal.frontier.values import Control
 from shoal.runtime.orders import child_process
 
@@ -42,7 +42,7 @@ class RunSeeder:
 
     def __init__(
         self,
-        frontier: Frontier,
+        frontier: Upkeep,
         leader_notes: LeaderNotes,
         options: dict[str, Any],
         background: Background,

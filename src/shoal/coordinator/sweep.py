@@ -9,7 +9,6 @@ import msgspec
 
 from shoal.coordinator.runs import LeaderNotes, history, past
 from shoal.coordinator.schedules import Schedule
-from shoal.frontier.port import Frontier
 
 KEPT_RUNS = 1000
 """How many runs of a schedule its history keeps."""
@@ -42,7 +41,7 @@ class Steadiness:
 
 
 async def sweep(
-    frontier: Frontier,
+    frontier: Upkeep,
     leader_notes: LeaderNotes,
     schedules: Mapping[str, Schedule],
     now: float,
@@ -51,7 +50,7 @@ async def sweep(
 ) -> None:
     """Forget what nobody needs. The results of a run, and what became of it, stay."""
     for schedule in schedules.values():
-        runs = await history(frontier.notes, schedule.name)
+        runs = await history(leader_notes.notes, schedule.name)
         for run in runs[KEPT_RUNS:]:
             await leader_notes.write(past(schedule.name), run.crawl, None)
         for run in runs[:KEPT_RUNS]:

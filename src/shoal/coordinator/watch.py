@@ -18,7 +18,7 @@ from shoal.coordinator.runs import LeaderNotes, Run, under_way
 from shoal.coordinator.schedules import Schedule
 from shoal.coordinator.seed_runs import SeedingFailed, settings_here
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Overview
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results import results_at
 from shoal.runtime.patience import NowAndThen
@@ -36,7 +36,7 @@ class RunWatcher:
 
     def __init__(
         self,
-        frontier: Frontier,
+        frontier: Overview,
         leader_notes: LeaderNotes,
         options: dict[str, Any],
         background: Background,

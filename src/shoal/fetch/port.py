@@ -1,4 +1,4 @@
-"""The fetch port: a task goes out, one response comes back."""
+"""The fetch port: a request goes out, one response comes back. Both are values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,42 @@ from math import inf
 import msgspec
 
 from shoal.core.task import Task
+
+
+class Route(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
+    """The way that a request takes to its host. Requests share connections only on one route."""
+
+    name: str
+
+
+DIRECT = Route("direct")
+"""From this machine to the host, with nobody between."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a fetcher is asked to do: which task, until when, and by which route."""
+
+    task: Task
+    send_by: float = inf
+    """The monotonic moment until which it may be sent."""
+    route: Route = DIRECT
+
+
+class Transfer(msgspec.Struct, frozen=True, gc=False):
+    """How a request and its response went over the network."""
+
+    route: Route = DIRECT
+    address: str = ""
+    """The IP address that was connected to."""
+    sent_bytes: int = 0
+    """The request line, headers and body."""
+    received_bytes: int = 0
+    """All that came before the response was complete: status lines, headers, chunk sizes, the body
+    as it was sent, still compressed. What TLS and TCP add is in neither number."""
+    connect_s: float = 0.0
+    """Until there was a connection, its name looked up: next to nothing where one was kept."""
+    first_byte_s: float = 0.0
+    """From sending the request to the first byte of the response."""
 
 
 class Response(msgspec.Struct):
@@ -22,17 +58,25 @@ class Response(msgspec.Struct):
     body: bytes
     """Complete and decompressed."""
     duration_s: float
+    """From the call of `fetch` to the end of the body."""
+    transfer: Transfer = Transfer()
+
+    @property
+    def wire_bytes(self) -> int:
+        """What it took of the network, both ways, without TLS and TCP."""
+        return self.transfer.sent_bytes + self.transfer.received_bytes
 
 
 class Fetcher(ABC):
     """Sends one request per call: every one had its own permission, so none is repeated."""
 
     @abstractmethod
-    async def fetch(self, task: Task, send_by: float = inf) -> Response:
-        """Get the task's page. Raises FetchError, or one of its kinds: Refused, TooLarge; TooLate
-        if nothing was sent by the monotonic moment `send_by`, OwnFault if nothing could be.
+    async def fetch(self, request: Request) -> Response:
+        """Get the page of the request's task. Raises FetchError, or one of its kinds: Refused,
+        TooLarge; TooLate if nothing could be sent in time, OwnFault if nothing could be at all.
 
-        The message is one line for people, `retryable` says whether trying again may help.
+        The message is one line for people, `retryable` says whether trying again may help, and
+        `wire_bytes` what went over the network in vain.
         """
 
     @abstractmethod

@@ -44,7 +44,7 @@ class RobotsGate:
 
     def __init__(self, user_agent: str) -> None:
         self._agent = _product_of(user_agent)
-        self._cache: OrderedDict[tuple[str, float], Rules] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, float], RobotsRules] = OrderedDict()
         self._cached_characters = 0
 
     def read(self, answer: Response | FetchError) -> Robots:
@@ -59,26 +59,27 @@ class RobotsGate:
         if answer.status >= 300:
             return Robots("", TTL_S)
         text = text_of(answer.body)
-        return Robots(text, TTL_S, Rules(text, self._agent).crawl_delay_s)
+        return Robots(text, TTL_S, RobotsRules(text, self._agent).crawl_delay_s)
 
     def allows(self, host: str, robots_at: float, robots: Robots, url: str) -> bool:
         """Whether a URL of the host may be fetched. `robots_at` tells its versions apart."""
         known = self.recall(host, robots_at, url)
         if known is not None:
             return known
-        rules = Rules(robots.text, self._agent, closed=bool(robots.error))
+        rules = RobotsRules(robots.text, self._agent, closed=bool(robots.error))
         self._remember((host, robots_at), rules)
         return rules.allow(url)
 
     def recall(self, host: str, robots_at: float, url: str) -> bool | None:
-        """The same, from memory. None: ask the frontier for the robots.txt, then `allows`."""
+        """Whether a URL may be fetched, by the rules in memory. None if there are none: ask the
+        frontier for the robots.txt, then `allows`."""
         rules = self._cache.get((host, robots_at))
         if rules is None:
             return None
         self._cache.move_to_end((host, robots_at))
         return rules.allow(url)
 
-    def _remember(self, key: tuple[str, float], rules: Rules) -> None:
+    def _remember(self, key: tuple[str, float], rules: RobotsRules) -> None:
         self._cache[key] = rules
         self._cached_characters += rules.characters
         while self._cached_characters > CACHE_CHARACTERS and len(self._cache) > 1:
@@ -86,7 +87,7 @@ class RobotsGate:
             self._cached_characters -= oldest.characters
 
 
-class Rules:
+class RobotsRules:
     """The rules of one robots.txt that concern us."""
 
     def __init__(self, text: str, agent: str, *, closed: bool = False) -> None:
@@ -133,7 +134,7 @@ def next_hop(answer: Response) -> str | None:
 
 
 def text_of(body: bytes) -> str:
-    """What is read of a robots.txt."""
+    """The text of a robots.txt, as far as it is read: see `MAX_BYTES`."""
     text = body[:MAX_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
     if len(body) <= MAX_BYTES:
         return text

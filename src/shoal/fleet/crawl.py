@@ -21,7 +21,8 @@ from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet.fleet import Fleet, release_dead
 from shoal.fleet.target import create, is_scrapy, spec_of
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Frontier
+from shoal.frontier.patient import patient
+from shoal.frontier.port import Frontier, IntakeAndUpkeep, Overview, WorkIntake
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results import results_at
 from shoal.results.port import Results, RunNote
@@ -130,7 +131,7 @@ async def _counted(results: Results, name: str) -> dict[str, int]:
 
 
 async def _begin(
-    frontier: Frontier,
+    frontier: IntakeAndUpkeep,
     results: Results,
     name: str,
     settings: Settings,
@@ -162,7 +163,7 @@ def run_note(settings: Settings, targets: list[str], previous: str | None) -> Ru
 
 async def _run(
     workers: Workers,
-    frontier: Frontier,
+    frontier: IntakeAndUpkeep,
     name: str,
     spider: Spider,
     settings: Settings,
@@ -185,15 +186,17 @@ async def _run(
     return stats
 
 
-async def _work(workers: Workers, frontier: Frontier, name: str, stopping: asyncio.Event) -> Stats:
+async def _work(
+    workers: Workers, frontier: WorkIntake, name: str, stopping: asyncio.Event
+) -> Stats:
     """Work until the whole crawl is over. One that others start again meanwhile is not, nor one
     for which there are still seeds in the inbox."""
     while True:
         await workers.run()
-        stats = await _stats(frontier, name)
+        stats = await patient(frontier).stats(name)
         while stats.state is CrawlState.FINISHED and stats.inbox and not stopping.is_set():
             await collect(frontier, name, stats.rules)
-            stats = await _stats(frontier, name)
+            stats = await patient(frontier).stats(name)
             if stats.inbox:  # Somebody else is at it, or has died at it: then it is ours soon.
                 await wait_for_event(stopping, WATCH_EVERY_S)
         if stopping.is_set() or stats.state.over:
@@ -201,7 +204,7 @@ async def _work(workers: Workers, frontier: Frontier, name: str, stopping: async
 
 
 async def _refuse_silent_restart(
-    frontier: Frontier, results: Results, name: str, address: str
+    frontier: Overview, results: Results, name: str, address: str
 ) -> None:
     """A frontier that has lost its data must not look like one that never had any."""
     note = await results.note_of(name)
@@ -216,14 +219,10 @@ async def _refuse_silent_restart(
         ) from None
 
 
-async def _stats(frontier: Frontier, name: str) -> Stats:
-    return await patiently("frontier", lambda: frontier.stats(name))
-
-
-async def _watch(frontier: Frontier, name: str, watch: Watch) -> None:
+async def _watch(frontier: Overview, name: str, watch: Watch) -> None:
     was_exact = True
     while True:
-        stats = await _stats(frontier, name)
+        stats = await patient(frontier).stats(name)
         if was_exact and stats.bloom and stats.rules.seen == "auto":
             was_exact = False
             log.warning(

@@ -6,16 +6,16 @@ import asyncio
 import logging
 import signal
 import sys
-from functools import partial
 
 import msgspec
 
 from shoal.config import Settings
 from shoal.errors import ShoalError, StorageFailed, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
-from shoal.frontier.port import Frontier
+from shoal.frontier.patient import patient
+from shoal.frontier.port import Upkeep
 from shoal.runtime.orders import Child, Ended, child_process
-from shoal.runtime.patience import patiently, wait_for_event
+from shoal.runtime.patience import wait_for_event
 from shoal.runtime.process import is_dead_here, worker_name
 
 RESTART_WAIT_S = 1.0
@@ -37,7 +37,7 @@ class Fleet:
         crawl: str,
         targets: list[str],
         settings: Settings,
-        frontier: Frontier,
+        frontier: Upkeep,
         *,
         until_finished: bool = True,
         brings_seeds: bool = True,
@@ -91,7 +91,7 @@ class Fleet:
     async def _progress(self) -> tuple[int, int] | None:
         """What moves while workers do anything at all, if only die with a task in hand."""
         try:
-            stats = await patiently("frontier", partial(self._frontier.stats, self._order.crawl))
+            stats = await patient(self._frontier).stats(self._order.crawl)
         except (UnknownCrawl, StorageFailed):
             return None
         return stats.ended, stats.lost
@@ -114,10 +114,10 @@ class Fleet:
         return ended
 
 
-async def release_dead(frontier: Frontier, crawl: str) -> None:
+async def release_dead(frontier: Upkeep, crawl: str) -> None:
     """Take back what workers held that died on this machine, an earlier run's for instance."""
     try:
-        holders = await patiently("frontier", partial(frontier.holders, crawl))
+        holders = await patient(frontier).holders(crawl)
     except UnknownCrawl:
         return
     for worker in holders:
@@ -125,10 +125,10 @@ async def release_dead(frontier: Frontier, crawl: str) -> None:
             await release(frontier, crawl, worker)
 
 
-async def release(frontier: Frontier, crawl: str, worker: str) -> None:
+async def release(frontier: Upkeep, crawl: str, worker: str) -> None:
     """What a dead worker held need not wait for its leases to expire."""
     try:
-        await patiently("frontier", partial(frontier.release, crawl, worker))
+        await patient(frontier).release(crawl, worker)
     except (UnknownCrawl, StorageFailed):  # Then they expire, or the next run takes them back.
         return
 

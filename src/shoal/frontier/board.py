@@ -1,4 +1,4 @@
-"""What coordinators share through the frontier: who leads, and small notes on shelves.
+"""What coordinators share through the frontier: who leads, and small notes by topic.
 
 One coordinator leads at a time, for a term with a number. A note is written in the name of a leader
 and its term, and is refused once another has begun: a leader that was stopped, and wakes up when
@@ -54,43 +54,44 @@ class Notes(ABC):
 
     @abstractmethod
     async def write(
-        self, shelf: str, name: str, text: bytes | None, leader: Leader | None = None
+        self, topic: str, name: str, text: bytes | None, leader: Leader | None = None
     ) -> None:
-        """Write a note, or strike it out (None). In a leader's name: raises Deposed, and changes
-        nothing, if its term is over. Else it is always written: what people wish for."""
+        """Write a note, or delete it (None). In a leader's name: raises Deposed, and changes
+        nothing, if its term is over. Without one it is always written: what people ask for."""
 
     @abstractmethod
-    async def read(self, shelf: str, name: str) -> bytes | None:
-        """One note."""
+    async def read(self, topic: str, name: str) -> bytes | None:
+        """The text of one note. None: there is none of this name."""
 
     @abstractmethod
-    async def all(self, shelf: str) -> dict[str, bytes]:
-        """The notes of a shelf, in the order of their names."""
+    async def all(self, topic: str) -> dict[str, bytes]:
+        """The texts of all notes on a topic by their names, in the order of these."""
 
 
 T = TypeVar("T")
 
 
-async def read(notes: Notes, shelf: str, name: str, form: type[T]) -> T | None:
-    """One note."""
-    text = await notes.read(shelf, name)
-    return _decoded(shelf, name, text, form) if text else None
+async def read(notes: Notes, topic: str, name: str, form: type[T]) -> T | None:
+    """One note, decoded. None: there is none, or it is not of this form."""
+    text = await notes.read(topic, name)
+    return _decoded(topic, name, text, form) if text else None
 
 
-async def read_all(notes: Notes, shelf: str, form: type[T]) -> dict[str, T]:
-    """All notes of a shelf that are of this form."""
+async def read_all(notes: Notes, topic: str, form: type[T]) -> dict[str, T]:
+    """All notes on a topic that are of this form, decoded, by their names."""
     read = {
-        name: _decoded(shelf, name, text, form) for name, text in (await notes.all(shelf)).items()
+        name: _decoded(topic, name, text, form) for name, text in (await notes.all(topic)).items()
     }
     return {name: value for name, value in read.items() if value is not None}
 
 
-def _decoded(shelf: str, name: str, text: bytes, form: type[T]) -> T | None:
-    """None for what is no such note: whatever somebody leaves there, the others are read."""
+def _decoded(topic: str, name: str, text: bytes, form: type[T]) -> T | None:
+    """A note from its text. None if it is not of this form: whatever somebody leaves there, the
+    others are read."""
     try:
         return msgspec.json.decode(text, type=form)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _say_once(f"note {name[:100]!a} of {shelf[:100]!a} is left alone: {str(error)!a}")
+        _say_once(f"note {name[:100]!a} of {topic[:100]!a} is left alone: {str(error)!a}")
         return None
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shoal.errors import ConfigError
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import WorkSource
 from shoal.frontier.values import Entry, Lease, Outcome
 
 MAX_LINKS = 5_000
-"""What one call may bring."""
+"""Follow-ups that one call may bring."""
 
 
-async def add_surplus(frontier: Frontier, crawl: str, outcomes: Sequence[Outcome]) -> None:
+async def add_surplus(frontier: WorkSource, crawl: str, outcomes: Sequence[Outcome]) -> None:
     """Add the follow-ups that are too many for the call that finishes their page. It is left with
     the last of them.
 
@@ -27,9 +27,9 @@ async def add_surplus(frontier: Frontier, crawl: str, outcomes: Sequence[Outcome
             outcome.follow_ups = outcome.follow_ups[MAX_LINKS:]
 
 
-async def _add(frontier: Frontier, crawl: str, lease: Lease, part: Sequence[Entry]) -> bool:
-    """False if the page is not ours any more: then its links are somebody else's to bring. A crawl
-    that was started over would take them for its own."""
+async def _add(frontier: WorkSource, crawl: str, lease: Lease, part: Sequence[Entry]) -> bool:
+    """Add some of a page's links. False if the page is not ours any more: then they are somebody
+    else's to bring, and a crawl that was started over would take them for its own."""
     if await frontier.renew(crawl, [lease]):
         return False
     try:

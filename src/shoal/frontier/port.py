@@ -1,4 +1,14 @@
-"""The frontier port: the one thing a worker needs to know to get work and to hand it back.
+"""The frontier port: how work gets to workers and back, split by who calls.
+
+    WorkIntake    those who bring work: start, add, remember, collect
+    WorkSource    workers: lease, renew, finish, exchange, robots, beat; they bring work as well
+    Upkeep        those who look after a crawl: control, release, retry_dead, purge_dead, forget
+    Queries       those who ask: crawls, find, dead, hosts, workers
+    HasNotes      coordinators, and whoever leaves notes for them
+    Overview      everybody, and so a base of all the others: stats
+
+A backend is a `Frontier`, which is all of them. A caller names in its signature the part it needs,
+or a pair of parts such as `IntakeAndUpkeep`. What not every backend can do is in `Capabilities`.
 
 A task's life, as every backend keeps it:
 
@@ -14,28 +24,33 @@ Three rules hold on every backend, and `tests/contract` checks them:
    added, counters moved and the lease released in one step, or nothing is.
 2. A call with a token that is no longer the task's changes nothing and says so.
 3. `lease` hands out a task only if its host may be hit at that moment, and reserves the host's
-   next slot in the same step.
+   next turn in the same step.
 
 At all times: added = waiting + delayed + leased + done + dead + dropped.
 
 Tasks of one chain (`Task.chain`) go one after the other, for the whole fleet. The next one is
 handed out only when the one before has ended: done, dead or dropped. A retry, a lost worker or a
 task given back keep the chain where it is; a dead step does not stop it. Of those that wait, the
-one that was added first is next, whatever its host and priority; a revived one too. Only the target
-of a redirect comes before all others: it is the same step. On a cluster this holds among the tasks
-of a chain whose hosts are on one shard, so a chain should keep to one host there.
+one that was added first is next, whatever its host and priority, also if it was dead and is tried
+again. Only the target of a redirect comes before all others: it is the same step. Without
+`Capabilities.chains_across_hosts`, that is on a cluster, all this holds among the tasks of one
+host: so a chain should keep to one host there.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
 
 from shoal.config import Rules
 from shoal.core.records import Robots
 from shoal.frontier.board import Notes
 from shoal.frontier.values import (
     Added,
+    Ask,
     Control,
     CrawlState,
     Entry,
@@ -50,19 +65,43 @@ from shoal.frontier.values import (
 )
 
 
-class Frontier(ABC):
-    """The shared queue of all crawls at one address.
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backend can do that not every backend can. The contract suite goes by it."""
 
-    Every method raises StorageBusy if trying again may help (nothing has changed then) and
-    StorageFailed if not. A crawl that does not exist is UnknownCrawl, except to `start` and `add`.
+    strict_priorities: bool
+    """Of the tasks of a host, the one with the highest priority is next, whatever came before."""
+    chains_across_hosts: bool
+    """Tasks of one chain go one after the other even if their hosts differ."""
+    exact_waits: bool
+    """`Grant.wait_s` takes every host into account, also beside leases. Else it is exact only in
+    a grant without leases."""
+    exact_max_pages: bool
+    """`max_pages` holds at any moment. Else workers who ask at the same time may overstep it, and
+    a lease that expires makes room only for the next who asks."""
+    exact_rate: bool
+    """`Stats.pages_per_s` is measured for the crawl as a whole, not added up from its parts."""
+    bounded_seen: bool
+    """Known URLs can be kept in a Bloom filter, or for a while only: `Rules.seen`, `seen_for`.
+    Else `start` raises ConfigError for rules that ask for it."""
+    keeps_ended: bool
+    """What a task was is kept when it is done or dropped: `find` and `find_others` tell it."""
+
+
+class Overview(Protocol):
+    """For everybody: how a crawl stands.
+
+    Every method of a frontier raises StorageBusy if trying again may help (nothing has changed
+    then) and StorageFailed if not. A crawl that does not exist is UnknownCrawl, except to `start`,
+    `add`, `remember` and `forget`.
     """
 
-    @property
     @abstractmethod
-    def notes(self) -> Notes:
-        """What coordinators share here."""
+    async def stats(self, crawl: str) -> Stats:
+        """The crawl's state, its rules and its counters."""
 
-    # For those who bring work
+
+class WorkIntake(Overview, Protocol):
+    """For those who bring work."""
 
     @abstractmethod
     async def start(self, crawl: str, rules: Rules, *, again: bool = True) -> Stats:
@@ -79,11 +118,19 @@ class Frontier(ABC):
         """Know these as done elsewhere: `add` takes them for duplicates. They are no tasks of the
         crawl and are counted nowhere. A crawl nobody started is made, as by `add`."""
 
-    # For workers
+    async def collect(self, crawl: str, read: Callable[[bytes], Entry]) -> Added:
+        """Queue what others have left in the crawl's inbox. What `read` rejects, with a BadUrl, is
+        put aside with the reason. A backend that others cannot write to has no inbox."""
+        return Added()
+
+
+class WorkSource(WorkIntake, Protocol):
+    """For workers. They bring work as well: seeds from the inbox, and what a page has of links
+    beyond what one `finish` takes (see parts.py)."""
 
     @abstractmethod
-    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
-        """At most `limit` tasks whose hosts may be hit now. Takes back expired leases first.
+    async def lease(self, crawl: str, ask: Ask) -> Grant:
+        """Tasks whose hosts may be hit now, at most `ask.room`. Takes back expired leases first.
 
         A task that two workers died with is a suspect: it is handed out only where there is
         nothing else to do, and alone, to a worker that holds nothing. One death proves nothing;
@@ -99,7 +146,7 @@ class Frontier(ABC):
 
     @abstractmethod
     async def exchange(
-        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+        self, crawl: str, outcomes: Sequence[Outcome], ask: Ask
     ) -> tuple[list[Lease], Grant]:
         """`finish`, then `lease`, in one round trip: what a busy worker does all the time. If it
         fails, either or both may have been done."""
@@ -112,12 +159,9 @@ class Frontier(ABC):
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         """Say that a worker is alive. True: there is something in the inbox to `collect`."""
 
-    async def collect(self, crawl: str, read: Callable[[bytes], Entry]) -> Added:
-        """Queue what others have left in the crawl's inbox. What `read` refuses, with a BadUrl, is
-        put aside with the reason. A backend that others cannot write to has no inbox."""
-        return Added()
 
-    # For those who look after a crawl
+class Upkeep(Overview, Protocol):
+    """For those who look after a crawl."""
 
     @abstractmethod
     async def control(self, crawl: str, action: Control) -> CrawlState:
@@ -136,17 +180,16 @@ class Frontier(ABC):
         """Take back all that a dead worker held, without waiting for its leases to expire."""
 
     @abstractmethod
-    async def revive(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+    async def retry_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
         """Give dead tasks (all, or these) a fresh start. Returns how many."""
 
     @abstractmethod
-    async def bury(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+    async def purge_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
         """Drop dead tasks (all, or these). Returns how many."""
 
-    # For those who ask
 
-    @abstractmethod
-    async def stats(self, crawl: str) -> Stats: ...
+class Queries(Overview, Protocol):
+    """For those who ask about crawls. Nothing here changes anything."""
 
     @abstractmethod
     async def crawls(self) -> list[Stats]:
@@ -180,5 +223,40 @@ class Frontier(ABC):
     async def workers(self, crawl: str) -> list[Pulse]:
         """The workers that were heard of lately, by name."""
 
+
+class HasNotes(Overview, Protocol):
+    """For coordinators, and for those who leave notes beside the crawls."""
+
+    @property
     @abstractmethod
-    async def close(self) -> None: ...
+    def notes(self) -> Notes:
+        """Notes and leadership, shared by all who use this frontier."""
+
+
+class IntakeAndUpkeep(WorkIntake, Upkeep, Protocol):
+    """For those who run a crawl: they bring its seeds, seal it, and see it to its end."""
+
+
+class IntakeAndNotes(WorkIntake, HasNotes, Protocol):
+    """For those who bring seeds, and note how far they have come."""
+
+
+class UpkeepAndNotes(Upkeep, HasNotes, Protocol):
+    """For those who look after the crawls that coordinators began."""
+
+
+class QueriesAndNotes(Queries, HasNotes, Protocol):
+    """For those who ask about crawls, and about the schedules that began them."""
+
+
+class Frontier(WorkSource, Upkeep, Queries, HasNotes):
+    """The shared queue of all crawls at one address: what a backend implements."""
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities:
+        """What this backend can do that not every backend can."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of the connection. Nothing is called after it."""

@@ -93,8 +93,17 @@ class Lease(msgspec.Struct):
         return self.clock_s + time.monotonic()
 
 
+class Ask(msgspec.Struct, frozen=True):
+    """A worker asks for work: who it is, and what it has to do it with. Whatever decides which
+    tasks a worker can take belongs here: identities it holds, exits, the fetchers it has."""
+
+    worker: str
+    room: int
+    """How many tasks it can take."""
+
+
 class Grant(msgspec.Struct):
-    """The answer to a request for work."""
+    """The answer to an `Ask`."""
 
     state: CrawlState
     leases: list[Lease] = []

@@ -12,7 +12,7 @@ from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
 from shoal.core.urls import FINGERPRINT_BYTES, Normaliser
 from shoal.frontier.admission import Admission, NotAdmitted
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Queries
 from shoal.frontier.values import Entry, Record, Stats, TaskState
 from shoal.insight.duplicates import url_of
 from shoal.results.port import PageLog, Results
@@ -66,7 +66,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     """Other tasks with this address: of another method or body, or copies (`dont_filter`)."""
 
 
-async def explain(frontier: Frontier, results: Results, crawl: str, url: str) -> Explanation:
+async def explain(frontier: Queries, results: Results, crawl: str, url: str) -> Explanation:
     """Ask the frontier and the results what they know of a URL. Raises BadUrl, UnknownCrawl.
 
     The plain GET of an address is known by its fingerprint. Nothing leads from an address to other
@@ -113,7 +113,7 @@ def _in_order(plain: bytes, found: Sequence[bytes]) -> list[bytes]:
 
 
 async def _explained(
-    frontier: Frontier,
+    frontier: Queries,
     results: Results,
     crawl: str,
     entry: Entry,

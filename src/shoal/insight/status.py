@@ -7,7 +7,7 @@ import msgspec
 from shoal.coordinator.lateness import lateness
 from shoal.coordinator.runs import RUNS, Run
 from shoal.frontier.board import read
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import Host, HostOrder, Pulse, Stats
 
 HOSTS_SHOWN = 10
@@ -27,7 +27,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """What is to be said if it will not be done within its schedule's window."""
 
 
-async def snapshot(frontier: Frontier, crawl: str, now: float) -> Snapshot:
+async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapshot:
     """Look at a crawl. Costs the same however large it is."""
     stats = await frontier.stats(crawl)
     run = await read(frontier.notes, RUNS, crawl, Run)

@@ -1,9 +1,11 @@
-"""Ways to wait: for an event with a limit, for a store that is away, for our own machine."""
+"""Ways to wait: for an event with a limit, for a store that is away, for our own machine; and not
+in step with others."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -114,3 +116,8 @@ class Shortage:
         if self._warning.is_due():
             log.warning("%s, tasks wait: %s on this machine", self._what, error)
         await asyncio.sleep(OWN_FAULT_PAUSE_S)
+
+
+def jitter() -> float:
+    """A random number in [0, 1) that spreads the retries of a fleet: see `policy.backoff_s`."""
+    return random.random()  # noqa: S311  Nothing secret hangs on it.

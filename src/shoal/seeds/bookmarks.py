@@ -8,7 +8,7 @@ import msgspec
 
 from shoal.errors import UnknownCrawl
 from shoal.frontier.board import read
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import HasNotes
 
 
 class Bookmark(msgspec.Struct):
@@ -23,7 +23,7 @@ class Bookmark(msgspec.Struct):
 class Bookmarks:
     """The bookmark of one file for one crawl. A file that was changed is another file."""
 
-    def __init__(self, frontier: Frontier, crawl: str, file: Path) -> None:
+    def __init__(self, frontier: HasNotes, crawl: str, file: Path) -> None:
         self._frontier = frontier
         self._crawl = crawl
         self._topic = f"seeds/{crawl}"

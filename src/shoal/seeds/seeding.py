@@ -12,9 +12,9 @@ from shoal.core import task as wire
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, ShoalError
 from shoal.frontier.admission import Admission, NotAdmitted
-from shoal.frontier.port import Frontier
-from shoal.frontier.values import Added, Control, Entry, Stats
-from shoal.runtime.patience import patiently
+from shoal.frontier.patient import patient
+from shoal.frontier.port import IntakeAndUpkeep, WorkIntake
+from shoal.frontier.values import Added, Control, Entry
 from shoal.spider.spider import Spider, seeds
 
 BATCH = 500
@@ -22,7 +22,9 @@ BATCH = 500
 log = logging.getLogger("shoal")
 
 
-async def seed_from_spider(frontier: Frontier, crawl: str, spider: Spider, rules: Rules) -> Added:
+async def seed_from_spider(
+    frontier: IntakeAndUpkeep, crawl: str, spider: Spider, rules: Rules
+) -> Added:
     """Add what the spider starts with, then seal the crawl: from now on it can be finished.
 
     Safe to do twice and from two processes: what is there already is a duplicate.
@@ -35,12 +37,12 @@ async def seed_from_spider(frontier: Frontier, crawl: str, spider: Spider, rules
         raise ConfigError(
             f"{spider.name}: start() raised {type(error).__name__}: {error}"
         ) from error
-    await patiently("frontier", lambda: frontier.control(crawl, Control.SEAL))
+    await patient(frontier).control(crawl, Control.SEAL)
     return added
 
 
 async def add_all(
-    frontier: Frontier,
+    frontier: WorkIntake,
     crawl: str,
     tasks: AsyncIterator[Task],
     rules: Rules,
@@ -65,17 +67,18 @@ async def add_all(
     return _sum(total, await _add(frontier, crawl, batch))
 
 
-async def collect(frontier: Frontier, crawl: str, rules: Rules) -> Added:
+async def collect(frontier: WorkIntake, crawl: str, rules: Rules) -> Added:
     """Queue what others left in the crawl's inbox until it is empty. Raises UnknownCrawl."""
     admission = Admission(rules)
 
     def read(text: bytes) -> Entry:
         return admission.admit(read_seed(text))
 
-    total, left = Added(), (await _stats(frontier, crawl)).inbox
+    frontier = patient(frontier)
+    total, left = Added(), (await frontier.stats(crawl)).inbox
     while left:
-        added = await patiently("frontier", lambda: frontier.collect(crawl, read))
-        before, left = left, (await _stats(frontier, crawl)).inbox
+        added = await frontier.collect(crawl, read)
+        before, left = left, (await frontier.stats(crawl)).inbox
         total = _sum(total, added)
         if left >= before and not added.added + added.duplicates:
             break  # Somebody else is at it.
@@ -91,14 +94,10 @@ def read_seed(text: bytes) -> Task:
         raise BadUrl(str(error)) from None
 
 
-async def _stats(frontier: Frontier, crawl: str) -> Stats:
-    return await patiently("frontier", lambda: frontier.stats(crawl))
-
-
-async def _add(frontier: Frontier, crawl: str, batch: list[Entry]) -> Added:
+async def _add(frontier: WorkIntake, crawl: str, batch: list[Entry]) -> Added:
     if not batch:  # Not even the crawl is made then.
         return Added()
-    return await patiently("frontier", lambda: frontier.add(crawl, batch))
+    return await patient(frontier).add(crawl, batch)
 
 
 def _reject(error: BadUrl) -> None:

@@ -12,9 +12,9 @@ import msgspec
 from shoal.config import Rules
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, UnknownCrawl
-from shoal.frontier.port import Frontier
+from shoal.frontier.patient import patient
+from shoal.frontier.port import IntakeAndNotes
 from shoal.frontier.values import Added
-from shoal.runtime.patience import patiently
 from shoal.seeds.bookmarks import Bookmarks
 from shoal.seeds.files import CSV_SUFFIXES, Seed, read_csv, read_lines
 from shoal.seeds.seeding import BATCH, add_all
@@ -45,7 +45,7 @@ class Seeder:
 
     def __init__(
         self,
-        frontier: Frontier,
+        frontier: IntakeAndNotes,
         crawl: str,
         rejected: Callable[[str, Exception], None],
         progress: Callable[[str, int], object],
@@ -69,7 +69,7 @@ class Seeder:
         rules = await self._rules()
         marks = self._bookmarks(sources)
         if marks is not None and sources.skip is None:
-            self.went_on_after = await patiently("frontier", marks.line)
+            self.went_on_after = await marks.line()
         added = await add_all(
             self._frontier,
             self._crawl,
@@ -79,7 +79,7 @@ class Seeder:
             on_batch=partial(self._mark, marks) if marks else None,
         )
         if marks is not None:
-            await patiently("frontier", marks.remove)
+            await marks.remove()
         sitemaps = self._of_sitemaps(sources)
         queued = await add_all(self._frontier, self._crawl, sitemaps, rules, self._reject)
         self.sitemaps = queued.added
@@ -88,12 +88,12 @@ class Seeder:
     def _bookmarks(self, sources: Sources) -> Bookmarks | None:
         if sources.file is None or not sources.file.is_file():
             return None
-        return Bookmarks(self._frontier, self._crawl, sources.file)
+        return Bookmarks(patient(self._frontier), self._crawl, sources.file)
 
     async def _mark(self, marks: Bookmarks) -> None:
         if self.line - self._marked >= MARK_EVERY:
             self._marked = self.line
-            await patiently("frontier", partial(marks.put, self.line))
+            await marks.put(self.line)
 
     async def _rules(self) -> Rules:
         try:

@@ -12,7 +12,7 @@ from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.spider.page import Page
 
 ALIAS = "_alias"
-"""The handler of such tasks. No spider has it: names that begin with `_` are no handlers."""
+"""The handler of aliases. No spider has it: names that begin with `_` are no handlers."""
 
 _SAME_AS = "same_as"
 
@@ -31,7 +31,7 @@ def alias_of(page: Page) -> Task | None:
 
 
 def dropped_alias(lease: Lease) -> Outcome:
-    """How such a task ends."""
+    """The outcome of an alias: it is dropped, and says which page it is."""
     same_as = lease.task.meta.get(_SAME_AS, "another one")
     reason = f"the same page as {same_as}, by its rel=canonical"
     return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=reason, sent=False)

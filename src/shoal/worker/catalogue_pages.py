@@ -28,72 +28,72 @@ from shoal.spider.spider import Spider
 log = logging.getLogger("shoal")
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """What a page leads to."""
+class NextPages(msgspec.Struct, frozen=True):
+    """The pages of a catalogue that follow from one of them."""
 
     notes: list[Note] = []
-    """The further pages of its catalogue."""
+    """A note for each of them."""
     warning: str = ""
     """What the user must hear of: there may be pages that are not read."""
 
 
-class Further(msgspec.Struct, frozen=True):
-    """The same, as tasks."""
+class NextTasks(msgspec.Struct, frozen=True):
+    """The tasks for the pages of a catalogue that follow from one of them."""
 
     tasks: list[Task] = []
     warning: str = ""
 
 
-def turn(catalogue: Catalogue, note: Note, page: Page | None) -> Turn:
+def next_pages(catalogue: Catalogue, note: Note, page: Page | None) -> NextPages:
     """What follows from a page, or from one that is not there (None)."""
     if note.issued is None:
-        return Turn()
+        return NextPages()
     if catalogue.items is None:
         return _counted(catalogue, note, note.issued, page)
     is_full = page is not None and catalogue.is_full(page)
     if note.page == catalogue.first and not is_full:
-        return Turn(warning=_says_nothing(catalogue))
+        return NextPages(warning=_says_nothing(catalogue))
     if note.late:
-        return _look_further(catalogue, note) if is_full else Turn()
+        return _look_further(catalogue, note) if is_full else NextPages()
     return _full(catalogue, note, note.issued) if is_full else _empty(catalogue, note, note.issued)
 
 
 # Catalogues that say how many pages they have
 
 
-def _counted(catalogue: Catalogue, note: Note, issued: int, page: Page | None) -> Turn:
+def _counted(catalogue: Catalogue, note: Note, issued: int, page: Page | None) -> NextPages:
     last = None if page is None else catalogue.last_named(page, note.page)
     if last is None:
         is_first = note.page == catalogue.first
-        return Turn(warning=_says_nothing(catalogue) if is_first else "")
+        return NextPages(warning=_says_nothing(catalogue) if is_first else "")
     end = min(last, catalogue.end)
     notes = [replace(note, page=number, issued=end) for number in range(issued + 1, end + 1)]
     too_many = last > end and (notes or note.page == catalogue.first)
-    return Turn(notes, _cut_off(catalogue, f"it says {last:,}") if too_many else "")
+    return NextPages(notes, _cut_off(catalogue, f"it says {last:,}") if too_many else "")
 
 
 # Catalogues that are probed
 
 
-def _full(catalogue: Catalogue, note: Note, issued: int) -> Turn:
+def _full(catalogue: Catalogue, note: Note, issued: int) -> NextPages:
     """Everything up to this page is there, and the end is behind it."""
     below = [
         Note(note.index, number) for number in range(issued + 1, min(note.page, catalogue.end))
     ]
     if note.page >= catalogue.end:
-        return Turn(below, _cut_off(catalogue, "there is no end to it"))
-    return Turn([*below, _next_probe(catalogue, note.index, note.page, note.high)])
+        return NextPages(below, _cut_off(catalogue, "there is no end to it"))
+    return NextPages([*below, _next_probe(catalogue, note.index, note.page, note.high)])
 
 
-def _empty(catalogue: Catalogue, note: Note, issued: int) -> Turn:
+def _empty(catalogue: Catalogue, note: Note, issued: int) -> NextPages:
     """The end is before this page, unless the next one shows that it is only missing."""
     if note.twin:
-        return Turn()
+        return NextPages()
     notes = [_next_probe(catalogue, note.index, issued, note.page)]
     after = note.page + 1
     if after < (note.high or catalogue.end + 1):
         notes.append(replace(note, page=after, twin=True))
-    return Turn(notes)
+    return NextPages(notes)
 
 
 def _next_probe(catalogue: Catalogue, index: int, low: int, high: int | None) -> Note:
@@ -106,13 +106,13 @@ def _next_probe(catalogue: Catalogue, index: int, low: int, high: int | None) ->
     return Note(index, high, issued=low, late=True)
 
 
-def _look_further(catalogue: Catalogue, note: Note) -> Turn:
+def _look_further(catalogue: Catalogue, note: Note) -> NextPages:
     if note.page >= catalogue.end:
-        return Turn(warning=_cut_off(catalogue, "it has grown"))
-    return Turn([replace(note, page=note.page + 1, issued=note.page)])
+        return NextPages(warning=_cut_off(catalogue, "it has grown"))
+    return NextPages([replace(note, page=note.page + 1, issued=note.page)])
 
 
-# What is said loudly
+# Warnings
 
 
 def _says_nothing(catalogue: Catalogue) -> str:
@@ -140,27 +140,27 @@ class Pager:
     def __init__(self, spider: Spider) -> None:
         self._catalogues = catalogues_of(spider)
 
-    def after(self, page: Page) -> Further:
+    def after(self, page: Page) -> NextTasks:
         """What follows from a page that was read."""
         found = self._look_up(page.task)
         if found is None:
-            return Further()
-        turned = turn(*found, page)
+            return NextTasks()
+        turned = next_pages(*found, page)
         return _further(found[0], turned, page.task, page.fingerprint)
 
-    def without(self, outcome: Outcome, status: int | None = None) -> Further:
+    def without(self, outcome: Outcome, status: int | None = None) -> NextTasks:
         """What follows from a try that gave no page. Its outcome may learn from this."""
         task = outcome.lease.task
         found = self._look_up(task)
         if found is None or outcome.verdict in (Verdict.RETRY, Verdict.RETURNED):
-            return Further()
+            return NextTasks()
         catalogue, note = found
         if outcome.verdict is Verdict.DONE and not _leads_elsewhere(catalogue, note, outcome):
-            return Further()
+            return NextTasks()
         if note.page == catalogue.first:
-            turned = Turn(warning=_has_no_beginning(catalogue, outcome.reason))
+            turned = NextPages(warning=_has_no_beginning(catalogue, outcome.reason))
         else:
-            turned = turn(catalogue, note, None)
+            turned = next_pages(catalogue, note, None)
         if status in GONE_STATUSES and note.page > catalogue.first:
             outcome.reason = f"past the end of the catalogue ({outcome.reason})"
         return _further(catalogue, turned, task, outcome.lease.fingerprint)
@@ -179,14 +179,14 @@ class Pager:
         return (catalogue, note) if asked_for == catalogue.address(note.page) else None
 
 
-def _further(catalogue: Catalogue, turned: Turn, task: Task, fingerprint: bytes) -> Further:
+def _further(catalogue: Catalogue, turned: NextPages, task: Task, fingerprint: bytes) -> NextTasks:
     """The pages of a catalogue are all as deep as its first one: no limit on depth may cut it."""
     tasks = [catalogue.task(note) for note in turned.notes]
     for further in tasks:
         further.depth, further.parent = task.depth, fingerprint.hex()
     if turned.warning:
         log.warning("%s", turned.warning)
-    return Further(tasks, turned.warning)
+    return NextTasks(tasks, turned.warning)
 
 
 def _leads_elsewhere(catalogue: Catalogue, note: Note, outcome: Outcome) -> bool:

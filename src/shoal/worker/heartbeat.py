@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import Frontier
+from shoal.frontier.patient import patient
+from shoal.frontier.port import WorkSource
 from shoal.frontier.values import CrawlState, Pulse
-from shoal.runtime.patience import patiently
 from shoal.runtime.process import machine_name, rss_bytes
 from shoal.seeds.seeding import collect
 from shoal.version import __version__
@@ -26,10 +26,10 @@ class Heartbeat:
     """Beats for one worker. `pages` is for the worker to count up."""
 
     def __init__(
-        self, frontier: Frontier, crawl: str, worker: str, in_flight: Callable[[], int]
+        self, frontier: WorkSource, crawl: str, worker: str, in_flight: Callable[[], int]
     ) -> None:
         self.pages = 0
-        self._frontier = frontier
+        self._frontier = patient(frontier)
         self._crawl = crawl
         self._worker = worker
         self._in_flight = in_flight
@@ -44,13 +44,13 @@ class Heartbeat:
 
     async def _beat(self) -> None:
         pulse = self._pulse()
-        if await patiently("frontier", lambda: self._frontier.beat(self._crawl, pulse)):
+        if await self._frontier.beat(self._crawl, pulse):
             await self._collect()
 
     async def _collect(self) -> None:
         """Seeds of a crawl that nobody has started wait for its rules, those of a cancelled one
         for ever; those of a finished one make it run again."""
-        stats = await patiently("frontier", lambda: self._frontier.stats(self._crawl))
+        stats = await self._frontier.stats(self._crawl)
         if stats.state in (CrawlState.NEW, CrawlState.CANCELLED):
             return
         with suppress(ConfigError):  # It was cancelled this very moment.

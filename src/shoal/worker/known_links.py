@@ -34,13 +34,13 @@ class Recent(Generic[Key]):
         return set(keys) - self._recent - self._older
 
     def update(self, keys: Iterable[Key]) -> None:
-        """Remember these."""
+        """Remember these keys."""
         self._recent.update(keys)
         if len(self._recent) >= self._limit:
             self._older, self._recent = self._recent, set()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all keys."""
         self._recent.clear()
         self._older.clear()
 

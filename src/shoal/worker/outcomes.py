@@ -1,10 +1,11 @@
-"""How a try ended: from an answer, or the lack of one, to an Outcome. Decisions only."""
+"""How a try ended: from an answer, or the lack of one, to an Outcome. Decisions only.
+
+Who decides brings the time (`now`) and the dice (`jitter`, a random number in [0, 1)).
+"""
 
 from __future__ import annotations
 
-import random
 import re
-import time
 import traceback
 from uuid import NAMESPACE_URL, uuid5
 
@@ -40,7 +41,6 @@ KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 MAX_DETAIL = 8_000
 MAX_REASON = 500
 
-
 _METHOD = re.compile("[A-Z]+ ")
 
 
@@ -52,23 +52,23 @@ class Judge:
         self._auto = parse_rate(rules.rate).auto
         self._admission = admission
 
-    def unanswered(self, lease: Lease, error: FetchError) -> Outcome:
+    def unanswered(self, lease: Lease, error: FetchError, jitter: float) -> Outcome:
         """The page could not be had. Where trying again may help, the host is to blame."""
         sent = not isinstance(error, Refused)
-        outcome = self.failed(lease, str(error), retryable=error.retryable, sent=sent)
+        outcome = self.failed(lease, str(error), jitter, retryable=error.retryable, sent=sent)
         outcome.fault = error.retryable
         if self._auto and _timed_out(error):
             outcome.pushback = Pushback()
         return outcome
 
-    def answered(self, lease: Lease, response: Response) -> Outcome:
+    def answered(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
         """The host answered with something other than a page."""
         status = response.status
         location = response.headers.get("Location")
         if status in REDIRECT_STATUSES and location:
             return self._redirected(lease, status, location)
         if status in RETRY_STATUSES:
-            return self._pushed_back(lease, response)
+            return self._not_well(lease, response, now, jitter)
         verdict = Verdict.DROPPED if status in GONE_STATUSES else Verdict.DEAD
         return Outcome(lease=lease, verdict=verdict, reason=f"HTTP {status}")
 
@@ -76,6 +76,7 @@ class Judge:
         self,
         lease: Lease,
         reason: str,
+        jitter: float,
         *,
         retryable: bool,
         retry_after_s: float | None = None,
@@ -87,13 +88,13 @@ class Judge:
         limit = self._max_retries if limit is None else limit
         outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason), sent=sent)
         if retryable and may_retry(failures, limit):
-            put_off(outcome, retry_after_s)
+            put_off(outcome, retry_after_s, jitter)
         return outcome
 
-    def _pushed_back(self, lease: Lease, response: Response) -> Outcome:
-        wait_s = parse_retry_after(response.headers.get("Retry-After"), time.time())
+    def _not_well(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
+        wait_s = parse_retry_after(response.headers.get("Retry-After"), now)
         reason = f"HTTP {response.status}"
-        outcome = self.failed(lease, reason, retryable=True, retry_after_s=wait_s)
+        outcome = self.failed(lease, reason, jitter, retryable=True, retry_after_s=wait_s)
         outcome.pushback = pushback_of(response.status, wait_s)
         return outcome
 
@@ -135,18 +136,17 @@ def raised(lease: Lease, error: BaseException) -> Outcome:
 
 
 def pushback_of(status: int, retry_after_s: float | None) -> Pushback | None:
-    """What a status says of how much the host wants. None: nothing."""
+    """Whether a status asks us for fewer requests, and how firmly. None: it does not."""
     if status not in PUSHBACK_STATUSES:
         return None
     return Pushback(retry_after_s, meant=is_meant(status, retry_after_s))
 
 
-def put_off(outcome: Outcome, retry_after_s: float | None) -> None:
+def put_off(outcome: Outcome, retry_after_s: float | None, jitter: float) -> None:
     """The task is tried again, after a wait that gets longer each time."""
     failures = outcome.lease.task.retry_count + 1
     outcome.verdict = Verdict.RETRY
-    # Spreads retries of a fleet; nothing secret hangs on it.
-    outcome.retry_in_s = retry_wait_s(failures, random.random(), retry_after_s)  # noqa: S311
+    outcome.retry_in_s = retry_wait_s(failures, jitter, retry_after_s)
 
 
 def note_answer(outcome: Outcome, response: Response) -> None:
@@ -221,7 +221,7 @@ def _hop(task: Task) -> str:
 
 
 def _sent_as(hop: str) -> str:
-    """What of it goes over the wire."""
+    """What of a hop goes over the wire."""
     method = _METHOD.match(hop)
     begin = method.end() if method else 0
     return hop[:begin] + parse(hop[begin:]).href.partition("#")[0]
@@ -235,7 +235,7 @@ def _copy(asked: Task) -> Task:
 
 
 def _copy_id(task: Task) -> str:
-    """The same whenever the try is made again."""
+    """The task_id of such a copy: the same whenever the try is made again."""
     return uuid5(NAMESPACE_URL, " ".join([*task.redirects, task.url])).hex
 
 

@@ -22,7 +22,7 @@ REASON_CHARACTERS = 200
 
 
 class Reparsed(msgspec.Struct):
-    """What came of it."""
+    """What reading an archive again has given so far."""
 
     pages: int = 0
     items: int = 0

@@ -7,14 +7,16 @@ import logging
 from msgspec.structs import replace
 
 from shoal.config import Settings
+from shoal.core.task import Task
 from shoal.errors import FetchError, TooLarge
 from shoal.fetch.port import Response
+from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.seeds.sitemap_tasks import can_be_read, is_large, read_listed, redirected_id, with_room
 from shoal.seeds.sitemap_xml import MAX_BYTES
 from shoal.worker.outcomes import Judge, one_line
 from shoal.worker.report import Report
-from shoal.worker.visitor import Visitor
+from shoal.worker.visitor import Visit
 
 log = logging.getLogger("shoal")
 
@@ -33,16 +35,16 @@ def large_ones_at_once(settings: Settings) -> int:
 class SitemapJudge(Judge):
     """Judges tries at sitemaps where they are not like pages."""
 
-    def answered(self, lease: Lease, response: Response) -> Outcome:
+    def answered(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
         """A redirect leads to a sitemap of the same reading."""
-        outcome = super().answered(lease, response)
+        outcome = super().answered(lease, response, now, jitter)
         outcome.follow_ups = [self._in_its_reading(entry) for entry in outcome.follow_ups]
         return outcome
 
-    def unanswered(self, lease: Lease, error: FetchError) -> Outcome:
+    def unanswered(self, lease: Lease, error: FetchError, jitter: float) -> Outcome:
         """One that is larger than a page is asked for again, when there is room for it."""
         if not isinstance(error, TooLarge) or is_large(lease.task):
-            return super().unanswered(lease, error)
+            return super().unanswered(lease, error, jitter)
         again = self._admission.admitted_as(with_room(lease.task, lease.fingerprint))
         reason = "larger than a page may be: it is asked for again, with room for it"
         return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[again])
@@ -55,21 +57,30 @@ class SitemapJudge(Judge):
         return self._admission.admitted_as(named)
 
 
-class SitemapVisitor(Visitor):
-    """Visits sitemaps for one worker, as it visits pages."""
+class SitemapReader:
+    """Reads sitemaps: all addresses that they list are queued."""
 
-    _judged_by = SitemapJudge
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
 
-    async def _read(self, lease: Lease, response: Response, started_at: float) -> Report:
-        task, status = lease.task, response.status
-        if not can_be_read(task, status):
-            return await super()._read(lease, response, started_at)
-        listed = await read_listed(task, lease.fingerprint, status, response.body, self._admission)
+    def can_read(self, task: Task, status: int) -> bool:
+        """Whether an answer says which addresses there are."""
+        return can_be_read(task, status)
+
+    async def read(self, visit: Visit) -> Report:
+        """Queue what a sitemap lists, or a robots.txt that names some."""
+        lease, response = visit.lease, visit.response
+        listed = await read_listed(
+            lease.task, lease.fingerprint, response.status, response.body, self._admission
+        )
         outcome = Outcome(lease=lease, verdict=Verdict.DONE, follow_ups=listed.entries)
         outcome.filtered = listed.filtered
         if listed.problem:
             # What was found counts. That there may be more, people must hear of.
             outcome.verdict, outcome.reason = Verdict.DEAD, one_line(listed.problem)
             outcome.ours = True
-            log.warning("%s: %s", task.url, outcome.reason)
-        return self._report(outcome, started_at, response)
+            log.warning("%s: %s", lease.task.url, outcome.reason)
+        return visit.report(outcome)
+
+    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
+        """Nothing follows from a sitemap that could not be had."""

@@ -5,32 +5,46 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 from shoal.archive.port import Archive
 from shoal.config import Rules, Settings
 from shoal.core.records import Robots
-from shoal.fetch.http.client import HttpFetcher
+from shoal.core.task import Task
+from shoal.fetch import Fetchers, open_fetcher
 from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
-from shoal.frontier.port import Frontier
+from shoal.frontier.admission import Admission
+from shoal.frontier.patient import patient
+from shoal.frontier.port import WorkSource
 from shoal.frontier.values import Entry, Lease
 from shoal.results.port import Results
-from shoal.runtime.patience import patiently
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.known_links import KnownUrls
+from shoal.worker.outcomes import Judge
+from shoal.worker.page_reader import PageReader
 from shoal.worker.recrawl import earlier_for
 from shoal.worker.report import Report
-from shoal.worker.sitemap_visits import SitemapVisitor, for_large_ones, large_ones_at_once
+from shoal.worker.robots_visits import RobotsVisits
+from shoal.worker.sitemap_visits import (
+    SitemapJudge,
+    SitemapReader,
+    for_large_ones,
+    large_ones_at_once,
+)
 from shoal.worker.visitor import Visitor
 from shoal.worker.worker import Worker
+
+_LARGE = "large"
+"""The fetcher for large sitemaps."""
 
 
 def spider_worker(
     name: str,
     crawl: str,
     spider: Spider,
-    frontier: Frontier,
+    frontier: WorkSource,
     results: Results,
     settings: Settings,
     *,
@@ -42,7 +56,11 @@ def spider_worker(
     keeps_raw = archive is not None
     visits = SpiderVisits(name, crawl, spider, frontier, results, settings, keeps_raw=keeps_raw)
     return Worker(
-        *(name, crawl, visits, frontier, results),
+        name,
+        crawl,
+        visits,
+        frontier,
+        results,
         slots=settings.concurrency,
         archive=archive,
         until_finished=until_finished,
@@ -58,7 +76,7 @@ class SpiderVisits:
         worker: str,
         crawl: str,
         spider: Spider,
-        frontier: Frontier,
+        frontier: WorkSource,
         results: Results,
         settings: Settings,
         *,
@@ -74,58 +92,37 @@ class SpiderVisits:
         self._known_urls = KnownUrls()
         self._fetcher: Fetcher | None = None
         self._visitor: Visitor
-        self._gate: RobotsGate
-        self._rules: Rules
-        self._sitemap_visitor: SitemapVisitor
-        self._large_fetcher: Fetcher | None = None
-        self._large_visitor: SitemapVisitor | None = None
+        self._sitemap_visitor: Visitor
         self._large_room = asyncio.Semaphore(large_ones_at_once(settings))
 
     def begin(self, rules: Rules) -> None:
         """Visit under these rules from now on."""
-        self._fetcher = self._fetcher or HttpFetcher(self._settings)
-        self._rules, self._gate = rules, RobotsGate(self._settings.user_agent)
-        self._visitor = Visitor(
-            self._spider,
-            self._fetcher,
-            rules,
-            self._gate,
-            self._known_robots,
-            self._known_urls,
-            self._worker,
-            keeps_raw=self._keeps_raw,
-            earlier=earlier_for(rules, self._results),
+        fetcher = self._fetcher = self._fetcher or fetchers_for(self._settings)
+        admission = Admission(rules)
+        judge = Judge(rules, admission)
+        gate = RobotsGate(self._settings.user_agent)
+        robots = RobotsVisits(fetcher, gate, self._known_robots, judge) if rules.robots else None
+        reader = PageReader(
+            self._spider, rules, admission, self._known_urls, keeps_raw=self._keeps_raw
         )
-        self._sitemap_visitor = self._for_sitemaps(self._fetcher)
-        self._large_visitor = None
+        earlier = earlier_for(rules, self._results)
+        self._visitor = Visitor(self._worker, fetcher, reader, judge, robots, earlier)
+        self._sitemap_visitor = Visitor(
+            self._worker,
+            fetcher,
+            SitemapReader(admission),
+            SitemapJudge(rules, admission),
+            robots,
+        )
 
     async def visit(self, lease: Lease, decided: float) -> Report:
-        """One try."""
+        """One try, by the visitor for its kind of task."""
         if lease.task.job_type != SITEMAP:
             return await self._visitor.visit(lease, decided)
         if not is_large(lease.task):
             return await self._sitemap_visitor.visit(lease, decided)
         async with self._large_room:
-            return await self._for_large_ones().visit(lease, decided)
-
-    def _for_large_ones(self) -> SitemapVisitor:
-        """Made when there is one: most crawls have none."""
-        if self._large_fetcher is None:
-            self._large_fetcher = HttpFetcher(for_large_ones(self._settings))
-        if self._large_visitor is None:
-            self._large_visitor = self._for_sitemaps(self._large_fetcher)
-        return self._large_visitor
-
-    def _for_sitemaps(self, fetcher: Fetcher) -> SitemapVisitor:
-        return SitemapVisitor(
-            self._spider,
-            fetcher,
-            self._rules,
-            self._gate,
-            self._known_robots,
-            self._known_urls,
-            self._worker,
-        )
+            return await self._sitemap_visitor.visit(lease, decided)
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
         """These links need not be offered to the frontier again."""
@@ -137,9 +134,18 @@ class SpiderVisits:
 
     async def close(self) -> None:
         """Close the connections."""
-        for fetcher in (self._fetcher, self._large_fetcher):
-            if fetcher is not None:
-                await fetcher.close()
+        if self._fetcher is not None:
+            await self._fetcher.close()
 
     async def _known_robots(self, site: str) -> Robots | None:
-        return await patiently("frontier", lambda: self._frontier.robots(self._crawl, site))
+        return await patient(self._frontier).robots(self._crawl, site)
+
+
+def fetchers_for(settings: Settings) -> Fetcher:
+    """The fetchers of a worker: one for pages, and one for sitemaps that are larger than pages."""
+    with_room = partial(open_fetcher, for_large_ones(settings))
+    return Fetchers(open_fetcher(settings), {_LARGE: with_room}, _kind_of)
+
+
+def _kind_of(task: Task) -> str | None:
+    return _LARGE if task.job_type == SITEMAP and is_large(task) else None

@@ -19,8 +19,8 @@ from shoal.archive.port import Archive
 from shoal.config import Rules
 from shoal.errors import ShoalError, StorageError, UnknownCrawl, cause_of
 from shoal.frontier.parts import add_surplus
-from shoal.frontier.port import Frontier
-from shoal.frontier.values import CrawlState, Entry, Grant, Lease, Outcome, Stats, Verdict
+from shoal.frontier.port import WorkSource
+from shoal.frontier.values import Ask, CrawlState, Entry, Grant, Lease, Outcome, Stats, Verdict
 from shoal.results.port import Results
 from shoal.runtime.patience import patiently, wait_for_event
 from shoal.worker.committer import SOON_S, Committer, keep_of
@@ -89,7 +89,7 @@ class Worker:
         name: str,
         crawl: str,
         visits: Visits,
-        frontier: Frontier,
+        frontier: WorkSource,
         results: Results | None,
         *,
         slots: int,
@@ -247,7 +247,7 @@ class Worker:
     async def _lease(self, limit: int) -> None:
         self._asking = True
         try:
-            self._begin(await self._frontier.lease(self._crawl, self._name, limit), limit)
+            self._begin(await self._frontier.lease(self._crawl, Ask(self._name, limit)), limit)
         except UnknownCrawl:
             self._is_over = True
         finally:
@@ -264,7 +264,8 @@ class Worker:
             return stale
         self._asking = True
         try:
-            stale, grant = await self._frontier.exchange(self._crawl, outcomes, self._name, free)
+            ask = Ask(self._name, free)
+            stale, grant = await self._frontier.exchange(self._crawl, outcomes, ask)
         finally:
             self._asking = False
         self._begin(grant, free)

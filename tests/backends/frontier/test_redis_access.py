@@ -13,7 +13,7 @@ from shoal.config import Rules
 from shoal.errors import ConfigError
 from shoal.frontier.admission import Admission
 from shoal.frontier.redis import RedisFrontier
-from shoal.frontier.values import Control, Entry, Verdict
+from shoal.frontier.values import Ask, Control, Entry, Verdict
 from shoal.seeds.seeding import read_seed
 from support.frontiers import CRAWL, Client, outcome, pages, pulse
 from support.markdown import ROOT, blocks
@@ -94,13 +94,13 @@ async def live_a_life(client: Client, seen: str) -> None:
         await client.state(found)
     await frontier.find_others(CRAWL, "a.example", bool, 9)
     assert len(await frontier.dead(CRAWL, 9)) == 1
-    assert await frontier.revive(CRAWL) == 1
+    assert await frontier.retry_dead(CRAWL) == 1
     for _ in range(2):
         await client.lease(20)
         await frontier.release(CRAWL, client.worker)
     (suspect,) = await client.lease(20)
     assert await frontier.holders(CRAWL) == [client.worker]
-    await frontier.exchange(CRAWL, [outcome(suspect)], client.worker, 1)
+    await frontier.exchange(CRAWL, [outcome(suspect)], Ask(client.worker, 1))
     await frontier.beat(CRAWL, pulse())
     assert len(await frontier.workers(CRAWL)) == 1
     await frontier.robots(CRAWL, "a.example")
@@ -124,7 +124,7 @@ class TestPassword:
         frontier = RedisFrontier(f"redis://{login}127.0.0.1:{locked_server.port}")
         for _ in range(2):
             with pytest.raises(ConfigError, match=r"127\.0\.0\.1") as raised:
-                await frontier.lease(CRAWL, "worker", 1)
+                await frontier.lease(CRAWL, Ask("worker", 1))
             assert "hunter2" not in str(raised.value)
         await frontier.close()
 

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
 from shoal.frontier.redis import RedisFrontier
-from shoal.frontier.values import Control, Verdict
+from shoal.frontier.values import Ask, Control, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer, free_port
@@ -159,12 +159,12 @@ class TestMemory:
         await full.end(leases[2], Verdict.DEAD, reason="bad")
         await full.end(leases[3], Verdict.DROPPED, reason="unwanted")
         done = [outcome(lease) for lease in leases[4:]]
-        stale, grant = await full.frontier.exchange(CRAWL, done, full.worker, 5)
+        stale, grant = await full.frontier.exchange(CRAWL, done, Ask(full.worker, 5))
         assert (stale, len(grant.leases)) == ([], 5)
         assert await full.frontier.beat(CRAWL, pulse()) is False
         await full.control(Control.PAUSE)
         await full.control(Control.RESUME)
-        assert await full.frontier.revive(CRAWL) == 1
+        assert await full.frontier.retry_dead(CRAWL) == 1
         stats = await full.stats()
         assert (stats.done, stats.added, stats.leased) == (7, 51, 5)
 

@@ -10,7 +10,7 @@ from shoal.core.records import Robots
 from shoal.errors import StorageFailed, UnknownCrawl
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.redis.names import shard_of, tags
-from shoal.frontier.values import Entry, TaskState, Verdict
+from shoal.frontier.values import Ask, Entry, TaskState, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
 from support.redis_groups import RedisCluster
 from support.redis_servers import RedisServer
@@ -90,7 +90,7 @@ class TestNames:
             await frontier.add(name, pages(number + 1, host="a.example"))
         assert {stats.crawl for stats in await frontier.crawls()} == set(NAMES)
         for number, name in enumerate(NAMES):
-            (lease,) = (await frontier.lease(name, "worker", 1)).leases
+            (lease,) = (await frontier.lease(name, Ask("worker", 1))).leases
             assert await frontier.finish(name, [outcome(lease, follow_ups=spread(3))]) == []
             stats = await frontier.stats(name)
             assert (stats.added, stats.done) == (number + 4, 1)

@@ -10,7 +10,7 @@ import pytest
 from shoal.drivers.redis.link import RedisLink
 from shoal.errors import StorageBusy
 from shoal.frontier.redis.scripts import script
-from shoal.frontier.values import Control, CrawlState, Lease
+from shoal.frontier.values import Ask, Control, CrawlState, Lease
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer
@@ -23,7 +23,7 @@ class Ears:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.deaf_for = 0
-        for name in ("run", "together"):
+        for name in ("run_known", "together"):
             monkeypatch.setattr(RedisLink, name, self._listening(getattr(RedisLink, name)))
 
     def _listening(self, call: Call) -> Call:
@@ -197,8 +197,8 @@ class TestExchange:
         done = outcome(await client.lease_one())
         ears.deaf_for = 1
         with pytest.raises(StorageBusy):
-            await client.frontier.exchange(CRAWL, [done], client.worker, 2)
-        stale, grant = await client.frontier.exchange(CRAWL, [done], client.worker, 2)
+            await client.frontier.exchange(CRAWL, [done], Ask(client.worker, 2))
+        stale, grant = await client.frontier.exchange(CRAWL, [done], Ask(client.worker, 2))
         assert (stale, names(grant.leases)) == ([done.lease], ["1", "2"])
         stats = await client.stats()
         assert (stats.done, stats.leased, stats.lost) == (1, 2, 0)
@@ -211,8 +211,8 @@ class TestExchange:
         done = outcome(await client.lease_one())
         ears.deaf_for = 1
         with pytest.raises(StorageBusy):
-            await client.frontier.exchange(CRAWL, [done], client.worker, 9)
-        stale, grant = await client.frontier.exchange(CRAWL, [done], client.worker, 9)
+            await client.frontier.exchange(CRAWL, [done], Ask(client.worker, 9))
+        stale, grant = await client.frontier.exchange(CRAWL, [done], Ask(client.worker, 9))
         assert (stale, names(grant.leases)) == ([done.lease], ["1"])
 
     @pytest.mark.parametrize("known", ["finish", "lease"])
@@ -226,7 +226,7 @@ class TestExchange:
         with redis_server.client() as raw:
             raw.script_flush()
             raw.script_load(script(known).text)
-        stale, grant = await client.frontier.exchange(CRAWL, [done], client.worker, 2)
+        stale, grant = await client.frontier.exchange(CRAWL, [done], Ask(client.worker, 2))
         assert (stale, names(grant.leases)) == ([], ["1", "2"])
         stats = await client.stats()
         assert (stats.done, stats.leased, stats.waiting) == (1, 2, 2)

@@ -10,30 +10,30 @@ import pytest
 
 from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
 from shoal.frontier.redis.scripts import SCRIPTS, script
-from shoal.frontier.values import CrawlState, Verdict
+from shoal.frontier.values import Ask, CrawlState, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer, free_port
 
-Ask = Callable[[Client], Awaitable[object]]
-ASKS: list[Ask] = [
+Call = Callable[[Client], Awaitable[object]]
+CALLS: list[Call] = [
     lambda client: client.ask(),
     lambda client: client.finish(),
     lambda client: client.renew(),
     lambda client: client.stats(),
     lambda client: client.add(*pages(1)),
-    lambda client: client.frontier.exchange(CRAWL, [], "worker", 1),
+    lambda client: client.frontier.exchange(CRAWL, [], Ask("worker", 1)),
     lambda client: client.frontier.beat(CRAWL, pulse()),
     lambda client: client.frontier.robots(CRAWL, "a.example"),
     lambda client: client.frontier.hosts(CRAWL, 10),
     lambda client: client.frontier.workers(CRAWL),
     lambda client: client.frontier.find(CRAWL, entry("a.example/0")),
     lambda client: client.frontier.dead(CRAWL, 10),
-    lambda client: client.frontier.revive(CRAWL),
+    lambda client: client.frontier.retry_dead(CRAWL),
     lambda client: client.frontier.holders(CRAWL),
     lambda client: client.frontier.release(CRAWL, "worker"),
 ]
-ALMOST_ALL = [ask for number, ask in enumerate(ASKS) if number != 4]
+ALMOST_ALL = [call for number, call in enumerate(CALLS) if number != 4]
 
 
 @pytest.fixture(scope="module")
@@ -175,16 +175,16 @@ class TestScripts:
 
 
 class TestEmptied:
-    @pytest.mark.parametrize("ask", range(len(ASKS)))
+    @pytest.mark.parametrize("call", range(len(CALLS)))
     async def test_who_knew_the_crawl_says_so(
-        self, on_redis: RedisBackend, redis_server: RedisServer, ask: int
+        self, on_redis: RedisBackend, redis_server: RedisServer, call: int
     ) -> None:
         async with knowing(on_redis) as client:
             redis_server.cli("FLUSHALL")
             redis_server.cli("SCRIPT", "FLUSH")
             for _ in range(2):
                 with pytest.raises(StorageFailed) as raised:
-                    await ASKS[ask](client)
+                    await CALLS[call](client)
         assert f"127.0.0.1:{redis_server.port}" in str(raised.value)
         assert f"lost crawl '{CRAWL}'" in str(raised.value)
         assert await on_redis.open_another().crawls() == []
@@ -199,9 +199,9 @@ class TestEmptied:
 
     async def test_who_did_not_know_it_finds_none(self, on_redis: RedisBackend) -> None:
         client = on_redis.client()
-        for ask in ALMOST_ALL:
+        for call in ALMOST_ALL:
             with pytest.raises(UnknownCrawl):
-                await ask(client)
+                await call(client)
 
     async def test_it_can_be_started_over(
         self, on_redis: RedisBackend, redis_server: RedisServer
@@ -220,9 +220,9 @@ class TestForgotten:
     async def test_by_another_client(self, on_redis: RedisBackend) -> None:
         async with knowing(on_redis) as client:
             await on_redis.frontier.forget(CRAWL)
-            for ask in ALMOST_ALL:
+            for call in ALMOST_ALL:
                 with pytest.raises(UnknownCrawl):
-                    await ask(client)
+                    await call(client)
 
     async def test_twice(self, on_redis: RedisBackend) -> None:
         async with knowing(on_redis) as client:

@@ -234,7 +234,7 @@ class TestTwiceAtOnce:
         assert (stats.dead, stats.dropped) == (1, 1)
         (record,) = await client.frontier.dead(CRAWL, 10)
         assert record.reason == "gone"
-        assert await client.frontier.revive(CRAWL) == 1
+        assert await client.frontier.retry_dead(CRAWL) == 1
         assert await client.work_off() == 1
 
     async def test_dropped(self, client: Client) -> None:

@@ -198,6 +198,18 @@ class TestStart:
         assert (stats.state, stats.waiting) == (CrawlState.RUNNING, 2)
         assert stats.rules.max_retries == 9
 
+    @pytest.mark.parametrize("rules", [{"seen": "bloom"}, {"seen_for": "7d"}])
+    async def test_bounds_what_is_known_or_refuses_to(
+        self, backend: Backend, rules: dict[str, str]
+    ) -> None:
+        client = backend.client()
+        if backend.frontier.capabilities.bounded_seen:
+            assert (await client.start(**rules)).rules == open_rules(**rules)
+            return
+        with pytest.raises(ConfigError, match=next(iter(rules))):
+            await client.start(**rules)
+        assert await client.frontier.crawls() == []
+
     async def test_a_cancelled_crawl_cannot_be_started(self, backend: Backend) -> None:
         client = backend.client()
         await client.start()

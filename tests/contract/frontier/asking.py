@@ -42,10 +42,10 @@ class TestDead:
             listed += [record.fingerprint for record in page]
         assert listed == everything
 
-    async def test_paging_goes_on_where_one_was_revived(self, backend: Backend) -> None:
+    async def test_paging_goes_on_where_one_was_retried(self, backend: Backend) -> None:
         client, _ = await with_dead(backend, 3)
         first, *others = [record.fingerprint for record in await client.frontier.dead(CRAWL, 9)]
-        await client.frontier.revive(CRAWL, [first])
+        await client.frontier.retry_dead(CRAWL, [first])
         listed = await client.frontier.dead(CRAWL, 9, first)
         assert [record.fingerprint for record in listed] == others
 
@@ -53,15 +53,15 @@ class TestDead:
         client = backend.client()
         await client.start(*pages(1))
         assert await client.frontier.dead(CRAWL, 9) == []
-        assert await client.frontier.revive(CRAWL) == 0
-        assert await client.frontier.bury(CRAWL) == 0
+        assert await client.frontier.retry_dead(CRAWL) == 0
+        assert await client.frontier.purge_dead(CRAWL) == 0
 
 
-class TestRevive:
+class TestRetryDead:
     async def test_gives_a_fresh_start_and_the_crawl_runs_again(self, backend: Backend) -> None:
         client, entries = await with_dead(backend, 3)
         assert (await client.stats()).state is CrawlState.FINISHED
-        assert await client.frontier.revive(CRAWL) == 3
+        assert await client.frontier.retry_dead(CRAWL) == 3
         stats = await client.stats()
         assert (stats.state, stats.finished_at) == (CrawlState.RUNNING, None)
         assert (stats.dead, stats.waiting) == (0, 3)
@@ -77,8 +77,8 @@ class TestRevive:
         unknown, alive = entry("b.example/unknown"), entry("b.example/alive")
         await client.add(alive)
         chosen = [e.fingerprint for e in (entries[1], entries[1], unknown, alive)]
-        assert await client.frontier.revive(CRAWL, []) == 0
-        assert await client.frontier.revive(CRAWL, chosen) == 1
+        assert await client.frontier.retry_dead(CRAWL, []) == 0
+        assert await client.frontier.retry_dead(CRAWL, chosen) == 1
         states = [await client.state(e) for e in entries]
         assert states == ["dead", "waiting", "dead"]
 
@@ -88,7 +88,7 @@ class TestRevive:
         for _ in range(2):
             await client.lease_one()
             await client.frontier.release(CRAWL, client.worker)
-        assert await client.frontier.revive(CRAWL) == 1
+        assert await client.frontier.retry_dead(CRAWL) == 1
         lease = await client.lease_one()
         await client.frontier.release(CRAWL, client.worker)
         assert await client.state(lease) is TaskState.WAITING
@@ -100,25 +100,25 @@ class TestRevive:
         await client.end(lease, Verdict.DEAD)
         await client.control(Control.CANCEL)
         with pytest.raises(ConfigError, match=CRAWL):
-            await client.frontier.revive(CRAWL)
+            await client.frontier.retry_dead(CRAWL)
         assert await client.state(lease) is TaskState.DEAD
 
 
-class TestBury:
+class TestPurgeDead:
     async def test_drops_and_keeps_the_reason(self, backend: Backend) -> None:
         client, entries = await with_dead(backend, 3)
-        assert await client.frontier.bury(CRAWL, [entries[0].fingerprint]) == 1
-        assert await client.frontier.bury(CRAWL) == 2
+        assert await client.frontier.purge_dead(CRAWL, [entries[0].fingerprint]) == 1
+        assert await client.frontier.purge_dead(CRAWL) == 2
         stats = await client.stats()
         assert (stats.state, stats.dead, stats.dropped) == (CrawlState.FINISHED, 0, 3)
         record = await client.record(entries[0])
         assert record.state is TaskState.DROPPED
         assert "broken" in record.reason
         assert await client.frontier.dead(CRAWL, 9) == []
-        assert (await client.add(*entries)).added == 0, "what was buried stays seen"
+        assert (await client.add(*entries)).added == 0, "what was purged stays seen"
 
 
-class TestAsk:
+class TestQueries:
     async def test_find_knows_nothing_of_what_was_never_added(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(1))
@@ -198,6 +198,20 @@ class TestAsk:
         after = (await client.stats()).pages_per_s
         assert before * 1.2 < after <= before * 2.01, "the end comes nearer with dead ones, too"
 
+    async def test_pages_per_second_of_hosts_that_come_after_each_other(
+        self, backend: Backend
+    ) -> None:
+        """One page in a second, whichever host it is of."""
+        backend.needs("exact_rate")
+        client = backend.client()
+        await client.start()
+        for host in ("a.example", "b.example"):
+            await client.add(*pages(24, host))
+            for _ in range(24):
+                await backend.advance(1.0)
+                await client.end(await client.lease_one())
+            assert (await client.stats()).pages_per_s == pytest.approx(1.0, rel=0.15)
+
 
 class TestFindOthers:
     """By address, tasks are found whatever else they are."""
@@ -257,6 +271,14 @@ class TestFindOthers:
         await client.start(Admission(open_rules()).admit(Task(url=ODD, method="POST")))
         await client.control(Control.CANCEL)
         assert await self.urls_at(client, ODD) == [("POST", "dropped")]
+
+    async def test_finds_what_is_done(self, backend: Backend) -> None:
+        backend.needs("keeps_ended")
+        client, odd = backend.client(), Task(url=ODD, method="POST", meta={"page": 7})
+        await client.start(Admission(open_rules()).admit(odd))
+        await client.end(await client.lease_one())
+        (record,) = await client.frontier.find_others(CRAWL, HOST, lambda url: url == ODD, 9)
+        assert (record.state, record.task.meta) == (TaskState.DONE, {"page": 7})
 
     async def test_looks_through_long_queues(self, backend: Backend) -> None:
         client, admission = backend.client(), Admission(open_rules())

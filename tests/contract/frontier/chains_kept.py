@@ -1,4 +1,4 @@
-"""Chains that are cancelled, revived, buried or worked on by many."""
+"""Chains that are cancelled, retried, purged or worked on by many."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TestChainsLookedAfter:
         await client.start(*steps(3))
         assert await run_off(client) == ["0", "1", "2"]
 
-    async def test_what_is_revived_waits_for_its_turn(self, backend: Backend) -> None:
+    async def test_what_is_retried_waits_for_its_turn(self, backend: Backend) -> None:
         """Before later ones that have not begun, whoever came to life first."""
         client = backend.client()
         tasks = steps(5)
@@ -40,20 +40,20 @@ class TestChainsLookedAfter:
             await client.end(await only(client), Verdict.DEAD)
         third = await only(client)
         for dead in (tasks[1], tasks[0]):
-            assert await client.frontier.revive(client.crawl, [dead.fingerprint]) == 1
+            assert await client.frontier.retry_dead(client.crawl, [dead.fingerprint]) == 1
         assert await client.lease(9) == []
         assert await client.state(tasks[0]) is TaskState.WAITING
         await client.end(third)
         assert await run_off(client) == ["0", "1", "3", "4"]
 
-    async def test_all_that_is_revived_at_once(self, backend: Backend) -> None:
+    async def test_all_that_is_retried_at_once(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*steps(4), *pages(1, "b.example"))
         await client.control(Control.SEAL)
         while leases := await client.lease(9):
             await client.finish(*(outcome(lease, Verdict.DEAD) for lease in leases))
         assert (await client.stats()).state is CrawlState.FINISHED
-        assert await client.frontier.revive(client.crawl) == 5
+        assert await client.frontier.retry_dead(client.crawl) == 5
         leases = await client.lease(9)
         assert len(leases) == 2
         await client.finish(*map(outcome, leases))
@@ -64,7 +64,7 @@ class TestChainsLookedAfter:
         client = backend.client()
         await client.start(*steps(2))
         await client.end(await only(client), Verdict.DEAD)
-        assert await client.frontier.bury(client.crawl) == 1
+        assert await client.frontier.purge_dead(client.crawl) == 1
         assert await run_off(client) == ["1"]
 
     async def test_outlives_a_restart(self, backend: Backend) -> None:

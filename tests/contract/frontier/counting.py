@@ -28,7 +28,7 @@ class TestTries:
         while leases := await client.lease():
             tries += 1
             assert tries <= 20
-            failed = judge.failed(leases[0], "bad", retryable=True)
+            failed = judge.failed(leases[0], "bad", 0.5, retryable=True)
             await client.finish(failed)
             await backend.advance(failed.retry_in_s + 1.0)
         record = await client.record(page)

@@ -55,6 +55,7 @@ class TestLease:
         assert before <= grant.decided <= time.monotonic()
 
     async def test_serves_priorities_first_then_the_oldest(self, backend: Backend) -> None:
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(
             *(entry(f"a.example/late{n}", priority=-1) for n in range(2)),
@@ -66,6 +67,7 @@ class TestLease:
         assert order == ["soon0", "soon1", "plain0", "plain1", "plain2", "late0", "late1"]
 
     async def test_serves_in_order_within_one_grant(self, backend: Backend) -> None:
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(*(entry(f"a.example/{n}", priority=n) for n in (1, 3, 2)))
         assert paths(await client.lease(3)) == ["3", "2", "1"]
@@ -141,7 +143,7 @@ class TestFairness:
         await client.start(*pages(20), *pages(20, "b.example"), *pages(20, "c.example"))
         sites = [lease.task.site for lease in await client.lease(9)]
         assert len(set(sites)) == 3
-        # In a cluster hosts that share a shard also share what it has to give.
+        # Where hosts are spread over servers, those of one share what it has to give.
         assert min(sites.count(host) for host in set(sites)) >= 2
 
 
@@ -189,6 +191,15 @@ class TestMaxPages:
         assert await client.work_off() == 4
         assert (await client.stats()).state is CrawlState.FINISHED
 
+    async def test_a_lease_that_expired_makes_room_at_once(self, backend: Backend) -> None:
+        backend.needs("exact_max_pages")
+        client, other = backend.client(), backend.another()
+        await client.start(*pages(2), max_pages=1, lease_s=10.0)
+        await client.lease_one()
+        assert await other.lease() == []
+        await backend.advance(11.0)
+        assert len(await other.lease()) == 1
+
     async def test_new_seeds_do_not_lift_it(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(2), max_pages=1)
@@ -214,7 +225,14 @@ class TestWait:
         await client.start(*pages(3))
         assert await self.wait_s(client) == 0.0
 
-    async def test_is_until_the_next_slot(self, backend: Backend) -> None:
+    async def test_is_zero_while_another_host_is_ready(self, backend: Backend) -> None:
+        backend.needs("exact_waits")
+        client = backend.client()
+        await client.start(*(entry(f"{name}.example/") for name in "abc"), rate="1/h")
+        assert [await self.wait_s(client) for _ in range(2)] == [0.0, 0.0]
+        assert await self.wait_s(client) > 0.0
+
+    async def test_is_until_the_next_turn(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(2), rate="1/m")
         await client.end(await client.lease_one())

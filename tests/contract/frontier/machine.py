@@ -226,13 +226,13 @@ class FrontierMachine(RuleBasedStateMachine):
             self.model.settle()
             assert self.run(self.client.control(action)) is self.model.state
 
-    @rule(keys=some_keys, bury=st.booleans())
-    def revive_or_bury(self, keys: list[bytes] | None, bury: bool) -> None:
+    @rule(keys=some_keys, purge=st.booleans())
+    def retry_or_purge(self, keys: list[bytes] | None, purge: bool) -> None:
         dead = [t for t in self.model.in_state(TaskState.DEAD) if keys is None or t.key in keys]
         frontier = self.backend.frontier
-        call = frontier.bury(CRAWL, keys) if bury else frontier.revive(CRAWL, keys)
+        call = frontier.purge_dead(CRAWL, keys) if purge else frontier.retry_dead(CRAWL, keys)
         assert self.run(call) == len(dead)
-        self.model.bury(dead) if bury else self.model.revive(dead)
+        self.model.purge(dead) if purge else self.model.retry(dead)
         self.model.settle()
 
     @rule()

@@ -33,6 +33,7 @@ class TestManyPriorities:
     async def test_all_are_handed_out_in_their_order(
         self, backend: Backend, first: int, step: int
     ) -> None:
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(concurrency_per_host=MANY)
         entries = of_many_priorities(first, step)
@@ -59,7 +60,7 @@ class TestManyPriorities:
         leases = await lease_all(client)
         assert len(leases) == MANY
         await client.finish(*(outcome(at, ends[n % 4]) for n, at in enumerate(leases)))
-        assert await client.frontier.revive(CRAWL) == MANY // 4
+        assert await client.frontier.retry_dead(CRAWL) == MANY // 4
         await backend.advance(1.0)
         leases = await lease_all(client)
         assert len(leases) == MANY - (MANY + 3) // 4
@@ -69,6 +70,7 @@ class TestManyPriorities:
 
     async def test_new_ones_among_those_that_wait(self, backend: Backend) -> None:
         """Whatever is taken and added in turns, the highest is next."""
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(concurrency_per_host=1_000)
         numbers = [(n * 7_919) % 900 for n in range(900)]
@@ -114,10 +116,10 @@ class TestManyLeases:
         await client.finish(*(outcome(lease, Verdict.DEAD, reason="bad") for lease in leases))
         assert len(await client.frontier.dead(CRAWL, 2 * MANY)) == MANY
         keys = [each.fingerprint for each in entries]
-        assert await client.frontier.revive(CRAWL, keys) == MANY
+        assert await client.frontier.retry_dead(CRAWL, keys) == MANY
         leases = await lease_all(client)
         await client.finish(*(outcome(lease, Verdict.DEAD, reason="bad") for lease in leases))
-        assert await client.frontier.bury(CRAWL, keys) == MANY
+        assert await client.frontier.purge_dead(CRAWL, keys) == MANY
         assert (await client.stats()).dropped == MANY
 
     async def test_remembered(self, backend: Backend) -> None:

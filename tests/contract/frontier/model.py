@@ -191,7 +191,7 @@ class Model:
         task.place = FRONT
         task.move(_STATE_AFTER[outcome.verdict], self.now + outcome.retry_in_s if retry else None)
 
-    def revive(self, dead: Iterable[ModelTask]) -> None:
+    def retry(self, dead: Iterable[ModelTask]) -> None:
         behind = self._behind_all()
         for task in dead:
             task.move(TaskState.WAITING)
@@ -201,7 +201,7 @@ class Model:
             if self.state is CrawlState.FINISHED:
                 self.state = CrawlState.RUNNING
 
-    def bury(self, dead: Iterable[ModelTask]) -> None:
+    def purge(self, dead: Iterable[ModelTask]) -> None:
         for task in dead:
             task.move(TaskState.DROPPED)
 

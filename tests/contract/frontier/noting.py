@@ -85,7 +85,7 @@ class TestLeading:
 class TestNotes:
     """Written, read, struck out; refused in the name of a term that is over."""
 
-    async def test_shelves_are_apart(self, backend: Backend) -> None:
+    async def test_topics_are_apart(self, backend: Backend) -> None:
         notes = backend.frontier.notes
         await notes.write("runs", "b", b"2")
         await notes.write("runs", "a", b"\x00\xff")

@@ -57,6 +57,7 @@ class TestOrder:
         assert await order_of(client, 2) == ["4", "5"]
 
     async def test_what_came_back_keeps_its_priority(self, backend: Backend) -> None:
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(entry("a.example/low"))
         low = await lease_named(client, "low")
@@ -77,6 +78,7 @@ class TestOrder:
         assert await order_of(client, 3) == ["early", "0", "late"]
 
     async def test_a_retry_keeps_its_priority(self, backend: Backend) -> None:
+        backend.needs("strict_priorities")
         client = backend.client()
         await client.start(*pages(2), entry("a.example/high", priority=1))
         await client.end(await lease_named(client, "high"), Verdict.RETRY)
@@ -101,10 +103,10 @@ class TestOrder:
         await client.end(again, Verdict.RETURNED)
         assert await order_of(client, 2) == ["0", "new"]
 
-    async def test_what_was_revived_goes_behind_all(self, backend: Backend) -> None:
+    async def test_what_was_dead_goes_behind_all(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(3))
         await client.end(await lease_named(client, "0"), Verdict.DEAD)
-        assert await client.frontier.revive(client.crawl) == 1
+        assert await client.frontier.retry_dead(client.crawl) == 1
         await client.add(entry("a.example/late"))
         assert await order_of(client, 4) == ["1", "2", "0", "late"]

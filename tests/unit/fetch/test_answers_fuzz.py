@@ -12,7 +12,7 @@ import random
 import pytest
 
 from shoal.errors import FetchError
-from shoal.fetch.http.connection import Answer
+from shoal.fetch.http.connection import Reply
 from support.odd_answers import NOBODY, Sent, answer_for, pieces_of, sound, strangers_in
 from support.processes import seeded_random
 from support.wire import Scene
@@ -22,9 +22,9 @@ REQUESTS = 4
 """In one conversation."""
 
 
-def check(number: int, sent: Sent, ended: Answer | BaseException) -> None:
+def check(number: int, sent: Sent, ended: Reply | BaseException) -> None:
     """Whatever ended the request, it is ours; and a sound answer is the right one."""
-    if not isinstance(ended, Answer):
+    if not isinstance(ended, Reply):
         assert isinstance(ended, FetchError), ended
         assert not sent.is_sound, (sent, ended)
         assert "\n" not in str(ended)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -34,7 +35,7 @@ def failure(kind: Callable[..., Exception], *about: str) -> Failure:
 
 
 def report(answer: Response | Request | Failure | None, **facts: object) -> Report:
-    return report_of(life(answer, **facts), "worker", is_logged=True)
+    return report_of(life(answer, **facts), "worker", time.time(), 0.5, is_logged=True)
 
 
 def ended(answer: Response | Request | Failure | None, **facts: object) -> Outcome:
@@ -128,7 +129,7 @@ def test_a_retry_without_an_answer_backs_off() -> None:
 
 
 def test_without_results_nothing_is_made_for_the_page_log() -> None:
-    assert report_of(life(page(), was_read=True), "worker", is_logged=False).page is None
+    assert report_of(life(page(), was_read=True), "worker", 0.0, 0.5, is_logged=False).page is None
 
 
 def test_the_page_log_tells_the_try() -> None:

@@ -15,7 +15,7 @@ from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.spider.catalogue import KEY, Catalogue, Note, first_tasks
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
-from shoal.worker.catalogue_pages import Pager, Turn, turn
+from shoal.worker.catalogue_pages import NextPages, Pager, next_pages
 from support.catalogues import page_of
 
 URL = "https://shop.example/catalog?page={page}"
@@ -34,29 +34,29 @@ def seed_of(catalogue: Catalogue) -> Note:
 
 
 def test_the_first_page_issues_all_others_and_they_issue_only_what_is_new() -> None:
-    turned = turn(LAST, seed_of(LAST), says(400))
+    turned = next_pages(LAST, seed_of(LAST), says(400))
     assert [note.page for note in turned.notes] == list(range(2, 401))
-    assert all(turn(LAST, note, says(400)) == Turn() for note in turned.notes)
-    grown = turn(LAST, turned.notes[0], says(402))
+    assert all(next_pages(LAST, note, says(400)) == NextPages() for note in turned.notes)
+    grown = next_pages(LAST, turned.notes[0], says(402))
     assert [(note.page, note.issued) for note in grown.notes] == [(401, 402), (402, 402)]
-    assert turn(LAST, turned.notes[0], says(7)) == Turn()
-    assert turn(LAST, turned.notes[-1], None) == Turn()
+    assert next_pages(LAST, turned.notes[0], says(7)) == NextPages()
+    assert next_pages(LAST, turned.notes[-1], None) == NextPages()
 
 
 @pytest.mark.parametrize("catalogue", [LAST, TOTAL, ITEMS])
 def test_a_first_page_that_says_nothing_is_said(catalogue: Catalogue) -> None:
-    turned = turn(catalogue, seed_of(catalogue), EMPTY)
+    turned = next_pages(catalogue, seed_of(catalogue), EMPTY)
     assert turned.notes == []
     assert f"{URL}: {catalogue.query!r} found nothing" in turned.warning
     later = Note(0, 2, issued=4, high=8)
-    assert turn(catalogue, later, EMPTY).warning == ""
+    assert next_pages(catalogue, later, EMPTY).warning == ""
 
 
 def test_an_absurd_number_is_cut_off_and_said_once() -> None:
-    turned = turn(LAST, seed_of(LAST), says(999_999_999))
+    turned = next_pages(LAST, seed_of(LAST), says(999_999_999))
     assert len(turned.notes) == 9_999
     assert "only its first 10,000 pages are read: it says 999,999,999" in turned.warning
-    assert turn(LAST, turned.notes[5], says(999_999_999)) == Turn()
+    assert next_pages(LAST, turned.notes[5], says(999_999_999)) == NextPages()
 
 
 def test_a_note_of_somebody_hostile_does_no_harm() -> None:
@@ -68,11 +68,11 @@ def test_a_note_of_somebody_hostile_does_no_harm() -> None:
     ):
         for catalogue in (LAST, ITEMS):
             for page in (FULL, EMPTY, says(10**17), None):
-                assert len(turn(catalogue, note, page).notes) <= 10_000
+                assert len(next_pages(catalogue, note, page).notes) <= 10_000
 
 
 class Site:
-    """A frontier and a site in one: what `turn` issues is visited in any order."""
+    """A frontier and a site in one: what `next_pages` issues is visited in any order."""
 
     def __init__(self, catalogue: Catalogue, is_full: Callable[[int], bool]) -> None:
         self._catalogue = catalogue
@@ -95,7 +95,7 @@ class Site:
         full = self._is_full(note.page)
         if not full:
             self.empty.append(note.page)
-        turned = turn(self._catalogue, note, FULL if full else EMPTY)
+        turned = next_pages(self._catalogue, note, FULL if full else EMPTY)
         self.warnings += [turned.warning] if turned.warning else []
         for further in turned.notes:
             if further.late or further.page not in self._seen:
@@ -147,8 +147,8 @@ def test_pages_that_came_later_are_read_at_the_end() -> None:
 def test_a_page_that_cannot_be_parsed_has_nothing_on_it() -> None:
     deep = page_of("<b>" * 100_000 + "<li>")
     for catalogue in (LAST, TOTAL, ITEMS):
-        assert turn(catalogue, seed_of(catalogue), deep).warning
-    assert turn(LAST, Note(0, 4, issued=2, high=9), deep) == Turn()
+        assert next_pages(catalogue, seed_of(catalogue), deep).warning
+    assert next_pages(LAST, Note(0, 4, issued=2, high=9), deep) == NextPages()
 
 
 # Its tasks

@@ -14,6 +14,8 @@ from shoal.worker.outcomes import Judge, note_answer, raised
 
 URL = "http://a.example/1"
 LEASE = Lease(bytes(8), "token", Task(url=URL))
+NOW = 1_000_000_000.0
+JITTER = 0.5
 
 
 def judge(**rules: object) -> Judge:
@@ -23,14 +25,14 @@ def judge(**rules: object) -> Judge:
 
 def answered(status: int, **rules: object) -> Outcome:
     response = Response(URL, status, {}, b"12345", 0.25)
-    outcome = judge(**rules).answered(LEASE, response)
+    outcome = judge(**rules).answered(LEASE, response, NOW, JITTER)
     note_answer(outcome, response)
     return outcome
 
 
 def unanswered(error: FetchError, cause: Exception | None = None, **rules: object) -> Outcome:
     error.__cause__ = cause
-    return judge(**rules).unanswered(LEASE, error)
+    return judge(**rules).unanswered(LEASE, error, JITTER)
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 520])
@@ -61,8 +63,20 @@ def test_refusals_to_serve_us_are_blocks() -> None:
 def test_whether_a_refusal_is_the_hosts_word(
     status: int, headers: dict[str, str], pushback: Pushback | None
 ) -> None:
-    outcome = judge().answered(LEASE, Response(URL, status, headers, b"", 0.25))
+    outcome = judge().answered(LEASE, Response(URL, status, headers, b"", 0.25), NOW, JITTER)
     assert outcome.pushback == pushback
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "wait_s"),
+    [("", 0.75), ("7", 7.0), ("Sun, 09 Sep 2001 01:46:50 GMT", 10.0), ("soon", 0.75)],
+)
+def test_when_it_is_tried_again_follows_from_the_time_and_the_dice(
+    retry_after: str, wait_s: float
+) -> None:
+    response = Response(URL, 503, {"Retry-After": retry_after}, b"", 0.25)
+    outcome = judge().answered(LEASE, response, NOW, JITTER)
+    assert (outcome.verdict, outcome.retry_in_s) == (Verdict.RETRY, wait_s)
 
 
 def test_what_a_handler_raises_is_ours() -> None:
@@ -130,7 +144,8 @@ PORTS = ("example", "example:8080", "example:8443")
 def redirected(task: Task, location: str, status: int = 302) -> Outcome:
     response = Response(task.url, status, {"Location": location}, b"", 0.1)
     entry = Admission(RULES).admitted_as(task)
-    return judge(allowed_hosts=PORTS).answered(Lease(entry.fingerprint, "token", task), response)
+    lease = Lease(entry.fingerprint, "token", task)
+    return judge(allowed_hosts=PORTS).answered(lease, response, NOW, JITTER)
 
 
 def target(outcome: Outcome) -> Task:

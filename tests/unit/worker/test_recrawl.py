@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,15 @@ from rich.table import Table
 from contract.results_suite import some_fingerprint, some_item, some_page
 from shoal.cli.display import status_table, summary_table
 from shoal.config import Rules
-from shoal.core.records import Robots
 from shoal.core.task import Task
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
-from shoal.fetch.port import Fetcher, Response
-from shoal.fetch.robots import RobotsGate
+from shoal.fetch.port import Fetcher, Request, Response
 from shoal.fleet.crawl import Summary
 from shoal.frontier.values import CrawlState, Lease, Stats, Verdict
 from shoal.results.port import Batch, KnownPage, Results
 from shoal.results.sqlite.store import SqliteResults
 from shoal.spider.catalogue import KEY
 from shoal.spider.spider import Spider
-from shoal.worker.known_links import KnownUrls
 from shoal.worker.recrawl import (
     Earlier,
     check_previous,
@@ -41,8 +37,8 @@ from shoal.worker.recrawl import (
     why_not_full,
 )
 from shoal.worker.report import Report
-from shoal.worker.visitor import Visitor
 from support.until import in_time, until
+from support.visitors import page_visitor
 
 URL = "https://shop.example/1"
 PAGE = some_fingerprint(1)
@@ -212,8 +208,8 @@ class Answering(Fetcher):
         self._response = Response(URL, status, CIMultiDict(headers), b"", 0.25)
         self.asked: list[Task] = []
 
-    async def fetch(self, task: Task, send_by: float = inf) -> Response:
-        self.asked.append(task)
+    async def fetch(self, request: Request) -> Response:
+        self.asked.append(request.task)
         return self._response
 
     async def close(self) -> None:
@@ -230,14 +226,8 @@ def lease_of(number: int) -> Lease:
 
 async def visited(fetcher: Fetcher, results: Results, **changes: Any) -> Report:
     """Visit the page in a crawl that follows on Monday's."""
-
-    async def no_robots(site: str) -> Robots | None:
-        raise AssertionError("robots.txt is switched off")
-
-    visitor = Visitor(
-        *(Spider(), fetcher, Rules(robots=False), RobotsGate("me"), no_robots, KnownUrls(), "w"),
-        earlier=Earlier(results, "monday"),
-    )
+    earlier = Earlier(results, "monday")
+    visitor = page_visitor(Spider(), fetcher, Rules(robots=False), earlier=earlier)
     return await visitor.visit(lease(**changes), time.monotonic())
 
 

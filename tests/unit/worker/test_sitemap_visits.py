@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import time
-from math import inf
 
 import pytest
 from multidict import CIMultiDict
 
 from shoal.config import Rules
-from shoal.core.records import Robots
 from shoal.core.task import Task
 from shoal.errors import FetchError, TooLarge
-from shoal.fetch.port import Fetcher, Response
-from shoal.fetch.robots import RobotsGate
+from shoal.fetch.port import Fetcher, Request, Response
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.seeds.sitemap_tasks import SITEMAP, SitemapNote, is_large, is_robots, sitemap_task
-from shoal.spider.spider import Spider
-from shoal.worker.known_links import KnownUrls
-from shoal.worker.sitemap_visits import SitemapVisitor
+from shoal.worker.sitemap_visits import SitemapJudge, SitemapReader
+from shoal.worker.visitor import Visitor
 from support.sitemaps import urlset
 
 RULES = Rules(robots=False)
@@ -33,7 +29,7 @@ class Answering(Fetcher):
     def __init__(self, answer: Response | FetchError) -> None:
         self._answer = answer
 
-    async def fetch(self, task: Task, send_by: float = inf) -> Response:
+    async def fetch(self, request: Request) -> Response:
         if isinstance(self._answer, FetchError):
             raise self._answer
         return self._answer
@@ -47,13 +43,8 @@ def moved(to: str) -> Response:
 
 
 async def outcome_of(entry: Entry, answer: Response | FetchError) -> Outcome:
-    async def no_robots(site: str) -> Robots | None:
-        raise AssertionError("robots.txt is switched off")
-
-    gate = RobotsGate("me")
-    visitor = SitemapVisitor(
-        *(Spider(), Answering(answer), RULES, gate, no_robots, KnownUrls(), "worker")
-    )
+    reader, judge = SitemapReader(ADMISSION), SitemapJudge(RULES, ADMISSION)
+    visitor = Visitor("worker", Answering(answer), reader, judge)
     lease = Lease(entry.fingerprint, "token", entry.task, robots_at=0.0)
     return (await visitor.visit(lease, time.monotonic())).outcome
 

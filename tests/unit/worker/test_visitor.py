@@ -5,26 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from math import inf
 
 import pytest
 from multidict import CIMultiDict
 
 from shoal.config import Rules
-from shoal.core.records import Robots
 from shoal.core.task import Task
 from shoal.errors import OwnFault, Starved
-from shoal.fetch.port import Fetcher, Response
-from shoal.fetch.robots import RobotsGate
+from shoal.fetch.port import Fetcher, Request, Response
 from shoal.frontier.values import Lease, Verdict
 from shoal.runtime.patience import OWN_FAULT_PAUSE_S
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
-from shoal.worker.known_links import KnownUrls
+from shoal.worker.page_reader import ADMIT_AT_ONCE
 from shoal.worker.report import Report
-from shoal.worker.visitor import ADMIT_AT_ONCE, Visitor
 from support.until import in_time
+from support.visitors import page_visitor
 
 URL = "https://shop.example/"
 LINKS = 10 * ADMIT_AT_ONCE
@@ -33,9 +30,11 @@ LINKS = 10 * ADMIT_AT_ONCE
 class Linking(Fetcher):
     """Every page has many links."""
 
-    async def fetch(self, task: Task, send_by: float = inf) -> Response:
+    async def fetch(self, request: Request) -> Response:
         body = b"".join(b"<a href=/%d></a>" % number for number in range(LINKS))
-        return Response(status=200, headers=CIMultiDict(), body=body, url=task.url, duration_s=0.1)
+        return Response(
+            status=200, headers=CIMultiDict(), body=body, url=request.task.url, duration_s=0.1
+        )
 
     async def close(self) -> None:
         return
@@ -60,9 +59,9 @@ class Pages(Looker):
 class Hostile(Linking):
     """Every page is made to be parsed for minutes."""
 
-    async def fetch(self, task: Task, send_by: float = inf) -> Response:
+    async def fetch(self, request: Request) -> Response:
         headers = CIMultiDict({"Content-Type": "text/html"})
-        return Response(task.url, 200, headers, b"<svg></x>" * 100_000, 0.1)
+        return Response(request.task.url, 200, headers, b"<svg></x>" * 100_000, 0.1)
 
 
 async def visited(
@@ -72,14 +71,10 @@ async def visited(
     failures: int = 0,
     fetcher: Fetcher | None = None,
 ) -> Report:
-    async def no_robots(site: str) -> Robots | None:
-        raise AssertionError("robots.txt is switched off")
-
     own = spider()
     task = next(first_tasks(catalogues_of(own)), Task(url=URL))
     task.retry_count = failures
-    fetcher = fetcher or Linking()
-    visitor = Visitor(own, fetcher, rules, RobotsGate("me"), no_robots, KnownUrls(), "worker")
+    visitor = page_visitor(own, fetcher or Linking(), rules)
     lease = Lease(b"12345678", "token", task, robots_at=0.0)
     return await visitor.visit(lease, time.monotonic())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from math import inf
 from typing import cast
 
 import pytest
@@ -13,9 +12,9 @@ from shoal.archive.port import Archive, RawPage
 from shoal.config import Rules, Settings
 from shoal.core.records import Robots
 from shoal.core.task import Task
-from shoal.fetch.port import Response
+from shoal.fetch.port import Request, Response
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import CrawlState, Grant, Lease, Outcome, Pulse, Stats, Verdict
+from shoal.frontier.values import Ask, CrawlState, Grant, Lease, Outcome, Pulse, Stats, Verdict
 from shoal.results.port import Batch, Results
 from shoal.spider.spider import Spider
 from shoal.worker import spider_visits
@@ -51,7 +50,7 @@ class Stores:
         self.held |= {lease.token for lease in leases}
         return Grant(self.state, leases)
 
-    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+    async def lease(self, crawl: str, ask: Ask) -> Grant:
         return self._granted()
 
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -61,7 +60,7 @@ class Stores:
         return []
 
     async def exchange(
-        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+        self, crawl: str, outcomes: Sequence[Outcome], ask: Ask
     ) -> tuple[list[Lease], Grant]:
         self.asked_with += [outcome.lease.token for outcome in outcomes]
         stale = await self.finish(crawl, outcomes)
@@ -135,10 +134,10 @@ class PlentifulStores(Stores):
 
     stored = 0
 
-    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
+    async def lease(self, crawl: str, ask: Ask) -> Grant:
         if not self.go_on.is_set():
             granted = len(self.held) + len(self.ended)
-            self.grants = [[lease(f"{granted + number}") for number in range(limit)]]
+            self.grants = [[lease(f"{granted + number}") for number in range(ask.room)]]
         return self._granted()
 
     async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:
@@ -155,12 +154,12 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
     class Fetcher:
         def __init__(self, settings: Settings) -> None: ...
 
-        async def fetch(self, task: Task, send_by: float = inf) -> Response:
-            return Response(task.url, 200, {}, b"x" * size, 0.1)
+        async def fetch(self, request: Request) -> Response:
+            return Response(request.task.url, 200, {}, b"x" * size, 0.1)
 
         async def close(self) -> None: ...
 
-    monkeypatch.setattr(spider_visits, "HttpFetcher", Fetcher)
+    monkeypatch.setattr(spider_visits, "open_fetcher", Fetcher)
     monkeypatch.setattr(working, "MAX_HELD_BYTES", at_most * size)
     stores = PlentifulStores()
     frontier, results = cast(Frontier, stores), cast(Results, stores)

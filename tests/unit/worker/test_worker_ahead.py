@@ -15,7 +15,17 @@ from shoal.config import Rules
 from shoal.core.task import Task
 from shoal.errors import StorageFailed
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import CrawlState, Entry, Grant, Lease, Outcome, Pulse, Stats, Verdict
+from shoal.frontier.values import (
+    Ask,
+    CrawlState,
+    Entry,
+    Grant,
+    Lease,
+    Outcome,
+    Pulse,
+    Stats,
+    Verdict,
+)
 from shoal.worker import worker as working
 from shoal.worker.report import Report
 from shoal.worker.worker import AHEAD_PER_SLOT, Visits, Worker
@@ -42,15 +52,15 @@ class Plenty:
         self.is_broken = False
         self._names = count()
 
-    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
-        self.asked.append(limit)
-        return self._granted(limit)
+    async def lease(self, crawl: str, ask: Ask) -> Grant:
+        self.asked.append(ask.room)
+        return self._granted(ask.room)
 
     async def exchange(
-        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+        self, crawl: str, outcomes: Sequence[Outcome], ask: Ask
     ) -> tuple[list[Lease], Grant]:
-        self.asked.append(limit)
-        return await self.finish(crawl, outcomes), self._granted(limit)
+        self.asked.append(ask.room)
+        return await self.finish(crawl, outcomes), self._granted(ask.room)
 
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
         for outcome in outcomes:

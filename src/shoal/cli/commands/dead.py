@@ -14,7 +14,7 @@ from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, w
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.frontier.admission import Admission
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Queries
 from shoal.frontier.values import Record
 from shoal.insight.json import dead_task_json, dead_tasks_at_json
 from shoal.runtime.eventloop import run
@@ -64,7 +64,7 @@ def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = F
 @examples("shoal dead retry shop", "shoal dead retry shop https://shop.example/product/17")
 def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
     """Queue dead tasks again, as if they had never been tried. `shoal crawl` then works on them."""
-    count = run(_settle(_address(options), crawl, urls, revive=True))
+    count = run(_retry_or_purge(_address(options), crawl, urls, retry=True))
     display.say(f"queued again: {display.counted(count, 'task')}")
 
 
@@ -73,7 +73,7 @@ def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
 @examples("shoal dead purge shop", "shoal dead purge shop https://shop.example/product/17")
 def purge(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
     """Drop dead tasks for good. `shoal explain` still says why they died."""
-    count = run(_settle(_address(options), crawl, urls, revive=False))
+    count = run(_retry_or_purge(_address(options), crawl, urls, retry=False))
     display.say(f"dropped: {display.counted(count, 'task')}")
 
 
@@ -101,7 +101,7 @@ def _story(record: Record) -> str:
     return f"after {display.counted(record.task.retry_count, 'try', 'tries')}: {record.reason}"
 
 
-async def _dead(frontier: Frontier, crawl: str, limit: int) -> AsyncIterator[Record]:
+async def _dead(frontier: Queries, crawl: str, limit: int) -> AsyncIterator[Record]:
     after = None
     while limit > 0:
         page = await frontier.dead(crawl, min(limit, PAGE), after)
@@ -138,7 +138,7 @@ def _show_one(record: Record) -> None:
         display.say_lines(record.detail)
 
 
-async def _dead_at(frontier: Frontier, crawl: str, urls: list[str]) -> AsyncIterator[Record]:
+async def _dead_at(frontier: Queries, crawl: str, urls: list[str]) -> AsyncIterator[Record]:
     """Every dead task with one of these addresses, whatever its method, its body or its copy."""
     admission = Admission((await frontier.stats(crawl)).rules)
     same = [admission.same_address(url) for url in urls]
@@ -147,11 +147,11 @@ async def _dead_at(frontier: Frontier, crawl: str, urls: list[str]) -> AsyncIter
             yield record
 
 
-async def _settle(address: str, crawl: str, urls: list[str] | None, *, revive: bool) -> int:
+async def _retry_or_purge(address: str, crawl: str, urls: list[str] | None, *, retry: bool) -> int:
     async with frontier_at(address) as frontier:
-        settle = frontier.revive if revive else frontier.bury
+        call = frontier.retry_dead if retry else frontier.purge_dead
         if not urls:
-            return await settle(crawl, None)
+            return await call(crawl, None)
         chosen = [record.fingerprint async for record in _dead_at(frontier, crawl, urls)]
         parts = [chosen[first : first + PAGE] for first in range(0, len(chosen), PAGE)]
-        return sum([await settle(crawl, part) for part in parts])
+        return sum([await call(crawl, part) for part in parts])

@@ -15,7 +15,7 @@ from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import QueriesAndNotes
 from shoal.insight.json import crawl_json, snapshot_json
 from shoal.insight.status import snapshot
 from shoal.runtime.eventloop import run
@@ -55,7 +55,7 @@ async def _status(address: str, crawl: str | None, *, watch: bool, json: bool) -
             display.out().print(await _view(frontier, crawl))
 
 
-async def _watch(frontier: Frontier, crawl: str | None) -> None:
+async def _watch(frontier: QueriesAndNotes, crawl: str | None) -> None:
     view, console = await _view(frontier, crawl), display.console()
     with Live(view, console=console, auto_refresh=False) as live:
         while True:
@@ -68,14 +68,14 @@ async def _watch(frontier: Frontier, crawl: str | None) -> None:
                 live.update(view, refresh=True)
 
 
-async def _data(frontier: Frontier, crawl: str | None) -> Any:
+async def _data(frontier: QueriesAndNotes, crawl: str | None) -> Any:
     now = time.time()
     if crawl is None:
         return [crawl_json(stats, now) for stats in await frontier.crawls()]
     return snapshot_json(await snapshot(frontier, crawl, now), now)
 
 
-async def _view(frontier: Frontier, crawl: str | None) -> RenderableType:
+async def _view(frontier: QueriesAndNotes, crawl: str | None) -> RenderableType:
     now = time.time()
     if crawl is None:
         crawls = await frontier.crawls()

@@ -12,7 +12,6 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from functools import lru_cache
-from math import inf
 from time import monotonic, perf_counter
 from urllib.parse import unquote_to_bytes
 
@@ -26,8 +25,8 @@ from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused, Too
 from shoal.fetch.guard import refusal
 from shoal.fetch.http.connection import Connection
 from shoal.fetch.http.failures import cause
-from shoal.fetch.http.pool import Origin, Pool
-from shoal.fetch.port import Fetcher, Response
+from shoal.fetch.http.pool import Origin, Pool, Way
+from shoal.fetch.port import Fetcher, Request, Response, Transfer
 from shoal.runtime.patience import Shortage
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -56,7 +55,7 @@ _is_header_name = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 _is_header_value = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*").fullmatch
 
 
-class Place(msgspec.Struct, frozen=True):
+class Authority(msgspec.Struct, frozen=True):
     """What the part of a URL before its path says."""
 
     origin: Origin
@@ -87,43 +86,56 @@ class HttpFetcher(Fetcher):
         self._loop = asyncio.get_running_loop()
         self._shortage = Shortage("no new connections")
 
-    async def fetch(self, task: Task, send_by: float = inf) -> Response:
+    async def fetch(self, request: Request) -> Response:
         """Send the request once, read the answer."""
         started = perf_counter()
-        place, target = self._address(task.url)
-        request = self._request(task, place, target)
-        connection = self._pool.take(place.origin)
-        if connection is None:
-            connection = await self._connected(place.origin)
-            if monotonic() > send_by:
-                self._pool.give_back(place.origin, connection)
-                raise TooLate("connecting took longer than the permission to send")
-        left_s = self._timeout_s - (perf_counter() - started)
+        task = request.task
+        authority, target = self._address(task.url)
+        encoded = self._encode(task, authority, target)
+        way = request.route, authority.origin
+        connection = self._pool.take(way) or await self._connected(way, request.send_by)
+        asked = perf_counter()
+        left_s = self._timeout_s - (asked - started)
         timer = self._loop.call_later(left_s, connection.time_out, self._too_slow)
         try:
-            answer = await connection.ask(request, is_head=task.method == "HEAD")
+            reply = await connection.ask(encoded, is_head=task.method == "HEAD")
+        except FetchError as error:
+            error.wire_bytes = connection.sent_bytes + connection.received_bytes
+            raise
         finally:
             timer.cancel()
-            self._pool.give_back(place.origin, connection)
-        duration_s = perf_counter() - started
-        return Response(task.url, answer.status, answer.headers, answer.body, duration_s)
+            self._pool.give_back(way, connection)
+        transfer = Transfer(
+            request.route,
+            connection.address,
+            connection.sent_bytes,
+            connection.received_bytes,
+            asked - started,
+            connection.first_byte_at - asked,
+        )
+        whole_s = perf_counter() - started
+        return Response(task.url, reply.status, reply.headers, reply.body, whole_s, transfer)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._pool.close()
 
-    async def _connected(self, origin: Origin) -> Connection:
+    async def _connected(self, way: Way, send_by: float) -> Connection:
         try:
-            return await self._connect(origin)
+            connection = await self._connect(way)
         except OwnFault as error:
             await self._shortage.pause(error)
             raise
+        if monotonic() > send_by:
+            self._pool.give_back(way, connection)
+            raise TooLate("connecting took longer than the permission to send")
+        return connection
 
-    async def _connect(self, origin: Origin) -> Connection:
+    async def _connect(self, way: Way) -> Connection:
         limit_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
         try:
             async with asyncio.timeout(limit_s):
-                return await self._pool.connect(origin)
+                return await self._pool.connect(way)
         except TimeoutError as error:
             is_whole = limit_s == self._timeout_s
             words = self._too_slow if is_whole else f"no connection within {limit_s:g} s"
@@ -131,7 +143,7 @@ class HttpFetcher(Fetcher):
         except (OSError, RuntimeError) as error:
             raise FetchError(cause(error)) from error
 
-    def _address(self, url: str) -> tuple[Place, str]:
+    def _address(self, url: str) -> tuple[Authority, str]:
         """Where a URL leads, and what is asked for there: spelled as a browser would.
 
         One parser decides what is the host. What it says is checked, and connected to.
@@ -141,35 +153,35 @@ class HttpFetcher(Fetcher):
         except BadUrl as error:
             raise Refused(str(error)) from None
         slash = href.index("/", _AFTER_SCHEME)
-        place = _place(href[:slash])
-        if not place.is_valid:
-            raise Refused(f"not a host name: {place.origin.host[:60]!r}")
-        if self._is_guarded and is_private_literal(place.origin.host):
-            raise refusal(place.origin.host, place.origin.host)
-        return place, href[slash:].partition("#")[0]
+        authority = _authority(href[:slash])
+        if not authority.is_valid:
+            raise Refused(f"not a host name: {authority.origin.host[:60]!r}")
+        if self._is_guarded and is_private_literal(authority.origin.host):
+            raise refusal(authority.origin.host, authority.origin.host)
+        return authority, href[slash:].partition("#")[0]
 
-    def _request(self, task: Task, place: Place, target: str) -> bytes:
+    def _encode(self, task: Task, authority: Authority, target: str) -> bytes:
         _check_method(task.method)
-        head = f"{task.method} {target} HTTP/1.1\r\nHost: {place.host}\r\n"
-        if not task.headers and task.body is None and not place.authorization:
+        head = f"{task.method} {target} HTTP/1.1\r\nHost: {authority.host}\r\n"
+        if not task.headers and task.body is None and not authority.authorization:
             return f"{head}{self._usual}\r\n".encode()
         body = _encoded(task.body)
-        headers = self._merged(task, place)
+        headers = self._merged(task, authority)
         if body is not None:
             headers.setdefault("content-type", ("Content-Type", "application/octet-stream"))
             headers["content-length"] = ("Content-Length", str(len(body)))
         return f"{head}{_lines(dict(headers.values()))}\r\n".encode() + (body or b"")
 
-    def _merged(self, task: Task, place: Place) -> dict[str, tuple[str, str]]:
+    def _merged(self, task: Task, authority: Authority) -> dict[str, tuple[str, str]]:
         """All headers, by their names in lower case. Those of the task win."""
         merged = {name.lower(): (name, value) for name, value in self._headers.items()}
         for name, value in task.headers.items():
             _check_header(name, value)
             merged[name.lower()] = name, value
-        if place.authorization:
+        if authority.authorization:
             if "authorization" in merged:
                 raise Refused("this request cannot be sent: a password in the URL, and a header")
-            merged["authorization"] = "Authorization", place.authorization
+            merged["authorization"] = "Authorization", authority.authorization
         return merged
 
 
@@ -182,7 +194,7 @@ def warn_of_proxies(environ: Mapping[str, str]) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _place(start: str) -> Place:
+def _authority(start: str) -> Authority:
     """What the start of a URL means, up to its path. It has been through the parser."""
     url = urls.parse(f"{start}/")
     is_tls = url.protocol == "https:"
@@ -192,7 +204,7 @@ def _place(start: str) -> Place:
     if url.username or url.password:
         pair = unquote_to_bytes(url.username) + b":" + unquote_to_bytes(url.password)
         authorization = f"Basic {b64encode(pair).decode()}"
-    return Place(Origin(is_tls, host, port), url.host, authorization, _is_host(host))
+    return Authority(Origin(is_tls, host, port), url.host, authorization, _is_host(host))
 
 
 def _is_host(host: str) -> bool:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import select
-from typing import NamedTuple, cast
+from time import perf_counter
+from typing import cast
 
+import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict
 
@@ -30,8 +32,8 @@ BESIDE_PER_BODY_BYTE = 8
 BYTES_PER_TURN = 32 * 1024
 
 
-class Answer(NamedTuple):
-    """What came back."""
+class Reply(msgspec.Struct):
+    """A status, headers and a body, as one connection gave them."""
 
     status: int
     headers: CIMultiDict[str]
@@ -45,11 +47,13 @@ class Connection(asyncio.Protocol):
         self._max_body_bytes = max_body_bytes
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[Answer] | None = None
+        self._answer: asyncio.Future[Reply] | None = None
         self._is_head_request = False
         self._incoming: select.poll | None = None
         self.is_reusable = False
         """Whether another request may be sent on it."""
+        self.address = ""
+        """The IP address of the other end."""
         self._unread = memoryview(b"")
         """What came, and waits for its turn."""
         self._arrived = bytearray()
@@ -64,7 +68,7 @@ class Connection(asyncio.Protocol):
         )
         self._begin_answer()
 
-    def ask(self, request: bytes, *, is_head: bool) -> asyncio.Future[Answer]:
+    def ask(self, request: bytes, *, is_head: bool) -> asyncio.Future[Reply]:
         """Send a request. The answer may be a FetchError, and the connection is over then."""
         self._answer = self._loop.create_future()
         self._is_head_request = is_head
@@ -74,6 +78,7 @@ class Connection(asyncio.Protocol):
             self._fail(FetchError(CLOSED))
         else:
             self._transport.write(request)
+            self.sent_bytes = len(request)
         return self._answer
 
     def is_quiet(self) -> bool:
@@ -103,11 +108,17 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self.is_reusable = True
+        peer = transport.get_extra_info("peername")
+        self.address = peer[0] if peer else ""
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
             self.abort()  # Nobody has asked.
-        elif len(data) > BYTES_PER_TURN:
+            return
+        if not self.received_bytes:
+            self.first_byte_at = perf_counter()
+        self.received_bytes += len(data)
+        if len(data) > BYTES_PER_TURN:
             self._unread = memoryview(data)
             if self._transport is not None:
                 self._transport.pause_reading()
@@ -166,6 +177,9 @@ class Connection(asyncio.Protocol):
     # The answer
 
     def _begin_answer(self) -> None:
+        self.sent_bytes = 0
+        self.received_bytes = 0
+        self.first_byte_at = 0.0
         self._headers: list[tuple[bytes, bytes]] = []
         self._named: CIMultiDict[str] = CIMultiDict()
         self._status = 0
@@ -193,7 +207,7 @@ class Connection(asyncio.Protocol):
         self._arrived.clear()
         self._body = None  # A connection may be idle for long.
         self.is_reusable = is_reusable
-        self._answer.set_result(Answer(self._status, self._named, body))
+        self._answer.set_result(Reply(self._status, self._named, body))
         if not is_reusable:
             self.abort()
 
@@ -204,7 +218,7 @@ class Connection(asyncio.Protocol):
         """
         if self._answer is not None and not self._answer.done():
             if self._has_headers and not 200 <= self._status < 300:
-                self._answer.set_result(Answer(self._status, self._named, b""))
+                self._answer.set_result(Reply(self._status, self._named, b""))
             else:
                 error.__cause__ = error.__cause__ or cause
                 self._answer.set_exception(error)

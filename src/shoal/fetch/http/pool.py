@@ -12,11 +12,12 @@ from functools import cached_property
 import msgspec
 from aiohappyeyeballs import start_connection
 
-from shoal.errors import OwnFault
+from shoal.errors import OwnFault, Refused
 from shoal.fetch.guard import only_public
 from shoal.fetch.http.connection import Connection
 from shoal.fetch.http.dns import AddressInfo, Resolver
 from shoal.fetch.http.failures import cause, is_own_fault
+from shoal.fetch.port import DIRECT, Route
 
 IDLE_S = 15.0
 """A connection that nobody has needed for so long is closed."""
@@ -31,12 +32,16 @@ SECOND_ADDRESS_AFTER_S = 0.25
 """If the first address of a name does not answer by then, the next one is tried beside it."""
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """Where a connection leads."""
+class Origin(msgspec.Struct, frozen=True, cache_hash=True):
+    """The server that a connection leads to."""
 
     is_tls: bool
     host: str
     port: int
+
+
+Way = tuple[Route, Origin]
+"""Where a connection leads, and how it gets there. A connection serves requests of one way only."""
 
 
 class Pool:
@@ -48,16 +53,16 @@ class Pool:
         self._resolver = Resolver()
         self._loop = asyncio.get_running_loop()
         self._idle: OrderedDict[Connection, tuple[float, deque[Connection]]] = OrderedDict()
-        """Since when, and all that lead to the same place; what was idle longest comes first."""
-        self._idle_at: dict[Origin, deque[Connection]] = {}
-        """The same by where they lead. What has become empty goes with the next sweep."""
+        """Since when, and all of the same way; what was idle longest comes first."""
+        self._idle_on: dict[Way, deque[Connection]] = {}
+        """Idle connections by their way. What has become empty goes with the next sweep."""
         self._max_idle = _max_idle()
         self._sweeping: asyncio.TimerHandle | None = None
 
-    def take(self, origin: Origin) -> Connection | None:
+    def take(self, way: Way) -> Connection | None:
         """An idle connection: the one that was used last, as it is the least likely to be closed
         by the server just now."""
-        here = self._idle_at.get(origin)
+        here = self._idle_on.get(way)
         while here:
             connection = here.pop()
             del self._idle[connection]
@@ -66,14 +71,14 @@ class Pool:
             connection.abort()
         return None
 
-    def give_back(self, origin: Origin, connection: Connection) -> None:
+    def give_back(self, way: Way, connection: Connection) -> None:
         """It is not needed now. One that cannot be used again is closed."""
         if not connection.is_reusable:
             connection.abort()
             return
-        here = self._idle_at.get(origin)
+        here = self._idle_on.get(way)
         if here is None:
-            here = self._idle_at[origin] = deque()
+            here = self._idle_on[way] = deque()
         here.append(connection)
         self._idle[connection] = self._loop.time(), here
         if len(self._idle) > self._max_idle:
@@ -81,8 +86,11 @@ class Pool:
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(IDLE_S, self._sweep)
 
-    async def connect(self, origin: Origin) -> Connection:
+    async def connect(self, way: Way) -> Connection:
         """A new connection, to an address that was checked. Raises FetchError and OSError."""
+        route, origin = way
+        if route != DIRECT:  # Nothing is sent another way than it was told to be.
+            raise Refused(f"no such route: {route.name}")
         is_ipv4 = False
         try:
             addresses = await self._addresses(origin)
@@ -133,7 +141,7 @@ class Pool:
         long_ago = self._loop.time() - IDLE_S
         while self._idle and next(iter(self._idle.values()))[0] < long_ago:
             self._close_oldest()
-        self._idle_at = {origin: here for origin, here in self._idle_at.items() if here}
+        self._idle_on = {way: here for way, here in self._idle_on.items() if here}
         if self._idle:
             self._sweeping = self._loop.call_later(IDLE_S, self._sweep)
 

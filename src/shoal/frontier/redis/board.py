@@ -11,7 +11,7 @@ from shoal.frontier.redis.scripts import script
 from shoal.frontier.redis.shard import Clock
 
 LEADER = "shoal:{coordinator}:leader"
-SHELF = "shoal:{coordinator}:notes:"
+NOTES = "shoal:{coordinator}:notes:"
 
 
 class RedisNotes(Notes):
@@ -22,37 +22,38 @@ class RedisNotes(Notes):
         self._clock = clock
 
     async def lead(self, holder: str, ttl_s: float) -> Leader | None:
-        leader = await self._seat(holder, round(ttl_s * 1e6))
+        leader = await self._leader_after(holder, round(ttl_s * 1e6))
         return leader if leader and leader.holder == holder else None
 
     async def resign(self, holder: str) -> None:
-        await self._seat(holder, 0)
+        await self._leader_after(holder, 0)
 
     async def leader(self) -> Leader | None:
-        return await self._seat("", 0)
+        return await self._leader_after("", 0)
 
     async def write(
-        self, shelf: str, name: str, text: bytes | None, leader: Leader | None = None
+        self, topic: str, name: str, text: bytes | None, leader: Leader | None = None
     ) -> None:
         if leader is not None:
             values = (leader.term, leader.holder, name) + (() if text is None else (text,))
-            if not await self._eval("note", [LEADER, SHELF + shelf], *values):
+            if not await self._eval("note", [LEADER, NOTES + topic], *values):
                 raise Deposed
         elif text is None:
-            await self._link.command("HDEL", SHELF + shelf, name)
+            await self._link.command("HDEL", NOTES + topic, name)
         else:
-            await self._link.command("HSET", SHELF + shelf, name, text)
+            await self._link.command("HSET", NOTES + topic, name, text)
         await self._link.replicated()
 
-    async def read(self, shelf: str, name: str) -> bytes | None:
-        text: bytes | None = await self._link.command("HGET", SHELF + shelf, name)
+    async def read(self, topic: str, name: str) -> bytes | None:
+        text: bytes | None = await self._link.command("HGET", NOTES + topic, name)
         return text
 
-    async def all(self, shelf: str) -> dict[str, bytes]:
-        notes = await self._link.command("HGETALL", SHELF + shelf)
+    async def all(self, topic: str) -> dict[str, bytes]:
+        notes = await self._link.command("HGETALL", NOTES + topic)
         return {_text(name): text for name, text in sorted(notes.items())}
 
-    async def _seat(self, holder: str, micro: int) -> Leader | None:
+    async def _leader_after(self, holder: str, micro: int) -> Leader | None:
+        """Who leads after this one has asked to lead for so many microseconds; 0 to resign."""
         now = f"{self._clock() * 1e6:.0f}" if self._clock else ""
         held = await self._eval("lead", [LEADER], now, holder, micro)
         return Leader(_text(held[0]), int(held[1])) if held else None

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
+from msgspec.structs import replace
+
 from shoal.config import Rules
 from shoal.drivers.redis.scripts import Argument
 from shoal.errors import ConfigError, StorageBusy
@@ -21,6 +23,7 @@ from shoal.frontier.redis.stats import stats_of
 from shoal.frontier.values import (
     CANCELLED,
     Added,
+    Ask,
     Control,
     CrawlState,
     Entry,
@@ -74,16 +77,16 @@ class RedisCrawl:
             if await shard.remember(fingerprints) is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(self.name))
 
-    async def lease(self, worker: str, limit: int) -> Grant:
+    async def lease(self, ask: Ask) -> Grant:
         """Ask the shards for work, each time another one first."""
         if len(self.shards) == 1:
-            return (await self.home.lease(worker, limit, suspects=True)).grant
+            return (await self.home.lease(ask, suspects=True)).grant
         counts = await self._counts()
         stats = stats_of(self.name, counts)
-        limit = min(limit, _pages_left(stats))
-        offers = await self._ask(worker, limit, suspects=False)
+        ask = replace(ask, room=min(ask.room, _pages_left(stats)))
+        offers = await self._ask_shards(ask, suspects=False)
         if not _have_leases(offers) and not any(offer.holds for offer in offers):
-            offers = await self._ask(worker, limit, suspects=True)
+            offers = await self._ask_shards(ask, suspects=True)
         state = offers[0].grant.state
         is_idle = not _have_leases(offers) and any(offer.idle for offer in offers)
         if await self._finish_if_idle(is_idle):
@@ -109,25 +112,23 @@ class RedisCrawl:
         once = {outcome.lease.token: outcome for outcome in reversed(outcomes)}
         stale = [outcome.lease for outcome in outcomes if once[outcome.lease.token] is not outcome]
         outcomes = [outcome for outcome in outcomes if once[outcome.lease.token] is outcome]
-        lost = await self._queue_abroad(outcomes)
+        lost = await self._queue_on_other_shards(outcomes)
         stale += lost
         outcomes = [outcome for outcome in outcomes if outcome.lease not in lost]
         is_idle = False
         for shard in self.shards:
             own = [outcome for outcome in outcomes if self.shard(outcome.lease.task.site) is shard]
-            told, more = await shard.finish([self._at_home(outcome) for outcome in own])
+            told, more = await shard.finish([self._for_own_shard(outcome) for outcome in own])
             stale += more
             is_idle |= told.idle
         await self._finish_if_idle(is_idle)
         return stale
 
-    async def exchange(
-        self, outcomes: Sequence[Outcome], worker: str, limit: int
-    ) -> tuple[list[Lease], Grant]:
+    async def exchange(self, outcomes: Sequence[Outcome], ask: Ask) -> tuple[list[Lease], Grant]:
         """Finish, then lease. Returns the stale leases, and what was granted."""
         if len(self.shards) == 1:
-            return await self.home.exchange(outcomes, worker, limit)
-        return await self.finish(outcomes), await self.lease(worker, limit)
+            return await self.home.exchange(outcomes, ask)
+        return await self.finish(outcomes), await self.lease(ask)
 
     async def control(self, action: Control) -> CrawlState:
         """Steer the crawl. Raises ConfigError if that does not fit its state."""
@@ -151,22 +152,25 @@ class RedisCrawl:
         await self._finish_if_idle(is_idle)
         return total
 
-    async def settle_dead(self, shard: Shard, action: str, fingerprints: Sequence[bytes]) -> int:
-        """Revive or bury dead tasks of one shard."""
-        was, is_idle, settled = await shard.settle_dead(action, fingerprints)
-        if action == "revive" and was is CrawlState.CANCELLED and settled:
+    async def retry_or_purge(
+        self, shard: Shard, fingerprints: Sequence[bytes], *, retry: bool
+    ) -> int:
+        """Retry or purge dead tasks of one shard."""
+        was, is_idle, count = await shard.retry_or_purge(fingerprints, retry=retry)
+        if retry and was is CrawlState.CANCELLED and count:
             raise ConfigError(CANCELLED.format(self.name))
-        if action == "revive" and was is CrawlState.FINISHED and settled:
+        if retry and was is CrawlState.FINISHED and count:
             await self._wake()
         await self._finish_if_idle(is_idle)
-        return settled
+        return count
 
     async def stats(self) -> Stats:
         """All shards, added up."""
         return stats_of(self.name, await self._counts())
 
     async def stats_with(self, *more: Sequence[Argument]) -> tuple[Stats, list[Any]]:
-        """The same, and in the same round trip plain commands. Their errors are answers."""
+        """All shards, added up, and in the same round trip the answers to plain commands. Their
+        errors are answers."""
         told, answers = await self.home.run_with(more, "stats")
         counts = [self.home.counts_of(told), *[await at.counts() for at in self.shards[1:]]]
         return stats_of(self.name, counts), answers
@@ -182,51 +186,53 @@ class RedisCrawl:
             spread.setdefault(self.shard(group[0]), []).append(group)
         return spread.items()
 
-    async def _ask(self, worker: str, limit: int, *, suspects: bool) -> list[Offer]:
+    async def _ask_shards(self, ask: Ask, *, suspects: bool) -> list[Offer]:
         """Ask each shard for its share, and then for what others had no work for. Those that were
         asked in vain are not asked again."""
         first = next(self._turn) % len(self.shards)
         asked = self.shards[first:] + self.shards[:first]
         offers: list[Offer] = []
-        left = limit
-        for share in (-(-limit // len(asked)), limit):
+        left = ask.room
+        for share in (-(-ask.room // len(asked)), ask.room):
             for shard in asked if left or not offers else []:
                 try:
-                    offer = await shard.lease(worker, min(share, left), suspects=suspects)
+                    part = replace(ask, room=min(share, left))
+                    offer = await shard.lease(part, suspects=suspects)
                 except StorageBusy:
-                    if left == limit:
+                    if left == ask.room:
                         raise
                     return offers  # What was granted so far must be worked on.
                 offers.append(offer)
                 left -= len(offer.grant.leases)
-                if left <= 0 < limit or (suspects and offer.grant.leases):
+                if left <= 0 < ask.room or (suspects and offer.grant.leases):
                     return offers
         return offers
 
-    async def _queue_abroad(self, outcomes: Sequence[Outcome]) -> list[Lease]:
-        travelling = [outcome for outcome in outcomes if self._abroad(outcome)]
-        if not travelling:
+    async def _queue_on_other_shards(self, outcomes: Sequence[Outcome]) -> list[Lease]:
+        """Queue the follow-ups that are not of their page's shard. Returns the leases that were
+        stale: theirs are not queued."""
+        leading_away = [outcome for outcome in outcomes if self._for_other_shards(outcome)]
+        if not leading_away:
             return []
-        stale = await self.renew([outcome.lease for outcome in travelling])
+        stale = await self.renew([outcome.lease for outcome in leading_away])
         entries = [
             entry
-            for outcome in travelling
+            for outcome in leading_away
             if outcome.lease not in stale
-            for entry in self._abroad(outcome)
+            for entry in self._for_other_shards(outcome)
         ]
         for shard, groups in self._spread(grouped(entries)):
             await shard.finish([], groups)
         return stale
 
-    def _abroad(self, outcome: Outcome) -> list[Entry]:
-        home = self.shard(outcome.lease.task.site)
-        return [entry for entry in outcome.follow_ups if self.shard(entry.task.site) is not home]
+    def _for_other_shards(self, outcome: Outcome) -> list[Entry]:
+        own = self.shard(outcome.lease.task.site)
+        return [entry for entry in outcome.follow_ups if self.shard(entry.task.site) is not own]
 
-    def _at_home(self, outcome: Outcome) -> Outcome:
-        home = self.shard(outcome.lease.task.site)
-        staying = [entry for entry in outcome.follow_ups if self.shard(entry.task.site) is home]
-        fields = {name: getattr(outcome, name) for name in outcome.__struct_fields__}
-        return Outcome(**(fields | {"follow_ups": staying}))
+    def _for_own_shard(self, outcome: Outcome) -> Outcome:
+        own = self.shard(outcome.lease.task.site)
+        staying = [entry for entry in outcome.follow_ups if self.shard(entry.task.site) is own]
+        return replace(outcome, follow_ups=staying)
 
     async def _control_others(self, action: str) -> None:
         for shard in self.shards[1:]:

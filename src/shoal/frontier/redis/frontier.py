@@ -13,7 +13,7 @@ from shoal.core.records import Robots
 from shoal.drivers.redis.link import RedisLink, redis_address
 from shoal.errors import UnknownCrawl
 from shoal.frontier import stored_robots
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Capabilities, Frontier
 from shoal.frontier.redis.board import RedisNotes
 from shoal.frontier.redis.crawl import RedisCrawl
 from shoal.frontier.redis.find import dead_record, find, find_others
@@ -25,6 +25,7 @@ from shoal.frontier.redis.stats import ahead_of, host_of
 from shoal.frontier.values import (
     WORKER_SILENT_S,
     Added,
+    Ask,
     Control,
     CrawlState,
     Entry,
@@ -40,7 +41,9 @@ from shoal.frontier.values import (
 
 T = TypeVar("T")
 
-SETTLED_AT_ONCE = 500
+DEAD_AT_ONCE = 500
+"""Dead tasks that one script retries or purges."""
+
 _ORDERS = {
     HostOrder.BUSIEST: "load",
     HostOrder.SLOWEST: "slow",
@@ -67,6 +70,19 @@ class RedisFrontier(Frontier):
         self._clock = clock
         self._crawls: dict[str, RedisCrawl] = {}
         self._notes = RedisNotes(self._link, clock)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        is_one_server = not self._link.is_cluster
+        return Capabilities(
+            strict_priorities=True,
+            chains_across_hosts=is_one_server,
+            exact_waits=is_one_server,
+            exact_max_pages=is_one_server,
+            exact_rate=is_one_server,
+            bounded_seen=True,
+            keeps_ended=False,
+        )
 
     @property
     def notes(self) -> RedisNotes:
@@ -100,8 +116,8 @@ class RedisFrontier(Frontier):
 
     # Working
 
-    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
-        return await (await self._crawl(crawl)).lease(worker, limit)
+    async def lease(self, crawl: str, ask: Ask) -> Grant:
+        return await (await self._crawl(crawl)).lease(ask)
 
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
         return await (await self._crawl(crawl)).renew(leases)
@@ -110,9 +126,9 @@ class RedisFrontier(Frontier):
         return await (await self._crawl(crawl)).finish(outcomes)
 
     async def exchange(
-        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+        self, crawl: str, outcomes: Sequence[Outcome], ask: Ask
     ) -> tuple[list[Lease], Grant]:
-        return await (await self._crawl(crawl)).exchange(outcomes, worker, limit)
+        return await (await self._crawl(crawl)).exchange(outcomes, ask)
 
     async def robots(self, crawl: str, host: str) -> Robots | None:
         prefix = await (await self._crawl(crawl)).shard(host).prefix()
@@ -158,24 +174,24 @@ class RedisFrontier(Frontier):
     async def release(self, crawl: str, worker: str) -> int:
         return await (await self._crawl(crawl)).release(worker)
 
-    async def revive(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
-        return await self._settle_dead(crawl, "revive", fingerprints)
+    async def retry_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+        return await self._retry_or_purge(crawl, fingerprints, retry=True)
 
-    async def bury(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
-        return await self._settle_dead(crawl, "bury", fingerprints)
+    async def purge_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+        return await self._retry_or_purge(crawl, fingerprints, retry=False)
 
-    async def _settle_dead(
-        self, crawl: str, action: str, fingerprints: Sequence[bytes] | None
+    async def _retry_or_purge(
+        self, crawl: str, fingerprints: Sequence[bytes] | None, *, retry: bool
     ) -> int:
-        on_redis, settled = await self._crawl(crawl), 0
+        on_redis, count = await self._crawl(crawl), 0
         for shard in on_redis.shards:
             if fingerprints is not None:
-                settled += await on_redis.settle_dead(shard, action, fingerprints)
+                count += await on_redis.retry_or_purge(shard, fingerprints, retry=retry)
                 continue
             died = f"{await shard.prefix()}died"
-            while chunk := await self._link.command("ZRANGE", died, 0, SETTLED_AT_ONCE - 1):
-                settled += await on_redis.settle_dead(shard, action, chunk)
-        return settled
+            while chunk := await self._link.command("ZRANGE", died, 0, DEAD_AT_ONCE - 1):
+                count += await on_redis.retry_or_purge(shard, chunk, retry=retry)
+        return count
 
     # Asking
 

@@ -28,7 +28,7 @@ from shoal.frontier.redis.forms import (
 )
 from shoal.frontier.redis.rules import numbers_of
 from shoal.frontier.redis.scripts import all_scripts, script
-from shoal.frontier.values import Added, CrawlState, Grant, Lease, Outcome
+from shoal.frontier.values import Added, Ask, CrawlState, Grant, Lease, Outcome
 
 MOST_LEASES = 1000
 """At once: a Lua script cannot return much longer lists."""
@@ -54,8 +54,8 @@ class Offer(NamedTuple):
     """Whether the worker holds tasks here. Only known where there are suspects."""
 
 
-class _Ask(NamedTuple):
-    """A request for work: what its tokens begin with, when it was made, and its arguments."""
+class _LeaseCall(NamedTuple):
+    """A call of lease.lua: what its tokens begin with, when it was made, and its arguments."""
 
     nonce: str
     decided: float
@@ -152,50 +152,48 @@ class Shard:
         """Know these as done. Returns the state."""
         return CrawlState((await self.run("remember", *fingerprints)).decode())
 
-    async def lease(self, worker: str, limit: int, *, suspects: bool) -> Offer:
-        """Ask for work."""
-        with self._asking(worker, limit, suspects=suspects) as ask:
-            return self._offer(ask, await self.run("lease", *ask.args))
+    async def lease(self, ask: Ask, *, suspects: bool) -> Offer:
+        """Ask for work. Suspects are handed out only with `suspects`."""
+        with self._leasing(ask, suspects=suspects) as lease:
+            return self._offer(lease, await self.run("lease", *lease.args))
 
-    async def exchange(
-        self, outcomes: Sequence[Outcome], worker: str, limit: int
-    ) -> tuple[list[Lease], Grant]:
+    async def exchange(self, outcomes: Sequence[Outcome], ask: Ask) -> tuple[list[Lease], Grant]:
         """Finish, then lease, in one round trip. Returns the stale leases, and what was granted."""
-        with self._asking(worker, limit, suspects=True) as ask:
+        with self._leasing(ask, suspects=True) as lease:
             finish = finish_args(outcomes)
             finished, leased = await self._link.together(
-                self.call("finish", *finish), self.call("lease", *ask.args)
+                self.call("finish", *finish), self.call("lease", *lease.args)
             )
             # A new server, or no such crawl: `run` knows what to do. Only what failed is done
             # again: where a lease was granted, the same tokens would be granted once more.
             if isinstance(finished, Exception):
                 finished = await self.run("finish", *finish)
             if isinstance(leased, Exception):
-                leased = await self.run("lease", *ask.args)
-            return _told(finished, outcomes)[1], self._offer(ask, leased).grant
+                leased = await self.run("lease", *lease.args)
+            return _told(finished, outcomes)[1], self._offer(lease, leased).grant
 
     @contextmanager
-    def _asking(self, worker: str, limit: int, *, suspects: bool) -> Iterator[_Ask]:
+    def _leasing(self, ask: Ask, *, suspects: bool) -> Iterator[_LeaseCall]:
         """If the answer is lost, what was granted is given back by the next call."""
-        nonce, limit = secrets.token_hex(6) + ".", min(limit, MOST_LEASES)
-        args: list[Argument] = [worker, limit, nonce, int(suspects), *self._unsure]
+        nonce, room = secrets.token_hex(6) + ".", min(ask.room, MOST_LEASES)
+        args: list[Argument] = [ask.worker, room, nonce, int(suspects), *self._unsure]
         try:
-            yield _Ask(nonce, time.monotonic(), args)
+            yield _LeaseCall(nonce, time.monotonic(), args)
         except StorageBusy:
-            tokens = [f"{nonce}{number + 1}" for number in range(limit)]
+            tokens = [f"{nonce}{number + 1}" for number in range(room)]
             self._unsure = (self._unsure + tokens)[-MOST_UNSURE:]
             raise
         self._unsure = []
 
-    def _offer(self, ask: _Ask, answer: list[Any]) -> Offer:
+    def _offer(self, call: _LeaseCall, answer: list[Any]) -> Offer:
         state, crawl_id, life, now, wait, idle, holds, alone, *granted = answer
         self._id = crawl_id.decode()
         grant = Grant(
             state=CrawlState(state.decode()),
-            leases=leases_of(granted, ask.nonce, int(now) / 1e6 - ask.decided, alone=bool(alone)),
+            leases=leases_of(granted, call.nonce, int(now) / 1e6 - call.decided, alone=bool(alone)),
             wait_s=seconds_or_none(wait),
             epoch=epoch_of(self._id, life.decode()),
-            decided=ask.decided,
+            decided=call.decided,
         )
         return Offer(grant, bool(idle), bool(holds))
 
@@ -220,10 +218,12 @@ class Shard:
         was, state, idle = await self.run("control", action)
         return CrawlState(was.decode()), Told(CrawlState(state.decode()), bool(idle))
 
-    async def settle_dead(
-        self, action: str, fingerprints: Sequence[bytes]
+    async def retry_or_purge(
+        self, fingerprints: Sequence[bytes], *, retry: bool
     ) -> tuple[CrawlState, bool, int]:
-        """Revive or bury. Returns the state before, whether it is idle now, and how many."""
+        """Give dead tasks a fresh start, or drop them. Returns the state before, whether it is idle
+        now, and how many."""
+        action = "revive" if retry else "bury"
         was, idle, count = await self.run("settle_dead", action, *fingerprints)
         return CrawlState(was.decode()), bool(idle), count
 
@@ -232,7 +232,7 @@ class Shard:
         return self.counts_of(await self.run("stats"))
 
     def counts_of(self, flat: list[Any]) -> dict[str, str]:
-        """The same, of what the script said."""
+        """All that is counted and known of it, read from the answer of stats.lua."""
         told = {
             name.decode(): value.decode() if isinstance(value, bytes) else str(value)
             for name, value in zip(flat[::2], flat[1::2], strict=True)

@@ -51,16 +51,16 @@ class SqliteNotes(Notes):
         return await self._db.run(look)
 
     async def write(
-        self, shelf: str, name: str, text: bytes | None, leader: Leader | None = None
+        self, topic: str, name: str, text: bytes | None, leader: Leader | None = None
     ) -> None:
         def put(connection: sqlite3.Connection) -> None:
             with transaction(connection):
                 if leader is not None and self._is_over(connection, leader):
                     raise Deposed
                 if text is None:
-                    connection.execute(SQL["strike"], (shelf, name))
+                    connection.execute(SQL["strike"], (topic, name))
                 else:
-                    connection.execute(SQL["write"], (shelf, name, text))
+                    connection.execute(SQL["write"], (topic, name, text))
 
         await self._db.run(put)
 
@@ -68,9 +68,9 @@ class SqliteNotes(Notes):
         row = connection.execute(SQL["leader"]).fetchone()
         return row is None or row[:2] != (leader.holder, leader.term) or row[2] == 0
 
-    async def read(self, shelf: str, name: str) -> bytes | None:
-        row = await self._db.run(lambda c: c.execute(SQL["read"], (shelf, name)).fetchone())
+    async def read(self, topic: str, name: str) -> bytes | None:
+        row = await self._db.run(lambda c: c.execute(SQL["read"], (topic, name)).fetchone())
         return row[0] if row else None
 
-    async def all(self, shelf: str) -> dict[str, bytes]:
-        return await self._db.run(lambda c: dict(c.execute(SQL["all"], (shelf,))))
+    async def all(self, topic: str) -> dict[str, bytes]:
+        return await self._db.run(lambda c: dict(c.execute(SQL["all"], (topic,))))

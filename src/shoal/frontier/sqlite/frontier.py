@@ -17,7 +17,7 @@ from shoal.core.records import Robots
 from shoal.drivers.sqlfiles import load_schema
 from shoal.drivers.sqlite import Database, transaction
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Capabilities, Frontier
 from shoal.frontier.sqlite.asking import (
     dead_of,
     holders_of,
@@ -46,6 +46,7 @@ from shoal.frontier.values import (
     CANCELLED,
     WORKER_SILENT_S,
     Added,
+    Ask,
     Control,
     CrawlState,
     Entry,
@@ -65,6 +66,16 @@ _encode_json = msgspec.json.encode
 
 class SqliteFrontier(Frontier):
     """Everything the port promises, on one file. Each method is one transaction."""
+
+    capabilities = Capabilities(
+        strict_priorities=True,
+        chains_across_hosts=True,
+        exact_waits=True,
+        exact_max_pages=True,
+        exact_rate=True,
+        bounded_seen=False,
+        keeps_ended=True,
+    )
 
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
         versions = ("schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql")
@@ -139,12 +150,12 @@ class SqliteFrontier(Frontier):
 
     # Working
 
-    async def lease(self, crawl: str, worker: str, limit: int) -> Grant:
-        return await self._db.run(partial(self._lease, crawl=crawl, worker=worker, limit=limit))
+    async def lease(self, crawl: str, ask: Ask) -> Grant:
+        return await self._db.run(partial(self._lease, crawl=crawl, ask=ask))
 
-    def _lease(self, connection: sqlite3.Connection, crawl: str, worker: str, limit: int) -> Grant:
+    def _lease(self, connection: sqlite3.Connection, crawl: str, ask: Ask) -> Grant:
         idle = self._nothing_to_lease(connection, crawl)
-        return idle or self._exchange(connection, crawl, [], worker, limit)[1]
+        return idle or self._exchange(connection, crawl, [], ask)[1]
 
     def _nothing_to_lease(self, connection: sqlite3.Connection, crawl: str) -> Grant | None:
         """A look before the write lock is asked for: idle workers must not hinder busy ones."""
@@ -180,21 +191,16 @@ class SqliteFrontier(Frontier):
             return end_tries(current, outcomes)
 
     async def exchange(
-        self, crawl: str, outcomes: Sequence[Outcome], worker: str, limit: int
+        self, crawl: str, outcomes: Sequence[Outcome], ask: Ask
     ) -> tuple[list[Lease], Grant]:
-        return await self._db.run(lambda db: self._exchange(db, crawl, outcomes, worker, limit))
+        return await self._db.run(partial(self._exchange, crawl=crawl, outcomes=outcomes, ask=ask))
 
     def _exchange(
-        self,
-        connection: sqlite3.Connection,
-        crawl: str,
-        outcomes: Sequence[Outcome],
-        worker: str,
-        limit: int,
+        self, connection: sqlite3.Connection, crawl: str, outcomes: Sequence[Outcome], ask: Ask
     ) -> tuple[list[Lease], Grant]:
         with step(connection, crawl, self._clock) as current:
             stale = end_tries(current, outcomes)
-            leases = hand_out(current, worker, limit)
+            leases = hand_out(current, ask.worker, ask.room)
         grant = Grant(current.state, leases, wait_s(current), current.id, current.begun)
         return stale, grant
 
@@ -251,10 +257,10 @@ class SqliteFrontier(Frontier):
 
         return await self._db.run(take_back)
 
-    async def revive(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
-        return await self._db.run(partial(self._raise_dead, crawl=crawl, chosen=fingerprints))
+    async def retry_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+        return await self._db.run(partial(self._retry_dead, crawl=crawl, chosen=fingerprints))
 
-    def _raise_dead(
+    def _retry_dead(
         self, connection: sqlite3.Connection, crawl: str, chosen: Sequence[bytes] | None
     ) -> int:
         with step(connection, crawl, self._clock) as current:
@@ -269,7 +275,7 @@ class SqliteFrontier(Frontier):
                 current.set_state(CrawlState.RUNNING)
         return len(dead)
 
-    async def bury(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
+    async def purge_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
         def drop(connection: sqlite3.Connection) -> int:
             with step(connection, crawl, self._clock) as current:
                 dead = _dead_ids(current, fingerprints)

@@ -15,9 +15,9 @@ import msgspec
 from scrapy.utils.request import RequestFingerprinter
 
 from shoal.errors import ConfigError, StorageBusy, UnknownCrawl, unreachable
-from shoal.frontier.port import Frontier
-from shoal.frontier.values import CANCELLED, Added, CrawlState, Entry
-from shoal.runtime.patience import patiently
+from shoal.frontier.patient import patient
+from shoal.frontier.port import WorkIntake
+from shoal.frontier.values import CANCELLED, CrawlState, Entry
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
 from shoal.scrapy.migration.oldqueue import OldKeys, OldQueue
 from shoal.scrapy.migration.pickled import NotARequest, Stored, entry_of, request_of, values_of
@@ -62,7 +62,7 @@ class Migration:
     """Moves the keys of one spider into one crawl."""
 
     def __init__(
-        self, keys: OldKeys, frontier: Frontier, crawl: str, *, keep: bool, progress: Progress
+        self, keys: OldKeys, frontier: WorkIntake, crawl: str, *, keep: bool, progress: Progress
     ) -> None:
         """`keep` leaves everything where it is, too."""
         self._keys = keys
@@ -158,8 +158,7 @@ class Migration:
     async def _add(self, entries: list[Entry]) -> None:
         if not entries:
             return
-        frontier, crawl = self._frontier, self._crawl
-        added: Added = await patiently("frontier", lambda: frontier.add(crawl, entries))
+        added = await patient(self._frontier).add(self._crawl, entries)
         self.done.requests += added.added
         self.done.duplicates += added.duplicates
 
@@ -174,8 +173,7 @@ class Migration:
                 watch("moved", self.done.fingerprints)
 
     async def _remember(self, fingerprints: list[bytes]) -> None:
-        frontier, crawl = self._frontier, self._crawl
-        await patiently("frontier", lambda: frontier.remember(crawl, fingerprints))
+        await patient(self._frontier).remember(self._crawl, fingerprints)
 
 
 def _as_bytes(member: bytes) -> bytes:

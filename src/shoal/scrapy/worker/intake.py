@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from itertools import islice
 
-from shoal.frontier.port import Frontier
+from shoal.frontier.patient import patient
+from shoal.frontier.port import WorkIntake
 from shoal.frontier.values import Entry
-from shoal.runtime.patience import patiently
 
 BATCH = 100
 FULL = 10 * BATCH
@@ -20,8 +19,8 @@ FULL = 10 * BATCH
 class Intake:
     """Takes entries at once and brings them to the frontier in batches, in the order they came."""
 
-    def __init__(self, frontier: Frontier, crawl: str, on_added: Callable[[], None]) -> None:
-        self._frontier = frontier
+    def __init__(self, frontier: WorkIntake, crawl: str, on_added: Callable[[], None]) -> None:
+        self._frontier = patient(frontier)
         self._crawl = crawl
         self._on_added = on_added
         self._entries: deque[Entry] = deque()
@@ -74,7 +73,7 @@ class Intake:
         async with self._adding:
             while self._brought < wanted:
                 batch = list(islice(self._entries, BATCH))
-                await patiently("frontier", partial(self._frontier.add, self._crawl, batch))
+                await self._frontier.add(self._crawl, batch)
                 for _ in batch:
                     self._entries.popleft()
                 self._brought += len(batch)

@@ -10,7 +10,7 @@ from shoal.config import Settings
 from shoal.errors import ShoalError, UnknownCrawl
 from shoal.fleet.fleet import release_dead
 from shoal.frontier import open_frontier
-from shoal.frontier.port import Frontier
+from shoal.frontier.port import Frontier, Overview, Queries
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results import open_results
 from shoal.results.port import Results
@@ -62,7 +62,7 @@ def in_scrapys_words(error: ShoalError) -> str:
 
 
 async def _starts_over(
-    frontier: Frontier, crawl: str, project: BaseSettings, *, is_fed: bool
+    frontier: Queries, crawl: str, project: BaseSettings, *, is_fed: bool
 ) -> bool:
     """A spider that is fed has finished whenever it has nothing to do: that means nothing."""
     stats = await _stats(frontier, crawl)
@@ -80,7 +80,7 @@ async def _starts_over(
     return not others
 
 
-async def _stats(frontier: Frontier, crawl: str) -> Stats | None:
+async def _stats(frontier: Overview, crawl: str) -> Stats | None:
     try:
         return await frontier.stats(crawl)
     except UnknownCrawl:

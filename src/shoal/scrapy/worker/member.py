@@ -17,8 +17,8 @@ from twisted.python.failure import Failure
 
 from shoal.config import Settings
 from shoal.errors import ConfigError, ShoalError
+from shoal.frontier.patient import patient
 from shoal.frontier.values import Added, Control, CrawlState
-from shoal.runtime.patience import patiently
 from shoal.runtime.process import worker_name
 from shoal.runtime.watchdog import watched
 from shoal.scrapy.reading import mapping
@@ -129,10 +129,10 @@ class Member:
 
     async def add(self, requests: Sequence[Request], origin: str) -> Added:
         """Queue requests from outside; return when the frontier has them."""
-        frontier, entries = self._stores.frontier, self.entries.entries_from(requests, origin)
+        entries = self.entries.entries_from(requests, origin)
         if not entries:
             return Added()
-        added = await patiently("frontier", lambda: frontier.add(self._crawl, entries))
+        added = await patient(self._stores.frontier).add(self._crawl, entries)
         self._worker.stir()
         return added
 
@@ -150,9 +150,8 @@ class Member:
             await asyncio.sleep(START_PAUSE_S)
 
     async def _seal(self) -> None:
-        frontier = self._stores.frontier
         await self.intake.flush()
-        await patiently("frontier", lambda: frontier.control(self._crawl, Control.SEAL))
+        await patient(self._stores.frontier).control(self._crawl, Control.SEAL)
 
     def _spider_idle(self) -> None:
         if self._worker.over_as is CrawlState.CANCELLED:

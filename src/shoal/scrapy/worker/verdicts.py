@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import msgspec
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
@@ -44,9 +42,11 @@ class Life(msgspec.Struct, kw_only=True, eq=False):
     rejected: list[RejectedItem] = []
 
 
-def report_of(life: Life, worker: str, *, is_logged: bool) -> Report:
-    """The end of a request, as the worker commits it. Without results there is no page log."""
-    outcome = _judged(life)
+def report_of(life: Life, worker: str, now: float, jitter: float, *, is_logged: bool) -> Report:
+    """The end of a request, as the worker commits it. Without results there is no page log. The
+    time and a random number in [0, 1) say when it is tried again."""
+    retry_after_s = parse_retry_after(life.retry_after, now)
+    outcome = _judged(life, retry_after_s, jitter)
     outcome.sent = life.sent
     outcome.follow_ups = life.follow_ups
     outcome.duplicates, outcome.filtered = life.duplicates, life.filtered
@@ -54,15 +54,15 @@ def report_of(life: Life, worker: str, *, is_logged: bool) -> Report:
     outcome.latency_s = life.latency_s
     body = life.answer.body if isinstance(life.answer, Response) else b""
     outcome.body_bytes = len(body)
-    _blame_host(life, outcome)
+    _blame_host(life, outcome, retry_after_s)
     page = page_log(outcome, worker, life.started_at, life.status, body) if is_logged else None
     return Report(outcome, page, life.items, life.rejected)
 
 
-def _judged(life: Life) -> Outcome:
+def _judged(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
     lease, answer = life.lease, life.answer
     if life.wants_retry:
-        return _retried(life)
+        return _retried(life, retry_after_s, jitter)
     if life.error is not None:
         return raised(lease, life.error)
     if isinstance(answer, Request):
@@ -77,11 +77,11 @@ def _judged(life: Life) -> Outcome:
     return Outcome(lease=lease, verdict=Verdict.DONE)
 
 
-def _retried(life: Life) -> Outcome:
+def _retried(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
     """How often, the project's retry middleware decides; when, the frontier."""
     reason = f"HTTP {life.status}" if life.status else "no answer"
     outcome = Outcome(lease=life.lease, verdict=Verdict.RETRY, reason=reason)
-    put_off(outcome, parse_retry_after(life.retry_after, time.time()))
+    put_off(outcome, retry_after_s, jitter)
     return outcome
 
 
@@ -101,10 +101,10 @@ def _reason(error: BaseException | None) -> str:
     return one_line(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
-def _blame_host(life: Life, outcome: Outcome) -> None:
+def _blame_host(life: Life, outcome: Outcome, retry_after_s: float | None) -> None:
     """What the answer says of its host, whatever became of the request."""
     if life.status is None:
         outcome.fault = life.sent and outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
         return
     note_status(outcome, life.status)
-    outcome.pushback = pushback_of(life.status, parse_retry_after(life.retry_after, time.time()))
+    outcome.pushback = pushback_of(life.status, retry_after_s)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from shoal.core.task import Task
 from shoal.errors import ShoalError
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
+from shoal.runtime.patience import jitter
 from shoal.scrapy.wire.requests import Requests
 from shoal.scrapy.worker.intake import Intake
 from shoal.scrapy.worker.verdicts import Life, report_of
@@ -236,7 +238,8 @@ class ScrapyVisits:
         visit = self._running.pop(request, None)
         if visit is not None:
             self._answers.pop(id(visit.life.answer), None)
-            report = report_of(visit.life, self._worker, is_logged=self._is_logged)
+            now = time.time()
+            report = report_of(visit.life, self._worker, now, jitter(), is_logged=self._is_logged)
             visit.end(report)
 
     def give_back_ready(self) -> None:

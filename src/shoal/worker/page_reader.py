@@ -1,0 +1,162 @@
+"""Reading pages: the spider's handlers run, and what they give is cut, admitted and compared."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from shoal.archive.port import RawPage
+from shoal.config import Rules
+from shoal.core.content import page_digest
+from shoal.core.task import Task, decode, encode
+from shoal.errors import BadUrl
+from shoal.frontier.admission import Admission
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
+from shoal.results.near import simhash
+from shoal.spider.harvest import Reading, read
+from shoal.spider.page import Page
+from shoal.spider.spider import Spider
+from shoal.worker.canonical import alias_of
+from shoal.worker.catalogue_pages import Pager
+from shoal.worker.known_links import KnownUrls
+from shoal.worker.outcomes import one_line, raised
+from shoal.worker.report import Report
+from shoal.worker.visitor import Visit
+
+ADMIT_AT_ONCE = 1_000
+"""Links that are looked at before others have their turn: some ten milliseconds."""
+
+log = logging.getLogger("shoal")
+
+
+class PageReader:
+    """Reads pages with a spider, by the rules of a crawl."""
+
+    def __init__(
+        self,
+        spider: Spider,
+        rules: Rules,
+        admission: Admission,
+        known_urls: KnownUrls,
+        *,
+        keeps_raw: bool = False,
+    ) -> None:
+        self._spider = spider
+        self._rules = rules
+        self._admission = admission
+        self._known_urls = known_urls
+        self._keeps_raw = keeps_raw
+        self._pager = Pager(spider)
+
+    def can_read(self, task: Task, status: int) -> bool:
+        """Whether it is a page. What else a server may answer is none."""
+        return 200 <= status < 300
+
+    async def read(self, visit: Visit) -> Report:
+        """Run the task's handler on its page."""
+        page = self._page_of(visit)
+        await page._weigh()
+        raw = _raw(visit) if self._keeps_raw else None
+        further = self._pager.after(page)
+        reading = await read(self._spider, page, visit.fetched_at, canonical=self._rules.canonical)
+        if reading.error is not None:
+            outcome = raised(visit.lease, reading.error)
+            outcome.follow_ups = await self._admitted(visit.lease, further.tasks)
+            report = visit.report(outcome)
+        else:
+            self._cut_links(reading)
+            # In front: the handler may follow the same pages, and of two the first counts.
+            reading.tasks = [*further.tasks, *reading.tasks]
+            report = await self._harvested(page, visit, reading)
+            _note_warning(report, further.warning)
+        report.raw = raw
+        return report
+
+    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
+        """A page of a catalogue may lead on even where it could not be had."""
+        further = self._pager.without(outcome, status)
+        further_pages = await self._admitted(outcome.lease, further.tasks)
+        outcome.follow_ups = [*further_pages, *outcome.follow_ups]
+
+    def _page_of(self, visit: Visit) -> Page:
+        lease, response = visit.lease, visit.response
+        return Page(
+            url=lease.task.url,
+            status=response.status,
+            headers=response.headers,
+            body=response.body,
+            task=lease.task,
+            fingerprint=lease.fingerprint,
+            max_links=self._rules.max_links_per_page,
+        )
+
+    def _cut_links(self, reading: Reading) -> None:
+        """Leave out what is more than one page may lead to."""
+        limit = self._rules.max_links_per_page
+        reading.links_cut += max(len(reading.tasks) - limit, 0)
+        del reading.tasks[limit:]
+
+    async def _harvested(self, page: Page, visit: Visit, reading: Reading) -> Report:
+        """The report on a page whose handler has ended well."""
+        outcome = Outcome(lease=visit.lease, verdict=Verdict.DONE)
+        fresh = self._known_urls.fresh(reading.tasks)
+        outcome.follow_ups = await self._admitted(visit.lease, fresh)
+        outcome.filtered = len(fresh) - len(outcome.follow_ups) + reading.links_cut
+        outcome.duplicates = len(reading.tasks) - len(fresh)
+        outcome.items, outcome.rejected = len(reading.items), len(reading.rejected)
+        report = visit.report(outcome)
+        report.items, report.rejected = reading.items, reading.rejected
+        await self._compare(page, report)
+        _note_warning(report, _too_many(page.url, reading.links_cut))
+        return report
+
+    async def _compare(self, page: Page, report: Report) -> None:
+        """What the spider wants to know of pages that are the same, or nearly so."""
+        if self._rules.canonical and (alias := alias_of(page)):
+            others = await self._admitted(report.outcome.lease, [alias])
+            others = [other for other in others if other.fingerprint != page.fingerprint]
+            # In front: the page may well link to it, and of two the first counts.
+            report.outcome.follow_ups = [*others, *report.outcome.follow_ups]
+            if report.page is not None:
+                report.page.links += len(others)
+        if self._rules.simhash and report.page is not None:
+            report.page.simhash = simhash(page.visible_text)
+
+    async def _admitted(self, lease: Lease, tasks: list[Task]) -> list[Entry]:
+        admitted = []
+        for number, task in enumerate(tasks, 1):
+            if number % ADMIT_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            try:
+                admitted.append(self._admission.admit(task, lease.task.site))
+            except BadUrl:
+                continue
+        return admitted
+
+
+def _too_many(url: str, cut: int) -> str:
+    """What is to be said of a page if links of it were left out."""
+    if not cut:
+        return ""
+    log.warning("%s: %d links are not followed (max_links_per_page)", url, cut)
+    return f"{cut:,} links of it are not followed (max_links_per_page)"
+
+
+def _note_warning(report: Report, warning: str) -> None:
+    """What a page had to be warned of is said where people ask for the page, too."""
+    if warning and report.page is not None:
+        report.outcome.reason = report.page.error = one_line(warning)
+
+
+def _raw(visit: Visit) -> RawPage:
+    """The page as it came. Its task is a copy: the handler may change what it is given."""
+    response = visit.response
+    return RawPage(
+        task=decode(encode(visit.lease.task)),
+        fingerprint=visit.lease.fingerprint,
+        status=response.status,
+        headers=list(response.headers.items()),
+        fetched_at=visit.fetched_at,
+        body=response.body,
+        digest=page_digest(response.body),
+    )

@@ -1,0 +1,76 @@
+"""robots.txt on the way to a page: fetched where nobody has it, obeyed where it forbids."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from shoal.core.records import Robots
+from shoal.core.task import Task
+from shoal.core.urls import parse
+from shoal.errors import FetchError, OwnFault, Refused, TooLate
+from shoal.fetch.port import Fetcher, Response
+from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
+from shoal.frontier.values import Lease, Outcome, Verdict
+from shoal.runtime.patience import jitter
+from shoal.worker.outcomes import Judge
+from shoal.worker.report import Report, give_back
+from shoal.worker.sending import send
+
+RobotsSource = Callable[[str], Awaitable[Robots | None]]
+"""What the fleet knows of a site's robots.txt."""
+
+
+class RobotsVisits:
+    """Learns what robots.txt says, and refuses what it forbids."""
+
+    def __init__(
+        self, fetcher: Fetcher, gate: RobotsGate, known_robots: RobotsSource, judge: Judge
+    ) -> None:
+        self._fetcher = fetcher
+        self._gate = gate
+        self._known_robots = known_robots
+        self._judge = judge
+
+    async def learn(self, lease: Lease, decided: float) -> Report:
+        """This lease's permission goes to robots.txt; its task is given back."""
+        known = await self._known_robots(lease.task.site)
+        moved = known if known and known.location else None
+        request = Task(url=moved.location if moved else robots_url(lease.task.url))
+        try:
+            answer: Response | FetchError = await send(self._fetcher, request, lease, decided)
+        except (OwnFault, TooLate):
+            return give_back(lease, sent=False)
+        except Refused as error:  # The page itself would be refused too.
+            return Report(self._failed(lease, str(error), retryable=False))
+        except FetchError as error:
+            answer = error
+        report = give_back(lease, sent=True)
+        report.outcome.robots = _moved_on(lease, answer, moved) or self._gate.read(answer)
+        return report
+
+    async def refusal(self, lease: Lease, robots_at: float) -> Report | None:
+        """How a visit ends that is not made. None: robots.txt allows it."""
+        site, url = lease.task.site, lease.task.url
+        if self._gate.recall(site, robots_at, url):
+            return None
+        stored = await self._known_robots(site)
+        if stored is None:  # The crawl was started over under our feet.
+            return give_back(lease, sent=False)
+        if stored.error:
+            return Report(self._failed(lease, stored.error, retryable=True))
+        if self._gate.allows(site, robots_at, stored, url):
+            return None
+        reason = "robots.txt forbids it"
+        return Report(Outcome(lease=lease, verdict=Verdict.DROPPED, reason=reason, sent=False))
+
+    def _failed(self, lease: Lease, reason: str, *, retryable: bool) -> Outcome:
+        return self._judge.failed(lease, reason, jitter(), retryable=retryable, sent=False)
+
+
+def _moved_on(lease: Lease, answer: Response | FetchError, moved: Robots | None) -> Robots | None:
+    """Where to look next, if that is on the same host: only its permission is ours to give."""
+    hops = moved.hops if moved else 0
+    location = next_hop(answer) if isinstance(answer, Response) else None
+    if location is None or hops >= MAX_HOPS or parse(location).host != lease.task.site:
+        return None
+    return Robots("", 0.0, location=location, hops=hops + 1)
