@@ -9,6 +9,7 @@ import msgspec
 
 from shoal.coordinator.runs import LeaderNotes, history, past
 from shoal.coordinator.schedules import Schedule
+from shoal.frontier.port import Upkeep
 
 KEPT_RUNS = 1000
 """How many runs of a schedule its history keeps."""
