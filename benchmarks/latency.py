@@ -28,7 +28,7 @@ from benchmarks.spider import Waiting
 from shoal import config
 from shoal.frontier import frontier_at
 from shoal.runtime.eventloop import run
-from shoal.seeds.seeding import plant
+from shoal.seeds.seeding import seed_from_spider
 from shoal.spider.spider import settings_of
 
 HOSTS = 50
@@ -85,7 +85,7 @@ async def _plant(address: str, workers: int) -> None:
         while len(await frontier.workers(Waiting.name)) < workers:
             await asyncio.sleep(0.05)
         rules = (await frontier.stats(Waiting.name)).rules
-        await plant(frontier, Waiting.name, Waiting(), rules)
+        await seed_from_spider(frontier, Waiting.name, Waiting(), rules)
 
 
 @contextmanager

@@ -64,6 +64,10 @@ class StorageFailed(StorageError):
     """It will not pass by itself: disk full, read-only, corrupt. Nothing was written."""
 
 
+class WrongKeyType(StorageFailed):
+    """A key of Redis holds another type of value than it should: it is somebody else's."""
+
+
 class Unparsable(ShoalError):
     """A page made to be parsed for hours, or into more memory than there is."""
 

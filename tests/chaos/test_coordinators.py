@@ -64,14 +64,14 @@ def test_a_run_begins_though_the_leader_is_killed_a_second_before(tmp_path: Path
             office.leads(first)
             with folder.running("serve") as second:
                 until_now("the second one", lambda: "standing by" in second.err)
-                slot = office.schedule_soon()
-                time.sleep(max(slot - 1 - time.time(), 0))
+                due_at = office.schedule_soon()
+                time.sleep(max(due_at - 1 - time.time(), 0))
                 first.kill_all()
                 (run,) = until_now("the run's end", office.past)
                 assert office.leader() == second.pid
-    assert (run.slot, run.state) == (slot, "finished")
+    assert (run.due_at, run.state) == (due_at, "finished")
     assert (run.total, run.done, run.failed) == (PAGES + 1, PAGES + 1, 0)
-    print(f"began {run.fired_at - slot:.1f} s after it was due")
+    print(f"began {run.fired_at - due_at:.1f} s after it was due")
 
 
 def begin_seeding(office: Office, leader: Running) -> str:
@@ -79,7 +79,7 @@ def begin_seeding(office: Office, leader: Running) -> str:
     office.leads(leader)
     crawl = office.begin()
     until_now("the run", lambda: crawl in office.runs())
-    until_now("the planter", lambda: children_of(leader.pid))
+    until_now("the seeding process", lambda: children_of(leader.pid))
     until_now("seeds", lambda: has_begun(office.folder, crawl))
     return crawl
 
@@ -101,7 +101,7 @@ def test_a_leader_is_killed_in_the_middle_of_seeding(tmp_path: Path) -> None:
             first.kill_all()
             folder.write("gate", "")
             office.leads(second)
-            until_now("the seeds", lambda: office.runs()[crawl].planted)
+            until_now("the seeds", lambda: office.runs()[crawl].is_seeded)
         stats = folder.stats(crawl)
         assert (stats.added, stats.waiting) == (SEEDS, SEEDS)
         assert stats.duplicates >= 500
@@ -124,7 +124,7 @@ def test_a_leader_that_was_stopped_wakes_up_when_all_is_over(tmp_path: Path) -> 
                 assert (run.crawl, run.state, run.done) == (crawl, "finished", SEEDS)
                 os.killpg(first.pid, signal.SIGCONT)
                 until_now("the first one to notice", lambda: "leading no longer" in first.err)
-                until_now("its planter's end", lambda: not children_of(first.pid))
+                until_now("its seeding process's end", lambda: not children_of(first.pid))
                 until_now("the first one to stand by", lambda: "standing by" in first.err)
                 assert office.leader() == second.pid
                 assert (office.runs(), office.past()) == ({}, [run])

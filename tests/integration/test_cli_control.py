@@ -88,7 +88,7 @@ def test_dead_tasks_get_another_chance(folder: Folder, small: Site) -> None:
     folder.write("small.py", text.replace("raise ValueError", "pass #"))
     assert folder.shoal("crawl", "small.py").code == 0
     assert small.paths[fetched:] == ["/broken"]
-    assert folder.shoal("dead", "list", "small").out == "nothing is dead\n"
+    assert folder.shoal("dead", "list", "small").out == "no dead tasks\n"
     assert folder.shoal("dead", "list", "small", "--json").json() == []
 
 

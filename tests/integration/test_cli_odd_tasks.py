@@ -62,7 +62,7 @@ def test_dead_show_has_all_with_the_address(folder: Folder) -> None:
     assert (nobody.code, nobody.out) == (2, "")
 
 
-@pytest.mark.parametrize(("action", "said"), [("retry", "waiting again"), ("purge", "dropped")])
+@pytest.mark.parametrize(("action", "said"), [("retry", "queued again"), ("purge", "dropped")])
 def test_dead_retry_and_purge_take_all_with_the_address(
     folder: Folder, action: str, said: str
 ) -> None:

@@ -40,12 +40,12 @@ def test_nothing_begins_without_a_coordinator(folder: Folder, office: Office) ->
     assert "03:00:00+0" in listed.out
     assert "no coordinator is running" in listed.out
     ended = folder.shoal("schedule", "run", "shop")
-    assert (ended.code, "waits, no coordinator is running" in ended.out) == (0, True)
+    assert (ended.code, "waiting, no coordinator is running" in ended.out) == (0, True)
     assert folder.shoal("schedule", "pause", "shop").out == "shop: paused\n"
     (planned,) = folder.shoal("schedule", "list", "--json").json()["schedules"]
     assert (planned["is_paused"], planned["next_at"]) == (True, None)
     assert folder.shoal("schedule", "resume", "shop").out == "shop: resumed\n"
-    assert folder.shoal("schedule", "history").out == "nothing has run yet\n"
+    assert folder.shoal("schedule", "history").out == "no runs yet\n"
 
 
 def test_no_secret_is_shown_or_kept(folder: Folder, office: Office) -> None:
@@ -113,7 +113,7 @@ def test_runs_from_beginning_to_end(folder: Folder, office: Office, site: Site) 
         assert (failed["state"], failed["reason"]) == ("failed", "no such file: nothing.py")
 
         folder.write("shoal.toml", "[[schedule")
-        until_now("news", lambda: "going on with the schedules as they were" in coordinator.err)
+        until_now("news", lambda: "the schedules stay as they were" in coordinator.err)
         office.schedule("* * * * * *", 'overlap = "skip"')
         until_now("a run of the changed schedule", lambda: len(office.past()) >= 2)
         for process in (coordinator, worker):

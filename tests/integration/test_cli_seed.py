@@ -14,7 +14,7 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.values import Added, Entry
 from shoal.seeds import sources
 from shoal.seeds.bookmarks import Bookmarks
-from shoal.seeds.sources import Places, Sowing
+from shoal.seeds.sources import Seeder, Sources
 from support.processes import Folder
 from support.until import until_now
 
@@ -58,7 +58,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(folder: Folder) -> None:
         seeding.send(signal.SIGINT)
         ended = seeding.wait()
     assert ended.code == 130
-    assert "the same command goes on" in ended.err
+    assert "to continue, run the same command again" in ended.err
     assert folder.stats("shop").added < 300_000
 
 
@@ -84,15 +84,15 @@ async def test_a_file_is_gone_on_with_where_its_reading_was_stopped(
         with monkeypatch.context() as patched:
             patched.setattr(frontier, "add", add_a_few)
             with pytest.raises(Stopped):
-                await one_sowing(frontier).sow(Places(file=file))
-        second = one_sowing(frontier)
-        assert await second.sow(Places(file=file)) == Added(2500, 500)
+                await one_seeder(frontier).seed(Sources(file=file))
+        second = one_seeder(frontier)
+        assert await second.seed(Sources(file=file)) == Added(2500, 500)
         assert second.went_on_after == 2000
-        assert await one_sowing(frontier).sow(Places(file=file)) == Added(0, 5000)
+        assert await one_seeder(frontier).seed(Sources(file=file)) == Added(0, 5000)
 
 
-def one_sowing(frontier: Frontier) -> Sowing:
-    return Sowing(frontier, "shop", lambda what, why: None, lambda what, count: None)
+def one_seeder(frontier: Frontier) -> Seeder:
+    return Seeder(frontier, "shop", lambda what, why: None, lambda what, count: None)
 
 
 async def test_a_bookmark_is_of_one_crawl_and_of_one_file(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from aiohttp import web
 
 from shoal import Item, Page, Spider, config
 from shoal.fleet.crawl import open_stores
-from shoal.seeds.seeding import plant
+from shoal.seeds.seeding import seed_from_spider
 from shoal.spider.spider import settings_of
 from shoal.worker.spider_visits import spider_worker
 from support.postgres_servers import QUICK, PostgresServer
@@ -77,7 +77,7 @@ async def crawl(frontier_address: str, results_address: str) -> None:
         spider.start_urls = [f"{site.url}0"]
         async with open_stores(settings) as (frontier, results):
             await frontier.start(Shop.name, settings.rules)
-            await plant(frontier, Shop.name, spider, settings.rules)
+            await seed_from_spider(frontier, Shop.name, spider, settings.rules)
             await spider_worker("one", Shop.name, spider, frontier, results, settings).run()
             assert (await frontier.stats(Shop.name)).done == PAGES
             assert await results.count(Shop.name) == {"Product": PAGES}

@@ -85,7 +85,7 @@ def test_a_site_with_nested_packed_broken_and_missing_sitemaps(
     assert ended.code == 0
     assert ended.out == (
         "shop: 1 added, 0 known already, 0 bad\n"
-        "shop: 1 sitemap queued; workers read them, and queue the pages they list\n"
+        "shop: 1 sitemap queued; workers read them and queue the pages they list\n"
     )
     assert (site.hits, site.robots_hits) == ([], [])
     summary = crawl(folder)

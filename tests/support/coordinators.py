@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from shoal.coordinator.runs import RUNS, SLOTS, Run, history
+from shoal.coordinator.runs import PROGRESS, RUNS, Run, history
 from shoal.frontier.board import Notes, read_all
 from shoal.frontier.port import Frontier
 from support.processes import Folder, Running
@@ -44,7 +44,7 @@ class Office:
 
     def has_seen_the_schedule(self) -> bool:
         """Whether a leader knows it."""
-        return self._ask(lambda notes: notes.read(SLOTS, "shop")) is not None
+        return self._ask(lambda notes: notes.read(PROGRESS, "shop")) is not None
 
     def runs(self) -> dict[str, Run]:
         """What is under way."""
@@ -67,12 +67,12 @@ class Office:
     def schedule_soon(self) -> float:
         """Have a run in a few seconds, and a leader that knows of it for more than a second."""
         while True:
-            slot = float(int(time.time()) + 4)
-            at = datetime.fromtimestamp(slot, UTC)
+            due_at = float(int(time.time()) + 4)
+            at = datetime.fromtimestamp(due_at, UTC)
             self.schedule(f"{at.second} {at.minute} {at.hour} {at.day} {at.month} *")
             until_now("the schedule to be seen", self.has_seen_the_schedule)
-            if time.time() < slot - 1.5:
-                return slot
+            if time.time() < due_at - 1.5:
+                return due_at
 
     def _ask(self, ask: Callable[[Notes], Awaitable[T]]) -> T:
         async def asked(frontier: Frontier) -> T:

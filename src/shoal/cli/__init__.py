@@ -1,4 +1,6 @@
-"""The command line: one file per command. Parse to values, call one function."""
+"""The command line: one module for each command. Parse to values, call one function.
+Imports everything; nothing imports it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from shoal.version import __version__
 
 app = typer.Typer(
     name="shoal",
-    help="Turns one scraper into a fleet: nothing lost, nothing twice, no site hit too hard.",
+    help="Turn one scraper into a fleet: nothing lost, nothing twice, no site hit too hard.",
     epilog="Start with: shoal demo",
     add_completion=False,
     pretty_exceptions_enable=False,

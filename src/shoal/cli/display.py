@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -32,6 +31,7 @@ from shoal.insight.status import (
     elapsed_s,
     failure_concentration,
 )
+from shoal.runtime.patience import NowAndThen
 
 LOG_EVERY_S = 10.0
 TABLE_WIDTH = 120
@@ -48,8 +48,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def out() -> Console:
-    """The console for answers. A table that is too wide for a terminal is wrapped there: that is
-    ugly, but names and numbers that are cut off are of no use."""
+    """The console for answers. A table that is too wide for a terminal is wrapped: ugly, but names
+    and numbers that are cut off are useless."""
     wide = console()
     wide.soft_wrap = True
     wide.width = max(wide.width, TABLE_WIDTH)
@@ -89,26 +89,29 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Watch]:
-    """Shows how a crawl goes: a live line on a terminal, a log line now and then elsewhere."""
+    """Shows how far a crawl is: a live line on a terminal, a log line now and then elsewhere."""
     if quiet:
         yield lambda stats: None
     elif (terminal := console(stderr=True)).is_terminal:
         with Live(console=terminal, refresh_per_second=8, transient=True) as live:
             yield lambda stats: live.update(text(progress_line(stats), "bold"))
     else:
-        yield _log_now_and_then()
+        yield _logging()
 
 
-def _log_now_and_then() -> Watch:
-    last = time.monotonic()
+def _logging() -> Watch:
+    timer = log_timer()
 
     def watch(stats: Stats) -> None:
-        nonlocal last
-        if time.monotonic() - last >= LOG_EVERY_S:
-            last = time.monotonic()
+        if timer.is_due():
             log.info(progress_line(stats))
 
     return watch
+
+
+def log_timer() -> NowAndThen:
+    """When a log line stands in for a live line."""
+    return NowAndThen(LOG_EVERY_S, at_once=False)
 
 
 def progress_line(stats: Stats) -> str:
@@ -140,7 +143,7 @@ def request_rows(task: Task) -> list[Row]:
 
 
 def shortened(value: str) -> str:
-    """So much of it that it can be told from others."""
+    """Enough of a value to tell it from others."""
     return value if len(value) <= VALUE_CHARACTERS else f"{value[: VALUE_CHARACTERS - 1]}…"
 
 
@@ -213,7 +216,7 @@ def _items(summary: Summary) -> str:
 
 
 def status_table(stats: Stats, now: float) -> Table:
-    """How a crawl stands."""
+    """The counters of a crawl."""
     left_s = remaining_s(stats)
     rows = [
         ("state", str(stats.state)),
@@ -236,16 +239,16 @@ def status_table(stats: Stats, now: float) -> Table:
         ("rate", f"{stats.rules.rate} per host, {stats.rules.concurrency_per_host} at once"),
     ]
     if stats.bloom:
-        share = f"{stats.rules.seen_error:.2%} of new ones may be taken for known ones"
+        share = f"{stats.rules.seen_error:.2%} of new URLs may be taken for known ones"
         rows.append(("known URLs", f"in a Bloom filter: {share}"))
     return facts(stats.crawl, rows)
 
 
 def _requests(stats: Stats) -> str:
-    refused = f"{stats.sent:,} sent, {block_rate(stats):.1%} refused (403, 429, 503)"
+    sent = f"{stats.sent:,} sent, {block_rate(stats):.1%} blocked (403, 429, 503)"
     if not stats.rules.previous:
-        return refused
-    return f"{refused}, {stats.unchanged:,} unchanged (304)"
+        return sent
+    return f"{sent}, {stats.unchanged:,} unchanged (304)"
 
 
 def snapshot_view(seen: Snapshot, now: float) -> Group:
@@ -255,7 +258,7 @@ def snapshot_view(seen: Snapshot, now: float) -> Group:
     if seen.late:
         parts.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
     if stats.inbox or stats.refused:
-        parts.append(text(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} were no tasks"))
+        parts.append(text(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} rejected"))
     if seen.workers:
         parts += [_title(counted(len(seen.workers), "worker")), workers_table(seen.workers)]
     if seen.busiest:
@@ -263,7 +266,7 @@ def snapshot_view(seen: Snapshot, now: float) -> Group:
     if seen.slowest:
         parts += [_title("slowest hosts"), hosts_table(seen.slowest[:FEW_HOSTS], now)]
     if seen.failing:
-        share = f"failing hosts ({failure_concentration(seen):.0%} of all failures are theirs)"
+        share = f"failing hosts (with {failure_concentration(seen):.0%} of all failures)"
         parts += [_title(share), hosts_table(seen.failing[:FEW_HOSTS], now)]
     return Group(*parts)
 
@@ -273,7 +276,7 @@ def _title(title: str) -> Group:
 
 
 def workers_table(workers: list[Pulse]) -> Table:
-    """The workers that were heard of lately."""
+    """The workers that gave a sign of life lately."""
     columns = ("worker", "version", "in flight", "pages", "pages/s", "memory")
     return table(columns, map(_worker_row, workers))
 

@@ -1,4 +1,4 @@
-"""The chore of beginning runs when they are due, and those that people ask for."""
+"""The chore of beginning runs: those that are due, and those that people ask for."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from shoal.coordinator.cron import run_name
 from shoal.coordinator.runs import (
     PAUSED,
+    PROGRESS,
+    RUN_REQUESTS,
     RUNS,
-    SLOTS,
-    WISHES,
-    Records,
+    LeaderNotes,
     Run,
-    Standing,
-    Wish,
+    RunRequest,
+    ScheduleProgress,
     history,
     past,
     under_way,
@@ -29,7 +29,7 @@ from shoal.frontier.port import IntakeAndUpkeep
 from shoal.frontier.values import Control, CrawlState
 
 GRACE_S = 60.0
-"""A slot is not missed before it is so old: one leader may have died, and another taken over."""
+"""A run is not missed before it is overdue by this: a leader may have died, another taken over."""
 
 log = logging.getLogger("shoal")
 
@@ -37,39 +37,40 @@ log = logging.getLogger("shoal")
 class Due(NamedTuple):
     """What is to be done about a schedule now."""
 
-    slot: float
+    at: float
+    """The due time that this is about."""
     action: str
-    """fire, wait, skip, cancel (what runs, then fire), miss, rest."""
+    """begin, wait, skip, cancel (what runs, then begin), miss, rest."""
 
 
 def decide(
-    schedule: Schedule, standing: Standing, now: float, *, is_running: bool, is_paused: bool
+    schedule: Schedule, progress: ScheduleProgress, now: float, *, is_running: bool, is_paused: bool
 ) -> Due | None:
-    """What is due. Of several slots that have passed, only the last one counts."""
-    slot = schedule.calendar.last_until(now)
-    is_new = slot is not None and slot > standing.last
+    """What is due. Of several due times that have passed, only the last one counts."""
+    due_at = schedule.calendar.last_until(now)
+    is_new = due_at is not None and due_at > progress.last
     if not is_new:
-        slot = standing.waiting
-    if slot is None:
+        due_at = progress.waiting
+    if due_at is None:
         return None
     if is_paused:
-        return Due(slot, "rest")
-    if is_new and now - slot > GRACE_S and not schedule.catch_up:
-        return Due(slot, "miss")
+        return Due(due_at, "rest")
+    if is_new and now - due_at > GRACE_S and not schedule.catch_up:
+        return Due(due_at, "miss")
     if not is_running:
-        return Due(slot, "fire")
+        return Due(due_at, "begin")
     if schedule.overlap == "wait":
-        return Due(slot, "wait") if is_new else None
-    return Due(slot, schedule.overlap)
+        return Due(due_at, "wait") if is_new else None
+    return Due(due_at, schedule.overlap)
 
 
-class Firing:
-    """Begins runs by writing them down: planting.py and the workers do the rest."""
+class RunStarter:
+    """Begins runs by noting them: seed_runs.py and the workers do the rest."""
 
-    def __init__(self, frontier: IntakeAndUpkeep, records: Records) -> None:
+    def __init__(self, frontier: IntakeAndUpkeep, leader_notes: LeaderNotes) -> None:
         self._frontier = frontier
-        self._notes = records.notes
-        self._records = records
+        self._notes = leader_notes.notes
+        self._leader_notes = leader_notes
 
     async def look(self, schedules: Mapping[str, Schedule], now: float) -> None:
         """Begin what is due."""
@@ -78,44 +79,46 @@ class Firing:
         for schedule in schedules.values():
             own = [run for run in running if run.schedule == schedule.name]
             await self._look(schedule, own, now, is_paused=schedule.name in paused)
-        for name, wish in (await read_all(self._notes, WISHES, Wish)).items():
-            await self._grant(schedules.get(wish.schedule), name, wish, now)
+        for name, request in (await read_all(self._notes, RUN_REQUESTS, RunRequest)).items():
+            await self._grant(schedules.get(request.schedule), name, request, now)
 
     async def _look(
         self, schedule: Schedule, running: list[Run], now: float, *, is_paused: bool
     ) -> None:
-        standing = await self._standing(schedule, now)
-        if standing is None:
+        progress = await self._progress(schedule, now)
+        if progress is None:
             return
-        due = decide(schedule, standing, now, is_running=bool(running), is_paused=is_paused)
+        due = decide(schedule, progress, now, is_running=bool(running), is_paused=is_paused)
         if due is None:
             return
-        if await self._is_known(schedule, due.slot):
-            due = Due(due.slot, "rest")
+        if await self._is_known(schedule, due.at):
+            due = Due(due.at, "rest")
         if due.action == "wait":
-            await self._records.write(SLOTS, schedule.name, Standing(due.slot, due.slot))
+            waiting = ScheduleProgress(due.at, waiting=due.at)
+            await self._leader_notes.write(PROGRESS, schedule.name, waiting)
             log.warning("schedule %s: waits until %s is over", schedule.name, running[0].crawl)
             return
         await self._act(schedule, due, running, now)
-        await self._records.write(SLOTS, schedule.name, Standing(max(due.slot, standing.last)))
+        done = ScheduleProgress(max(due.at, progress.last))
+        await self._leader_notes.write(PROGRESS, schedule.name, done)
 
-    async def _standing(self, schedule: Schedule, now: float) -> Standing | None:
-        """How far a schedule has come. None: it begins with its next slot, for it is new, or it has
-        come further than the clock: that was wrong then, or is now."""
-        standing = await read(self._notes, SLOTS, schedule.name, Standing)
-        if standing is not None and standing.last <= now + GRACE_S:
-            return standing
-        if standing is not None:
+    async def _progress(self, schedule: Schedule, now: float) -> ScheduleProgress | None:
+        """How far a schedule has come. None: it begins with its next due time, for it is new, or it
+        has come further than the clock: that was wrong then, or is now."""
+        progress = await read(self._notes, PROGRESS, schedule.name, ScheduleProgress)
+        if progress is not None and progress.last <= now + GRACE_S:
+            return progress
+        if progress is not None:
             log.warning("schedule %s: the clock has gone back; it begins anew", schedule.name)
-        await self._records.write(SLOTS, schedule.name, Standing(now))
+        await self._leader_notes.write(PROGRESS, schedule.name, ScheduleProgress(now))
         return None
 
-    async def _is_known(self, schedule: Schedule, slot: float) -> bool:
-        """Whether a slot was dealt with: by a leader that then died, or before the clock went
+    async def _is_known(self, schedule: Schedule, due_at: float) -> bool:
+        """Whether a due time was dealt with: by a leader that then died, or before the clock went
         back."""
-        crawl = run_name(schedule.name, schedule.calendar, slot)
-        for shelf in (RUNS, past(schedule.name)):
-            if await self._notes.read(shelf, crawl):
+        crawl = run_name(schedule.name, schedule.calendar, due_at)
+        for topic in (RUNS, past(schedule.name)):
+            if await self._notes.read(topic, crawl):
                 return True
         return False
 
@@ -123,51 +126,55 @@ class Firing:
         if due.action == "cancel":
             for run in running:
                 await self._cancel(run)
-        if due.action in ("fire", "cancel"):
-            await self._fire(schedule, due.slot, now)
+        if due.action in ("begin", "cancel"):
+            await self._begin(schedule, due.at, now)
         elif due.action == "skip":
             reason = f"{running[0].crawl} is not over"
-            await self._leave_out(schedule, due.slot, now, "skipped", reason)
+            await self._leave_out(schedule, due.at, now, "skipped", reason)
         elif due.action == "miss":
             reason = "no coordinator was running (catch_up = true begins it late)"
-            await self._leave_out(schedule, due.slot, now, "missed", reason)
+            await self._leave_out(schedule, due.at, now, "missed", reason)
 
-    async def _grant(self, schedule: Schedule | None, name: str, wish: Wish, now: float) -> None:
+    async def _grant(
+        self, schedule: Schedule | None, name: str, request: RunRequest, now: float
+    ) -> None:
         if schedule is None:
-            asked_for = ascii(wish.schedule[:MAX_NAME])
-            log.error("schedule %s: is not in shoal.toml here, and is not run", asked_for)
+            asked_for = ascii(request.schedule[:MAX_NAME])
+            log.error("schedule %s: not run, because it is not in shoal.toml here", asked_for)
         else:
             # By the clock of whoever asked, which may be wrong.
-            slot = wish.at if wish.at <= now + GRACE_S else now
-            if not await self._is_known(schedule, slot):
-                await self._fire(schedule, slot, now)
-        await self._records.write(WISHES, name, None)
+            due_at = request.at if request.at <= now + GRACE_S else now
+            if not await self._is_known(schedule, due_at):
+                await self._begin(schedule, due_at, now)
+        await self._leader_notes.write(RUN_REQUESTS, name, None)
 
-    async def _fire(self, schedule: Schedule, slot: float, now: float) -> None:
+    async def _begin(self, schedule: Schedule, due_at: float, now: float) -> None:
         run = _run(
-            *(schedule, slot, now),
-            previous=await self._previous(schedule, slot),
-            deadline=slot + schedule.window_s if schedule.window_s else None,
+            schedule,
+            due_at,
+            now,
+            previous=await self._previous(schedule, due_at),
+            deadline=due_at + schedule.window_s if schedule.window_s else None,
         )
-        await self._records.write(RUNS, run.crawl, run)
+        await self._leader_notes.write(RUNS, run.crawl, run)
         log.info("schedule %s: begins %s", schedule.name, run.crawl)
 
-    async def _previous(self, schedule: Schedule, slot: float) -> str | None:
+    async def _previous(self, schedule: Schedule, due_at: float) -> str | None:
         if not schedule.recrawl or is_scrapy(schedule.targets):
             return None
         runs = await history(self._notes, schedule.name)
         # Only earlier ones: while a clock was wrong, runs may have been dated years ahead.
-        read = [r for r in runs if r.slot < slot and r.state == CrawlState.FINISHED and r.done]
+        read = [r for r in runs if r.due_at < due_at and r.state == CrawlState.FINISHED and r.done]
         # One that has missed nothing, if there is one: a bad night must not be the yardstick.
         best = [run for run in read if not run.failed] or read
         return best[0].crawl if best else None
 
     async def _leave_out(
-        self, schedule: Schedule, slot: float, now: float, state: str, reason: str
+        self, schedule: Schedule, due_at: float, now: float, state: str, reason: str
     ) -> None:
         over: dict[str, Any] = {"state": state, "reason": reason, "ended_at": now}
-        run = _run(schedule, slot, now, is_forgotten=True, **over)
-        await self._records.write(past(schedule.name), run.crawl, run)
+        run = _run(schedule, due_at, now, is_forgotten=True, **over)
+        await self._leader_notes.write(past(schedule.name), run.crawl, run)
         log.warning("schedule %s: %s is %s: %s", schedule.name, run.crawl, state, reason)
 
     async def _cancel(self, run: Run) -> None:
@@ -177,11 +184,11 @@ class Firing:
             await self._frontier.control(run.crawl, Control.CANCEL)
 
 
-def _run(schedule: Schedule, slot: float, now: float, **fields: Any) -> Run:
+def _run(schedule: Schedule, due_at: float, now: float, **fields: Any) -> Run:
     return Run(
-        crawl=run_name(schedule.name, schedule.calendar, slot),
+        crawl=run_name(schedule.name, schedule.calendar, due_at),
         schedule=schedule.name,
-        slot=slot,
+        due_at=due_at,
         fired_at=now,
         **fields,
     )

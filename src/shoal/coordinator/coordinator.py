@@ -1,4 +1,4 @@
-"""The coordinator: leads or stands by, and while it leads does one chore after the other.
+"""The coordinator: waits until it leads, and while it leads does one chore after the other.
 
 Chores read and write notes in the frontier and nothing else that matters: whoever leads next goes
 on where this one stopped.
@@ -14,21 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from shoal.config import CONFIG_FILE
-from shoal.coordinator.begin import Firing
+from shoal.coordinator.background import Background
+from shoal.coordinator.begin import RunStarter
 from shoal.coordinator.leadership import Leadership
-from shoal.coordinator.runs import Records
+from shoal.coordinator.runs import LeaderNotes
 from shoal.coordinator.schedules import Schedule, ScheduleFile
-from shoal.coordinator.seed_runs import PlanterFailed, Planting, settings_here
+from shoal.coordinator.seed_runs import RunSeeder, SeedingFailed, settings_here
 from shoal.coordinator.sweep import Steadiness, sweep
-from shoal.coordinator.watch import Watching
+from shoal.coordinator.watch import RunWatcher
 from shoal.errors import ConfigError, StorageError, cause_of
 from shoal.frontier.board import Deposed
 from shoal.frontier.port import Frontier
-from shoal.runtime.patience import wait_for_event
+from shoal.runtime.patience import NowAndThen, wait_for_event
 
 TICK_S = 0.5
 SWEEP_EVERY_S = 60.0
-SAY_AGAIN_S = 60.0
+WARN_EVERY_S = 60.0
 
 log = logging.getLogger("shoal")
 
@@ -51,7 +52,7 @@ class Coordinator:
 
     async def run(self) -> None:
         """Serve until told to stop."""
-        self._tell()
+        self._say_what_is_next()
         serving = asyncio.create_task(self._serve())
         stopped = asyncio.create_task(self._stopping.wait())
         checking = asyncio.create_task(self._check_targets())
@@ -72,55 +73,54 @@ class Coordinator:
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._leadership.hold(leader))
-                    group.create_task(self._do_chores(Records(self._frontier.notes, leader)))
+                    group.create_task(self._do_chores(LeaderNotes(self._frontier.notes, leader)))
             except BaseExceptionGroup as group_error:
                 cause = cause_of(group_error)
                 if not isinstance(cause, Deposed):
                     raise cause from None
                 log.warning("leading no longer: %s", cause)
 
-    async def _do_chores(self, records: Records) -> None:
-        firing = Firing(self._frontier, records)
-        swept_at = trouble_at = -SWEEP_EVERY_S
-        async with (
-            Watching(self._frontier, records, self._options) as watching,
-            Planting(self._frontier, records, self._options) as planting,
-        ):
+    async def _do_chores(self, notes: LeaderNotes) -> None:
+        warning = NowAndThen(WARN_EVERY_S)
+        sweeping = NowAndThen(SWEEP_EVERY_S)
+        async with Background() as seeding, Background() as closing:
+            starter = RunStarter(self._frontier, notes)
+            seeder = RunSeeder(self._frontier, notes, self._options, seeding)
+            watcher = RunWatcher(self._frontier, notes, self._options, closing)
             while True:
                 schedules = self._file.read()
                 try:
                     # First: what is over is in nobody's way.
-                    await watching.look(schedules, time.time())
-                    await firing.look(schedules, time.time())
-                    await planting.look(schedules)
-                    if time.monotonic() - swept_at > SWEEP_EVERY_S:
-                        await self._sweep(records, schedules)
-                        swept_at = time.monotonic()
+                    await watcher.look(schedules, time.time())
+                    await starter.look(schedules, time.time())
+                    await seeder.look(schedules)
+                    if sweeping.is_due():
+                        await self._sweep(notes, schedules)
                 except StorageError as error:  # It may pass, and then nothing was missed.
-                    if time.monotonic() - trouble_at > SAY_AGAIN_S:
+                    if warning.is_due():
                         log.error("waiting: %s", error)
-                        trouble_at = time.monotonic()
                 await wait_for_event(self._stopping, TICK_S)
 
-    async def _sweep(self, records: Records, schedules: dict[str, Schedule]) -> None:
+    async def _sweep(self, notes: LeaderNotes, schedules: dict[str, Schedule]) -> None:
         now = time.time()
         is_steady = self._steadiness.look(now, time.monotonic())
-        await sweep(self._frontier, records, schedules, now, is_steady=is_steady)
+        await sweep(self._frontier, notes, schedules, now, is_steady=is_steady)
 
-    def _tell(self) -> None:
+    def _say_what_is_next(self) -> None:
         schedules = self._file.read().values()
         log.info("schedules in %s: %d", CONFIG_FILE, len(schedules))
         for schedule in schedules:
-            slot = schedule.calendar.next_after(time.time())
-            when = schedule.calendar.local(slot).isoformat(" ", "seconds") if slot else "never"
+            due_at = schedule.calendar.next_after(time.time())
+            when = schedule.calendar.local(due_at).isoformat(" ", "seconds") if due_at else "never"
             log.info("schedule %s: next run at %s", schedule.name, when)
 
     async def _check_targets(self) -> None:
-        """Better now than at night. Each by itself: one may never end."""
+        """Load every schedule's spider: a mistake is better found now than at night. All at once,
+        because one may never be loaded."""
         await asyncio.gather(*map(self._check_target, self._file.read().values()))
 
     async def _check_target(self, schedule: Schedule) -> None:
         try:
             await settings_here(schedule, self._options)
-        except (PlanterFailed, ConfigError) as error:
+        except (SeedingFailed, ConfigError) as error:
             log.error("schedule %s: cannot run as it is: %s", schedule.name, error)

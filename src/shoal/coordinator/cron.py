@@ -28,18 +28,18 @@ class Calendar:
             raise ConfigError(f"cron: {cron!r}: {str(error).lower()}") from None
 
     def next_after(self, moment: float) -> float | None:
-        """The first slot after a moment. None if there is none in the next fifty years."""
+        """The first due time after a moment. None if there is none in the next fifty years."""
         return self._step(moment, backwards=False)
 
     def last_until(self, moment: float) -> float | None:
-        """The last slot at or before a moment."""
-        # It looks for what is strictly before, and slots are whole seconds.
+        """The last due time at or before a moment."""
+        # It looks for what is strictly before, and due times are whole seconds.
         return self._step(moment + 1, backwards=True)
 
     def _step(self, moment: float, *, backwards: bool) -> float | None:
         start = datetime.fromtimestamp(int(moment), UTC).astimezone(self._zone)
-        slot = next(CronSim(self._cron, start, reverse=backwards), None)
-        return slot.timestamp() if slot is not None else None
+        due = next(CronSim(self._cron, start, reverse=backwards), None)
+        return due.timestamp() if due is not None else None
 
     def local(self, moment: float) -> datetime:
         """A moment as the clocks there show it."""
@@ -47,11 +47,12 @@ class Calendar:
 
 
 calendar_of = lru_cache(maxsize=1000)(Calendar)
-"""The same calendar for the same words: coordinators look at it twice a second."""
+"""One calendar for each expression and zone: coordinators ask for it twice a second."""
 
 
 def run_name(schedule: str, calendar: Calendar, moment: float) -> str:
-    """What the run of a slot is called. A time that comes twice is told apart the second time."""
+    """What the run of a due time is called. A local time that comes twice gets its UTC offset the
+    second time."""
     local = calendar.local(moment).replace(microsecond=0)
     precision = "seconds" if local.second else "minutes"
     shown = local.replace(tzinfo=None, fold=0).isoformat(timespec=precision)

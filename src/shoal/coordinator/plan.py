@@ -16,7 +16,7 @@ from shoal.frontier.port import HasNotes, Overview
 
 
 class Planned(msgspec.Struct, kw_only=True):
-    """How a schedule stands."""
+    """A schedule: when it is due, what runs now, how its last run ended."""
 
     name: str
     target: str
@@ -24,7 +24,7 @@ class Planned(msgspec.Struct, kw_only=True):
     timezone: str
     next_at: float | None
     next_local: str | None
-    """The same, as the clocks of its time zone show it."""
+    """`next_at` as the clocks of its time zone show it."""
     is_paused: bool
     running: list[str]
     late: str | None = None
@@ -34,33 +34,33 @@ class Planned(msgspec.Struct, kw_only=True):
 
 
 async def plan(frontier: HasNotes, schedules: Mapping[str, Schedule], now: float) -> list[Planned]:
-    """How all schedules stand."""
+    """All schedules, in the order of shoal.toml."""
     running = await under_way(frontier.notes)
     paused = await frontier.notes.all(PAUSED)
     return [
-        await _stand(frontier, schedule, running, now, schedule.name in paused)
+        await _planned(frontier, schedule, running, now, schedule.name in paused)
         for schedule in schedules.values()
     ]
 
 
-async def _stand(
+async def _planned(
     frontier: HasNotes, schedule: Schedule, running: list[Run], now: float, is_paused: bool
 ) -> Planned:
     own = [run for run in running if run.schedule == schedule.name]
     past = await history(frontier.notes, schedule.name)
-    slot = None if is_paused else schedule.calendar.next_after(now)
+    due_at = None if is_paused else schedule.calendar.next_after(now)
     return Planned(
         name=schedule.name,
         target=" ".join(map(masked, schedule.targets)),
         cron=schedule.cron,
         timezone=schedule.timezone,
-        next_at=slot,
-        next_local=schedule.calendar.local(slot).isoformat(" ", "seconds") if slot else None,
+        next_at=due_at,
+        next_local=schedule.calendar.local(due_at).isoformat(" ", "seconds") if due_at else None,
         is_paused=is_paused,
         running=[run.crawl for run in own],
         late=await _late(frontier, own, now),
         # While a clock was wrong, runs may have been dated years ahead.
-        last=next((run for run in past if run.slot <= now + GRACE_S), None),
+        last=next((run for run in past if run.due_at <= now + GRACE_S), None),
     )
 
 

@@ -1,12 +1,12 @@
 """The runs of schedules, as coordinators and workers note them in the frontier.
 
-Shelves, and who writes there:
+Topics as they are stored, and who writes there:
 
-    runs        CRAWL -> Run       the leader: runs that are under way
-    past/NAME   CRAWL -> Run       the leader: runs of a schedule that are over, or were left out
-    slots       NAME -> Standing   the leader: how far each schedule has come
-    paused      NAME -> (nothing)  people: schedules that are to rest
-    wishes      ID -> Wish         people: a run now, please; the leader strikes it out
+    runs        CRAWL -> Run              the leader: runs that are under way
+    past/NAME   CRAWL -> Run              the leader: runs that are over, or were left out
+    slots       NAME -> ScheduleProgress  the leader: how far each schedule has come
+    paused      NAME -> (nothing)         people: schedules that are to rest
+    wishes      ID -> RunRequest          people: a run now, please; the leader removes it
 
 Whoever can write to the frontier can write notes. So they name a schedule and nothing else: what it
 runs, and with which settings, each process reads in its own shoal.toml.
@@ -27,9 +27,9 @@ Moment = Annotated[float, Meta(ge=0, le=253_402_300_799)]
 """Seconds since 1970, up to the year 9999: what a clock can show."""
 
 RUNS = "runs"
-SLOTS = "slots"
+PROGRESS = "slots"
 PAUSED = "paused"
-WISHES = "wishes"
+RUN_REQUESTS = "wishes"
 
 log = logging.getLogger("shoal")
 
@@ -41,14 +41,13 @@ class Run(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     crawl: str
     schedule: str
-    slot: Moment
-    """When it was due."""
+    due_at: Moment = msgspec.field(name="slot")
     fired_at: Moment
     previous: str | None = None
     """The finished run before it, if it is to be made use of."""
     deadline: Moment | None = None
     """When its window ends."""
-    planted: bool = False
+    is_seeded: bool = msgspec.field(name="planted", default=False)
     """Whether all its seeds are in."""
     state: str = ""
     """How it ended: finished, cancelled, failed, skipped, missed, forgotten. Empty: it has not."""
@@ -76,16 +75,16 @@ class Run(msgspec.Struct, kw_only=True, omit_defaults=True):
         return bool(self.deadline and self.ended_at and self.ended_at > self.deadline)
 
 
-class Standing(msgspec.Struct, omit_defaults=True):
+class ScheduleProgress(msgspec.Struct, omit_defaults=True):
     """How far a schedule has come."""
 
     last: Moment
-    """The slot that was dealt with last; of a new schedule, when it was first seen."""
+    """The due time that was dealt with last; of a new schedule, when it was first seen."""
     waiting: Moment | None = None
-    """A slot whose run waits for the one before to end."""
+    """The due time of a run that waits for the one before it to end."""
 
 
-class Wish(msgspec.Struct):
+class RunRequest(msgspec.Struct):
     """A run that somebody asked for."""
 
     schedule: str
@@ -93,7 +92,7 @@ class Wish(msgspec.Struct):
 
 
 def past(schedule: str) -> str:
-    """The shelf of what became of a schedule's runs."""
+    """The topic of what became of a schedule's runs."""
     return f"past/{schedule}"
 
 
@@ -106,22 +105,22 @@ async def under_way(notes: Notes) -> list[Run]:
 async def history(notes: Notes, schedule: str) -> list[Run]:
     """What became of a schedule's runs, the newest first."""
     runs = await read_all(notes, past(schedule), Run)
-    return sorted(runs.values(), key=lambda run: run.slot, reverse=True)
+    return sorted(runs.values(), key=lambda run: run.due_at, reverse=True)
 
 
-class Records:
-    """The leader's pen: everything is written in the name of its term."""
+class LeaderNotes:
+    """Notes as the leader writes them: in the name of its term."""
 
     def __init__(self, notes: Notes, leader: Leader) -> None:
         self.notes = notes
         self.leader = leader
 
-    async def write(self, shelf: str, name: str, value: msgspec.Struct | None) -> None:
-        """Write a note, or strike it out. Raises Deposed."""
+    async def write(self, topic: str, name: str, value: msgspec.Struct | None) -> None:
+        """Write a note, or remove it (None). Raises Deposed."""
         text = None if value is None else msgspec.json.encode(value)
-        await self.notes.write(shelf, name, text, self.leader)
+        await self.notes.write(topic, name, text, self.leader)
 
     async def close(self, run: Run) -> None:
-        """It is over. Done twice, or stopped in between, it does no harm."""
+        """Note that a run is over. Done twice, or stopped half-way, it does no harm."""
         await self.write(past(run.schedule), run.crawl, run)
         await self.write(RUNS, run.crawl, None)

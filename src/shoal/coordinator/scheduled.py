@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,20 +17,20 @@ from shoal.errors import ShoalError, StorageError, UnknownCrawl
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet.fleet import Fleet, release_dead
 from shoal.frontier.port import UpkeepAndNotes
-from shoal.runtime.patience import wait_for_event
+from shoal.runtime.patience import NowAndThen, wait_for_event
 
 LOOK_EVERY_S = 1.0
 RETRY_S = 30.0
-"""A run for which workers could not even begin is tried again so much later."""
-SAY_AGAIN_S = 600.0
+"""How long until a run for which workers could not begin is tried again."""
+WARN_EVERY_S = 600.0
 SHOWN = 5
-"""So many schedules are named in a line of the log."""
+"""How many schedules are named in a line of the log."""
 
 log = logging.getLogger("shoal")
 
 
-class Standby:
-    """Serves the runs of a frontier's schedules, on this machine. What a schedule means is what
+class ScheduledWorkers:
+    """Workers on this machine for the runs of a frontier's schedules. What a schedule runs is what
     shoal.toml says here: the frontier names those whose runs are under way, and nothing more."""
 
     def __init__(
@@ -44,7 +43,7 @@ class Standby:
         self._fleets: dict[str, Fleet] = {}
         self._draining = asyncio.Event()
         self._is_waiting = False
-        self._said_at = -SAY_AGAIN_S
+        self._warning = NowAndThen(WARN_EVERY_S)
 
     async def run(self) -> None:
         """Serve until told to stop."""
@@ -58,10 +57,10 @@ class Standby:
                     work = self._serve(run, schedules[run.schedule])
                     serving[run.crawl] = asyncio.create_task(work)
             await wait_for_event(self._draining, LOOK_EVERY_S)
-        await self._settle(serving)
+        await self._wait_for(serving)
 
-    async def _settle(self, serving: dict[str, asyncio.Task[None]]) -> None:
-        """Wait for those that have workers. What is only being loaded is let go of."""
+    async def _wait_for(self, serving: dict[str, asyncio.Task[None]]) -> None:
+        """Wait for the runs that have workers. Those that are still being loaded are let go."""
         for crawl, task in serving.items():
             if crawl not in self._fleets:
                 task.cancel()
@@ -82,8 +81,7 @@ class Standby:
 
     def _known(self, runs: list[Run], schedules: Mapping[str, Schedule]) -> list[Run]:
         unknown = sorted({run.schedule for run in runs if run.schedule not in schedules})
-        if unknown and time.monotonic() - self._said_at >= SAY_AGAIN_S:
-            self._said_at = time.monotonic()
+        if unknown and self._warning.is_due():
             named = ", ".join(unknown[:SHOWN])
             log.warning("left to others: schedules that are not in %s here: %s", CONFIG_FILE, named)
         return [run for run in runs if run.schedule in schedules]
@@ -120,7 +118,7 @@ class Standby:
             self._fleets[run.crawl] = fleet
             await fleet.run()
         except ShoalError as error:
-            log.error("%s: %s; next try in %d s", run.crawl, error, RETRY_S)
+            log.error("%s: %s; trying again in %d s", run.crawl, error, RETRY_S)
             await wait_for_event(self._draining, RETRY_S)
         else:
             log.info("no more work on %s", run.crawl)

@@ -39,10 +39,11 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     window: Duration | None = None
     """How long a run may take (6h). One that will take longer is reported."""
     overlap: Literal["skip", "wait", "cancel"] = "skip"
-    """If a run is due and the one before is not over: do without it, begin it afterwards, or cancel
-    the one before."""
+    """What to do when a run is due and the one before it is not over: skip the run, let it wait, or
+    cancel the one before."""
     catch_up: bool = False
-    """Whether a run that was due while no coordinator ran is begun late. Of several, the last."""
+    """Whether a run that was due while no coordinator was running begins late. If there are
+    several, only the last one does."""
     recrawl: bool = True
     """Whether a run knows the finished one before it: unchanged pages are not fetched again, and
     items that are gone are marked."""
@@ -57,12 +58,12 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         if not _is_name(self.name) or len(self.name) > MAX_NAME:
-            raise ConfigError(f"name: letters, digits, - _ . and at most {MAX_NAME} of them")
+            raise ConfigError(f"name: at most {MAX_NAME} letters, digits, and - _ .")
         calendar_of(self.cron, self.timezone)
         if not self.targets or not all(self.targets):
-            raise ConfigError("target: it is empty")
-        if refused := {"name", "frontier", "previous"} & self.settings.keys():
-            raise ConfigError(f"settings: {min(refused)} is not a run's to choose")
+            raise ConfigError("target: must not be empty")
+        if not_allowed := {"name", "frontier", "previous"} & self.settings.keys():
+            raise ConfigError(f"settings: {min(not_allowed)} cannot be set for a run")
         config.build(self.settings)
 
     @property
@@ -119,7 +120,7 @@ class ScheduleFile:
                 self._schedules = load_schedules(self._folder)
                 log.info("%s was read again; schedules: %d", self._path.name, len(self._schedules))
             except ConfigError as error:
-                log.error("%s; going on with the schedules as they were", error)
+                log.error("%s; the schedules stay as they were", error)
         return self._schedules
 
     def _stamp(self) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -14,76 +13,76 @@ from typing import Any
 import msgspec
 
 from shoal.config import CONFIG_FILE, Settings
-from shoal.coordinator.beside import Beside
-from shoal.coordinator.runs import RUNS, Records, Run, under_way
+from shoal.coordinator.background import Background
+from shoal.coordinator.runs import RUNS, LeaderNotes, Run, under_way
 from shoal.coordinator.schedules import Schedule, settings_for
-from shoal.coordinator.seed_process import Answer, Order
+from shoal.coordinator.seed_process import SeedAnswer, SeedOrder
 from shoal.errors import ConfigError, ShoalError, UnknownCrawl
-from shoal.fleet.child import GAVE_UP
 from shoal.frontier.port import Upkeep
 from shoal.frontier.values import Control
+from shoal.runtime.orders import child_process
 
 RETRY_S = 5.0
-SAY_AGAIN_S = 300.0
+WARN_EVERY_S = 300.0
 MAX_TRIES = 5
 
 log = logging.getLogger("shoal")
 
 
-class PlanterFailed(ShoalError):
-    """A planter could not do its work. The message is what it said."""
+class SeedingFailed(ShoalError):
+    """A seeding process could not do its work. The message is what it said."""
 
     def __init__(self, message: str, *, for_good: bool) -> None:
         super().__init__(message)
         self.for_good = for_good
 
 
-class Planting:
-    """Plants what has begun and is not planted. Used as a context: planters end with it."""
+class RunSeeder:
+    """Brings in the seeds of runs that have begun and have none yet."""
 
-    def __init__(self, frontier: Upkeep, records: Records, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        frontier: Upkeep,
+        leader_notes: LeaderNotes,
+        options: dict[str, Any],
+        background: Background,
+    ) -> None:
         self._frontier = frontier
-        self._records = records
+        self._leader_notes = leader_notes
         self._options = options
-        self._beside = Beside()
-
-    async def __aenter__(self) -> Planting:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._beside.end()
+        self._background = background
 
     async def look(self, schedules: Mapping[str, Schedule]) -> None:
-        """Begin with what is new. Raises what a planting raised that had ended."""
-        for run in await under_way(self._records.notes):
-            if not run.planted:
-                self._beside.begin(run.crawl, partial(self._plant, run, schedules))
-        self._beside.reap()
+        """Begin with runs that are new. Raises what the seeding of a run raised."""
+        for run in await under_way(self._leader_notes.notes):
+            if not run.is_seeded:
+                self._background.begin(run.crawl, partial(self._seed, run, schedules))
+        self._background.reap()
 
-    async def _plant(self, run: Run, schedules: Mapping[str, Schedule]) -> None:
+    async def _seed(self, run: Run, schedules: Mapping[str, Schedule]) -> None:
         schedule = schedules.get(run.schedule)
         if schedule is None:
             await self._give_up(run, f"schedule {run.schedule} is not in {CONFIG_FILE} here")
             return
         for attempt in range(1, MAX_TRIES + 1):
             try:
-                async with saying_so(run.crawl):
-                    await planted(Order(schedule, self._options, run))
-            except PlanterFailed as error:
+                async with _reminding(run.crawl):
+                    await seed_in_process(SeedOrder(schedule, self._options, run))
+            except SeedingFailed as error:
                 if error.for_good or attempt == MAX_TRIES:
                     await self._give_up(run, str(error))
                     return
-                log.warning("%s: seeding failed (%s); once more", run.crawl, error)
+                log.warning("%s: seeding failed (%s); trying again", run.crawl, error)
                 await asyncio.sleep(RETRY_S)
             else:
-                run.planted = True
+                run.is_seeded = True
                 if await self._is_open(run):
-                    await self._records.write(RUNS, run.crawl, run)
+                    await self._leader_notes.write(RUNS, run.crawl, run)
                 return
 
     async def _is_open(self, run: Run) -> bool:
         """Somebody may have cancelled it meanwhile. Then it is over, and stays so."""
-        return await self._records.notes.read(RUNS, run.crawl) is not None
+        return await self._leader_notes.notes.read(RUNS, run.crawl) is not None
 
     async def _give_up(self, run: Run, reason: str) -> None:
         """A run that cannot begin is over, and workers leave what there is of it."""
@@ -93,51 +92,38 @@ class Planting:
         with suppress(UnknownCrawl, ConfigError):  # Not there, or over already.
             await self._frontier.control(run.crawl, Control.CANCEL)
         run.state, run.reason, run.ended_at = "failed", reason, time.time()
-        await self._records.close(run)
+        await self._leader_notes.close(run)
 
 
 @asynccontextmanager
-async def saying_so(crawl: str) -> AsyncIterator[None]:
-    """Tells of seeds that take long: their spider may stand still."""
+async def _reminding(crawl: str) -> AsyncIterator[None]:
+    """Warns now and then of seeds that take long: their spider may stand still."""
 
-    async def say() -> None:
+    async def warn() -> None:
         while True:
-            await asyncio.sleep(SAY_AGAIN_S)
-            log.warning("%s: its seeds are still coming", crawl)
+            await asyncio.sleep(WARN_EVERY_S)
+            log.warning("%s: still being seeded", crawl)
 
-    saying = asyncio.create_task(say())
+    warning = asyncio.create_task(warn())
     try:
         yield
     finally:
-        saying.cancel()
+        warning.cancel()
 
 
 async def settings_here(schedule: Schedule, options: dict[str, Any]) -> Settings:
     """The settings of a schedule's runs on this machine. Its spider is asked for its own, in a
-    process apart: here no code of the user's runs. Raises PlanterFailed and ConfigError."""
-    spider = (await planted(Order(schedule, options))).spider
+    process apart: here no code of the user's runs. Raises SeedingFailed and ConfigError."""
+    spider = (await seed_in_process(SeedOrder(schedule, options))).spider
     return settings_for(schedule, spider, options)
 
 
-async def planted(order: Order) -> Answer:
-    """Let a planter do its work. Raises PlanterFailed."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "shoal.coordinator.seed_process"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdin is not None  # noqa: S101 - we asked for pipes
-    assert process.stdout is not None  # noqa: S101
-    try:
-        with suppress(ProcessLookupError, RuntimeError, ConnectionError):  # It may be dead already.
-            process.stdin.write(msgspec.json.encode(order) + b"\n")
-        said = await process.stdout.read()
-        code = await process.wait()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if code == 0 and said:
-        return msgspec.json.decode(said, type=Answer)
-    words = said.decode("utf-8", "replace") or f"its process ended with code {code}, unheard"
-    raise PlanterFailed(words, for_good=code == GAVE_UP)
+async def seed_in_process(order: SeedOrder) -> SeedAnswer:
+    """Let a process of its own carry out the order. Raises SeedingFailed."""
+    async with child_process("shoal.coordinator.seed_process") as child:
+        child.tell(order)
+        ended = await child.ended()
+    if ended.code == 0 and ended.last_words:
+        return msgspec.json.decode(ended.last_words, type=SeedAnswer)
+    reason = ended.last_words or f"its process said nothing, and ended with {ended.how}"
+    raise SeedingFailed(reason, for_good=ended.gave_up)

@@ -1,4 +1,4 @@
-"""The chore of forgetting: queues of runs that have long been over, and the oldest history."""
+"""The chore of forgetting: queues of runs that ended long ago, and the oldest history."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 import msgspec
 
-from shoal.coordinator.runs import Records, history, past
+from shoal.coordinator.runs import LeaderNotes, history, past
 from shoal.coordinator.schedules import Schedule
 from shoal.frontier.port import Upkeep
 
 KEPT_RUNS = 1000
-"""So much of a schedule's history is kept."""
+"""How many runs of a schedule its history keeps."""
 
 STEADY_S = 3600.0
 """How long the clock must have gone as it should before anything is forgotten by it."""
 JUMP_S = 60.0
-"""A clock that is so far off what it should show has jumped."""
+"""A clock that is off by more than this has jumped."""
 
 log = logging.getLogger("shoal")
 
@@ -34,7 +34,7 @@ class Steadiness:
         begun_at, begun = self._begin or (now, elapsed)
         has_jumped = abs((now - begun_at) - (elapsed - begun)) > JUMP_S
         if has_jumped:
-            log.warning("the clock has jumped: for an hour, no queue is forgotten")
+            log.warning("the clock has jumped: no queue is forgotten for the next hour")
         if has_jumped or self._begin is None:
             self._begin = now, elapsed
             return False
@@ -43,7 +43,7 @@ class Steadiness:
 
 async def sweep(
     frontier: Upkeep,
-    records: Records,
+    leader_notes: LeaderNotes,
     schedules: Mapping[str, Schedule],
     now: float,
     *,
@@ -51,12 +51,12 @@ async def sweep(
 ) -> None:
     """Forget what nobody needs. The results of a run, and what became of it, stay."""
     for schedule in schedules.values():
-        runs = await history(records.notes, schedule.name)
+        runs = await history(leader_notes.notes, schedule.name)
         for run in runs[KEPT_RUNS:]:
-            await records.write(past(schedule.name), run.crawl, None)
+            await leader_notes.write(past(schedule.name), run.crawl, None)
         for run in runs[:KEPT_RUNS]:
             is_old = run.ended_at is not None and now - run.ended_at > schedule.keep_s
             if is_steady and is_old and not run.is_forgotten:
                 await frontier.forget(run.crawl)
                 swept = msgspec.structs.replace(run, is_forgotten=True)
-                await records.write(past(schedule.name), run.crawl, swept)
+                await leader_notes.write(past(schedule.name), run.crawl, swept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -11,61 +12,61 @@ from typing import Any
 import msgspec
 
 from shoal.config import CONFIG_FILE, Settings
-from shoal.coordinator.beside import Beside
+from shoal.coordinator.background import Background
 from shoal.coordinator.lateness import lateness
-from shoal.coordinator.runs import Records, Run, under_way
+from shoal.coordinator.runs import LeaderNotes, Run, under_way
 from shoal.coordinator.schedules import Schedule
-from shoal.coordinator.seed_runs import PlanterFailed, settings_here
+from shoal.coordinator.seed_runs import SeedingFailed, settings_here
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import Overview
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results import results_at
+from shoal.runtime.patience import NowAndThen
 from shoal.worker.recrawl import mark_gone_items
 
-SAY_AGAIN_S = 600.0
+WARN_EVERY_S = 600.0
 LOAD_S = 300.0
 """How long a spider may take to be loaded when its run is over."""
 
 log = logging.getLogger("shoal")
 
 
-class Watching:
-    """Watches what is under way. Used as a context: what it is closing ends with it."""
+class RunWatcher:
+    """Closes runs that are over, and warns of those that are late."""
 
-    def __init__(self, frontier: Overview, records: Records, options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        frontier: Overview,
+        leader_notes: LeaderNotes,
+        options: dict[str, Any],
+        background: Background,
+    ) -> None:
         self._frontier = frontier
-        self._records = records
+        self._leader_notes = leader_notes
         self._options = options
-        self._said: dict[str, float] = {}
-        self._beside = Beside()
-
-    async def __aenter__(self) -> Watching:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._beside.end()
+        self._background = background
+        self._warnings: dict[str, NowAndThen] = defaultdict(lambda: NowAndThen(WARN_EVERY_S))
 
     async def look(self, schedules: Mapping[str, Schedule], now: float) -> None:
-        """Close what is over, warn of what is late. Raises what a closing raised that had ended."""
-        for run in await under_way(self._records.notes):
+        """Close what is over, warn of what is late. Raises what the closing of a run raised."""
+        for run in await under_way(self._leader_notes.notes):
             try:
                 stats = await self._frontier.stats(run.crawl)
             except UnknownCrawl:
-                if run.planted:
+                if run.is_seeded:
                     run.state, run.ended_at, run.is_forgotten = "forgotten", now, True
-                    await self._records.close(run)
+                    await self._leader_notes.close(run)
                 continue
-            if stats.state is CrawlState.CANCELLED or (stats.state.over and run.planted):
+            if stats.state is CrawlState.CANCELLED or (stats.state.over and run.is_seeded):
                 schedule = schedules.get(run.schedule)
-                self._beside.begin(run.crawl, partial(self._close, run, schedule, stats))
+                self._background.begin(run.crawl, partial(self._close, run, schedule, stats))
             else:
                 self._warn(run, stats, now)
-        self._beside.reap()
+        self._background.reap()
 
     def _warn(self, run: Run, stats: Stats, now: float) -> None:
         news = lateness(run.deadline, stats, now)
-        if news and now - self._said.get(run.crawl, 0.0) >= SAY_AGAIN_S:
-            self._said[run.crawl] = now
+        if news and self._warnings[run.crawl].is_due():
             log.error("%s is %s", run.crawl, news)
 
     async def _close(self, run: Run, schedule: Schedule | None, stats: Stats) -> None:
@@ -83,12 +84,16 @@ class Watching:
             unchanged=stats.unchanged,
             gone=gone,
         )
-        await self._records.close(ended)
+        await self._leader_notes.close(ended)
         late = " late" if ended.is_late else ""
         log.info(
             "%s is %s%s: %s done, %s failed, %s items",
-            *(run.crawl, stats.state, late),
-            *(f"{count:,}" for count in (stats.done, stats.dead, stats.items)),
+            run.crawl,
+            stats.state,
+            late,
+            f"{stats.done:,}",
+            f"{stats.dead:,}",
+            f"{stats.items:,}",
         )
 
     async def _mark_gone(self, run: Run, schedule: Schedule | None, stats: Stats) -> int:
@@ -98,8 +103,8 @@ class Watching:
             settings = await self._settings(run, schedule)
             async with results_at(settings.results) as results:
                 return await mark_gone_items(results, stats)
-        except (ConfigError, PlanterFailed) as error:  # shoal.toml, or the store, was changed.
-            log.error("%s: items that are gone are not marked: %s", run.crawl, error)
+        except (ConfigError, SeedingFailed) as error:  # shoal.toml, or the store, was changed.
+            log.error("%s: items that are gone were not marked: %s", run.crawl, error)
             return 0
 
     async def _settings(self, run: Run, schedule: Schedule | None) -> Settings:

@@ -1,7 +1,7 @@
 """A local shop and a spider that crawls it: what `shoal demo` shows and the tests rely on.
 
 Here is what the shop sells and what its pages look like: values in, HTML out. `shoal.demo.shop`
-serves it, `shoal.demo.spider` crawls it.
+serves it, `shoal.demo.spider` crawls it. Imports what a spider of the user's would.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _LAYOUT = """<!doctype html>
 """
 
 
-class Kind(Enum):
+class WareKind(Enum):
     """What a crawler meets at a product's page."""
 
     PLAIN = auto()
@@ -72,23 +72,23 @@ class Kind(Enum):
     MOVED = auto()
 
 
-FLAKY = {Kind.FAILS_FIRST: 500, Kind.BUSY_FIRST: 503, Kind.CLOSES_FIRST: None}
+FLAKY = {WareKind.FAILS_FIRST: 500, WareKind.BUSY_FIRST: 503, WareKind.CLOSES_FIRST: None}
 """The status of the first answer, after which all is well; None closes the connection instead."""
-GONE = {Kind.MISSING: 404, Kind.GONE: 410}
+GONE = {WareKind.MISSING: 404, WareKind.GONE: 410}
 """The status of every answer."""
-BROKEN = {Kind.NO_PRICE: None, Kind.ODD_PRICE: "on request"}
+BROKEN = {WareKind.NO_PRICE: None, WareKind.ODD_PRICE: "on request"}
 """What the page has for a price, which no spider can read as a number."""
 
 _CYCLE = 50
 _KINDS = {
-    **dict.fromkeys((3, 13), Kind.FAILS_FIRST),
-    **dict.fromkeys((6, 16, 26, 36), Kind.MOVED),
-    8: Kind.MISSING,
-    18: Kind.NO_PRICE,
-    23: Kind.BUSY_FIRST,
-    33: Kind.CLOSES_FIRST,
-    38: Kind.GONE,
-    43: Kind.ODD_PRICE,
+    **dict.fromkeys((3, 13), WareKind.FAILS_FIRST),
+    **dict.fromkeys((6, 16, 26, 36), WareKind.MOVED),
+    8: WareKind.MISSING,
+    18: WareKind.NO_PRICE,
+    23: WareKind.BUSY_FIRST,
+    33: WareKind.CLOSES_FIRST,
+    38: WareKind.GONE,
+    43: WareKind.ODD_PRICE,
 }
 """Kinds by place in the cycle of product numbers; all other places are plain. A host with fifty
 products or more has every kind."""
@@ -100,7 +100,7 @@ class Ware(msgspec.Struct, frozen=True):
     host: int
     """The host's place among the hosts of the shop, from 0."""
     number: int
-    kind: Kind
+    kind: WareKind
     title: str
     price: float
 
@@ -129,7 +129,7 @@ def make_ware(host: int, number: int, seed: int) -> Ware:
     """The product of that number. The same arguments always give the same product."""
     rng = _random(f"ware {seed} {host} {number}")
     title = f"{rng.choice(_MAKERS)} {rng.choice(_STUFFS)} {rng.choice(_THINGS)}"
-    kind = _KINDS.get((number + 7 * host + seed) % _CYCLE, Kind.PLAIN)
+    kind = _KINDS.get((number + 7 * host + seed) % _CYCLE, WareKind.PLAIN)
     return Ware(host, number, kind, title, round(rng.uniform(2, 400), 2))
 
 
@@ -245,7 +245,7 @@ class Pages:
         """A grid of products. Each is linked twice, as shops do: by its picture and its name."""
         cells = []
         for ware in wares:
-            path = ware.old_path if ware.kind is Kind.MOVED else ware.path
+            path = ware.old_path if ware.kind is WareKind.MOVED else ware.path
             picture, name = self._link(rng, path, "▣"), self._link(rng, path, ware.title)
             cells.append(f'<li class="product">{picture} {name}</li>\n')
         return f'<ul class="products">\n{"".join(cells)}</ul>\n'

@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from shoal.demo import BROKEN, FLAKY, GONE, Kind, Pages, Ware, listing_path, make_ware
+from shoal.demo import BROKEN, FLAKY, GONE, Pages, Ware, WareKind, listing_path, make_ware
 
 HOST = "127.0.0.1"
 ROBOTS = "User-agent: *\nDisallow: /private/\nDisallow: /cart\n"
@@ -136,7 +136,7 @@ class Shop:
         return {
             ware.sku: self._origin(ware.host) + ware.old_path
             for ware in self._all()
-            if ware.kind is Kind.MOVED
+            if ware.kind is WareKind.MOVED
         }
 
     def expected_items(self) -> dict[str, dict[str, str | float]]:
@@ -151,7 +151,7 @@ class Shop:
     def _all(self) -> list[Ware]:
         return [ware for wares in self._wares for ware in wares]
 
-    def _chosen(self, wanted: Callable[[Kind], bool]) -> dict[str, str]:
+    def _chosen(self, wanted: Callable[[WareKind], bool]) -> dict[str, str]:
         return {
             ware.sku: self._origin(ware.host) + ware.path
             for ware in self._all()

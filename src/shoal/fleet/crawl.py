@@ -31,7 +31,7 @@ from shoal.runtime.patience import patiently, wait_for_event
 from shoal.runtime.process import worker_name
 from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
-from shoal.seeds.seeding import collect, plant
+from shoal.seeds.seeding import collect, seed_from_spider
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.recrawl import check_previous, mark_gone_items
 from shoal.worker.spider_visits import spider_worker
@@ -175,8 +175,8 @@ async def _run(
             async with asyncio.TaskGroup() as group:
                 beside: list[asyncio.Task[Any]] = []
                 beside.append(group.create_task(_watch(frontier, name, watch)))
-                if not spider.plants_itself:
-                    seeding = plant(frontier, name, spider, settings.rules)
+                if not spider.seeds_itself:
+                    seeding = seed_from_spider(frontier, name, spider, settings.rules)
                     beside.append(group.create_task(seeding))
                 stats = await _work(workers, frontier, name, stopping)
                 for task in beside:
@@ -228,7 +228,8 @@ async def _watch(frontier: Overview, name: str, watch: Watch) -> None:
             log.warning(
                 "crawl '%s' has many URLs: new ones are remembered in a Bloom filter, which takes"
                 " %.2g%% of them for known ones (seen = exact prevents that)",
-                *(name, stats.rules.seen_error * 100),
+                name,
+                stats.rules.seen_error * 100,
             )
         watch(stats)
         await asyncio.sleep(WATCH_EVERY_S)

@@ -20,13 +20,13 @@ from shoal.results.port import PageLog, Results
 MAX_ANCESTORS = 100
 MAX_HISTORIES = 100
 MAX_TASKS = 20
-"""An API may have one address for all that it is asked: so many tasks of it are told of."""
+"""How many tasks of one address are explained. An API may have one address for everything."""
 
 
 _ENDS = (TaskState.DONE, TaskState.DROPPED)
 
 
-class Reading(msgspec.Struct, kw_only=True):
+class ItemReading(msgspec.Struct, kw_only=True):
     """What a page said of an item at some time."""
 
     scraped_at: float
@@ -59,7 +59,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     tries: list[PageLog] = []
     near: Near | None = None
     items: list[StoredItem] = []
-    histories: list[list[Reading]] = []
+    histories: list[list[ItemReading]] = []
     """What was kept of each item's readings, oldest first; of the first hundred items."""
     rejected: list[RejectedItem] = []
     others: list[Explanation] = []
@@ -88,7 +88,11 @@ async def explain(frontier: Queries, results: Results, crawl: str, url: str) -> 
             records = {plain.fingerprint: record} | records
     told = [
         await _explained(
-            *(frontier, results, crawl, Entry(fingerprint, plain.task), normal),
+            frontier,
+            results,
+            crawl,
+            Entry(fingerprint, plain.task),
+            normal,
             record=records.get(fingerprint),
         )
         for fingerprint in _in_order(plain.fingerprint, [*records, *tried])
@@ -185,9 +189,9 @@ async def _near(results: Results, crawl: str, fingerprint: bytes) -> Near | None
     return Near(url=await url_of(results, crawl, near.like), distance=near.distance)
 
 
-async def _history(results: Results, crawl: str, item: StoredItem) -> list[Reading]:
+async def _history(results: Results, crawl: str, item: StoredItem) -> list[ItemReading]:
     kept = await results.history(crawl, item.kind, item.key)
-    readings = [Reading(scraped_at=one.scraped_at, url=one.url) for one in kept]
+    readings = [ItemReading(scraped_at=one.scraped_at, url=one.url) for one in kept]
     contents = [msgspec.json.decode(one.data, type=dict[str, Any]) for one in kept]
     for (before, after), reading in zip(pairwise(contents), readings[1:], strict=True):
         reading.changes = _changes(before, after)

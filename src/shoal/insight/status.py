@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from shoal.coordinator.lateness import lateness, remaining_s
+from shoal.coordinator.lateness import lateness
 from shoal.coordinator.runs import RUNS, Run
 from shoal.frontier.board import read
 from shoal.frontier.port import QueriesAndNotes
@@ -68,35 +66,3 @@ def failure_concentration(seen: Snapshot) -> float:
 
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
-
-
-def as_json(stats: Stats, now: float) -> dict[str, Any]:
-    """A crawl's statistics for scripts."""
-    fields: dict[str, Any] = msgspec.to_builtins(stats)
-    fields |= {
-        "total": stats.added,
-        "failed": stats.dead,
-        "remaining": stats.remaining,
-        "pages_per_s": round(stats.pages_per_s, 2),
-        "elapsed_s": round(elapsed_s(stats, now), 3),
-        "eta_s": remaining_s(stats),
-        "duplicate_rate": round(duplicate_rate(stats), 4),
-        "block_rate": round(block_rate(stats), 4),
-    }
-    return fields
-
-
-def snapshot_json(seen: Snapshot, now: float) -> dict[str, Any]:
-    """A snapshot for scripts."""
-    return as_json(seen.stats, now) | {
-        "late": seen.late,
-        "failure_concentration": round(failure_concentration(seen), 4),
-        "workers": msgspec.to_builtins(seen.workers),
-        "hosts": _hosts_json(seen.busiest),
-        "slowest_hosts": _hosts_json(seen.slowest),
-        "failing_hosts": _hosts_json(seen.failing),
-    }
-
-
-def _hosts_json(hosts: list[Host]) -> list[dict[str, Any]]:
-    return [msgspec.to_builtins(host) | {"broken": host.is_broken} for host in hosts]

@@ -87,18 +87,33 @@ async def _answered(call: Callable[[], Awaitable[T]], somebody_was: asyncio.Even
             wait_s = min(wait_s * 2, RETRY_LIMIT_S)
 
 
+class NowAndThen:
+    """For what is said or done at most once in a number of seconds."""
+
+    def __init__(self, every_s: float, *, at_once: bool = True) -> None:
+        """`at_once`: it is due from the start; else only after the first `every_s`."""
+        self._every_s = every_s
+        self._next_at = 0.0 if at_once else time.monotonic() + every_s
+
+    def is_due(self) -> bool:
+        """Whether it is time again. Whoever gets True does it; then it is not due for `every_s`."""
+        now = time.monotonic()
+        if now < self._next_at:
+            return False
+        self._next_at = now + self._every_s
+        return True
+
+
 class Shortage:
     """Something that our own machine lacks. The log says so now and then."""
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._warn_at = 0.0
+        self._warning = NowAndThen(WARN_EVERY_S)
 
     async def pause(self, error: OwnFault) -> None:
         """Wait before anything is tried again."""
-        now = time.monotonic()
-        if now >= self._warn_at:
-            self._warn_at = now + WARN_EVERY_S
+        if self._warning.is_due():
             log.warning("%s, tasks wait: %s on this machine", self._what, error)
         await asyncio.sleep(OWN_FAULT_PAUSE_S)
 

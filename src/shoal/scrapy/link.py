@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.crawler import Crawler
 
 from shoal.drivers.redis.scripts import Argument, Scripts
-from shoal.errors import ConfigError, MissingExtra, StorageFailed
+from shoal.errors import ConfigError, MissingExtra, WrongKeyType
 from shoal.frontier import REDIS_SCHEMES
 from shoal.scrapy.connection import DEFAULT_ADDRESS, address_of, scheme_of
 from shoal.scrapy.worker.settings import settings_of
@@ -32,9 +32,7 @@ class ScriptLink:
         """Run a plain command; its second word is the key."""
         try:
             return await self._redis.command(*args)
-        except StorageFailed as error:
-            if "WRONGTYPE" not in str(error):
-                raise
+        except WrongKeyType as error:
             raise ConfigError(f"{error} (is the key somebody else's?)") from None
 
     async def run(self, script: str, keys: Sequence[str], *args: Argument) -> Any:

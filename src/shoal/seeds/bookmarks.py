@@ -1,4 +1,4 @@
-"""How far a file of seeds was read, so that one who was stopped goes on there."""
+"""How far a file of seeds was read, so that a command that was stopped goes on there."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Bookmarks:
         self._made_at: float | None = None
 
     async def line(self) -> int:
-        """The line after which to go on; 0 without a bookmark."""
+        """The line after which to go on; 0 if there is no bookmark."""
         mark = await read(self._frontier.notes, self._topic, self._name, Bookmark)
         if mark is None or mark.made_at != await self._crawl_made_at():
             return 0
         return mark.line
 
     async def put(self, line: int) -> None:
-        """Everything up to this line is in."""
+        """Note that everything up to this line is in."""
         if self._made_at is None:
             self._made_at = await self._crawl_made_at()
         mark = msgspec.json.encode(Bookmark(line, self._made_at or 0.0))
         await self._frontier.notes.write(self._topic, self._name, mark)
 
     async def remove(self) -> None:
-        """The file was read to its end."""
+        """Forget the bookmark: the file was read to its end."""
         await self._frontier.notes.write(self._topic, self._name, None)
 
     async def _crawl_made_at(self) -> float | None:

@@ -22,13 +22,15 @@ BATCH = 500
 log = logging.getLogger("shoal")
 
 
-async def plant(frontier: IntakeAndUpkeep, crawl: str, spider: Spider, rules: Rules) -> Added:
+async def seed_from_spider(
+    frontier: IntakeAndUpkeep, crawl: str, spider: Spider, rules: Rules
+) -> Added:
     """Add what the spider starts with, then seal the crawl: from now on it can be finished.
 
     Safe to do twice and from two processes: what is there already is a duplicate.
     """
     try:
-        added = await add_all(frontier, crawl, seeds(spider), rules, _refused)
+        added = await add_all(frontier, crawl, seeds(spider), rules, _reject)
     except ShoalError:
         raise
     except Exception as error:
@@ -44,10 +46,10 @@ async def add_all(
     crawl: str,
     tasks: AsyncIterator[Task],
     rules: Rules,
-    refused: Callable[[BadUrl], None],
+    reject: Callable[[BadUrl], None],
     on_batch: Callable[[], Awaitable[None]] | None = None,
 ) -> Added:
-    """Add any number of tasks, in batches. What is not admitted goes to `refused`; `on_batch` is
+    """Add any number of tasks, in batches. What is not admitted goes to `reject`; `on_batch` is
     called whenever all that was read is in."""
     admission = Admission(rules)
     batch: list[Entry] = []
@@ -56,7 +58,7 @@ async def add_all(
         try:
             batch.append(admission.admit(task))
         except BadUrl as error:
-            refused(error)
+            reject(error)
         if len(batch) >= BATCH:
             total = _sum(total, await _add(frontier, crawl, batch))
             batch = []
@@ -66,7 +68,7 @@ async def add_all(
 
 
 async def collect(frontier: WorkIntake, crawl: str, rules: Rules) -> Added:
-    """Queue what others left in the crawl's inbox, while it gets less. Raises UnknownCrawl."""
+    """Queue what others left in the crawl's inbox until it is empty. Raises UnknownCrawl."""
     admission = Admission(rules)
 
     def read(text: bytes) -> Entry:
@@ -98,7 +100,7 @@ async def _add(frontier: WorkIntake, crawl: str, batch: list[Entry]) -> Added:
     return await patient(frontier).add(crawl, batch)
 
 
-def _refused(error: BadUrl) -> None:
+def _reject(error: BadUrl) -> None:
     """A spider may start with URLs that its rules do not want, not with garbage."""
     if not isinstance(error, NotAdmitted):
         raise error

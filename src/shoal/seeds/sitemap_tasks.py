@@ -37,7 +37,7 @@ _AT_ONCE = 200
 _NAMED_IN_ROBOTS = re.compile(r"(?:\A|[\r\n])[ \t]*sitemap[ \t]*:[ \t]*(\S[^\r\n]*)", re.IGNORECASE)
 
 
-class Note(msgspec.Struct, omit_defaults=True):
+class SitemapNote(msgspec.Struct, omit_defaults=True):
     """What is known of a sitemap before it is read."""
 
     reading: str = ""
@@ -62,7 +62,7 @@ class Listed(msgspec.Struct):
     """Why there may be more. Empty if this is all."""
 
 
-def sitemap_task(address: str, note: Note) -> Task:
+def sitemap_task(address: str, note: SitemapNote) -> Task:
     """The task for a sitemap, a robots.txt, or a site: then it is its robots.txt that names the
     sitemaps, and /sitemap.xml if it names none. Raises BadUrl."""
     parsed = urls.parse(address)
@@ -169,7 +169,7 @@ class _Reader:
         if note.level >= MAX_LEVELS:
             raise BadSitemap(f"more than {MAX_LEVELS} indexes, one in the other")
         address = urls.join(urls.parse(self._task.url), location.url)
-        return sitemap_task(address, Note(note.reading, note.since, note.level + 1))
+        return sitemap_task(address, SitemapNote(note.reading, note.since, note.level + 1))
 
 
 def _in_robots(status: int, body: bytes) -> Iterator[Location]:
@@ -179,16 +179,16 @@ def _in_robots(status: int, body: bytes) -> Iterator[Location]:
     yield from named
 
 
-def _id_of(url: str, note: Note) -> str:
+def _id_of(url: str, note: SitemapNote) -> str:
     """A home page may stand for a robots.txt and for a sitemap, where all that is missing leads to
     it: these are two."""
     kind = "robots.txt" if note.is_robots else "sitemap"
     return uuid5(NAMESPACE_URL, f"{note.reading} {kind} {url}").hex
 
 
-def _note_of(task: Task) -> Note:
+def _note_of(task: Task) -> SitemapNote:
     """The note of a task. One that somebody else wrote may have none, or anything."""
     try:
-        return msgspec.convert(task.meta[SITEMAP], Note)
+        return msgspec.convert(task.meta[SITEMAP], SitemapNote)
     except (KeyError, msgspec.ValidationError):
-        return Note(is_robots=urls.parse(task.url).pathname == ROBOTS_PATH)
+        return SitemapNote(is_robots=urls.parse(task.url).pathname == ROBOTS_PATH)

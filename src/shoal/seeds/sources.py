@@ -18,15 +18,15 @@ from shoal.frontier.values import Added
 from shoal.seeds.bookmarks import Bookmarks
 from shoal.seeds.files import CSV_SUFFIXES, Seed, read_csv, read_lines
 from shoal.seeds.seeding import BATCH, add_all
-from shoal.seeds.sitemap_tasks import Note, sitemap_task
+from shoal.seeds.sitemap_tasks import SitemapNote, sitemap_task
 
 STDIN = Path("-")
 MARK_EVERY = 10_000
 """Lines of a file between two notes of how far it was read."""
 
 
-class Places(msgspec.Struct, kw_only=True):
-    """Where seeds are."""
+class Sources(msgspec.Struct, kw_only=True):
+    """Where to read seeds."""
 
     urls: list[str] = []
     file: Path | None = None
@@ -40,20 +40,20 @@ class Places(msgspec.Struct, kw_only=True):
     """Of sitemaps, only pages that changed since then."""
 
 
-class Sowing:
-    """Adds seeds in batches, and says what is none."""
+class Seeder:
+    """Adds seeds to a crawl in batches, and tells of what is rejected."""
 
     def __init__(
         self,
         frontier: IntakeAndNotes,
         crawl: str,
-        refused: Callable[[str, Exception], None],
+        rejected: Callable[[str, Exception], None],
         progress: Callable[[str, int], object],
     ) -> None:
-        """`refused` is told what was skipped and why, `progress` how many were read."""
+        """`rejected` is told what was skipped and why, `progress` how many were read."""
         self._frontier = frontier
         self._crawl = crawl
-        self._refused = refused
+        self._rejected = rejected
         self._progress = progress
         self._about = ""
         self.line = 0
@@ -64,27 +64,31 @@ class Sowing:
         self.sitemaps = 0
         """Sitemaps that were queued: workers read them."""
 
-    async def sow(self, places: Places) -> Added:
-        """Add everything. Raises ConfigError if a place cannot be read at all."""
+    async def seed(self, sources: Sources) -> Added:
+        """Add everything. Raises ConfigError if a source cannot be read at all."""
         rules = await self._rules()
-        marks = self._bookmarks(places)
-        if marks is not None and places.skip is None:
+        marks = self._bookmarks(sources)
+        if marks is not None and sources.skip is None:
             self.went_on_after = await marks.line()
         added = await add_all(
-            *(self._frontier, self._crawl, self._counted(places), rules, self._refuse),
+            self._frontier,
+            self._crawl,
+            self._counted(sources),
+            rules,
+            self._reject,
             on_batch=partial(self._mark, marks) if marks else None,
         )
         if marks is not None:
             await marks.remove()
-        sitemaps = self._of_sitemaps(places)
-        queued = await add_all(self._frontier, self._crawl, sitemaps, rules, self._refuse)
+        sitemaps = self._of_sitemaps(sources)
+        queued = await add_all(self._frontier, self._crawl, sitemaps, rules, self._reject)
         self.sitemaps = queued.added
         return Added(added.added + queued.added, added.duplicates + queued.duplicates)
 
-    def _bookmarks(self, places: Places) -> Bookmarks | None:
-        if places.file is None or not places.file.is_file():
+    def _bookmarks(self, sources: Sources) -> Bookmarks | None:
+        if sources.file is None or not sources.file.is_file():
             return None
-        return Bookmarks(patient(self._frontier), self._crawl, places.file)
+        return Bookmarks(patient(self._frontier), self._crawl, sources.file)
 
     async def _mark(self, marks: Bookmarks) -> None:
         if self.line - self._marked >= MARK_EVERY:
@@ -97,20 +101,20 @@ class Sowing:
         except UnknownCrawl:
             return Rules()
 
-    def _refuse(self, reason: Exception) -> None:
-        self._refused(self._about, reason)
+    def _reject(self, reason: Exception) -> None:
+        self._rejected(self._about, reason)
 
-    async def _counted(self, places: Places) -> AsyncIterator[Task]:
-        for count, task in enumerate(self._tasks(places), 1):
+    async def _counted(self, sources: Sources) -> AsyncIterator[Task]:
+        for count, task in enumerate(self._tasks(sources), 1):
             if count % BATCH == 0:
                 self._progress("read", count)
             yield task
 
-    def _tasks(self, places: Places) -> Iterator[Task]:
-        yield from self._of_lines(read_lines(url.encode() for url in places.urls), 0)
-        if places.file is not None:
-            skip = self.went_on_after if places.skip is None else places.skip
-            yield from self._of_lines(_read(places.file), skip)
+    def _tasks(self, sources: Sources) -> Iterator[Task]:
+        yield from self._of_lines(read_lines(url.encode() for url in sources.urls), 0)
+        if sources.file is not None:
+            skip = self.went_on_after if sources.skip is None else sources.skip
+            yield from self._of_lines(_read(sources.file), skip)
 
     def _of_lines(self, seeds: Iterator[Seed], skip: int) -> Iterator[Task]:
         for seed in seeds:
@@ -118,17 +122,17 @@ class Sowing:
             if seed.line <= skip:
                 continue
             if isinstance(seed.task, BadUrl):
-                self._refuse(seed.task)
+                self._reject(seed.task)
             else:
                 yield seed.task
 
-    async def _of_sitemaps(self, places: Places) -> AsyncIterator[Task]:
-        for address in places.sitemaps:
+    async def _of_sitemaps(self, sources: Sources) -> AsyncIterator[Task]:
+        for address in sources.sitemaps:
             self._about = f"sitemap {address}"
             try:
-                task = sitemap_task(address, Note(places.reading, places.since))
+                task = sitemap_task(address, SitemapNote(sources.reading, sources.since))
             except BadUrl as error:
-                self._refuse(error)
+                self._reject(error)
             else:
                 yield task
 

@@ -48,7 +48,7 @@ class Spider:
     start_urls: Sequence[str] = ()
     catalogue: Catalogue | Sequence[Catalogue]
     """Listings whose pages are numbered: all their pages are read, by the handlers they name."""
-    plants_itself: ClassVar[bool] = False
+    seeds_itself: ClassVar[bool] = False
     """Whether its workers queue its first tasks. Only spiders of Scrapy do."""
 
     rate: str

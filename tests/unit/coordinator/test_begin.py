@@ -12,9 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.config import Rules
-from shoal.coordinator.begin import GRACE_S, Due, Firing, decide
+from shoal.coordinator.begin import GRACE_S, Due, RunStarter, decide
 from shoal.coordinator.plan import plan
-from shoal.coordinator.runs import PAUSED, RUNS, WISHES, Records, Run, Standing, Wish, history, past
+from shoal.coordinator.runs import (
+    PAUSED,
+    RUN_REQUESTS,
+    RUNS,
+    LeaderNotes,
+    Run,
+    RunRequest,
+    ScheduleProgress,
+    history,
+    past,
+)
 from shoal.coordinator.schedules import Schedule
 from shoal.frontier import board, frontier_at
 from shoal.frontier.board import Deposed, read_all
@@ -30,14 +40,16 @@ def hourly(**fields: Any) -> Schedule:
     return Schedule(name="shop", target="shop.py", cron="0 * * * *", **fields)
 
 
-class Standings:
+class Decisions:
     """The answers of `decide` to one schedule at some moment."""
 
     def __init__(self, **fields: Any) -> None:
         self.schedule = hourly(**fields)
 
     def at(self, now: float, *, running: bool = False, paused: bool = False) -> str | None:
-        due = decide(self.schedule, Standing(BEGUN), now, is_running=running, is_paused=paused)
+        due = decide(
+            self.schedule, ScheduleProgress(BEGUN), now, is_running=running, is_paused=paused
+        )
         return due.action if due else None
 
 
@@ -48,10 +60,10 @@ NEXT = BEGUN - 60.0 + HOUR
     ("fields", "now", "running", "action"),
     [
         ({}, NEXT - 1, False, None),
-        ({}, NEXT, False, "fire"),
-        ({}, NEXT + GRACE_S, False, "fire"),
+        ({}, NEXT, False, "begin"),
+        ({}, NEXT + GRACE_S, False, "begin"),
         ({}, NEXT + GRACE_S + 1, False, "miss"),
-        ({"catch_up": True}, NEXT + 1000, False, "fire"),
+        ({"catch_up": True}, NEXT + 1000, False, "begin"),
         ({}, NEXT + 1, True, "skip"),
         ({"overlap": "wait"}, NEXT + 1, True, "wait"),
         ({"overlap": "cancel"}, NEXT + 1, True, "cancel"),
@@ -59,16 +71,18 @@ NEXT = BEGUN - 60.0 + HOUR
     ],
 )
 def test_what_is_due(fields: dict[str, Any], now: float, running: bool, action: str | None) -> None:
-    assert Standings(**fields).at(now, running=running) == action
+    assert Decisions(**fields).at(now, running=running) == action
     rest = None if action is None else "rest"
-    assert Standings(**fields).at(now, running=running, paused=True) == rest
+    assert Decisions(**fields).at(now, running=running, paused=True) == rest
 
 
 @given(st.integers(0, 100 * 24))
-def test_of_many_slots_that_were_missed_the_last_one_counts(hours: int) -> None:
+def test_of_many_due_times_that_were_missed_the_last_one_counts(hours: int) -> None:
     now = NEXT + hours * HOUR + 30.0
-    due = decide(hourly(catch_up=True), Standing(BEGUN), now, is_running=False, is_paused=False)
-    assert due == Due(NEXT + hours * HOUR, "fire")
+    due = decide(
+        hourly(catch_up=True), ScheduleProgress(BEGUN), now, is_running=False, is_paused=False
+    )
+    assert due == Due(NEXT + hours * HOUR, "begin")
 
 
 @pytest.fixture
@@ -83,10 +97,10 @@ class Leader:
     def __init__(self, frontier: Frontier, own: board.Leader, **fields: Any) -> None:
         self.frontier = frontier
         self.schedules = {"shop": hourly(**fields)}
-        self.records = Records(frontier.notes, own)
+        self.records = LeaderNotes(frontier.notes, own)
 
     async def look(self, now: float) -> None:
-        await Firing(self.frontier, self.records).look(self.schedules, now)
+        await RunStarter(self.frontier, self.records).look(self.schedules, now)
 
     async def running(self) -> list[str]:
         return list(await read_all(self.frontier.notes, RUNS, Run))
@@ -119,7 +133,7 @@ async def test_a_run_begins_once(frontier: Frontier) -> None:
     for moment in (NEXT - 1, NEXT + 0.2, NEXT + 0.7, NEXT + 30):
         await leader.look(moment)
     (run,) = (await read_all(frontier.notes, RUNS, Run)).values()
-    assert (run.crawl, run.slot, run.deadline) == (FIRST, NEXT, NEXT + 2 * HOUR)
+    assert (run.crawl, run.due_at, run.deadline) == (FIRST, NEXT, NEXT + 2 * HOUR)
 
 
 async def test_not_again_when_it_is_over(frontier: Frontier) -> None:
@@ -130,16 +144,16 @@ async def test_not_again_when_it_is_over(frontier: Frontier) -> None:
     assert await leader.running() == []
 
 
-async def test_a_leader_that_died_before_it_noted_the_slot(frontier: Frontier) -> None:
-    """The run is there, its slot is not: the next leader does not begin it anew."""
+async def test_a_leader_that_died_before_it_noted_the_due_time(frontier: Frontier) -> None:
+    """The run is there, its due time is not: the next leader does not begin it anew."""
     leader = await leading(frontier)
     await leader.look(NEXT)
     run = (await read_all(frontier.notes, RUNS, Run))[FIRST]
-    run.planted = True
+    run.is_seeded = True
     await leader.records.write(RUNS, FIRST, run)
     await frontier.notes.write("slots", "shop", b'{"last": %f}' % BEGUN)
     await leader.look(NEXT + 1)
-    assert (await read_all(frontier.notes, RUNS, Run))[FIRST].planted
+    assert (await read_all(frontier.notes, RUNS, Run))[FIRST].is_seeded
 
 
 async def test_what_is_not_over_is_left_alone(frontier: Frontier) -> None:
@@ -205,11 +219,11 @@ async def test_a_pause(frontier: Frontier) -> None:
 async def test_a_run_that_somebody_asks_for(frontier: Frontier) -> None:
     leader = await leading(frontier)
     for name, schedule in (("a", "shop"), ("b", "nothing")):
-        wish = msgspec.json.encode(Wish(schedule, BEGUN + 7))
-        await frontier.notes.write(WISHES, name, wish)
+        asked_for = msgspec.json.encode(RunRequest(schedule, BEGUN + 7))
+        await frontier.notes.write(RUN_REQUESTS, name, asked_for)
     await leader.look(BEGUN + 8)
     assert await leader.running() == ["shop@2027-01-15T08:01:07"]
-    assert await frontier.notes.all(WISHES) == {}
+    assert await frontier.notes.all(RUN_REQUESTS) == {}
 
 
 async def test_a_run_knows_the_finished_one_before(frontier: Frontier) -> None:
@@ -303,10 +317,10 @@ async def test_a_clock_that_goes_back_begins_nothing_twice(
     assert len(await leader.running()) == 1
 
 
-async def test_a_wish_by_a_clock_that_is_ahead_is_granted_now(frontier: Frontier) -> None:
+async def test_a_run_asked_for_by_a_clock_that_is_ahead_is_granted_now(frontier: Frontier) -> None:
     leader = await leading(frontier)
-    wish = msgspec.json.encode(Wish("shop", BEGUN + YEARS))
-    await frontier.notes.write(WISHES, "a", wish)
+    asked_for = msgspec.json.encode(RunRequest("shop", BEGUN + YEARS))
+    await frontier.notes.write(RUN_REQUESTS, "a", asked_for)
     await leader.look(BEGUN + 8)
     assert await leader.running() == ["shop@2027-01-15T08:01:08"]
 
@@ -314,7 +328,9 @@ async def test_a_wish_by_a_clock_that_is_ahead_is_granted_now(frontier: Frontier
 @pytest.mark.parametrize("moment", ["1e300", "-1", '"soon"'])
 async def test_moments_that_no_clock_shows_are_left_alone(frontier: Frontier, moment: str) -> None:
     leader = await leading(frontier)
-    await frontier.notes.write(WISHES, "a", f'{{"schedule": "shop", "at": {moment}}}'.encode())
+    await frontier.notes.write(
+        RUN_REQUESTS, "a", f'{{"schedule": "shop", "at": {moment}}}'.encode()
+    )
     await frontier.notes.write("slots", "shop", f'{{"last": {moment}}}'.encode())
     await frontier.notes.write(
         past("shop"),
@@ -331,7 +347,7 @@ async def test_notes_hold_no_secrets(frontier: Frontier) -> None:
     leader = await leading(frontier, settings={"results": address})
     await leader.look(NEXT)
     await leader.look(NEXT + HOUR)
-    for shelf in (RUNS, "slots", past("shop")):
-        notes = await frontier.notes.all(shelf)
+    for topic in (RUNS, "slots", past("shop")):
+        notes = await frontier.notes.all(topic)
         assert notes
         assert b"hunter2" not in b"".join(notes.values())

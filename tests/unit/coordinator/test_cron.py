@@ -18,7 +18,7 @@ def moment(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def slots(cron: str, after: str, count: int, zone: str = BERLIN) -> list[str]:
+def due(cron: str, after: str, count: int, zone: str = BERLIN) -> list[str]:
     calendar, found = Calendar(cron, zone), []
     at: float | None = moment(after)
     for _ in range(count):
@@ -31,16 +31,24 @@ def slots(cron: str, after: str, count: int, zone: str = BERLIN) -> list[str]:
 
 def test_clocks_go_forward() -> None:
     """On 29 March 2026 the hour from 2 to 3 is left out: what falls into it is done at its end."""
-    assert slots("30 2 * * *", "2026-03-28T03:00+01:00", 3) == ["29 01:00", "30 00:30", "31 00:30"]
-    assert slots("30 1 * * *", "2026-03-28T03:00+01:00", 2) == ["29 00:30", "29 23:30"]
-    every_half_hour = slots("*/30 * * * *", "2026-03-29T01:15+01:00", 3)
+    assert due("30 2 * * *", "2026-03-28T03:00+01:00", 3) == [
+        "29 01:00",
+        "30 00:30",
+        "31 00:30",
+    ]
+    assert due("30 1 * * *", "2026-03-28T03:00+01:00", 2) == ["29 00:30", "29 23:30"]
+    every_half_hour = due("*/30 * * * *", "2026-03-29T01:15+01:00", 3)
     assert every_half_hour == ["29 00:30", "29 01:00", "29 01:30"]
 
 
 def test_clocks_go_back() -> None:
     """On 25 October 2026 the hour from 2 to 3 comes twice: what is daily is done once."""
-    assert slots("30 2 * * *", "2026-10-24T03:00+02:00", 3) == ["25 00:30", "26 01:30", "27 01:30"]
-    every_half_hour = slots("*/30 * * * *", "2026-10-25T01:45+02:00", 5)
+    assert due("30 2 * * *", "2026-10-24T03:00+02:00", 3) == [
+        "25 00:30",
+        "26 01:30",
+        "27 01:30",
+    ]
+    every_half_hour = due("*/30 * * * *", "2026-10-25T01:45+02:00", 5)
     assert every_half_hour == ["25 00:00", "25 00:30", "25 01:00", "25 01:30", "25 02:00"]
 
 
@@ -64,7 +72,7 @@ CRONS = ["*/7 * * * *", "30 2 * * *", "0 */6 * * 1-5", "15,45 1-3 * 3,10 *", "*/
     st.sampled_from([BERLIN, "UTC", "America/New_York", "Australia/Lord_Howe"]),
     st.floats(moment("2026-01-01T00:00Z"), moment("2027-12-31T00:00Z")),
 )
-def test_the_next_slot_and_the_last_one_fit_together(cron: str, zone: str, now: float) -> None:
+def test_the_next_due_time_and_the_last_one_fit_together(cron: str, zone: str, now: float) -> None:
     calendar = Calendar(cron, zone)
     after = calendar.next_after(now)
     assert after is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shoal.config import Rules
-from shoal.coordinator.runs import Records, Run, history, past
+from shoal.coordinator.runs import LeaderNotes, Run, history, past
 from shoal.coordinator.schedules import Schedule
 from shoal.coordinator.sweep import JUMP_S, STEADY_S, Steadiness, sweep
 from shoal.frontier import frontier_at
@@ -31,13 +31,13 @@ async def swept(frontier: Frontier, *, is_steady: bool) -> list[str]:
     """The crawls that are left of two runs, and what their notes say of it."""
     leader = await frontier.notes.lead("one", 1e9)
     assert leader is not None
-    records = Records(frontier.notes, leader)
+    records = LeaderNotes(frontier.notes, leader)
     for crawl, ended_at in ((OLD, NOW - 8 * DAY), (FRESH, NOW - 6 * DAY)):
         await frontier.start(crawl, Rules())
         run = Run(
             crawl=crawl,
             schedule="shop",
-            slot=0.0,
+            due_at=0.0,
             fired_at=0.0,
             state="finished",
             ended_at=ended_at,

@@ -17,7 +17,7 @@ from yarl import URL
 
 from shoal.core.task import Task
 from shoal.core.urls import Normaliser, join, parse
-from shoal.demo import Kind, Pages, make_ware
+from shoal.demo import Pages, WareKind, make_ware
 from shoal.demo.shop import CLOSED, Hit, Shop
 from shoal.demo.spider import Product, ShopSpider, spider_for
 from shoal.errors import BadUrl
@@ -117,7 +117,7 @@ async def test_kinds_share_out_the_products(shop: Shop) -> None:
     assert shop.moved().keys() < good.keys()
     assert not shop.flaky().keys() & shop.moved().keys()
     assert shop.expected_items().keys() == good.keys()
-    assert {make_ware(1, number, 1).kind for number in range(1, 51)} == set(Kind)
+    assert {make_ware(1, number, 1).kind for number in range(1, 51)} == set(WareKind)
 
 
 async def test_flaky_products_fail_once(shop: Shop, client: aiohttp.ClientSession) -> None:
@@ -250,13 +250,13 @@ async def test_the_spider_reads_the_catalogue() -> None:
 async def test_the_spider_reads_products() -> None:
     wares = [make_ware(0, number, 1) for number in range(1, 51)]
     by_kind = {ware.kind: ware for ware in wares}
-    ware = by_kind[Kind.PLAIN]
+    ware = by_kind[WareKind.PLAIN]
     html = pages(messy=True).product(ware)
     found = await harvest(ShopSpider(), page_of(html, ware.path, "product"))
 
     assert found.items == [Product(sku=ware.sku, title=ware.title, price=ware.price)]
     assert len([task for task in found.tasks if task.job_type == "product"]) == 7
-    for kind in (Kind.NO_PRICE, Kind.ODD_PRICE):
+    for kind in (WareKind.NO_PRICE, WareKind.ODD_PRICE):
         broken = page_of(pages(messy=True).product(by_kind[kind]), "/product/1", "product")
         with pytest.raises(ValueError, match="could not convert"):
             await harvest(ShopSpider(), broken)

@@ -14,7 +14,14 @@ from shoal.errors import BadUrl
 from shoal.fetch import robots
 from shoal.frontier.admission import Admission
 from shoal.seeds import sitemap_tasks
-from shoal.seeds.sitemap_tasks import SITEMAP, Listed, Note, can_be_read, read_listed, sitemap_task
+from shoal.seeds.sitemap_tasks import (
+    SITEMAP,
+    Listed,
+    SitemapNote,
+    can_be_read,
+    read_listed,
+    sitemap_task,
+)
 from shoal.seeds.sitemap_xml import CHUNK_BYTES, MAX_BYTES
 from shoal.worker.sitemap_visits import for_large_ones, large_ones_at_once
 from support.sitemaps import index, urlset
@@ -37,20 +44,23 @@ def identity(task: Task) -> bytes:
 
 def test_a_reading_is_part_of_who_it_is() -> None:
     address = "https://a.example/all.xml"
-    one, again = sitemap_task(address, Note("one")), sitemap_task(address, Note("one"))
+    one, again = (
+        sitemap_task(address, SitemapNote("one")),
+        sitemap_task(address, SitemapNote("one")),
+    )
     assert identity(one) == identity(again)
-    assert identity(one) != identity(sitemap_task(address, Note("two")))
+    assert identity(one) != identity(sitemap_task(address, SitemapNote("two")))
     assert identity(one) != identity(Task(url=address))
     assert decode(encode(one)) == one
 
 
 def test_what_is_no_address_is_no_sitemap() -> None:
     with pytest.raises(BadUrl):
-        sitemap_task("nonsense", Note())
+        sitemap_task("nonsense", SitemapNote())
 
 
 async def test_pages_are_seeds_and_know_where_they_were_found() -> None:
-    task = sitemap_task("https://a.example/all.xml", Note("one"))
+    task = sitemap_task("https://a.example/all.xml", SitemapNote("one"))
     (entry,) = (await listed_in(task, urlset("https://a.example/1"))).entries
     page = Task(url="https://a.example/1", site="a.example", parent=ABOVE.hex())
     assert entry.task == page
@@ -67,7 +77,7 @@ async def test_what_a_sitemap_lists_is_as_deep_as_it_is() -> None:
 @pytest.mark.parametrize("rules", [Rules(), Rules(fingerprints="scrapy")])
 async def test_a_sitemap_cannot_send_us_to_every_port_of_a_machine(rules: Rules) -> None:
     admission, fine = Admission(rules), "https://b.example:8080/1"
-    task = admission.admit(sitemap_task("https://b.example:8080/all.xml", Note())).task
+    task = admission.admit(sitemap_task("https://b.example:8080/all.xml", SitemapNote())).task
     ports = [f"https://victim.example:{port}/" for port in range(81, 91)]
     listed = await read_listed(task, ABOVE, 200, urlset(fine, *ports), admission)
     assert (addresses(listed), listed.filtered) == ([fine], len(ports))
@@ -76,7 +86,7 @@ async def test_a_sitemap_cannot_send_us_to_every_port_of_a_machine(rules: Rules)
 
 
 async def test_what_is_known_of_a_sitemap_goes_on_to_those_it_names() -> None:
-    task = sitemap_task("https://a.example/index.xml", Note("one", 100.0))
+    task = sitemap_task("https://a.example/index.xml", SitemapNote("one", 100.0))
     (entry,) = (await listed_in(task, index("a/b.xml"))).entries
     assert entry.task.url == "https://a.example/a/b.xml"
     assert entry.task.meta == {SITEMAP: {"reading": "one", "since": 100.0, "level": 1}}
@@ -100,7 +110,7 @@ async def test_what_is_too_much_is_left_out_and_told(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sitemap_tasks, "MAX_LOCATIONS", 3)
     for body in (urlset, index):
         pages = [f"https://a.example/{number}" for number in range(4)]
-        task = sitemap_task("https://a.example/all.xml", Note())
+        task = sitemap_task("https://a.example/all.xml", SitemapNote())
         assert (await listed_in(task, body(*pages[:3]))).problem == ""
         listed = await listed_in(task, body(*pages))
         assert addresses(listed) == pages[:3]
@@ -134,13 +144,13 @@ async def test_others_get_their_turn_while_a_large_one_is_read(
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    await listed_in(sitemap_task("https://a.example/all.xml", Note()), body)
+    await listed_in(sitemap_task("https://a.example/all.xml", SitemapNote()), body)
     counting.cancel()
     assert turns >= turns_at_least
 
 
 async def test_of_a_robots_txt_no_more_is_read_than_of_any() -> None:
-    task = sitemap_task("https://a.example", Note())
+    task = sitemap_task("https://a.example", SitemapNote())
     early, late = b"Sitemap: /early.xml\n", b"Sitemap: /late.xml\n"
     body = early + b"\n" * robots.MAX_BYTES + late
     assert addresses(await listed_in(task, body)) == ["https://a.example/early.xml"]
@@ -155,7 +165,7 @@ async def test_of_a_robots_txt_no_more_is_read_than_of_any() -> None:
     ],
 )
 async def test_what_a_robots_txt_names(text: bytes, named: list[str]) -> None:
-    found = addresses(await listed_in(sitemap_task("https://a.example", Note()), text))
+    found = addresses(await listed_in(sitemap_task("https://a.example", SitemapNote()), text))
     assert found == [f"https://a.example/{name}" for name in named]
 
 
@@ -171,11 +181,11 @@ async def test_what_a_robots_txt_names(text: bytes, named: list[str]) -> None:
     ],
 )
 def test_which_answers_say_something(address: str, status: int, readable: bool) -> None:
-    assert can_be_read(sitemap_task(address, Note()), status) == readable
+    assert can_be_read(sitemap_task(address, SitemapNote()), status) == readable
 
 
 async def test_the_error_page_of_a_site_without_a_robots_txt_is_not_read() -> None:
-    task = sitemap_task("https://a.example", Note())
+    task = sitemap_task("https://a.example", SitemapNote())
     found = addresses(await listed_in(task, b"Sitemap: /nowhere.xml", 404))
     assert found == ["https://a.example/sitemap.xml"]
 

@@ -331,7 +331,7 @@ def test_what_people_see_of_it() -> None:
     shown = text_of(summary_table(again))
     assert "unchanged 1,200 pages not sent again" in shown
     assert "gone 3 items of monday not found any more" in shown
-    assert "1,300 sent, 0.0% refused (403, 429, 503), 1,200 unchanged (304)" in text_of(
+    assert "1,300 sent, 0.0% blocked (403, 429, 503), 1,200 unchanged (304)" in text_of(
         status_table(again.stats, 10.0)
     )
     first = Summary(stats=stats(rules=Rules()), items={}, seconds=1.0)

@@ -13,7 +13,7 @@ from shoal.errors import FetchError, TooLarge
 from shoal.fetch.port import Fetcher, Request, Response
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
-from shoal.seeds.sitemap_tasks import SITEMAP, Note, is_large, is_robots, sitemap_task
+from shoal.seeds.sitemap_tasks import SITEMAP, SitemapNote, is_large, is_robots, sitemap_task
 from shoal.worker.sitemap_visits import SitemapJudge, SitemapReader
 from shoal.worker.visitor import Visitor
 from support.sitemaps import urlset
@@ -50,7 +50,7 @@ async def outcome_of(entry: Entry, answer: Response | FetchError) -> Outcome:
 
 
 def named(url: str, reading: str = "one") -> Entry:
-    return ADMISSION.admit(sitemap_task(url, Note(reading)))
+    return ADMISSION.admit(sitemap_task(url, SitemapNote(reading)))
 
 
 @pytest.mark.parametrize("reading", ["one", "two"])

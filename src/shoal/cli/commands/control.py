@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, existing_stores, with_settings
 from shoal.frontier import frontier_at
 from shoal.frontier.values import Control, CrawlState
@@ -12,20 +13,23 @@ from shoal.runtime.eventloop import run
 
 
 @with_settings("frontier")
+@examples("shoal pause shop")
 def pause(crawl: CrawlName, options: dict[str, Any]) -> None:
-    """Hand out no more work. What is in flight is finished; workers wait."""
+    """Pause a crawl. Requests in flight are finished; then workers wait until `shoal resume`."""
     _tell(crawl, Control.PAUSE, options)
 
 
 @with_settings("frontier")
+@examples("shoal resume shop")
 def resume(crawl: CrawlName, options: dict[str, Any]) -> None:
-    """Go on after a pause."""
+    """Resume a crawl that was paused."""
     _tell(crawl, Control.RESUME, options)
 
 
 @with_settings("frontier")
+@examples("shoal cancel shop")
 def cancel(crawl: CrawlName, options: dict[str, Any]) -> None:
-    """End a crawl: all that is not done is dropped. What was stored stays."""
+    """Cancel a crawl: all tasks that are not done are dropped. What was stored stays."""
     _tell(crawl, Control.CANCEL, options)
 
 

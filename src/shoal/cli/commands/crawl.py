@@ -7,11 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, JsonFlag, settings_from, with_settings
 from shoal.config import Settings
 from shoal.core.addresses import masked
 from shoal.fleet import target
 from shoal.fleet.crawl import Summary, run_crawl
+from shoal.insight.json import summary_json
 from shoal.results import STREAM_SCHEMES
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
@@ -19,7 +21,7 @@ from shoal.spider.spider import Spider, settings_of
 
 Targets = Annotated[
     list[str],
-    typer.Argument(metavar="TARGET...", help="file.py[:Class], package.module:Class, or URLs."),
+    typer.Argument(metavar="TARGET", help="file.py[:Class], package.module:Class, or URLs."),
 ]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Start over: forget what this crawl has done and found.")
@@ -27,26 +29,22 @@ Fresh = Annotated[
 
 
 @with_settings(*FLEET)
+@examples(
+    "shoal crawl spider.py",
+    "shoal crawl shop/spiders.py:Shop --workers 4 --rate 5/s",
+    "shoal crawl https://example.com --max-pages 100",
+    "shoal crawl spider.py --name shop-tuesday --previous shop-monday",
+)
 def crawl(
     targets: Targets, options: dict[str, Any], fresh: Fresh = False, json: JsonFlag = False
 ) -> None:
     """Run a crawl to its end on this machine.
 
-    A crawl that stopped half-way is continued by running the same command again. Plain URLs as
+    To continue a crawl that stopped half-way, run the same command again. Plain URLs as
     TARGET follow all links on their hosts and store what kind of pages they found.
 
-    Examples:
-
-      shoal crawl spider.py
-
-      shoal crawl shop/spiders.py:Shop --workers 4 --rate 5/s
-
-      shoal crawl https://example.com --max-pages 100
-
-      shoal crawl spider.py --name shop-tuesday --previous shop-monday
-
-    Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 wrong
-    use.
+    Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 usage
+    error.
     """
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
@@ -68,19 +66,6 @@ def run_and_show(
         for line in _hints(summary, settings):
             display.say(line)
     return summary
-
-
-def summary_json(summary: Summary) -> dict[str, Any]:
-    """The summary for scripts."""
-    from shoal.insight.status import as_json
-
-    stats = summary.stats
-    return as_json(stats, stats.finished_at or 0.0) | {
-        "items_by_kind": summary.items,
-        "gone": summary.gone,
-        "seconds": round(summary.seconds, 3),
-        "exit_code": summary.exit_code,
-    }
 
 
 def _hints(summary: Summary, settings: Settings) -> list[str]:

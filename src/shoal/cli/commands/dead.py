@@ -9,65 +9,70 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.frontier.admission import Admission
 from shoal.frontier.port import Queries
 from shoal.frontier.values import Record
+from shoal.insight.json import dead_task_json, dead_tasks_at_json
 from shoal.runtime.eventloop import run
 
 PAGE = 500
 
 app = typer.Typer(
-    help="Tasks that failed for good: why, and another chance.",
+    help="Tasks that failed for good: see why, then retry or drop them.",
     callback=show_help,
     invoke_without_command=True,
 )
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="The task's address, in any spelling.")]
 Urls = Annotated[
-    list[str] | None, typer.Argument(metavar="[URL...]", help="Only these; without, all dead ones.")
+    list[str] | None,
+    typer.Argument(metavar="URL", help="Only tasks at these addresses. [default: all]"),
 ]
-Limit = Annotated[int, typer.Option(min=1, help="Show at most so many.")]
+Limit = Annotated[int, typer.Option(min=1, help="Show at most this many.")]
 
 
 @app.command("list")
 @with_settings("frontier")
+@examples(
+    "shoal dead list shop --json",
+)
 def list_(
     crawl: CrawlName, options: dict[str, Any], limit: Limit = 100, json: JsonFlag = False
 ) -> None:
-    """Dead tasks with their reasons.
-
-    Example:
-
-      shoal dead list shop --json
-    """
+    """List dead tasks and why they died."""
     run(_list(_address(options), crawl, limit, json=json))
 
 
 @app.command()
 @with_settings("frontier")
+@examples("shoal dead show shop https://shop.example/product/17")
 def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = False) -> None:
-    """The dead tasks at one address, with the traceback if a handler raised.
+    """Show the dead tasks at one address.
 
-    There may be several: a GET and a POST, or copies (dont_filter).
+    The traceback is shown too if a handler raised. There may be several tasks: a GET and a POST, or
+    copies (dont_filter).
     """
     run(_show(_address(options), crawl, url, json=json))
 
 
 @app.command()
 @with_settings("frontier")
+@examples("shoal dead retry shop", "shoal dead retry shop https://shop.example/product/17")
 def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
-    """Give dead tasks a fresh start. The crawl runs again; `shoal crawl` works on it."""
+    """Queue dead tasks again, as if they had never been tried. `shoal crawl` then works on them."""
     count = run(_retry_or_purge(_address(options), crawl, urls, retry=True))
-    display.say(f"waiting again: {display.counted(count, 'task')}")
+    display.say(f"queued again: {display.counted(count, 'task')}")
 
 
 @app.command()
 @with_settings("frontier")
+@examples("shoal dead purge shop", "shoal dead purge shop https://shop.example/product/17")
 def purge(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
-    """Drop dead tasks. They are not tried again; `explain` still knows why they died."""
+    """Drop dead tasks for good. `shoal explain` still says why they died."""
     count = run(_retry_or_purge(_address(options), crawl, urls, retry=False))
     display.say(f"dropped: {display.counted(count, 'task')}")
 
@@ -81,13 +86,13 @@ async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
         total = (await frontier.stats(crawl)).dead
         records = [record async for record in _dead(frontier, crawl, limit)]
     if json:
-        display.print_json([as_json(record) for record in records])
+        display.print_json([dead_task_json(record) for record in records])
         return
     for record in records:
         display.say(record.task.url)
         display.say(f"    {_story(record)}")
     if not records:
-        display.say("nothing is dead")
+        display.say("no dead tasks")
     if total > len(records):
         display.say(f"{len(records)} of {total}; --limit shows more")
 
@@ -114,8 +119,7 @@ async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
     if not found:
         raise ConfigError(f"not dead in crawl '{crawl}': {url} (see: shoal explain {crawl} URL)")
     if json:
-        first, *others = map(as_json, found)
-        display.print_json(first | {"others": others})
+        display.print_json(dead_tasks_at_json(found))
         return
     for record in found:
         _show_one(record)
@@ -151,16 +155,3 @@ async def _retry_or_purge(address: str, crawl: str, urls: list[str] | None, *, r
         chosen = [record.fingerprint async for record in _dead_at(frontier, crawl, urls)]
         parts = [chosen[first : first + PAGE] for first in range(0, len(chosen), PAGE)]
         return sum([await call(crawl, part) for part in parts])
-
-
-def as_json(record: Record) -> dict[str, Any]:
-    """A dead task for scripts."""
-    return {
-        "url": record.task.url,
-        "reason": record.reason,
-        "tries": record.task.retry_count,
-        "handler": record.task.job_type,
-        "losses": record.losses,
-        "traceback": record.detail,
-        "task": record.task,
-    }

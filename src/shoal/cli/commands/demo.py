@@ -15,6 +15,7 @@ import typer
 from shoal import config
 from shoal.cli import display
 from shoal.cli.commands.crawl import run_and_show
+from shoal.cli.examples import examples
 from shoal.config import Settings
 from shoal.core.records import StoredItem
 from shoal.demo.spider import URLS_VARIABLE, ShopSpider
@@ -26,20 +27,22 @@ ITEMS_SHOWN = 8
 STORE = "sqlite:///shoal-demo.db"
 TARGET = "shoal.demo.spider:ShopSpider"
 
-Workers = Annotated[int, typer.Option(min=1, help="Worker processes.")]
-Hosts = Annotated[int, typer.Option(min=1, max=20, help="Shops to serve.")]
+Workers = Annotated[int, typer.Option(min=1, help="How many worker processes.")]
+Hosts = Annotated[int, typer.Option(min=1, max=20, help="How many shops to serve.")]
 Products = Annotated[int, typer.Option(min=1, help="Products per shop.")]
 Rate = Annotated[str, typer.Option(help="Requests per shop, for all workers together.")]
 
 
+@examples("shoal demo", "shoal demo --workers 8 --products 1000 --rate none")
 def demo(
     workers: Workers = 3, hosts: Hosts = 4, products: Products = 100, rate: Rate = "20/s"
 ) -> None:
-    """A tour: local shops are served and crawled by several workers, then their items shown.
+    """Take a tour: crawl local shops with several workers.
 
-    The shops have everything that makes life hard: the same product under many addresses, pages
-    that fail at first, pages that are gone, broken ones, and areas that robots.txt forbids.
-    What was found stays in shoal-demo.db, to look around in.
+    Some shops are served on this machine, crawled, and their items shown. They have everything that
+    makes life hard: the same product under many addresses, pages that fail at first, pages that are
+    gone, broken ones, and areas that robots.txt forbids. The results stay in shoal-demo.db, for you
+    to look around in.
     """
     options = {"workers": workers, "rate": rate, "allow_private": True}
     options |= {"frontier": STORE, "results": STORE}

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.live import Live
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, with_settings
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError
+from shoal.insight.json import delivered_json
 from shoal.results import open_queue, results_at
 from shoal.results.delivery import Drained, Drainer
 from shoal.runtime import logs
@@ -28,32 +29,27 @@ SPEED_OVER_S = 5.0
 Target = Annotated[
     str, typer.Option("--to", metavar="URL", help="The store to fill: postgresql://, sqlite:///.")
 ]
-UntilEmpty = Annotated[
-    bool, typer.Option("--until-empty", help="End when nothing waits in the stream any more.")
-]
+UntilEmpty = Annotated[bool, typer.Option("--until-empty", help="Stop when the stream is empty.")]
 Watch = Callable[[Drained], object]
 
 log = logging.getLogger("shoal")
 
 
 @with_settings("results", "json_logs")
+@examples(
+    "shoal crawl spider.py --results redis-stream://localhost",
+    "shoal drain --results redis-stream://localhost --to postgresql://localhost/shop",
+    "shoal drain --results redis-stream://localhost --to sqlite:///shop.db --until-empty",
+)
 def drain(
     to: Target, options: dict[str, Any], until_empty: UntilEmpty = False, json: JsonFlag = False
 ) -> None:
     """Write the results that wait in a Redis stream to a store.
 
     For workers with --results redis-stream://...: they put batches into the stream, and wait when
-    too many are there. Any number of drainers may run; each removes a batch from the stream when
-    it is committed to the store, and takes over what a dead one held. SIGTERM or Ctrl-C finishes
-    the batch in hand.
-
-    Examples:
-
-      shoal crawl spider.py --results redis-stream://localhost
-
-      shoal drain --results redis-stream://localhost --to postgresql://localhost/shop
-
-      shoal drain --results redis-stream://localhost --to sqlite:///shop.db --until-empty
+    there are too many. Any number of these commands may run; each removes a batch from the stream
+    once the store has it, and takes over what a dead one held. SIGTERM or Ctrl-C stops it after the
+    batch in hand.
     """
     settings = settings_from(options)
     logs.configure(json_lines=settings.json_logs)
@@ -61,8 +57,7 @@ def drain(
     with _progress(quiet=settings.json_logs and json) as watch:
         drained = run(_drain(settings.results, to, until_empty=until_empty, watch=watch))
     if json:
-        seconds = round(time.monotonic() - began, 3)
-        display.print_json(msgspec.structs.asdict(drained) | {"seconds": seconds})
+        display.print_json(delivered_json(drained, time.monotonic() - began))
     else:
         display.say(f"{_counts(drained)} are in {masked(to)}; {drained.waiting:,} batches wait")
 
@@ -84,7 +79,7 @@ async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Dr
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Watch]:
-    """Shows how it goes: a live line on a terminal, a log line now and then elsewhere."""
+    """Shows how far it is: a live line on a terminal, a log line now and then elsewhere."""
     console = display.console(stderr=True)
     speed = _Speed()
     if quiet:
@@ -93,18 +88,18 @@ def _progress(*, quiet: bool) -> Iterator[Watch]:
         with Live(console=console, refresh_per_second=8, transient=True) as live:
             yield lambda drained: live.update(display.text(_line(drained, speed), "bold"))
     else:
-        yield _log_now_and_then(speed)
+        yield _logging(speed)
 
 
-def _log_now_and_then(speed: _Speed) -> Watch:
-    """Nothing new is not worth a line: a drainer may have nothing to do for days."""
-    last, said = time.monotonic(), 0
+def _logging(speed: _Speed) -> Watch:
+    """Logs a line now and then, but not the same one for days if nothing comes."""
+    timer, logged = display.log_timer(), 0
 
     def watch(drained: Drained) -> None:
-        nonlocal last, said
+        nonlocal logged
         line = _line(drained, speed)
-        if time.monotonic() - last >= display.LOG_EVERY_S and drained.batches != said:
-            last, said = time.monotonic(), drained.batches
+        if drained.batches != logged and timer.is_due():
+            logged = drained.batches
             log.info(line)
 
     return watch

@@ -11,11 +11,13 @@ import msgspec
 import typer
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import STORES, CrawlName, JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
 from shoal.fleet.crawl import open_stores
-from shoal.insight.explain import Explanation, Reading
+from shoal.insight.explain import Explanation, ItemReading
 from shoal.insight.explain import explain as explain_url
+from shoal.insight.json import explanation_json
 from shoal.results.port import PageLog
 from shoal.runtime.eventloop import run
 
@@ -23,21 +25,19 @@ READINGS_SHOWN = 5
 
 
 @with_settings(*STORES)
+@examples(
+    "shoal explain shop 'https://shop.example/product/17?utm_source=x'",
+)
 def explain(
     crawl: CrawlName,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Any spelling of the address.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address, in any spelling.")],
     options: dict[str, Any],
     json: JsonFlag = False,
 ) -> None:
-    """What became of a URL, from discovery to stored row.
-
-    Example:
-
-      shoal explain shop 'https://shop.example/product/17?utm_source=x'
-    """
+    """Explain what became of a URL, from discovery to stored row."""
     explanation = run(_ask(existing_stores(options), crawl, url))
     if json:
-        display.print_json(as_json(explanation))
+        display.print_json(explanation_json(explanation))
     else:
         _show(explanation)
 
@@ -45,21 +45,6 @@ def explain(
 async def _ask(settings: Settings, crawl: str, url: str) -> Explanation:
     async with open_stores(settings) as (frontier, results):
         return await explain_url(frontier, results, crawl, url)
-
-
-def as_json(explanation: Explanation) -> dict[str, Any]:
-    """The explanation for scripts: fingerprints and digests as hex, items as objects."""
-    alone = msgspec.structs.replace(explanation, others=[])
-    fields: dict[str, Any] = msgspec.to_builtins(alone, enc_hook=str, builtin_types=(bytes,))
-    records = [fields["record"]] if fields["record"] else []
-    for row in (*records, *fields["tries"], *fields["items"], *fields["rejected"]):
-        row["fingerprint"] = explanation.fingerprint
-    for row, page in zip(fields["tries"], explanation.tries, strict=True):
-        row["digest"] = page.digest.hex()
-    for row in fields["items"]:
-        row["data"] = msgspec.json.decode(row["data"])
-    fields["others"] = [as_json(other) for other in explanation.others]
-    return fields
 
 
 def _show(explanation: Explanation) -> None:
@@ -99,7 +84,7 @@ def _item_rows(explanation: Explanation) -> Iterator[display.Row]:
             yield "history", _history(history)
 
 
-def _history(readings: list[Reading]) -> list[str]:
+def _history(readings: list[ItemReading]) -> list[str]:
     """How many readings there are, and the last of them in a line each."""
     lines = [display.counted(len(readings), "reading")]
     if len(readings) > READINGS_SHOWN:

@@ -11,6 +11,7 @@ import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import STORES, CrawlName, existing_stores, with_settings
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
@@ -23,17 +24,19 @@ from shoal.runtime.eventloop import run
 
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="File to write; its suffix says the format. Else: stdout."),
+    typer.Option(
+        "--output", "-o", help="File to write; the suffix is its format. [default: stdout]"
+    ),
 ]
 FormatName = Annotated[
-    Format | None, typer.Option("--format", help="The format, where the suffix does not say it.")
+    Format | None, typer.Option("--format", help="The format, if the suffix does not give it.")
 ]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only items of this kind.")]
 Since = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Only items scraped since then: 90s, 15m, 12h or 7d ago, or an ISO date (UTC).",
+        help="Only items scraped since this time: 90s, 15m, 12h or 7d ago, or an ISO date (UTC).",
     ),
 ]
 WhereChanged = Annotated[
@@ -41,17 +44,24 @@ WhereChanged = Annotated[
     typer.Option(
         "--where-changed",
         help="Only items that changed after they were first stored, or since the crawl that"
-        " --previous named; with --since: since then.",
+        " --previous named. With --since, only if they changed since that time.",
     ),
 ]
 
 Gone = Annotated[
     bool,
-    typer.Option("--gone", help="Also items that are gone, by a crawl with --previous: _gone_at."),
+    typer.Option("--gone", help="Also items that are gone: a crawl with --previous missed them."),
 ]
 
 
 @with_settings(*STORES)
+@examples(
+    "shoal export shop -o products.jsonl",
+    "shoal export shop --kind Product -o products.parquet",
+    "shoal export shop --where-changed --since 1d -o changed.csv",
+    "shoal export shop-tuesday --where-changed -o changed.jsonl",
+    "shoal export shop-tuesday --gone -o all.jsonl",
+)
 def export(
     crawl: CrawlName,
     options: dict[str, Any],
@@ -66,19 +76,8 @@ def export(
 
     One object per item: its fields, then _kind, _key, _url, _scraped_at. The file appears when it
     is complete; until then an older one stays. Parquet needs the extra `parquet`. With --gone there
-    is _gone_at too: empty for items that are there. With --since, that is when it must be.
-
-    Examples:
-
-      shoal export shop -o products.jsonl
-
-      shoal export shop --kind Product -o products.parquet
-
-      shoal export shop --where-changed --since 1d -o changed.csv
-
-      shoal export shop-tuesday --where-changed -o changed.jsonl
-
-      shoal export shop-tuesday --gone -o all.jsonl
+    is also _gone_at, which is empty for items that are still there; --since then selects gone items
+    by this time.
     """
     chosen = format_of(output, fmt)
     since_s = None if since is None else parse_since(since, time.time())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import ConfigError
 from shoal.results import results_at
@@ -15,18 +18,22 @@ from shoal.results.merge import Merged, Rule
 from shoal.results.merge import merge as merge_items
 from shoal.runtime.eventloop import run
 
-Crawls = Annotated[list[str], typer.Argument(metavar="CRAWL...", help="The crawls to merge.")]
-Into = Annotated[str, typer.Option("--into", metavar="NAME", help="What the result is called.")]
+Crawls = Annotated[list[str], typer.Argument(metavar="CRAWL", help="The crawls to merge.")]
+Into = Annotated[str, typer.Option("--into", metavar="NAME", help="The name of the result.")]
 By = Annotated[
     str,
-    typer.Option("--by", metavar="FIELD[,FIELD]", help="Items with the same values here are one."),
+    typer.Option("--by", metavar="FIELD[,FIELD]", help="The fields that make up the natural key."),
 ]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only items of this kind.")]
-RuleName = Annotated[Rule, typer.Option("--rule", help="Whose values count.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Forget first what was merged before.")]
+RuleName = Annotated[Rule, typer.Option("--rule", help="Which values win.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start over: forget what was merged before.")]
 
 
 @with_settings("results")
+@examples(
+    "shoal merge shop-a shop-b --into products --by ean",
+    "shoal merge a b --into all --by brand,sku --rule first-non-empty",
+)
 def merge(
     crawls: Crawls,
     into: Into,
@@ -37,47 +44,43 @@ def merge(
     fresh: Fresh = False,
     json: JsonFlag = False,
 ) -> None:
-    """Fold items that share a natural key, across hosts or crawls, into one.
+    """Merge items that share a natural key.
 
-    The result is stored beside its sources under a name of its own, to be exported like a crawl.
-    Each item's _sources says what it was made of, and which field came from where. To do it again
-    brings the result up to date; --fresh also drops what has no source any more.
+    They may come from several hosts or crawls. The result is stored beside its sources, under a
+    name of its own; export it like a crawl. Each item's _sources says what it was made of, and
+    which field came from where. Running the command again brings the result up to date; --fresh
+    also drops what has no source any more.
 
-    Rules: newest takes the newest scrape as a whole. first-non-empty takes for each field the first
-    value that is not empty: in the order of the crawls, and in a crawl the newest first.
-
-    Examples:
-
-      shoal merge shop-a shop-b --into products --by ean
-
-      shoal merge a b --into all --by brand,sku --rule first-non-empty
+    Rules: `newest` takes the newest scrape as a whole. `first-non-empty` takes, for each field, the
+    first value that is not empty: in the order of the crawls, and in a crawl the newest first.
     """
+    fields = _fields(by)
+    address = existing_stores(options).results
+    work = partial(
+        merge_items, crawls=crawls, into=into, by=fields, kind=kind, rule=rule, fresh=fresh
+    )
+    done = run(_merge(address, work))
+    if json:
+        display.print_json(done)
+    else:
+        _show(done, into, fields)
+
+
+def _fields(by: str) -> list[str]:
     fields = [name.strip() for name in by.split(",")]
     if not all(fields):
         raise ConfigError(f"--by {by!r}: a field has no name (write FIELD or FIELD,FIELD)")
-    address = existing_stores(options).results
-    done = run(_merge(address, crawls, into, fields, kind, rule, fresh=fresh))
-    if json:
-        display.print_json(done)
-        return
+    return fields
+
+
+async def _merge(address: str, work: Callable[..., Awaitable[Merged]]) -> Merged:
+    async with results_at(address) as results:
+        with bars("items") as watch:
+            return await work(results, progress=watch)
+
+
+def _show(done: Merged, into: str, fields: list[str]) -> None:
     display.say(f"{display.counted(done.items, 'item')} in '{into}', made of {done.sources:,}")
     if done.left_out:
         left_out = display.counted(done.left_out, "item")
         display.say(f"left out: {left_out} without a value in {' or '.join(fields)}")
-
-
-async def _merge(
-    address: str,
-    crawls: list[str],
-    into: str,
-    by: list[str],
-    kind: str | None,
-    rule: Rule,
-    *,
-    fresh: bool,
-) -> Merged:
-    async with results_at(address) as results:
-        with bars("items") as watch:
-            return await merge_items(
-                results, crawls, into, by, kind=kind, rule=rule, fresh=fresh, progress=watch
-            )

@@ -12,6 +12,7 @@ from rich.progress import TextColumn
 
 from shoal.archive import open_archive
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, settings_from, with_settings
 from shoal.config import Settings
 from shoal.core.addresses import masked
@@ -27,28 +28,28 @@ from shoal.worker.reparse import reparse as read_again
 
 SpiderTarget = Annotated[
     str | None,
-    typer.Option("--spider", metavar="TARGET", help="As for crawl. [default: of its last run]"),
+    typer.Option(
+        "--spider", metavar="TARGET", help="As for crawl. [default: that of the last run]"
+    ),
 ]
 
 
 @with_settings("archive", "results")
+@examples(
+    "shoal reparse shop",
+    "shoal reparse shop --spider shop_v2.py:Shop --archive s3://bucket/pages",
+)
 def reparse(
     crawl: CrawlName, options: dict[str, Any], spider: SpiderTarget = None, json: JsonFlag = False
 ) -> None:
-    """Run the spider's handlers again over all archived pages, without touching the site.
+    """Run the spider again over archived pages.
 
-    For a crawl that ran with --archive, after its spider was corrected. The items are updated; an
-    item that was read from a newer page stays as it is. Links are not followed. Where nothing else
-    is said, the archive is that of the crawl's last run; so is the spider, if the results are in a
-    file of this machine.
+    The site is not touched. This is for a crawl that ran with --archive, after its spider was
+    corrected. The items are updated; an item that was read from a newer page stays as it is. Links
+    are not followed. By default, the archive is that of the crawl's last run; so is the spider, if
+    the results are in a file on this machine.
 
-    Examples:
-
-      shoal reparse shop
-
-      shoal reparse shop --spider shop_v2.py:Shop --archive s3://bucket/pages
-
-    Exit codes: 0 all pages were read; 3 a handler raised for some; 2 wrong use.
+    Exit codes: 0 all pages were read; 3 a handler raised for some; 2 usage error.
     """
     address = existing_stores({"results": options["results"]}).results
     done = run(_reparse(address, crawl, spider, options))
@@ -82,7 +83,11 @@ async def _read_again(
         with _progress() as progress:
             own_spider = target.create(spider)
             done = await read_again(
-                *(crawl, own_spider, archive, results, keep),
+                crawl,
+                own_spider,
+                archive,
+                results,
+                keep,
                 canonical=settings.rules.canonical,
                 progress=progress,
             )

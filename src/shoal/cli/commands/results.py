@@ -5,53 +5,57 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
 from shoal.core.policy import months_before
 from shoal.insight.duplicates import Duplicates, mark_duplicates
+from shoal.insight.json import pruned_json
 from shoal.results import postgres_schema, results_at
 from shoal.results.port import Pruned
 from shoal.runtime.eventloop import run
 
 FromVersion = Annotated[
     int,
-    typer.Option("--from-version", min=0, help="What a database of this version lacks. 0: all."),
+    typer.Option("--from-version", min=0, help="Only what a database of this version lacks."),
 ]
 OlderThan = Annotated[
-    str, typer.Option("--older-than", metavar="AGE", help="In months or years: 6m, 1y.")
+    str, typer.Option("--older-than", metavar="AGE", help="An age in months or years: 6m, 1y.")
 ]
 Detach = Annotated[
-    bool, typer.Option("--detach", help="Keep the tables of old months, apart from the others.")
+    bool, typer.Option("--detach", help="Detach the tables of old months instead of dropping them.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")]
 
 app = typer.Typer(
-    help="What is stored: its tables, its age, pages that are nearly the same.",
+    help="Look after stored results: tables, old data, duplicates.",
     callback=show_help,
     invoke_without_command=True,
 )
 
 
 @app.command()
+@examples(
+    "shoal results schema | psql postgresql://owner@db-host/shop",
+)
 def schema(from_version: FromVersion = 0) -> None:
-    """Print the tables of the PostgreSQL store as SQL, for whoever may create them.
+    """Print the tables of the PostgreSQL store as SQL.
 
-    Workers make the tables themselves where they may. Where they may not, the owner of the database
-    runs this once. Running it where the tables are there already is an error, and changes nothing.
-
-    Example:
-
-      shoal results schema | psql postgresql://owner@db-host/shop
+    Workers create the tables themselves if they are allowed to. If not, the owner of the database
+    runs this once. Where the tables exist already, running it fails and changes nothing.
     """
     display.say_lines(postgres_schema(from_version, datetime.now(UTC)))
 
 
 @app.command()
 @with_settings("results")
+@examples(
+    "shoal results prune --older-than 6m --dry-run",
+    "shoal results prune --older-than 1y --detach --results postgresql://db-host/shop",
+)
 def prune(
     older_than: OlderThan,
     options: dict[str, Any],
@@ -61,20 +65,14 @@ def prune(
 ) -> None:
     """Remove old readings of items and old page logs, of all crawls. Items stay as they are.
 
-    In PostgreSQL whole months go at once, as tables, which takes no time: a month goes when all of
-    it is old enough.
-
-    Examples:
-
-      shoal results prune --older-than 6m --dry-run
-
-      shoal results prune --older-than 1y --detach --results postgresql://db-host/shop
+    In PostgreSQL whole months are removed at once, as tables, which takes no time. A month is
+    removed when all of it is old enough.
     """
     before = months_before(datetime.now(UTC), older_than)
     address = existing_stores(options).results
     pruned = run(_prune(address, before, detach=detach, dry_run=dry_run))
     if json:
-        display.print_json({"before": before.isoformat(), **msgspec.structs.asdict(pruned)})
+        display.print_json(pruned_json(before, pruned))
         return
     removed = "would be removed" if dry_run else "detached" if detach else "removed"
     readings = display.counted(pruned.observations, "reading")
@@ -91,18 +89,17 @@ async def _prune(address: str, before: datetime, *, detach: bool, dry_run: bool)
 
 @app.command()
 @with_settings("results")
+@examples(
+    "shoal results duplicates shop",
+)
 def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False) -> None:
     """Find pages that are nearly the same, and mark them. Nothing is removed.
 
-    For crawls that ran with --simhash. Afterwards `shoal explain` says of a page what it is like.
-
-    Example:
-
-      shoal results duplicates shop
+    For crawls that ran with --simhash. Afterwards `shoal explain` names the page that one is like.
     """
     found = run(_duplicates(existing_stores(options).results, crawl))
     if json:
-        display.print_json(msgspec.structs.asdict(found))
+        display.print_json(found)
         return
     pages, groups = display.counted(found.pages, "page"), display.counted(found.groups, "group")
     are = "is" if found.near == 1 else "are"

@@ -11,12 +11,14 @@ import typer
 from rich.table import Table
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, show_help, with_settings
 from shoal.coordinator.cron import run_name
 from shoal.coordinator.plan import Planned, plan
-from shoal.coordinator.runs import PAUSED, WISHES, Run, Wish, history
+from shoal.coordinator.runs import PAUSED, RUN_REQUESTS, Run, RunRequest, history
 from shoal.coordinator.schedules import load_schedules, named
 from shoal.frontier import frontier_at
+from shoal.insight.json import run_json, schedules_json
 from shoal.runtime.eventloop import run as run_loop
 
 app = typer.Typer(
@@ -27,64 +29,62 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
 SomeName = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="The schedule's name; without it, all.")
+    str | None, typer.Argument(metavar="NAME", help="The schedule's name. [default: all]")
 ]
-Limit = Annotated[int, typer.Option(min=1, help="Show at most so many of each.")]
+Limit = Annotated[int, typer.Option(min=1, help="Show at most this many runs of each schedule.")]
 
 
 @app.command("list")
 @with_settings("frontier")
+@examples(
+    "shoal schedule list --frontier redis://queue-host",
+)
 def list_(options: dict[str, Any], json: JsonFlag = False) -> None:
-    """Every schedule: when it is due next, what is under way, how the last run ended.
-
-    Example:
-
-      shoal schedule list --frontier redis://queue-host
-    """
+    """List all schedules, with the next, the current and the last run."""
     run_loop(_list(options, json=json))
 
 
 @app.command("run")
 @with_settings("frontier")
+@examples(
+    "shoal schedule run shop",
+)
 def run_now(name: Name, options: dict[str, Any]) -> None:
-    """Begin a run now, beside those that are due. The coordinator that leads does it.
+    """Run a schedule now, without waiting until it is due.
 
-    Example:
-
-      shoal schedule run shop
+    The coordinator that leads begins the run.
     """
-    display.say(run_loop(_wish(options, name)))
+    display.say(run_loop(_ask_for_run(options, name)))
 
 
 @app.command()
 @with_settings("frontier")
+@examples("shoal schedule pause shop")
 def pause(name: Name, options: dict[str, Any]) -> None:
-    """Begin no more runs until `resume`. What is under way goes on."""
+    """Pause a schedule: no run begins until `resume`. Runs that have begun go on."""
     run_loop(_rest(options, name, b"paused"))
     display.say(f"{name}: paused")
 
 
 @app.command()
 @with_settings("frontier")
+@examples("shoal schedule resume shop")
 def resume(name: Name, options: dict[str, Any]) -> None:
-    """Begin runs again, from the next time on that one is due."""
+    """Resume a schedule that was paused, from its next due time on."""
     run_loop(_rest(options, name, None))
     display.say(f"{name}: resumed")
 
 
 @app.command("history")
 @with_settings("frontier")
+@examples("shoal schedule history shop --json")
 def history_(
     options: dict[str, Any], name: SomeName = None, limit: Limit = 20, json: JsonFlag = False
 ) -> None:
-    """Runs that are over, and those that were left out, the newest first.
+    """List runs that are over or were left out, the newest first.
 
-    `same` counts pages that had not changed since the run before, `gone` items that it had and this
-    one does not.
-
-    Example:
-
-      shoal schedule history shop --json
+    `same` counts pages that had not changed since the run before. `gone` counts items that the run
+    before had found and this one did not.
     """
     run_loop(_history(options, name, limit, json=json))
 
@@ -95,8 +95,7 @@ async def _list(options: dict[str, Any], *, json: bool) -> None:
         planned = await plan(frontier, schedules, time.time())
         leader = await frontier.notes.leader()
     if json:
-        listed = [_planned_json(at) for at in planned]
-        display.print_json({"leader": leader.holder if leader else None, "schedules": listed})
+        display.print_json(schedules_json(planned, leader))
         return
     if planned:
         display.out().print(_plan_table(planned))
@@ -106,12 +105,7 @@ async def _list(options: dict[str, Any], *, json: bool) -> None:
     display.say(f"led by {leader.holder}" if leader else _NOBODY_LEADS)
 
 
-_NOBODY_LEADS = "no coordinator is running: nothing begins before `shoal serve` does"
-
-
-def _planned_json(planned: Planned) -> dict[str, Any]:
-    fields = {name: getattr(planned, name) for name in planned.__struct_fields__}
-    return fields | {"last": _as_json(planned.last) if planned.last else None}
+_NOBODY_LEADS = "no coordinator is running, and no run begins without one: start `shoal serve`"
 
 
 def _plan_table(planned: list[Planned]) -> Table:
@@ -126,15 +120,15 @@ def _plan_row(at: Planned) -> tuple[str, ...]:
     return at.name, at.next_local or "never", now, last
 
 
-async def _wish(options: dict[str, Any], name: str) -> str:
+async def _ask_for_run(options: dict[str, Any], name: str) -> str:
     schedule = named(load_schedules(), name)
     now = float(int(time.time()))
     async with frontier_at(settings_from(options).frontier) as frontier:
-        wish = msgspec.json.encode(Wish(name, now))
-        await frontier.notes.write(WISHES, secrets.token_hex(8), wish)
+        request = msgspec.json.encode(RunRequest(name, now))
+        await frontier.notes.write(RUN_REQUESTS, secrets.token_hex(8), request)
         crawl = run_name(name, schedule.calendar, now)
         if await frontier.notes.leader() is None:
-            return f"{crawl}: waits, {_NOBODY_LEADS}"
+            return f"{crawl}: waiting, {_NOBODY_LEADS}"
     return f"{crawl}: begins"
 
 
@@ -151,18 +145,13 @@ async def _history(options: dict[str, Any], name: str | None, limit: int, *, jso
     async with frontier_at(settings_from(options).frontier) as frontier:
         for schedule in names:
             runs += (await history(frontier.notes, schedule))[:limit]
-    runs.sort(key=lambda run: run.slot, reverse=True)
+    runs.sort(key=lambda run: run.due_at, reverse=True)
     if json:
-        display.print_json([_as_json(run) for run in runs])
+        display.print_json([run_json(run) for run in runs])
     elif runs:
         display.out().print(_history_table(runs))
     else:
-        display.say("nothing has run yet")
-
-
-def _as_json(run: Run) -> dict[str, Any]:
-    fields = {name: getattr(run, name) for name in run.__struct_fields__}
-    return fields | {"is_late": run.is_late}
+        display.say("no runs yet")
 
 
 def _history_table(runs: list[Run]) -> Table:

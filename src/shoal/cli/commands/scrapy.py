@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, show_help, with_settings
 from shoal.errors import ConfigError, MissingExtra
 from shoal.frontier import frontier_at
@@ -23,7 +23,7 @@ From = Annotated[
 ]
 QueueKey = Annotated[str, typer.Option(help="SCHEDULER_QUEUE_KEY of the project.")]
 DupefilterKey = Annotated[str, typer.Option(help="SCHEDULER_DUPEFILTER_KEY of the project.")]
-Keep = Annotated[bool, typer.Option("--keep", help="Copy: leave everything where it is, too.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Copy everything instead of moving it.")]
 
 app = typer.Typer(
     help="For Scrapy projects: bring over what scrapy-redis left in Redis.",
@@ -34,6 +34,10 @@ app = typer.Typer(
 
 @app.command()
 @with_settings("frontier", "name")
+@examples(
+    "shoal scrapy migrate shop --from redis://old --frontier redis://new",
+    "shoal scrapy migrate shop --from redis://old/2 --name sale --keep",
+)
 def migrate(
     spider: SpiderName,
     source: From,
@@ -46,22 +50,16 @@ def migrate(
     """Move the queue of scrapy-redis, and what it has seen, into a frontier.
 
     Stop the workers of scrapy-redis first. Requests are read without running what is pickled, and
-    without the project's code. Each is removed from its place when the frontier has it: a migration
-    that was stopped goes on when it is started again. What cannot be read stays where it is; the
-    exit code is then 3. The crawl has the spider's name, unless --name says otherwise.
-
-    Examples:
-
-      shoal scrapy migrate shop --from redis://old --frontier redis://new
-
-      shoal scrapy migrate shop --from redis://old/2 --name sale --keep
+    without the project's code. Each is removed from the old queue once the frontier has it: to
+    continue a migration that was stopped, run it again. What cannot be read stays where it is; then
+    the exit code is 3. The crawl gets the spider's name, unless --name says otherwise.
     """
     settings = settings_from(options)
     keys = [_named(key, spider) for key in (queue_key, dupefilter_key)]
     crawl = settings.name or spider
     done = run(_migrate(source, keys, settings.frontier, crawl, keep=keep))
     if json:
-        display.print_json(msgspec.structs.asdict(done))
+        display.print_json(done)
     else:
         _show(done, crawl, keys[0])
     raise typer.Exit(3 if done.unreadable else 0)
@@ -112,8 +110,8 @@ def _advice(fingerprinter: str) -> list[str]:
 
     if fingerprinter == UNKNOWN:
         return [
-            "The dupefilter was made in a way of the project's own: pages that were seen are"
-            " fetched again unless REQUEST_FINGERPRINTER_CLASS tells requests apart as it did."
+            "The dupefilter has fingerprints of the project's own kind: pages that were seen are"
+            " fetched again unless REQUEST_FINGERPRINTER_CLASS makes the same ones."
         ]
     if fingerprinter.startswith("scrapy."):
         return ["The dupefilter has Scrapy's own fingerprints: the project needs no other setting."]

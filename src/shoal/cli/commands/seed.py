@@ -9,28 +9,29 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-import msgspec
 import typer
 
 from shoal.cli import display
 from shoal.cli.bars import bars
+from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, settings_from, with_settings
 from shoal.config import Settings
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.frontier.values import Added
+from shoal.insight.json import seeded_json
 from shoal.runtime.eventloop import run
 from shoal.seeds.seeding import BATCH
-from shoal.seeds.sources import STDIN, Places, Sowing
+from shoal.seeds.sources import STDIN, Seeder, Sources
 
 SHOWN = 20
-"""So many bad seeds are told one by one; the others are counted."""
+"""How many bad seeds are named one by one; the others are only counted."""
 
-Urls = Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="Addresses to crawl.")]
+Urls = Annotated[list[str] | None, typer.Argument(metavar="URL", help="Addresses to crawl.")]
 File = Annotated[
     Path | None,
-    typer.Option("--file", help="URLs or JSON tasks, one a line; or CSV. - is standard input."),
+    typer.Option("--file", help="URLs or JSON tasks, one per line; or CSV. - is standard input."),
 ]
 Sitemap = Annotated[
     list[str] | None,
@@ -38,15 +39,21 @@ Sitemap = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="7d", help="Of sitemaps: only pages changed since then."),
+    typer.Option("--since", metavar="7d", help="Of sitemaps, only pages changed since then."),
 ]
 Skip = Annotated[
     int | None,
-    typer.Option("--skip", min=0, help="Leave out the first lines of the file; 0: begin again."),
+    typer.Option("--skip", min=0, help="Skip this many lines of the file. 0 begins again."),
 ]
 
 
 @with_settings("frontier")
+@examples(
+    "shoal seed shop https://shop.example/sale",
+    "shoal seed shop --file urls.txt",
+    "shoal seed shop --sitemap https://shop.example --since 7d",
+    'echo \'{"url": "https://shop.example/p/1", "job_type": "product"}\' | shoal seed shop',
+)
 def seed(
     crawl: CrawlName,
     options: dict[str, Any],
@@ -57,91 +64,84 @@ def seed(
     skip: Skip = None,
     json: JsonFlag = False,
 ) -> None:
-    """Add URLs to a crawl: as arguments, from a file, from standard input, or from sitemaps.
+    """Add URLs to a crawl.
+
+    They come as arguments, from a file, from standard input, or from sitemaps.
 
     A line is a URL, or a task as a JSON object with at least "url". A CSV file begins with the
-    names of its columns: url, handler, priority, meta; others become entries of meta. What is none
-    of this is reported with its line and skipped. Files may be of any size. Adding again what is
-    there does no harm: run a command that was stopped again, and it goes on where it was.
+    names of its columns: url, handler, priority, meta; all others become entries of meta. Anything
+    else is reported with its line number and skipped. Files may be of any size. It does no harm to
+    add a URL twice. To continue a command that was stopped, run it again.
 
     A sitemap is queued too: the crawl's workers fetch it as they fetch pages, and queue what it
     lists.
-
-    Examples:
-
-      shoal seed shop https://shop.example/sale
-
-      shoal seed shop --file urls.txt
-
-      shoal seed shop --sitemap https://shop.example --since 7d
-
-      echo '{"url": "https://shop.example/p/1", "job_type": "product"}' | shoal seed shop
     """
-    settings = settings_from(options)
-    if file is None and not urls and not sitemap:
-        if sys.stdin.isatty():
-            raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
-        file = STDIN
-    places = Places(
-        urls=urls or [],
-        file=file,
-        skip=skip,
-        sitemaps=sitemap or [],
-        reading=uuid4().hex,
-        since=time.time() - parse_duration(since) if since else None,
-    )
+    sources = _sources(urls or [], file, sitemap or [], since, skip)
     bad = Bad()
-    added, sitemaps = run(_seed(crawl, settings, places, bad))
+    added, sitemaps = run(_seed(crawl, settings_from(options), sources, bad))
     _show(crawl, added, sitemaps, bad.count, json=json)
     raise typer.Exit(2 if bad.count and not added.added + added.duplicates else 0)
 
 
+def _sources(
+    urls: list[str], file: Path | None, sitemaps: list[str], since: str | None, skip: int | None
+) -> Sources:
+    """Where to read seeds: on standard input, if nothing else is named."""
+    if file is None and not urls and not sitemaps:
+        if sys.stdin.isatty():
+            raise ConfigError("no URLs: give them as arguments, with --file, or on standard input")
+        file = STDIN
+    return Sources(
+        urls=urls,
+        file=file,
+        skip=skip,
+        sitemaps=sitemaps,
+        reading=uuid4().hex,
+        since=time.time() - parse_duration(since) if since else None,
+    )
+
+
 class Bad:
-    """Counts what is no seed, and tells of the first."""
+    """Counts what is no seed, and names the first."""
 
     count = 0
 
     def report(self, about: str, reason: Exception) -> None:
+        """Note one that was skipped."""
         self.count += 1
         if self.count <= SHOWN:
             display.say(f"shoal: {about} skipped: {reason}", err=True)
 
 
-async def _seed(crawl: str, settings: Settings, places: Places, bad: Bad) -> tuple[Added, int]:
+async def _seed(crawl: str, settings: Settings, sources: Sources, bad: Bad) -> tuple[Added, int]:
     async with frontier_at(settings.frontier) as frontier:
         with bars("seeds") as watch:
-            sowing = Sowing(frontier, crawl, bad.report, watch)
+            seeder = Seeder(frontier, crawl, bad.report, watch)
             try:
-                added = await sowing.sow(places)
+                added = await seeder.seed(sources)
             except asyncio.CancelledError:  # Ctrl-C. What was read last may not be added yet.
-                display.say(
-                    f"shoal: stopped at line {sowing.line}: {_how_to_go_on(sowing.line, places)}",
-                    err=True,
-                )
+                how = _how_to_continue(seeder.line, sources)
+                display.say(f"shoal: stopped at line {seeder.line}: {how}", err=True)
                 raise
-    if sowing.went_on_after:
-        display.say(
-            f"shoal: went on after line {sowing.went_on_after:,} of an earlier try"
-            " (--skip 0 begins again)",
-            err=True,
-        )
-    return added, sowing.sitemaps
+    if seeder.went_on_after:
+        line = f"{seeder.went_on_after:,}"
+        display.say(f"shoal: continued after line {line} (--skip 0 begins again)", err=True)
+    return added, seeder.sitemaps
 
 
-def _how_to_go_on(line: int, places: Places) -> str:
-    if places.file is not None and places.file.is_file():
-        return "the same command goes on"
-    return f"--skip {max(line - BATCH - 1, 0)} goes on"
+def _how_to_continue(line: int, sources: Sources) -> str:
+    if sources.file is not None and sources.file.is_file():
+        return "to continue, run the same command again"
+    return f"to continue, add --skip {max(line - BATCH - 1, 0)}"
 
 
 def _show(crawl: str, added: Added, sitemaps: int, bad: int, *, json: bool) -> None:
     if json:
-        counts = {"crawl": crawl, "sitemaps": sitemaps, "bad": bad}
-        display.print_json(msgspec.to_builtins(added) | counts)
+        display.print_json(seeded_json(crawl, added, sitemaps=sitemaps, bad=bad))
         return
     if bad > SHOWN:
         display.say(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)
     display.say(f"{crawl}: {added.added:,} added, {added.duplicates:,} known already, {bad:,} bad")
     if sitemaps:
         counted = display.counted(sitemaps, "sitemap")
-        display.say(f"{crawl}: {counted} queued; workers read them, and queue the pages they list")
+        display.say(f"{crawl}: {counted} queued; workers read them and queue the pages they list")

@@ -11,37 +11,36 @@ from rich.console import RenderableType
 from rich.live import Live
 
 from shoal.cli import display
+from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
 from shoal.frontier.port import QueriesAndNotes
-from shoal.insight.status import as_json, snapshot, snapshot_json
+from shoal.insight.json import crawl_json, snapshot_json
+from shoal.insight.status import snapshot
 from shoal.runtime.eventloop import run
 
 WATCH_EVERY_S = 1.0
 
 Crawl = Annotated[
-    str | None, typer.Argument(metavar="[CRAWL]", help="The crawl's name; without it, all crawls.")
+    str | None, typer.Argument(metavar="CRAWL", help="The crawl's name. [default: all crawls]")
 ]
 WatchFlag = Annotated[bool, typer.Option("--watch", help="Refresh in place until Ctrl-C.")]
 
 
 @with_settings("frontier")
+@examples(
+    "shoal status",
+    "shoal status shop --watch",
+    "shoal status shop --json | jq .done",
+)
 def status(
     options: dict[str, Any], crawl: Crawl = None, watch: WatchFlag = False, json: JsonFlag = False
 ) -> None:
-    """How far, how fast, until when; who works on it, and which hosts are in the way.
+    """Show progress, speed and ETA, workers and hosts.
 
     Hosts are shown with the most work left first, then those that answer slowest, then those that
     fail most. A host that only fails is probed with single requests until it answers again.
-
-    Examples:
-
-      shoal status
-
-      shoal status shop --watch
-
-      shoal status shop --json | jq .done
     """
     run(_status(existing_stores(options).frontier, crawl, watch=watch, json=json))
 
@@ -72,7 +71,7 @@ async def _watch(frontier: QueriesAndNotes, crawl: str | None) -> None:
 async def _data(frontier: QueriesAndNotes, crawl: str | None) -> Any:
     now = time.time()
     if crawl is None:
-        return [as_json(stats, now) for stats in await frontier.crawls()]
+        return [crawl_json(stats, now) for stats in await frontier.crawls()]
     return snapshot_json(await snapshot(frontier, crawl, now), now)
 
 

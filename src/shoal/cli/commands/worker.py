@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from shoal.archive import archive_at
+from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, settings_from, with_settings
 from shoal.cli.services import run_service
 from shoal.config import Settings
-from shoal.coordinator.scheduled import Standby
+from shoal.coordinator.scheduled import ScheduledWorkers
 from shoal.errors import ConfigError
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet import target
@@ -28,7 +29,7 @@ from shoal.worker.worker import Worker
 
 Targets = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TARGET]", help="As for crawl; without one, all scheduled runs."),
+    typer.Argument(metavar="TARGET", help="As for `shoal crawl`. [default: all scheduled runs]"),
 ]
 UntilFinished = Annotated[
     bool, typer.Option("--until-finished", help="End when the crawl is finished.")
@@ -36,29 +37,28 @@ UntilFinished = Annotated[
 
 
 @with_settings(*FLEET)
+@examples(
+    "shoal worker spider.py --frontier sqlite:///shoal.db --until-finished",
+    "shoal worker --frontier redis://queue-host --workers 2",
+)
 def worker(
     options: dict[str, Any],
     targets: Targets = None,
     until_finished: UntilFinished = False,
 ) -> None:
-    """One more worker for a crawl that lives on a shared frontier, or for all that is scheduled.
+    """Add a worker to a crawl, or to all scheduled runs.
 
-    It waits for work and stays until it is told to stop (SIGTERM or Ctrl-C, which drain). What
-    the crawl may do (rate, retries, robots.txt, ...) was settled by whoever started it.
+    The crawl is on a shared frontier. The worker waits for work, and stays until SIGTERM or Ctrl-C,
+    which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) are
+    those of whoever started it.
 
     Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
-    each as --workers says. What a schedule runs is what shoal.toml says here, so it must run in a
-    folder that has this file and the spiders; schedules that are not in it are left to others.
-
-    Examples:
-
-      shoal worker spider.py --frontier sqlite:///shoal.db --until-finished
-
-      shoal worker --frontier redis://queue-host --workers 2
+    each as --workers says. What a schedule runs is read from shoal.toml in this folder, where the
+    spiders must be too. Schedules that are not in it are left to other workers.
     """
     if not targets:
         _refuse_what_needs_a_target(options, until_finished=until_finished)
-        run_service(options, lambda frontier: Standby(frontier, options))
+        run_service(options, lambda frontier: ScheduledWorkers(frontier, options))
         return
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
@@ -71,7 +71,7 @@ def worker(
 def _refuse_what_needs_a_target(options: dict[str, Any], *, until_finished: bool) -> None:
     if options["name"] is not None or until_finished:
         option = "--until-finished" if until_finished else "--name"
-        raise ConfigError(f"{option} needs a TARGET: without one, all scheduled runs are served")
+        raise ConfigError(f"{option} needs a TARGET: without one, all scheduled runs are worked on")
 
 
 async def _work(
@@ -86,15 +86,23 @@ async def _work(
         workers: Fleet | Worker
         if settings.workers > 1 or target.is_scrapy(targets):
             workers = Fleet(
-                *(crawl, targets, settings, frontier),
+                crawl,
+                targets,
+                settings,
+                frontier,
                 until_finished=until_finished,
-                plants=False,
+                brings_seeds=False,
             )
         else:
             name = worker_name(os.getpid())
             own_spider = target.create(spider)
             workers = spider_worker(
-                *(name, crawl, own_spider, frontier, results, settings),
+                name,
+                crawl,
+                own_spider,
+                frontier,
+                results,
+                settings,
                 archive=archive,
                 until_finished=until_finished,
                 watch=watched,

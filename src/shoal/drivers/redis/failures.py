@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from redis import exceptions as failure
 from redis.asyncio.sentinel import MasterNotFoundError
 
-from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
+from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed, WrongKeyType
 
 _PASSING = ("MISCONF", "NOREPLICAS", "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
 _NO_CLUSTER = "Cluster mode is not enabled"
@@ -73,6 +73,8 @@ def _refused(shown: str, error: failure.ResponseError) -> Exception:
     text = str(error)
     if text.startswith("UNKNOWNCRAWL"):
         return ScriptError(text)
+    if "WRONGTYPE" in text:
+        return WrongKeyType(f"{shown}: {text}")
     if isinstance(error, failure.OutOfMemoryError):
         return StorageBusy(f"{shown} is out of memory (maxmemory)")
     if isinstance(error, failure.NoPermissionError) or text.startswith(_NO_DATABASE):

@@ -27,7 +27,7 @@ from shoal.errors import ConfigError, StorageBusy
 
 CONNECT_S = 5.0
 ANSWER_S = 15.0
-"""A server that has not answered for so long is away."""
+"""A server that has not answered for this long is away."""
 
 DEFAULT_PORT = 6379
 SENTINEL_PORT = 26379

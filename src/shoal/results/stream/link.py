@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from shoal.core.addresses import parse_address
 from shoal.drivers.redis.link import DEFAULT_PORT, RedisLink, check
 from shoal.drivers.redis.scripts import Argument, Scripts
-from shoal.errors import ConfigError, StorageBusy, StorageFailed, unreachable
+from shoal.errors import ConfigError, StorageBusy, WrongKeyType, unreachable
 
 MOST_WAITING = 10_000
 DEFAULT_KEY = "shoal:results"
@@ -55,9 +55,7 @@ class StreamLink:
         """Run a plain command. Raises ConfigError if a key of ours is somebody else's."""
         try:
             return await self._redis.command(*args)
-        except StorageFailed as error:
-            if "WRONGTYPE" not in str(error):
-                raise
+        except WrongKeyType:
             raise ConfigError(f"{self.shown}: {self.key!r} is no stream of results") from None
 
     async def is_forgetful(self) -> bool:

@@ -67,8 +67,8 @@ class Member:
         given = membership_of(crawler.settings)
         membership = given or Membership(settings, crawl)
         self._stays = not membership.until_finished
-        self._is_sealed = not membership.plants
-        if not membership.plants:
+        self._is_sealed = not membership.brings_seeds
+        if not membership.brings_seeds:
             engine.skip_start(crawler)
         schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
         requests = Requests(spider, crawler.request_fingerprinter, Jars.of(crawler), schemes)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 from scrapy.crawler import CrawlerProcess
 from scrapy.settings import SETTINGS_PRIORITIES, Settings
 from twisted.python.failure import Failure
 
-from shoal.fleet.child import Order
+from shoal.fleet.child import WorkerOrder
+from shoal.runtime.orders import when_parent_is_gone
 from shoal.scrapy.addon import SCHEDULER
 from shoal.scrapy.worker.member import failure_of
 from shoal.scrapy.worker.project import project_settings, split
 from shoal.scrapy.worker.settings import MEMBERSHIP, Membership
 
 
-def work(order: Order) -> None:
+def work(order: WorkerOrder) -> None:
     """Run the spider until the crawl is over, or a signal or the end of stdin stops it."""
     name, arguments = split(order.targets)
     process = CrawlerProcess(_settings_for(order))
@@ -28,28 +28,17 @@ def work(order: Order) -> None:
 
     process.crawl(crawler, **arguments).addErrback(failed)
     loop = asyncio.get_event_loop_policy().get_event_loop()
-    loop.call_soon(_stop_when_orphaned, process)
+    loop.call_soon(when_parent_is_gone, process.stop)
     process.start()
     if (error := failures[0] if failures else failure_of(crawler)) is not None:
         raise error
 
 
-def _settings_for(order: Order) -> Settings:
+def _settings_for(order: WorkerOrder) -> Settings:
     settings = project_settings()
     settings.set("SCHEDULER", SCHEDULER, priority="cmdline")
-    membership = Membership(order.settings, order.crawl, order.plants, order.until_finished)
+    membership = Membership(order.settings, order.crawl, order.brings_seeds, order.until_finished)
     settings.set(MEMBERSHIP, membership, priority="cmdline")
     if (settings.getpriority("LOG_LEVEL") or 0) <= SETTINGS_PRIORITIES["default"]:
         settings.set("LOG_LEVEL", "WARNING")  # Next to the progress line, the rest is noise.
     return settings
-
-
-def _stop_when_orphaned(process: CrawlerProcess) -> None:
-    """Stdin ends when the parent is gone."""
-    loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
-
-    def orphaned() -> None:
-        loop.remove_reader(stdin)  # The end of a file is readable for ever.
-        process.stop()
-
-    loop.add_reader(stdin, orphaned)

@@ -22,7 +22,7 @@ from shoal.spider.spider import Spider
 class ScrapySpider(Spider):
     """Stands for a spider that runs inside Scrapy: its processes bring its first requests."""
 
-    plants_itself = True
+    seeds_itself = True
 
 
 def spider_for(targets: Sequence[str]) -> type[Spider]:

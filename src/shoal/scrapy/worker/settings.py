@@ -59,7 +59,7 @@ class Membership(msgspec.Struct, frozen=True):
 
     settings: Settings
     crawl: str
-    plants: bool = True
+    brings_seeds: bool = True
     """Whether the spider's first requests are to be queued."""
     until_finished: bool = True
     """Whether the spider closes when the crawl is over."""

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from shoal.coordinator.runs import Run
 from shoal.coordinator.schedules import Schedule
-from shoal.coordinator.seed_process import Order
-from shoal.coordinator.seed_runs import PlanterFailed, planted
+from shoal.coordinator.seed_process import SeedOrder
+from shoal.coordinator.seed_runs import SeedingFailed, seed_in_process
 from shoal.frontier.values import CrawlState
 from shoal.results import results_at
 from shoal.results.port import RunNote
 from support.coordinators import NEVER, Office
-from support.processes import Folder, children_of, is_alive
+from support.processes import Folder, is_alive
 from support.until import until_now
 
 SPIDERS = """
@@ -53,6 +53,7 @@ class Prints(Good):
 
 class Hangs(Good):
     def start(self):
+        os.symlink(str(os.getpid()), "hanging")
         while True:
             time.sleep(1000)
 """
@@ -69,14 +70,14 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 RUN = "shop@2026-11-15T03:00"
 
 
-def order(spider: str) -> Order:
+def order(spider: str) -> SeedOrder:
     schedule = Schedule(name="shop", target=f"spiders.py:{spider}", cron=NEVER)
-    return Order(schedule, {}, Run(crawl=RUN, schedule="shop", slot=0.0, fired_at=0.0))
+    return SeedOrder(schedule, {}, Run(crawl=RUN, schedule="shop", due_at=0.0, fired_at=0.0))
 
 
 @pytest.mark.parametrize("spider", ["Good", "Prints"])
-async def test_seeds_are_planted(folder: Folder, spider: str) -> None:
-    await planted(order(spider))
+async def test_seeds_are_brought_in(folder: Folder, spider: str) -> None:
+    await seed_in_process(order(spider))
     stats = await folder.ask_frontier(lambda frontier: frontier.stats(RUN))
     assert (stats.added, stats.state) == (1, "running")
 
@@ -87,7 +88,7 @@ async def test_the_results_know_which_run_it_follows_on(folder: Folder) -> None:
         asked = order("Good")
         assert asked.run is not None
         asked.run.previous = "earlier"
-        await planted(asked)
+        await seed_in_process(asked)
         note = await results.note_of(RUN)
     assert note is not None
     assert note.previous == "earlier"
@@ -97,7 +98,7 @@ async def test_sitemaps_are_queued_once_however_often_it_begins(folder: Folder) 
     asked = order("Good")
     asked.schedule = replace(asked.schedule, sitemaps=["http://a.example/", "nonsense"])
     for _ in range(2):
-        await planted(asked)
+        await seed_in_process(asked)
     stats = await folder.ask_frontier(lambda frontier: frontier.stats(RUN))
     assert (stats.added, stats.duplicates) == (2, 2)
 
@@ -107,16 +108,16 @@ async def test_sitemaps_are_queued_once_however_often_it_begins(folder: Folder) 
     [
         ("Raises", "start() raised ValueError: no catalogue today", True),
         ("Exits", "the spider called sys.exit(0)", True),
-        ("Vanishes", "its process ended with code 0, unheard", False),
-        ("Dies", "its process ended with code -9, unheard", False),
+        ("Vanishes", "its process said nothing, and ended with exit code 0", False),
+        ("Dies", "its process said nothing, and ended with signal SIGKILL", False),
         ("Missing", "spiders.py has no class 'Missing'", True),
     ],
 )
 async def test_whatever_a_spider_does_is_told(
     folder: Folder, spider: str, says: str, for_good: bool
 ) -> None:
-    with pytest.raises(PlanterFailed) as failed:
-        await planted(order(spider))
+    with pytest.raises(SeedingFailed) as failed:
+        await seed_in_process(order(spider))
     assert says in str(failed.value)
     assert failed.value.for_good == for_good
 
@@ -137,7 +138,7 @@ def schedule_of(spider: str) -> str:
     return f'[[schedule]]\nname = "shop"\ntarget = "spiders.py:{spider}"\ncron = "{NEVER}"\n'
 
 
-def test_a_planter_ends_with_its_coordinator(folder: Folder) -> None:
+def test_a_seeding_process_ends_with_its_coordinator(folder: Folder) -> None:
     """Also one in whose spider time stands still."""
     folder.write("shoal.toml", schedule_of("Hangs"))
     office = Office(folder)
@@ -145,6 +146,8 @@ def test_a_planter_ends_with_its_coordinator(folder: Folder) -> None:
         office.leads(coordinator)
         crawl = office.begin()
         until_now("the run", lambda: office.runs().get(crawl))
-        (planter,) = until_now("the planter", lambda: children_of(coordinator.pid))
+        hanging = folder.path / "hanging"
+        until_now("the seeding process", hanging.is_symlink)
+        seeding = int(hanging.readlink().name)
         os.kill(coordinator.pid, signal.SIGKILL)
-        until_now("its end", lambda: not is_alive(planter))
+        until_now("its end", lambda: not is_alive(seeding))

@@ -1,0 +1,139 @@
+"""Answers as JSON: what `--json` prints, for whoever asks by program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from shoal.coordinator.lateness import remaining_s
+from shoal.coordinator.plan import Planned
+from shoal.coordinator.runs import Run
+from shoal.fleet.crawl import Summary
+from shoal.frontier.board import Leader
+from shoal.frontier.values import Added, Host, Record, Stats
+from shoal.insight.explain import Explanation
+from shoal.insight.status import (
+    Snapshot,
+    block_rate,
+    duplicate_rate,
+    elapsed_s,
+    failure_concentration,
+)
+from shoal.results.delivery import Drained
+from shoal.results.port import Pruned
+
+Json = dict[str, Any]
+
+
+def crawl_json(stats: Stats, now: float) -> Json:
+    """A crawl's statistics."""
+    fields: Json = msgspec.to_builtins(stats)
+    return fields | {
+        "total": stats.added,
+        "failed": stats.dead,
+        "remaining": stats.remaining,
+        "pages_per_s": round(stats.pages_per_s, 2),
+        "elapsed_s": round(elapsed_s(stats, now), 3),
+        "eta_s": remaining_s(stats),
+        "duplicate_rate": round(duplicate_rate(stats), 4),
+        "block_rate": round(block_rate(stats), 4),
+    }
+
+
+def snapshot_json(seen: Snapshot, now: float) -> Json:
+    """A crawl's statistics, with its workers and hosts."""
+    return crawl_json(seen.stats, now) | {
+        "late": seen.late,
+        "failure_concentration": round(failure_concentration(seen), 4),
+        "workers": msgspec.to_builtins(seen.workers),
+        "hosts": hosts_json(seen.busiest),
+        "slowest_hosts": hosts_json(seen.slowest),
+        "failing_hosts": hosts_json(seen.failing),
+    }
+
+
+def hosts_json(hosts: Sequence[Host]) -> list[Json]:
+    """How some hosts are being served."""
+    return [msgspec.to_builtins(host) | {"broken": host.is_broken} for host in hosts]
+
+
+def summary_json(summary: Summary) -> Json:
+    """How a run of `shoal crawl` ended."""
+    stats = summary.stats
+    return crawl_json(stats, stats.finished_at or 0.0) | {
+        "items_by_kind": summary.items,
+        "gone": summary.gone,
+        "seconds": round(summary.seconds, 3),
+        "exit_code": summary.exit_code,
+    }
+
+
+def dead_task_json(record: Record) -> Json:
+    """A task that failed for good."""
+    return {
+        "url": record.task.url,
+        "reason": record.reason,
+        "tries": record.task.retry_count,
+        "handler": record.task.job_type,
+        "losses": record.losses,
+        "traceback": record.detail,
+        "task": record.task,
+    }
+
+
+def dead_tasks_at_json(records: Sequence[Record]) -> Json:
+    """The dead tasks at one address: the first, and the others in it."""
+    first, *others = map(dead_task_json, records)
+    return first | {"others": others}
+
+
+def explanation_json(explanation: Explanation) -> Json:
+    """What became of a URL: fingerprints and digests as hex, items as objects."""
+    alone = msgspec.structs.replace(explanation, others=[])
+    fields: Json = msgspec.to_builtins(alone, enc_hook=str, builtin_types=(bytes,))
+    records = [fields["record"]] if fields["record"] else []
+    for row in (*records, *fields["tries"], *fields["items"], *fields["rejected"]):
+        row["fingerprint"] = explanation.fingerprint
+    for row, page in zip(fields["tries"], explanation.tries, strict=True):
+        row["digest"] = page.digest.hex()
+    for row in fields["items"]:
+        row["data"] = msgspec.json.decode(row["data"])
+    fields["others"] = [explanation_json(other) for other in explanation.others]
+    return fields
+
+
+def seeded_json(crawl: str, added: Added, *, sitemaps: int, bad: int) -> Json:
+    """What `shoal seed` added."""
+    return msgspec.structs.asdict(added) | {"crawl": crawl, "sitemaps": sitemaps, "bad": bad}
+
+
+def schedules_json(planned: Sequence[Planned], leader: Leader | None) -> Json:
+    """All schedules, and who leads."""
+    return {
+        "leader": leader.holder if leader else None,
+        "schedules": [_planned_json(schedule) for schedule in planned],
+    }
+
+
+def _planned_json(planned: Planned) -> Json:
+    last = run_json(planned.last) if planned.last else None
+    return msgspec.structs.asdict(planned) | {"last": last}
+
+
+def run_json(run: Run) -> Json:
+    """A run of a schedule. Names are those of the notes; nothing is left out."""
+    fields = {f.encode_name: getattr(run, f.name) for f in msgspec.structs.fields(run)}
+    return fields | {"is_late": run.is_late}
+
+
+def pruned_json(before: datetime, pruned: Pruned) -> Json:
+    """What `shoal results prune` removed, or would."""
+    return {"before": before.isoformat(), **msgspec.structs.asdict(pruned)}
+
+
+def delivered_json(delivered: Drained, seconds: float) -> Json:
+    """What `shoal drain` wrote to a store."""
+    return msgspec.structs.asdict(delivered) | {"seconds": round(seconds, 3)}
