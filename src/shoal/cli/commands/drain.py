@@ -18,7 +18,7 @@ from shoal.cli.options import JsonFlag, settings_from, with_settings
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError
 from shoal.results import open_queue, results_at
-from shoal.results.delivery import Drained, Drainer
+from shoal.results.delivery import Delivered, Deliverer
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.runtime.signals import stopped_by_signals
@@ -31,7 +31,7 @@ Target = Annotated[
 UntilEmpty = Annotated[
     bool, typer.Option("--until-empty", help="End when nothing waits in the stream any more.")
 ]
-Watch = Callable[[Drained], object]
+Watch = Callable[[Delivered], object]
 
 log = logging.getLogger("shoal")
 
@@ -43,9 +43,9 @@ def drain(
     """Write the results that wait in a Redis stream to a store.
 
     For workers with --results redis-stream://...: they put batches into the stream, and wait when
-    too many are there. Any number of drainers may run; each removes a batch from the stream when
-    it is committed to the store, and takes over what a dead one held. SIGTERM or Ctrl-C finishes
-    the batch in hand.
+    too many are there. Any number of `shoal drain` may run; each removes a batch from the stream
+    when it is committed to the store, and takes over what a dead one held. SIGTERM or Ctrl-C
+    finishes the batch in hand.
 
     Examples:
 
@@ -67,17 +67,17 @@ def drain(
         display.say(f"{_counts(drained)} are in {masked(to)}; {drained.waiting:,} batches wait")
 
 
-async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Drained:
+async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Delivered:
     queue = open_queue(stream)
     try:
         await queue.check()
         async with results_at(to) as store:
             if not store.readable:
                 raise ConfigError(f"--to {masked(to)}: a stream is no store (shoal drain --help)")
-            drainer = Drainer(queue, store, until_empty=until_empty, watch=watch)
-            with stopped_by_signals(drainer):
-                await drainer.run()
-            return drainer.drained
+            deliverer = Deliverer(queue, store, until_empty=until_empty, watch=watch)
+            with stopped_by_signals(deliverer):
+                await deliverer.run()
+            return deliverer.delivered
     finally:
         await queue.close()
 
@@ -97,10 +97,10 @@ def _progress(*, quiet: bool) -> Iterator[Watch]:
 
 
 def _log_now_and_then(speed: _Speed) -> Watch:
-    """Nothing new is not worth a line: a drainer may have nothing to do for days."""
+    """Nothing new is not worth a line: a deliverer may have nothing to do for days."""
     last, said = time.monotonic(), 0
 
-    def watch(drained: Drained) -> None:
+    def watch(drained: Delivered) -> None:
         nonlocal last, said
         line = _line(drained, speed)
         if time.monotonic() - last >= display.LOG_EVERY_S and drained.batches != said:
@@ -110,12 +110,12 @@ def _log_now_and_then(speed: _Speed) -> Watch:
     return watch
 
 
-def _line(drained: Drained, speed: _Speed) -> str:
+def _line(drained: Delivered, speed: _Speed) -> str:
     per_s = speed.after(drained.pages + drained.items + drained.rejected)
     return f"{drained.waiting:,} batches wait · {_counts(drained)} written · {per_s:,.0f}/s"
 
 
-def _counts(drained: Drained) -> str:
+def _counts(drained: Delivered) -> str:
     return f"{display.counted(drained.pages, 'page')} and {display.counted(drained.items, 'item')}"
 
 

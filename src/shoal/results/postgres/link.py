@@ -17,7 +17,7 @@ from asyncpg.exceptions import ClientConfigurationError, TransactionRollbackErro
 
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError, ShoalError
-from shoal.results.postgres.failures import RowRefused, translated
+from shoal.results.postgres.failures import RowRejected, translated
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class PostgresLink:
                 async with asyncio.timeout(within_s):
                     yield
         except (ShoalError, asyncio.CancelledError) as error:
-            if not isinstance(error, RowRefused):
+            if not isinstance(error, RowRejected):
                 await self.close()
             raise
 

@@ -13,9 +13,10 @@ from asyncpg.exceptions import (
     LockNotAvailableError,
 )
 
-from shoal.drivers.sqlfiles import load_queries, load_schema, load_script
+from shoal.drivers.sqlfiles import load_schema, load_script
 from shoal.errors import ConfigError
 from shoal.results.postgres.link import Connection
+from shoal.results.storable import load_statements
 
 PACKAGE = "shoal.results.postgres"
 VERSIONS = load_schema(PACKAGE, *(f"schema_{version}.sql" for version in range(1, 5)))
@@ -27,7 +28,7 @@ LOCK_S = 2
 PARTITIONED = {"observations": "scraped_at", "pages": "started_at"}
 """Tables with a table for each month, and the column that says which."""
 
-QUERIES = load_queries(PACKAGE, "queries.sql")
+QUERIES = load_statements(PACKAGE)
 _NOTE_VERSION = "INSERT INTO shoal_versions (version) VALUES ($1)"
 
 log = logging.getLogger("shoal")
