@@ -9,7 +9,7 @@ from typing import ClassVar
 from shoal.archive.port import OnUnreadable, RawPage
 
 
-class Format(ABC):
+class PageFormat(ABC):
     """One way to keep pages. A place is `<name of the batch>#<where in it>`."""
 
     folder: ClassVar[str]

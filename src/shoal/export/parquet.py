@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from shoal.errors import MissingExtra
-from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, Kind
+from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, ValueKind
 from shoal.results.fields import Progress, fields_of, text_of
 
 GROUP_ROWS = 50_000
@@ -46,15 +46,15 @@ def require() -> None:
         raise MissingExtra("Parquet", "parquet")
 
 
-def type_of(kinds: set[Kind]) -> Type:
+def type_of(kinds: set[ValueKind]) -> Type:
     """The type of a column that has values of these kinds."""
-    if kinds <= {Kind.TEXT}:
+    if kinds <= {ValueKind.TEXT}:
         return _TEXT
-    if kinds == {Kind.BOOL}:
+    if kinds == {ValueKind.BOOL}:
         return _BOOL
-    if kinds <= {Kind.INT, Kind.LONG}:
+    if kinds <= {ValueKind.INT, ValueKind.LONG}:
         return _INTEGER
-    if Kind.DOUBLE in kinds and kinds <= {Kind.INT, Kind.BIG, Kind.DOUBLE}:
+    if ValueKind.DOUBLE in kinds and kinds <= {ValueKind.INT, ValueKind.BIG, ValueKind.DOUBLE}:
         return _DOUBLE
     return _JSON  # Digits are their own JSON text.
 

@@ -25,7 +25,7 @@ _EXACT_IN_DOUBLE = 2**53
 _INT64 = range(-(2**63), 2**63)
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """What a JSON value is, for those who want columns of one type."""
 
     INT = auto()
@@ -42,7 +42,7 @@ class Kind(Enum):
     NESTED = auto()
 
 
-class Columns(dict[str, set[Kind]]):
+class Columns(dict[str, set[ValueKind]]):
     """The fields that items have, in the order they were met, with the kinds of their values."""
 
     def __init__(self, own: Sequence[str] = OWN_FIELDS) -> None:
@@ -84,27 +84,27 @@ async def write_lines(
     return count
 
 
-def kind_of(value: bytes) -> Kind | None:
+def kind_of(value: bytes) -> ValueKind | None:
     """What a JSON value is. None for null."""
     first = value[:1]
     if first == b'"':
-        return Kind.TEXT
+        return ValueKind.TEXT
     if first in b"[{":
-        return Kind.NESTED
+        return ValueKind.NESTED
     if first in b"tf":
-        return Kind.BOOL
+        return ValueKind.BOOL
     return None if first == b"n" else _kind_of_number(value)
 
 
-def _kind_of_number(value: bytes) -> Kind:
+def _kind_of_number(value: bytes) -> ValueKind:
     if not value.removeprefix(b"-").isdigit():
-        return Kind.DOUBLE if isfinite(float(value)) else Kind.HUGE
+        return ValueKind.DOUBLE if isfinite(float(value)) else ValueKind.HUGE
     if len(value) > MOST_DIGITS:
-        return Kind.HUGE
+        return ValueKind.HUGE
     number = int(value)
     if number in _INT64:
-        return Kind.INT if _fits_double(number) else Kind.LONG
-    return Kind.BIG if _fits_double(number) else Kind.HUGE
+        return ValueKind.INT if _fits_double(number) else ValueKind.LONG
+    return ValueKind.BIG if _fits_double(number) else ValueKind.HUGE
 
 
 def _fits_double(number: int) -> bool:

@@ -31,9 +31,16 @@ DEFAULT_ADDRESS = f"redis://{DEFAULT_HOST}:{DEFAULT_PORT}/0"
 _SAY_WHERE = {"url", "host", "port", "db", "username", "password", "ssl", "unix_socket_path"}
 _ONE_SERVER = ("redis", "rediss")
 _OF_THE_CLIENT = {
-    *("socket_timeout", "socket_connect_timeout", "socket_keepalive", "retry_on_timeout"),
-    *("max_connections", "health_check_interval", "client_name", "protocol"),
-    *("encoding", "decode_responses"),
+    "socket_timeout",
+    "socket_connect_timeout",
+    "socket_keepalive",
+    "retry_on_timeout",
+    "max_connections",
+    "health_check_interval",
+    "client_name",
+    "protocol",
+    "encoding",
+    "decode_responses",
 }
 """Options in a REDIS_URL on how redis-py talks to the server: Shoal has ways of its own."""
 _CA_OPTION = re.compile(r"([?&])ca=")

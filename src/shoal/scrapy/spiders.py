@@ -29,8 +29,11 @@ else:
     _AnySpider = object
 
 _NO_LONGER_CALLED = (
-    *("next_requests", "schedule_next_requests", "fetch_data"),
-    *("pop_list_queue", "pop_priority_queue"),
+    "next_requests",
+    "schedule_next_requests",
+    "fetch_data",
+    "pop_list_queue",
+    "pop_priority_queue",
 )
 
 

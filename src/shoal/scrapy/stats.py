@@ -121,7 +121,10 @@ class RedisStatsCollector(MemoryStatsCollector):
         await self._link.run(
             "stats_send",
             [key, self._link.beside(key, "senders")],
-            *(self._sender, self._sendings, round(GONE_S * 1000), starts_over),
+            self._sender,
+            self._sendings,
+            round(GONE_S * 1000),
+            starts_over,
             *self._unsent,
         )
         self._unsent = []

@@ -14,7 +14,7 @@ from shoal.spider.page import Page
 from shoal.spider.spider import Spider, harvest
 
 
-class Reading(msgspec.Struct):
+class PageResult(msgspec.Struct):
     """What one page gave."""
 
     tasks: list[Task] = []
@@ -28,7 +28,7 @@ class Reading(msgspec.Struct):
 
 async def read(
     spider: Spider, page: Page, scraped_at: float, *, canonical: bool = False
-) -> Reading:
+) -> PageResult:
     """Run the task's handler on its page. Raises only what came through it from outside, OwnFault
     for one.
 
@@ -39,8 +39,8 @@ async def read(
     except BaseException as error:  # Also sys.exit(): a page must not end its worker.
         if _is_meant_for_us(error):
             raise
-        return Reading(error=error)
-    reading = Reading(found.tasks, page.links_cut)
+        return PageResult(error=error)
+    reading = PageResult(found.tasks, page.links_cut)
     url = (canonical and page.canonical) or page.url
     for item in found.items:
         row = store_form(item, url=url, fingerprint=page.fingerprint, scraped_at=scraped_at)

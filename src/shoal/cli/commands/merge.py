@@ -11,7 +11,7 @@ from shoal.cli.bars import bars
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import ConfigError
 from shoal.results import results_at
-from shoal.results.merge import Merged, Rule
+from shoal.results.merge import Merged, MergePlan, Rule
 from shoal.results.merge import merge as merge_items
 from shoal.runtime.eventloop import run
 
@@ -56,7 +56,7 @@ def merge(
     if not all(fields):
         raise ConfigError(f"--by {by!r}: a field has no name (write FIELD or FIELD,FIELD)")
     address = existing_stores(options).results
-    done = run(_merge(address, crawls, into, fields, kind, rule, fresh=fresh))
+    done = run(_merge(address, MergePlan(crawls, into, fields, kind, rule, fresh)))
     if json:
         display.print_json(done)
         return
@@ -66,18 +66,7 @@ def merge(
         display.say(f"left out: {left_out} without a value in {' or '.join(fields)}")
 
 
-async def _merge(
-    address: str,
-    crawls: list[str],
-    into: str,
-    by: list[str],
-    kind: str | None,
-    rule: Rule,
-    *,
-    fresh: bool,
-) -> Merged:
+async def _merge(address: str, plan: MergePlan) -> Merged:
     async with results_at(address) as results:
         with bars("items") as watch:
-            return await merge_items(
-                results, crawls, into, by, kind=kind, rule=rule, fresh=fresh, progress=watch
-            )
+            return await merge_items(results, plan, watch)

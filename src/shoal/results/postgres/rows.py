@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args, get_type_hints
 
@@ -207,5 +207,8 @@ def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-_CONVERTED = {"fingerprint": ("bigint", number_of), "started_at": ("timestamptz", moment)}
+_CONVERTED: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "fingerprint": ("bigint", number_of),
+    "started_at": ("timestamptz", moment),
+}
 """Fields of the page log that are stored as another type: which, and how to get it."""

@@ -76,27 +76,11 @@ def task_of(
     `parse_is_explicit` says that the callback `parse` is not the same as none.
     """
     callback, priority = values["callback"], values["priority"]
-    meta = to_plain(values["meta"], "meta")
+    meta, depth = to_plain(values["meta"], "meta"), _depth_of(values["meta"])
     body, headers = _text_body(values["body"]), _text_headers(values["headers"])
-    extras = Extras(
-        cls=values.get("_class", ""),
-        callback=callback if callback == DEFAULT_HANDLER and parse_is_explicit else "",
-        errback=values["errback"] or "",
-        encoding=_interned(values["encoding"]),
-        session=session,
-    )
-    for name in ("cb_kwargs", "cookies", "flags"):
-        if values[name]:
-            setattr(extras, name, to_plain(values[name], name))
-    if headers is None:
-        extras.headers = to_plain(dict(values["headers"]), "headers")
-    if body is None and values["body"]:
-        extras.body = to_plain(values["body"], "body")
-    if abs(priority) > MAX_PRIORITY:
-        extras.priority = priority
-    if "_class" in values:
-        extras.attributes = _own_attributes(values)
-    depth = _depth_of(values["meta"])
+    extras = _extras_for(values, session, body, headers)
+    if callback == DEFAULT_HANDLER and parse_is_explicit:
+        extras.callback = callback
     if EXTRAS in meta or "$dict" in meta:
         extras.meta, meta = meta, {}
     elif depth:
@@ -111,10 +95,39 @@ def task_of(
         body=body,
         site=site_of(values["url"]),
         depth=depth,
-        priority=max(-MAX_PRIORITY, min(priority, MAX_PRIORITY)),
+        priority=priority if extras.priority is None else _nearest_priority(priority),
         meta=meta,
         dont_filter=bool(values["dont_filter"]),
     )
+
+
+def _extras_for(
+    values: Mapping[str, Any], session: Cookies, body: str | None, headers: dict[str, str] | None
+) -> Extras:
+    """The extras of a request, but for its callback and its meta. Body and headers are among them
+    where they are no text, and so None here."""
+    extras = Extras(
+        cls=values.get("_class", ""),
+        errback=values["errback"] or "",
+        encoding=_interned(values["encoding"]),
+        session=session,
+    )
+    for name in ("cb_kwargs", "cookies", "flags"):
+        if values[name]:
+            setattr(extras, name, to_plain(values[name], name))
+    if headers is None:
+        extras.headers = to_plain(dict(values["headers"]), "headers")
+    if body is None and values["body"]:
+        extras.body = to_plain(values["body"], "body")
+    if abs(values["priority"]) > MAX_PRIORITY:
+        extras.priority = values["priority"]
+    if "_class" in values:
+        extras.attributes = _own_attributes(values)
+    return extras
+
+
+def _nearest_priority(priority: int) -> int:
+    return max(-MAX_PRIORITY, min(priority, MAX_PRIORITY))
 
 
 def _text_body(body: bytes) -> str | None:
