@@ -1,4 +1,5 @@
-"""The format `blobs`: each body once, under its digest, and a log of the pages that had it."""
+"""The archive format `blobs`: each body once, under its digest, and a log of the pages that had
+it."""
 
 from __future__ import annotations
 

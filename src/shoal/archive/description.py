@@ -1,4 +1,5 @@
-"""What is kept of a page beside its body: a JSON object, the same in every format."""
+"""The description of an archived page, all but its body: a JSON object, the same in every
+format."""
 
 from __future__ import annotations
 

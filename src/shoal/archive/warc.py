@@ -1,4 +1,4 @@
-"""The format `warc`: each batch is one WARC 1.1 file, with a gzip member for each record.
+"""The archive format `warc`: each batch is one WARC 1.1 file, with a gzip member for each record.
 
 A page is two records: its `response`, and a `metadata` record with its description. Needs the extra
 `warc`.
@@ -174,8 +174,8 @@ def _pages(data: bytes, offset: int, name: str, on_unreadable: OnUnreadable) -> 
 
 
 def _records(data: bytes, offset: int, name: str, on_unreadable: OnUnreadable) -> Iterator[Any]:
-    """The library would take a file that is cut off for one that ends there, and would not read on
-    after a damaged record."""
+    """The WARC records from an offset on. The library itself would take a file that is cut off for
+    one that ends there, and would not read on after a damaged record."""
     if not data:
         on_unreadable(StorageFailed(f"{name} is damaged: it is empty"))
     position = offset

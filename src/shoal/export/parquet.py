@@ -41,7 +41,7 @@ _JSON = Type("string", bytes.decode)
 
 
 def require() -> None:
-    """Raises MissingExtra if the packages for this are not installed."""
+    """Raises MissingExtra if the packages for Parquet are not installed."""
     if find_spec("pyarrow") is None:
         raise MissingExtra("Parquet", "parquet")
 
@@ -67,7 +67,7 @@ def microseconds(seconds: float) -> int:
 async def write(
     lines: Iterable[bytes], out: BinaryIO, columns: Columns, progress: Progress
 ) -> None:
-    """Write items, which come as lines of JSON with their times in microseconds."""
+    """Write items, which come as lines of JSON with their times in microseconds, as Parquet."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 

@@ -1,4 +1,4 @@
-"""Items as lines of JSON, and what is learnt of their fields while these are written."""
+"""Items as lines of JSON, and the columns and types that a table of them needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.results.fields import Fields, fields_of, iso
 
 OWN_FIELDS = ("_kind", "_key", "_url", "_scraped_at")
 GONE_FIELD = "_gone_at"
-"""One more where items are written that are gone."""
+"""Our own field for the time at which an item was gone, where such items are exported."""
 
 
 MOST_DIGITS = 310
@@ -26,7 +26,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class ValueKind(Enum):
-    """What a JSON value is, for those who want columns of one type."""
+    """The kind of a JSON value, for formats whose columns have one type."""
 
     INT = auto()
     """A whole number that fits both an integer of 64 bits and a double."""
@@ -50,14 +50,14 @@ class Columns(dict[str, set[ValueKind]]):
         self.own = own
 
     def note(self, fields: Fields) -> None:
-        """Learn from one more item."""
+        """Note the fields of one more item, and the kinds of their values."""
         for name, value in fields.items():
             kinds = self.setdefault(name, set())
             if (kind := kind_of(bytes(value))) is not None:
                 kinds.add(kind)
 
     def names(self) -> list[str]:
-        """All columns of a table: our own are the last."""
+        """The names of all columns of a table: our own are the last."""
         return [*self, *self.own]
 
 
@@ -85,7 +85,7 @@ async def write_lines(
 
 
 def kind_of(value: bytes) -> ValueKind | None:
-    """What a JSON value is. None for null."""
+    """The kind of a JSON value. None for null."""
     first = value[:1]
     if first == b'"':
         return ValueKind.TEXT

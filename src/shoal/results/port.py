@@ -35,7 +35,7 @@ class PageLog(msgspec.Struct, kw_only=True):
     simhash: int | None = None
     """Of the text, if the spider asks for it: pages that are alike differ in few of its 64 bits."""
     archived: str = ""
-    """Where the archive has it. Empty if it has not."""
+    """The place of the page in the archive. Empty if it is not there."""
     etag: str = ""
     last_modified: str = ""
     """What the server said of this version of the page, for the next crawl to ask with."""

@@ -1,4 +1,4 @@
-"""The filter of scrapy-redis, for DUPEFILTER_CLASS.
+"""The duplicate filter of scrapy-redis, for DUPEFILTER_CLASS.
 
 With Shoal's scheduler nobody asks it: the frontier knows what was seen, by Scrapy's own request
 fingerprints. With Scrapy's scheduler it works as it did, one blocking call for each request.

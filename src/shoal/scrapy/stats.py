@@ -1,4 +1,4 @@
-"""Stats of the whole fleet in a hash on Redis."""
+"""The stats collector of scrapy-redis: stats of the whole fleet in a hash on Redis."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class RedisStatsCollector(MemoryStatsCollector):
             log.error("stats are not sent to Redis: %s", error)
 
     async def _stop(self) -> None:
-        """All is counted by now: send the last of it."""
+        """Send the last stats, when the engine has stopped."""
         if self._sending is None:
             return
         self._sending.cancel()

@@ -1,4 +1,4 @@
-"""Plain URLs as a target: follow the links on their hosts, and store what each page is."""
+"""The spider for plain URLs: it follows the links on their hosts, and stores what each page is."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Page:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The notes that came with the task."""
+        """The notes that came with the task: its `meta`."""
         return self.task.meta
 
     @property
@@ -199,7 +199,8 @@ class Page:
         dont_filter: bool = False,
         chain: str | None = None,
     ) -> list[Task]:
-        """As `follow`, for all links that a CSS query finds, of a selection, or in a list.
+        """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
+        `follow`.
 
         A string is always CSS. What does not lead to a page is skipped.
         """
@@ -327,7 +328,7 @@ def _links(target: Link) -> Iterator[str]:
 
 
 def _parsel_links(selector: Selector) -> Iterator[str]:
-    """As `links_in`: a parsel selector holds a value, or an element of lxml."""
+    """The link of a parsel selector, as `links_in`: it holds a value, or an element of lxml."""
     if isinstance(selector.root, str):
         yield selector.root
         return

@@ -1,4 +1,4 @@
-"""Odd pages are parsed in a process of their own first, which can be ended.
+"""Trials: odd pages are first parsed in a process that can be ended.
 
 A parser works off a page in one call that nothing can interrupt. There are pages of some kilobytes
 that it takes hours for, or gigabytes. What is odd, `markup.py` says.

@@ -54,7 +54,8 @@ class PostgresLink:
     async def run(
         self, work: Callable[[Connection], Awaitable[T]], within_s: float = ANSWER_S
     ) -> T:
-        """Do a piece of work. What the server rolled back, to end a conflict, is done again."""
+        """Run work on the connection. What the server rolled back, to end a conflict, is done
+        again."""
         async with self._one_at_a_time:
             connection = self._connection
             if connection is None or connection.is_closed():

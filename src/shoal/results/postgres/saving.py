@@ -123,7 +123,7 @@ async def _write(crawl: str, batch: Batch, connection: Connection) -> None:
 def _newest_columns(
     readings: Sequence[StoredItem], contents: Sequence[int]
 ) -> tuple[list[bool], list[datetime]]:
-    """Of each reading, whether it is the newest of its item, and when the first one was that says
+    """For each reading, whether it is the newest of its item, and when the first one was that says
     something else. A statement writes a row once: so only the newest becomes the item's state."""
     names = [(reading.kind, reading.key) for reading in readings]
     newest: dict[tuple[str, str], int] = {}

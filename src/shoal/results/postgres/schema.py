@@ -1,4 +1,5 @@
-"""The tables: made or brought up to date by whoever comes first, and one more each month."""
+"""The tables of the PostgreSQL store: made, or migrated to the newest version, by the first process
+that connects; and a table (partition) for each month."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ async def month_tables(connection: Connection, table: str) -> list[str]:
 
 
 def schema_text(from_version: int, now: datetime) -> str:
-    """What makes the schema, for those who want to run it themselves. Raises ConfigError."""
+    """The SQL that makes the tables, for those who want to run it themselves. Raises
+    ConfigError."""
     if from_version > len(VERSIONS):
         raise ConfigError(f"this shoal knows {len(VERSIONS)} versions of the tables")
     parts = [load_script(PACKAGE, "versions.sql")]

@@ -43,8 +43,8 @@ class RedisStreamResults(Results):
         await self._link.check()
 
     async def save(self, crawl: str, batch: Batch) -> None:
-        """As the port says; StorageBusy when the stream is full. A batch of more than 64 MB goes
-        in piece by piece: if that ends half-way, saving it again brings it all."""
+        """Put a batch into the stream. Raises StorageBusy when it is full. A batch of more than 64
+        MB goes in piece by piece: if that ends half-way, saving it again brings it all."""
         parts = wire.encode(batch)
         for start in range(0, len(parts), PARTS_AT_ONCE):
             some = parts[start : start + PARTS_AT_ONCE]

@@ -1,4 +1,4 @@
-"""The keys of scrapy-redis: a queue, as a sorted set or a list, and a set of fingerprints."""
+"""The Redis keys of scrapy-redis: a queue, as a sorted set or a list, and a set of fingerprints."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class OldKeys:
                 return
 
     async def remove_fingerprints(self, members: Sequence[bytes]) -> None:
-        """The frontier has them."""
+        """Remove fingerprints that the frontier has."""
         await self._ask(("SREM", self.dupefilter_key, *members))
 
     async def close(self) -> None:

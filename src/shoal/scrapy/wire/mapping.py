@@ -1,4 +1,4 @@
-"""Where the parts of a request are in a task.
+"""Mapping Scrapy requests to tasks: where each part of a request is in a task.
 
 They are spread over the fields of the task, so that `shoal explain` and seeds written by others
 speak of the same things: URL, method, headers, body, priority, depth, and the callback's name as
@@ -32,7 +32,7 @@ UTF_8 = _interned("utf-8")
 
 
 class Extras(msgspec.Struct, omit_defaults=True, rename={"cls": "class"}):
-    """What a task has no field for. Values of any kind are tagged."""
+    """The parts of a request for which a task has no field. Values of any kind are tagged."""
 
     cls: str = ""
     callback: str = ""
@@ -157,7 +157,7 @@ def _own_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def extras_of(task: Task) -> Extras:
-    """What `task_of` put beside the fields of the task. Raises Unrestorable."""
+    """The extras of a task that `task_of` made. Raises Unrestorable."""
     if EXTRAS not in task.meta:
         return _NO_EXTRAS
     try:
@@ -181,12 +181,12 @@ def meta_of(task: Task, extras: Extras) -> dict[str, Any]:
 
 
 def headers_of(task: Task, extras: Extras) -> Any:
-    """The headers, as Request takes them."""
+    """The headers of a task, as Request takes them."""
     if extras.headers is not None:
         return from_plain(extras.headers)
     return {name.encode(): value.encode() for name, value in task.headers.items()}
 
 
 def body_of(task: Task, extras: Extras) -> Any:
-    """The body, in bytes."""
+    """The body of a task, in bytes."""
     return from_plain(extras.body) if extras.body is not None else (task.body or "").encode()

@@ -33,7 +33,7 @@ class UnknownCallback(Unrestorable):
 
 
 class Fingerprinter(Protocol):
-    """What `crawler.request_fingerprinter` is."""
+    """The interface of `crawler.request_fingerprinter`."""
 
     def fingerprint(self, request: Request) -> bytes: ...
 
@@ -87,7 +87,8 @@ class Requests:
             raise Unserialisable(f"cannot queue {of_spider}:", str(odd)) from None
 
     def _values(self, request: Request) -> dict[str, Any]:
-        """As Request.to_dict, which takes far longer to find the names of callbacks."""
+        """The values of a request, as Request.to_dict gives them: that takes far longer to find the
+        names of callbacks."""
         values = {name: getattr(request, name) for name in request.attributes}
         values["callback"] = self._name_of(request.callback, "callback")
         values["errback"] = self._name_of(request.errback, "errback")
@@ -190,7 +191,7 @@ class Requests:
 
 
 def scheme_of(url: str) -> str:
-    """What an address begins with."""
+    """The scheme of an address: `https`, `file`, ..."""
     scheme, colon, _ = url.partition(":")
     return scheme.strip().lower() if colon else ""
 

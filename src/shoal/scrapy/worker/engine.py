@@ -1,4 +1,4 @@
-"""Where Shoal looks into Scrapy's engine. No other module touches what Scrapy keeps private.
+"""Hooks into Scrapy's engine. No other module touches what Scrapy keeps private.
 
 Scrapy tells nobody when it is done with a request: when the callback has ended and every item has
 been through the pipelines. The engine knows, in four methods that have been the same from Scrapy
@@ -37,7 +37,7 @@ LEASED = "shoal"
 
 
 class Watcher(Protocol):
-    """Who wants to know what becomes of requests."""
+    """The interface of those who are told what becomes of requests."""
 
     def answered(self, request: Request, answer: Response | Request | Failure) -> bool:
         """The downloader and its middlewares have ended. False: nothing more is to happen."""
