@@ -16,7 +16,7 @@ Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})+$")]
 
 
 class Description(msgspec.Struct):
-    """A page without its body."""
+    """An archived page without its body."""
 
     task: Task
     status: int

@@ -60,7 +60,7 @@ def type_of(kinds: set[ValueKind]) -> Type:
 
 
 def microseconds(seconds: float) -> int:
-    """A moment as Parquet keeps it."""
+    """A moment in microseconds, as Parquet keeps timestamps."""
     return round(seconds * 1_000_000)
 
 

@@ -31,7 +31,7 @@ _QUERIES = load_queries("shoal.results", "merge.sql")
 
 
 class Rule(StrEnum):
-    """Which values a merged item has."""
+    """The rule by which a merged item takes values from its sources."""
 
     NEWEST = "newest"
     """Those of the newest scrape."""

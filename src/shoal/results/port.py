@@ -80,7 +80,7 @@ class Keep(msgspec.Struct, frozen=True):
 
     @property
     def has_history(self) -> bool:
-        """Whether any readings are kept."""
+        """Whether readings of items are kept at all."""
         return self.history != "off"
 
     @property

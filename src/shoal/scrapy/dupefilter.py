@@ -51,11 +51,11 @@ class RFPDupeFilter(MemoryDupeFilter):
         return not self.server.sadd(self.key, self.request_fingerprint(request))
 
     def close(self, reason: str = "") -> None:
-        """The spider is closed."""
+        """Called when the spider is closed: forget all fingerprints."""
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete the set of fingerprints."""
         self.server.delete(self.key)
 
 

@@ -50,7 +50,7 @@ class RedisPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Called by Scrapy."""
+        """Called by Scrapy to make the pipeline."""
         pipeline = cls.from_settings(crawler.settings)
         pipeline.crawler = crawler
         crawler.signals.connect(pipeline._close, signal=signals.spider_closed)

@@ -55,7 +55,7 @@ class RedisMixin(_AnySpider):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Called by Scrapy."""
+        """Called by Scrapy to make the spider."""
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.setup_redis(crawler)
         return spider

@@ -82,16 +82,16 @@ class Catalogue:
 
     @property
     def end(self) -> int:
-        """The last page that may be read."""
+        """The number of the last page that may be read."""
         return self.first + self.limit - 1
 
     @property
     def query(self) -> str:
-        """The CSS by which it is counted."""
+        """The CSS by which its pages are counted."""
         return self.last or self.total or self.items or ""
 
     def address(self, number: int) -> str:
-        """The address of a page."""
+        """The address of the page with this number."""
         return self.url.replace(PAGE, str(number))
 
     def number_in(self, url: str) -> int | None:
@@ -108,7 +108,7 @@ class Catalogue:
         return str(number) in re.findall(r"[0-9]+", parsed.pathname + parsed.search)
 
     def task(self, note: Note) -> Task:
-        """The task to read a page."""
+        """The task to read the page that a note is about."""
         return Task(
             url=self.address(note.page),
             job_type=self.handler,

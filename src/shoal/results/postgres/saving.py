@@ -68,7 +68,7 @@ async def _save_apart(crawl: str, batch: Batch, connection: Connection) -> None:
         rest = Batch(batch.pages, [], [*batch.rejected, *rejected], batch.keep)
         await _write(crawl, rest, connection)
     for item in rejected:
-        log.warning("%s of %s was put aside: %s", item.kind, item.url, item.reason)
+        log.warning("%s of %s was rejected: %s", item.kind, item.url, item.reason)
 
 
 async def _save_items(

@@ -24,7 +24,7 @@ class _AnyServer(RedisLink):
 
 
 class OldQueue(Protocol):
-    """A queue of scrapy-redis."""
+    """A queue of scrapy-redis, whatever kind of Redis key it is."""
 
     async def length(self) -> int: ...
 
@@ -67,7 +67,7 @@ class OldKeys:
         return str((await self._redis.command("TYPE", key)).decode())
 
     async def fingerprints(self) -> int:
-        """How many the dupefilter has."""
+        """How many fingerprints the dupefilter has."""
         (count,) = await self._ask(("SCARD", self.dupefilter_key))
         return int(count)
 

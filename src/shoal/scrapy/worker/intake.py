@@ -38,7 +38,7 @@ class Intake:
         return not self._entries and not self._adding.locked()
 
     def put(self, entry: Entry, *, of_start: bool = False) -> None:
-        """Take an entry. Never waits."""
+        """Take an entry for the frontier. Never waits."""
         self._entries.append(entry)
         self._taken += 1
         if not of_start:
