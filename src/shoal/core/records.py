@@ -1,10 +1,8 @@
-"""What several parts of Shoal hand to each other: items, robots.txt, fingerprints as numbers."""
+"""What several parts of Shoal hand to each other: items, robots.txt."""
 
 from __future__ import annotations
 
 import msgspec
-
-from shoal.core.urls import FINGERPRINT_BYTES
 
 
 class StoredItem(msgspec.Struct, kw_only=True):
@@ -52,13 +50,3 @@ class Robots(msgspec.Struct, frozen=True):
 
 SHOWN_CHARACTERS = 10_000
 """How much of a rejected item is kept."""
-
-
-def number_of(fingerprint: bytes) -> int:
-    """A fingerprint as the signed integer of 64 bits that databases keep."""
-    return int.from_bytes(fingerprint, signed=True)
-
-
-def fingerprint_of(number: int) -> bytes:
-    """The fingerprint that a database keeps as this signed integer."""
-    return number.to_bytes(FINGERPRINT_BYTES, signed=True)

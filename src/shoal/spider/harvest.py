@@ -15,7 +15,7 @@ from shoal.spider.page import Page
 from shoal.spider.spider import Spider, harvest
 
 
-class PageResult(msgspec.Struct):
+class Reading(msgspec.Struct):
     """What a handler gave for one page, with items as they are stored."""
 
     tasks: list[Task] = []
@@ -29,7 +29,7 @@ class PageResult(msgspec.Struct):
 
 async def read(
     spider: Spider, page: Page, scraped_at: float, *, canonical: bool = False
-) -> PageResult:
+) -> Reading:
     """Run the task's handler on its page. Raises only what came through it from outside, OwnFault
     for one.
 
@@ -40,8 +40,8 @@ async def read(
     except BaseException as error:  # Also sys.exit(): a page must not end its worker.
         if _is_meant_for_us(error):
             raise
-        return PageResult(error=error)
-    reading = PageResult(found.tasks, page.links_cut)
+        return Reading(error=error)
+    reading = Reading(found.tasks, page.links_cut)
     url = (canonical and page.canonical) or page.url
     for item in found.items:
         row = store_form(item, url=url, fingerprint=page.fingerprint, scraped_at=scraped_at)

@@ -12,7 +12,7 @@ from shoal.archive.port import Archive, RawPage
 from shoal.errors import OwnFault, StorageFailed
 from shoal.results.port import Batch, Keep, Results
 from shoal.runtime.patience import patiently
-from shoal.spider.harvest import PageResult, read
+from shoal.spider.harvest import Reading, read
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
 
@@ -73,7 +73,7 @@ async def reparse(
 
 async def _readings(
     crawl: str, spider: Spider, archive: Archive, done: Reparsed, canonical: bool
-) -> AsyncIterator[PageResult]:
+) -> AsyncIterator[Reading]:
     """What each page gives; counted in `done`."""
 
     def unreadable(error: StorageFailed) -> None:
@@ -83,7 +83,7 @@ async def _readings(
         try:
             reading = await read(spider, page_of(raw), raw.fetched_at, canonical=canonical)
         except OwnFault as own_fault:
-            reading = PageResult(error=own_fault)
+            reading = Reading(error=own_fault)
         done.pages += 1
         done.items += len(reading.items)
         done.rejected += len(reading.rejected)

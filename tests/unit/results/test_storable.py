@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.results_suite import some_page
-from shoal.core.records import fingerprint_of, number_of
-from shoal.core.urls import FINGERPRINT_BYTES
+from shoal.core.urls import FINGERPRINT_BYTES, fingerprint_of, number_of
 from shoal.results.postgres import rows as postgres_rows
 from shoal.results.sqlite import rows as sqlite_rows
 from shoal.results.storable import PAGE_FIELDS, load_statements

@@ -12,7 +12,8 @@ import msgspec
 from msgspec.structs import astuple
 
 from shoal.core.content import item_content
-from shoal.core.records import RejectedItem, StoredItem, fingerprint_of, number_of
+from shoal.core.records import RejectedItem, StoredItem
+from shoal.core.urls import fingerprint_of, number_of
 from shoal.results.port import Batch, KnownPage, PageLog
 from shoal.results.storable import PAGE_FIELDS, rejection_digest, rewritten
 

@@ -10,7 +10,8 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from shoal.core.records import RejectedItem, StoredItem, fingerprint_of, number_of
+from shoal.core.records import RejectedItem, StoredItem
+from shoal.core.urls import fingerprint_of, number_of
 from shoal.errors import StorageBusy, unreachable
 from shoal.results.port import (
     EVERYTHING,

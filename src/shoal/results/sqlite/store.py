@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
-from shoal.core.records import RejectedItem, StoredItem, fingerprint_of, number_of
+from shoal.core.records import RejectedItem, StoredItem
+from shoal.core.urls import fingerprint_of, number_of
 from shoal.drivers.sqlfiles import load_schema
 from shoal.drivers.sqlite import Database, transaction, write_rows
 from shoal.errors import ConfigError
