@@ -43,9 +43,9 @@ def drain(
     """Write the results that wait in a Redis stream to a store.
 
     For workers with --results redis-stream://...: they put batches into the stream, and wait when
-    too many are there. Any number of `shoal drain` may run; each removes a batch from the stream
-    when it is committed to the store, and takes over what a dead one held. SIGTERM or Ctrl-C
-    finishes the batch in hand.
+    too many are there. Any number of drainers may run; each removes a batch from the stream when
+    it is committed to the store, and takes over what a dead one held. SIGTERM or Ctrl-C finishes
+    the batch in hand.
 
     Examples:
 
@@ -74,10 +74,10 @@ async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> De
         async with results_at(to) as store:
             if not store.readable:
                 raise ConfigError(f"--to {masked(to)}: a stream is no store (shoal drain --help)")
-            deliverer = Deliverer(queue, store, until_empty=until_empty, watch=watch)
-            with stopped_by_signals(deliverer):
-                await deliverer.run()
-            return deliverer.delivered
+            drainer = Deliverer(queue, store, until_empty=until_empty, watch=watch)
+            with stopped_by_signals(drainer):
+                await drainer.run()
+            return drainer.delivered
     finally:
         await queue.close()
 
@@ -97,7 +97,7 @@ def _progress(*, quiet: bool) -> Iterator[Watch]:
 
 
 def _log_now_and_then(speed: _Speed) -> Watch:
-    """Nothing new is not worth a line: a deliverer may have nothing to do for days."""
+    """Nothing new is not worth a line: a drainer may have nothing to do for days."""
     last, said = time.monotonic(), 0
 
     def watch(drained: Delivered) -> None:

@@ -75,10 +75,10 @@ def task_of(
 
     `parse_is_explicit` says that the callback `parse` is not the same as none.
     """
-    callback, priority = values["callback"], values["priority"]
     meta, depth = to_plain(values["meta"], "meta"), _depth_of(values["meta"])
     body, headers = _text_body(values["body"]), _text_headers(values["headers"])
     extras = _extras_for(values, session, body, headers)
+    callback, priority = values["callback"], values["priority"]
     if callback == DEFAULT_HANDLER and parse_is_explicit:
         extras.callback = callback
     if EXTRAS in meta or "$dict" in meta:
