@@ -1,4 +1,4 @@
-"""The results contract over a stream and a drainer, and what only the stream does."""
+"""The results contract over a stream and a deliverer, and what only the stream does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.results.postgres import PostgresResults
 from shoal.results.sqlite.store import SqliteResults
 from support.postgres_servers import PostgresServer
 from support.redis_servers import RedisServer
-from support.streams import DrainedResults, stream_url
+from support.streams import DeliveredResults, stream_url
 
 
 class StreamContract(ResultsContract, RecrawlContract):
@@ -28,7 +28,7 @@ class StreamContract(ResultsContract, RecrawlContract):
         opened: list[Results] = []
 
         def connect() -> Results:
-            opened.append(DrainedResults(stream_url(redis_server), store()))
+            opened.append(DeliveredResults(stream_url(redis_server), store()))
             return opened[-1]
 
         yield connect

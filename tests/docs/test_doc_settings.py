@@ -81,7 +81,7 @@ def test_the_table_of_task_fields_is_the_task() -> None:
         for field in msgspec.structs.fields(Task)
     }
 
-    assert {name: default for name, default, _ in table_after(RUNNING, "one a line")} == fields
+    assert {name: default for name, default, _ in table_after(RUNNING, "one per line")} == fields
 
 
 def default_of(field: msgspec.structs.FieldInfo) -> Any:

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from shoal.frontier import frontier_at
-from shoal.insight.status import as_json
+from shoal.insight.json import crawl_json
 from support.frontiers import CRAWL, Client
 
 
@@ -25,7 +25,7 @@ async def work(address: str, *counts: str) -> None:
     async with frontier_at(address) as frontier:
         client = Client(frontier, "other", CRAWL)
         await client.end(await client.lease_one(), **fields)
-        print(json.dumps(as_json(await client.stats(), time.time())))
+        print(json.dumps(crawl_json(await client.stats(), time.time())))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Results that go through a stream and are drained into a store, as one store for the tests."""
+"""Results that go through a stream and are delivered into a store, as one store for the tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import redis
 
 from shoal.core.records import RejectedItem, StoredItem
-from shoal.results.delivery import Drained, Drainer
+from shoal.results.delivery import Delivered, Deliverer
 from shoal.results.port import (
     EVERYTHING,
     Batch,
@@ -42,12 +42,12 @@ def waiting(raw: redis.Redis) -> int:
 
 
 def held(raw: redis.Redis) -> int:
-    """How many of them drainers have in hand."""
+    """How many of them deliverers have in hand."""
     return sum(group["pending"] for group in raw.xinfo_groups(KEY)) if raw.exists(KEY) else 0
 
 
 def age(raw: redis.Redis) -> None:
-    """Make all that drainers have in hand look as if they had been silent for long."""
+    """Make all that deliverers have in hand look as if they had been silent for long."""
     pending: Any = raw.xpending_range(KEY, GROUP, "-", "+", 10_000)
     for entry in pending:
         names = (KEY, GROUP, entry["consumer"])
@@ -60,19 +60,19 @@ def put_aside(raw: redis.Redis) -> list[Garbage]:
     return [msgspec.json.decode(record, type=Garbage) for record in records]
 
 
-async def drain_all(address: str, store: Results) -> Drained:
+async def deliver_all(address: str, store: Results) -> Delivered:
     """Drain until the stream is empty."""
     queue = ResultQueue(address)
     try:
-        drainer = Drainer(queue, store, until_empty=True)
-        await drainer.run()
-        return drainer.drained
+        deliverer = Deliverer(queue, store, until_empty=True)
+        await deliverer.run()
+        return deliverer.delivered
     finally:
         await queue.close()
 
 
-class DrainedResults(Results):
-    """What is saved goes into the stream. Who asks for something has it drained first, and gets
+class DeliveredResults(Results):
+    """What is saved goes into the stream. Who asks for something has it delivered first, and gets
     the answer of the store; so does who has it forgotten, as the stream itself refuses that."""
 
     def __init__(self, address: str, store: Results) -> None:
@@ -144,5 +144,5 @@ class DrainedResults(Results):
         await self._store.close()
 
     async def _filled(self) -> Results:
-        await drain_all(self._address, self._store)
+        await deliver_all(self._address, self._store)
         return self._store

@@ -1,4 +1,6 @@
-"""Where raw pages go: one port, and a store for each kind of address."""
+"""The archive of raw pages: one port, the formats blobs and WARC, and folders or S3 to keep them
+in. Imports drivers, runtime and core; knows of no queue and no results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The format `blobs`: each body once, under its digest, and a log of the pages that had it."""
+"""The archive format `blobs`: each body once, under its digest, and a log of the pages that had
+it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from shoal.archive.description import Description, describe, described, page_of
-from shoal.archive.formats import Format
+from shoal.archive.formats import PageFormat
 from shoal.archive.gzip import compressed, decompressed
 from shoal.archive.names import batch_name, blob_name
 from shoal.archive.objects import Objects
@@ -20,7 +21,7 @@ GETS_AT_ONCE = 8
 DIGESTS_KNOWN = 50_000
 
 
-class Blobs(Format):
+class Blobs(PageFormat):
     """Bodies first, then the log: a worker that dies leaves at most bodies nobody points at."""
 
     folder = "pages"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from shoal.archive.blobs import Blobs
-from shoal.archive.formats import Format
+from shoal.archive.formats import PageFormat
 from shoal.archive.names import crawl_folder
 from shoal.archive.objects import Objects
 from shoal.archive.port import Archive, OnUnreadable, RawPage
@@ -18,9 +18,9 @@ class ObjectArchive(Archive):
     """Raw pages as objects, in a folder or a bucket."""
 
     def __init__(self, objects: Objects, folder: str) -> None:
-        """`folder` says in which format to store: see `Format.folder`."""
+        """`folder` says in which format to store: see `PageFormat.folder`."""
         self._objects = objects
-        self._formats: dict[str, Format] = {}
+        self._formats: dict[str, PageFormat] = {}
         self._own = self._format(folder)
 
     async def check(self) -> None:
@@ -46,14 +46,14 @@ class ObjectArchive(Archive):
     async def close(self) -> None:
         await self._objects.close()
 
-    def _format_of(self, name: str) -> Format:
+    def _format_of(self, name: str) -> PageFormat:
         _, _, rest = name.partition("/")
         folder = rest.partition("/")[0]
         if folder not in FOLDERS:
             raise StorageFailed(f"{self._objects.shown}: not a batch of pages: {name!r}")
         return self._format(folder)
 
-    def _format(self, folder: str) -> Format:
+    def _format(self, folder: str) -> PageFormat:
         if folder not in self._formats:
             make = _warc if folder == "warc" else Blobs
             self._formats[folder] = make(self._objects)
@@ -64,7 +64,7 @@ def _moment(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _warc(objects: Objects) -> Format:
+def _warc(objects: Objects) -> PageFormat:
     try:
         from shoal.archive.warc import Warc
     except ModuleNotFoundError as error:

@@ -1,4 +1,5 @@
-"""What is kept of a page beside its body: a JSON object, the same in every format."""
+"""The description of an archived page, all but its body: a JSON object, the same in every
+format."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})+$")]
 
 
 class Description(msgspec.Struct):
-    """A page without its body."""
+    """An archived page without its body."""
 
     task: Task
     status: int

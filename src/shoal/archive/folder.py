@@ -1,4 +1,4 @@
-"""Objects as the files of a folder."""
+"""The object store in a folder: objects as files that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class FolderObjects(Objects):
             raise self._mapped(error) from error
 
     def _path(self, name: str) -> Path:
-        """Where an object is. A name may come from a database that others write to."""
+        """The file of an object. A name may come from a database that others write to."""
         parts = name.split("/")
         if any(not part or part.startswith(".") or "\0" in part for part in parts):
             raise StorageFailed(f"{self.shown}: no object can be called {name!r}")

@@ -1,4 +1,4 @@
-"""The format port: how a batch of pages is written as objects, and read back."""
+"""The port of archive formats: how a batch of pages is written as objects, and read back."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import ClassVar
 from shoal.archive.port import OnUnreadable, RawPage
 
 
-class Format(ABC):
-    """One way to keep pages. A place is `<name of the batch>#<where in it>`."""
+class PageFormat(ABC):
+    """A format of the archive. A place, which says where a page is, is `<name of the batch>#<where
+    in it>`."""
 
     folder: ClassVar[str]
     """The folder, below that of the crawl, in which its batches are."""
 
     @abstractmethod
     async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:
-        """As `Archive.store`."""
+        """Store a batch of pages, and return the place of each: see `Archive.store`."""
 
     @abstractmethod
     def pages_in(self, name: str, on_unreadable: OnUnreadable) -> AsyncIterator[RawPage]:
-        """The pages of a batch, in order. As `Archive.pages`."""
+        """Read all pages of a batch, in order. What is damaged goes to `on_unreadable`."""
 
     @abstractmethod
     async def page_at(self, name: str, where: int) -> RawPage:
-        """One page of a batch. Raises StorageFailed if it is not there."""
+        """Read one page of a batch. Raises StorageFailed if it is not there."""

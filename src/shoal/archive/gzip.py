@@ -48,7 +48,8 @@ def member_at(data: bytes, start: int, place: str) -> tuple[bytes, int]:
 
 
 def find_member(data: bytes, start: int, beginning: bytes) -> int:
-    """Where the next gzip member is that holds something with this beginning; the end if none is.
+    """The position of the next gzip member whose content begins like this; the end if there is
+    none.
 
     For what comes after a damaged one: where that ends can no longer be known.
     """

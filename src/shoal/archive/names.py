@@ -1,4 +1,4 @@
-"""What the objects of an archive are called.
+"""The names of the objects in an archive: bodies, batches, folders of crawls.
 
 blobs/ab/cdef0123….gz                             a body, named by its digest
 <crawl>/pages/20260131T235959.123456Z-<random>…   a batch of descriptions of pages
@@ -29,6 +29,6 @@ def batch_name(crawl: str, folder: str, suffix: str) -> str:
 
 
 def blob_name(digest: bytes) -> str:
-    """Where the body with this digest is."""
+    """The name of the object that holds the body with this digest."""
     text = digest.hex()
     return f"blobs/{text[:2]}/{text[2:]}.gz"

@@ -1,4 +1,4 @@
-"""The objects port: complete pieces of data under names. All that an archive asks of a store."""
+"""The port of object stores: files by name, in a folder or in S3. All that an archive needs."""
 
 from __future__ import annotations
 
@@ -37,4 +37,5 @@ class Objects(ABC):
         """The full names of all objects in a folder, sorted."""
 
     @abstractmethod
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the connections, or the threads."""

@@ -1,4 +1,5 @@
-"""The archive port: where raw pages go, to be read again. Stored before a task is finished."""
+"""The archive port: raw pages are stored before their task is finished, and read again by
+reparsing."""
 
 from __future__ import annotations
 
@@ -57,4 +58,5 @@ class Archive(ABC):
         """The page at a place that `store` returned. Raises StorageFailed if it is gone."""
 
     @abstractmethod
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the store of the pages."""

@@ -1,4 +1,4 @@
-"""The format `warc`: each batch is one WARC 1.1 file, with a gzip member for each record.
+"""The archive format `warc`: each batch is one WARC 1.1 file, with a gzip member for each record.
 
 A page is two records: its `response`, and a `metadata` record with its description. Needs the extra
 `warc`.
@@ -20,7 +20,7 @@ from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-unty
 from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
 from shoal.archive.description import as_latin, describe, described, page_of
-from shoal.archive.formats import Format
+from shoal.archive.formats import PageFormat
 from shoal.archive.gzip import compressed, find_member, member_at
 from shoal.archive.names import batch_name
 from shoal.archive.objects import Objects
@@ -40,7 +40,7 @@ _OF_TRANSFER = {"content-encoding", "content-length", "transfer-encoding"}
 _ENDS_LINE = str.maketrans("\r\n\0", "   ")
 
 
-class Warc(Format):
+class Warc(PageFormat):
     """Pages as other tools for web archives read them."""
 
     folder = "warc"
@@ -107,7 +107,8 @@ class _HttpHead(StatusAndHeaders):  # type: ignore[misc]
 def _response(page: RawPage) -> Any:
     headers = _HttpHead(_status_line(page.status), _http_headers(page), "HTTP/1.1")
     return _writer().create_warc_record(
-        *(_address(page), "response"),
+        _address(page),
+        "response",
         payload=BytesIO(page.body),
         length=len(page.body),
         http_headers=headers,
@@ -118,7 +119,8 @@ def _response(page: RawPage) -> Any:
 def _metadata(page: RawPage, response_id: str) -> Any:
     description = describe(page)
     return _writer().create_warc_record(
-        *(_address(page), "metadata"),
+        _address(page),
+        "metadata",
         payload=BytesIO(description),
         length=len(description),
         warc_content_type="application/json",
@@ -172,8 +174,8 @@ def _pages(data: bytes, offset: int, name: str, on_unreadable: OnUnreadable) -> 
 
 
 def _records(data: bytes, offset: int, name: str, on_unreadable: OnUnreadable) -> Iterator[Any]:
-    """The library would take a file that is cut off for one that ends there, and would not read on
-    after a damaged record."""
+    """The WARC records from an offset on. The library itself would take a file that is cut off for
+    one that ends there, and would not read on after a damaged record."""
     if not data:
         on_unreadable(StorageFailed(f"{name} is damaged: it is empty"))
     position = offset

@@ -1,4 +1,5 @@
-"""Items out of the store and into a file: JSON lines, CSV or Parquet.
+"""Export (`shoal export`): items out of a results store and into JSON lines, CSV or Parquet.
+Imports results, and core below it.
 
 One object or row per item: its fields, then `_kind`, `_key`, `_url` and `_scraped_at`. Where items
 that are gone are wanted too there is `_gone_at`: null for those that are there. Values are written

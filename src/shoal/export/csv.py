@@ -16,7 +16,7 @@ from shoal.results.fields import PROGRESS_EVERY, Progress, fields_of, text_of
 async def write(
     lines: Iterable[bytes], out: BinaryIO, columns: Columns, progress: Progress
 ) -> None:
-    """Write items, which come as lines of JSON."""
+    """Write items, which come as lines of JSON, as CSV."""
     names = columns.names()
     writer = csv.writer(_Utf8(out))
     writer.writerow(names)

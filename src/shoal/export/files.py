@@ -1,4 +1,4 @@
-"""Where an export goes: a file that appears when it is complete, or standard output."""
+"""The target of an export: a file that appears when it is complete, or standard output."""
 
 from __future__ import annotations
 

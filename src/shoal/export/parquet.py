@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from shoal.errors import MissingExtra
-from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, Kind
+from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, ValueKind
 from shoal.results.fields import Progress, fields_of, text_of
 
 GROUP_ROWS = 50_000
@@ -41,33 +41,33 @@ _JSON = Type("string", bytes.decode)
 
 
 def require() -> None:
-    """Raises MissingExtra if the packages for this are not installed."""
+    """Raises MissingExtra if the packages for Parquet are not installed."""
     if find_spec("pyarrow") is None:
         raise MissingExtra("Parquet", "parquet")
 
 
-def type_of(kinds: set[Kind]) -> Type:
+def type_of(kinds: set[ValueKind]) -> Type:
     """The type of a column that has values of these kinds."""
-    if kinds <= {Kind.TEXT}:
+    if kinds <= {ValueKind.TEXT}:
         return _TEXT
-    if kinds == {Kind.BOOL}:
+    if kinds == {ValueKind.BOOL}:
         return _BOOL
-    if kinds <= {Kind.INT, Kind.LONG}:
+    if kinds <= {ValueKind.INT, ValueKind.LONG}:
         return _INTEGER
-    if Kind.DOUBLE in kinds and kinds <= {Kind.INT, Kind.BIG, Kind.DOUBLE}:
+    if ValueKind.DOUBLE in kinds and kinds <= {ValueKind.INT, ValueKind.BIG, ValueKind.DOUBLE}:
         return _DOUBLE
     return _JSON  # Digits are their own JSON text.
 
 
 def microseconds(seconds: float) -> int:
-    """A moment as Parquet keeps it."""
+    """A moment in microseconds, as Parquet keeps timestamps."""
     return round(seconds * 1_000_000)
 
 
 async def write(
     lines: Iterable[bytes], out: BinaryIO, columns: Columns, progress: Progress
 ) -> None:
-    """Write items, which come as lines of JSON with their times in microseconds."""
+    """Write items, which come as lines of JSON with their times in microseconds, as Parquet."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 

@@ -1,4 +1,4 @@
-"""Items as lines of JSON, and what is learnt of their fields while these are written."""
+"""Items as lines of JSON, and the columns and types that a table of them needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.results.fields import Fields, fields_of, iso
 
 OWN_FIELDS = ("_kind", "_key", "_url", "_scraped_at")
 GONE_FIELD = "_gone_at"
-"""One more where items are written that are gone."""
+"""Our own field for the time at which an item was gone, where such items are exported."""
 
 
 MOST_DIGITS = 310
@@ -25,8 +25,8 @@ _EXACT_IN_DOUBLE = 2**53
 _INT64 = range(-(2**63), 2**63)
 
 
-class Kind(Enum):
-    """What a JSON value is, for those who want columns of one type."""
+class ValueKind(Enum):
+    """The kind of a JSON value, for formats whose columns have one type."""
 
     INT = auto()
     """A whole number that fits both an integer of 64 bits and a double."""
@@ -42,7 +42,7 @@ class Kind(Enum):
     NESTED = auto()
 
 
-class Columns(dict[str, set[Kind]]):
+class Columns(dict[str, set[ValueKind]]):
     """The fields that items have, in the order they were met, with the kinds of their values."""
 
     def __init__(self, own: Sequence[str] = OWN_FIELDS) -> None:
@@ -50,14 +50,14 @@ class Columns(dict[str, set[Kind]]):
         self.own = own
 
     def note(self, fields: Fields) -> None:
-        """Learn from one more item."""
+        """Note the fields of one more item, and the kinds of their values."""
         for name, value in fields.items():
             kinds = self.setdefault(name, set())
             if (kind := kind_of(bytes(value))) is not None:
                 kinds.add(kind)
 
     def names(self) -> list[str]:
-        """All columns of a table: our own are the last."""
+        """The names of all columns of a table: our own are the last."""
         return [*self, *self.own]
 
 
@@ -84,27 +84,27 @@ async def write_lines(
     return count
 
 
-def kind_of(value: bytes) -> Kind | None:
-    """What a JSON value is. None for null."""
+def kind_of(value: bytes) -> ValueKind | None:
+    """The kind of a JSON value. None for null."""
     first = value[:1]
     if first == b'"':
-        return Kind.TEXT
+        return ValueKind.TEXT
     if first in b"[{":
-        return Kind.NESTED
+        return ValueKind.NESTED
     if first in b"tf":
-        return Kind.BOOL
+        return ValueKind.BOOL
     return None if first == b"n" else _kind_of_number(value)
 
 
-def _kind_of_number(value: bytes) -> Kind:
+def _kind_of_number(value: bytes) -> ValueKind:
     if not value.removeprefix(b"-").isdigit():
-        return Kind.DOUBLE if isfinite(float(value)) else Kind.HUGE
+        return ValueKind.DOUBLE if isfinite(float(value)) else ValueKind.HUGE
     if len(value) > MOST_DIGITS:
-        return Kind.HUGE
+        return ValueKind.HUGE
     number = int(value)
     if number in _INT64:
-        return Kind.INT if _fits_double(number) else Kind.LONG
-    return Kind.BIG if _fits_double(number) else Kind.HUGE
+        return ValueKind.INT if _fits_double(number) else ValueKind.LONG
+    return ValueKind.BIG if _fits_double(number) else ValueKind.HUGE
 
 
 def _fits_double(number: int) -> bool:

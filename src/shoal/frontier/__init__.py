@@ -1,4 +1,6 @@
-"""Frontiers: the shared queue, by address."""
+"""The frontier, the queue that a fleet shares: one port, with SQLite and Redis behind it.
+Imports drivers, runtime and core; knows of no results, no spider and no network.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from shoal.insight.status import (
     elapsed_s,
     failure_concentration,
 )
-from shoal.results.delivery import Drained
+from shoal.results.delivery import Delivered
 from shoal.results.port import Pruned
 
 Json = dict[str, Any]
@@ -134,6 +134,6 @@ def pruned_json(before: datetime, pruned: Pruned) -> Json:
     return {"before": before.isoformat(), **msgspec.structs.asdict(pruned)}
 
 
-def delivered_json(delivered: Drained, seconds: float) -> Json:
+def delivered_json(delivered: Delivered, seconds: float) -> Json:
     """What `shoal drain` wrote to a store."""
     return msgspec.structs.asdict(delivered) | {"seconds": round(seconds, 3)}

@@ -1,4 +1,6 @@
-"""Where items and the page log go: one port, and a store for each kind of address."""
+"""Results, the store of items and the page log: one port, with SQLite, PostgreSQL and a Redis
+stream behind it. Imports drivers, runtime and core; knows of no queue, no spider and no network.
+"""
 
 from __future__ import annotations
 

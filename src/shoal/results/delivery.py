@@ -1,6 +1,7 @@
-"""Draining: results out of a stream and into a store, acknowledged when they are committed.
+"""Delivery: results out of a Redis stream and into a store, removed from it when committed. This is
+what `shoal drain` runs.
 
-Any number of drainers may run. Each takes a few batches, saves them, and only then removes them
+Any number of deliverers may run. Each takes a few batches, saves them, and only then removes them
 from the stream. What a dead one held goes to the others; that it may have been saved already does
 no harm, as saving twice changes nothing.
 """
@@ -22,7 +23,7 @@ from shoal.runtime.patience import patiently, wait_for_event
 
 if TYPE_CHECKING:  # They need the extra `redis`.
     from shoal.results.stream.queue import ResultQueue, Taken
-    from shoal.results.stream.wire import Entry, Garbage
+    from shoal.results.stream.wire import Garbage, StreamEntry
 
 T = TypeVar("T")
 
@@ -36,8 +37,8 @@ STORE = "results store"
 log = logging.getLogger("shoal")
 
 
-class Drained(msgspec.Struct):
-    """What a drainer has done so far."""
+class Delivered(msgspec.Struct):
+    """How much a deliverer has stored so far, and how much waits."""
 
     batches: int = 0
     pages: int = 0
@@ -50,15 +51,15 @@ class Drained(msgspec.Struct):
 
 
 class _Portion:
-    """What is saved in one go, and the entries that it came from."""
+    """Entries of the stream that are saved in one go, and their batches as one."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: StreamEntry) -> None:
         self.crawl = entry.crawl
         self.content = entry.content
         self.entries = [entry]
         self._keys = _keys(entry.content)
 
-    def takes(self, entry: Entry) -> bool:
+    def takes(self, entry: StreamEntry) -> bool:
         """Add a batch that is to be kept in the same way. Not a second reading of an item: a store
         compares each with what it had before the batch."""
         mine, other, keys = self.content, entry.content, _keys(entry.content)
@@ -75,11 +76,11 @@ class _Portion:
 
 
 class _Stopped(ShoalError):
-    """We were told to stop while something was away."""
+    """We were told to stop while the stream or the store was away."""
 
 
-class Drainer:
-    """Moves batches from the queue to the store, until told to stop or there are no more."""
+class Deliverer:
+    """Moves batches from the stream to the store, until told to stop or there are no more."""
 
     def __init__(
         self,
@@ -87,9 +88,9 @@ class Drainer:
         store: Results,
         *,
         until_empty: bool = False,
-        watch: Callable[[Drained], object] = lambda drained: None,
+        watch: Callable[[Delivered], object] = lambda delivered: None,
     ) -> None:
-        self.drained = Drained()
+        self.delivered = Delivered()
         self._queue = queue
         self._store = store
         self._until_empty = until_empty
@@ -97,18 +98,20 @@ class Drainer:
         self._stopping = asyncio.Event()
 
     def drain(self) -> None:
-        """Finish what is in hand; then `run` returns."""
+        """Stop gently: finish what is in hand; then `run` returns."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Raises StorageFailed or ConfigError; then what was in hand is still in the stream."""
+        """Deliver until told to stop, or until the stream is empty if that is wanted.
+
+        Raises StorageFailed or ConfigError; then what was in hand is still in the stream."""
         try:
             # A store that does not let us in should say so now, not when there is work.
             await self._patiently(STORE, lambda: self._store.note_of(""))
             while not self._stopping.is_set():
                 taken = await self._patiently(STREAM, self._queue.take)
-                self.drained.waiting = taken.waiting
-                self._watch(self.drained)
+                self.delivered.waiting = taken.waiting
+                self._watch(self.delivered)
                 if self._until_empty and not taken.waiting:
                     break
                 await self._handle(taken)
@@ -128,16 +131,18 @@ class Drainer:
 
     async def _put_aside(self, garbage: Sequence[Garbage]) -> None:
         where = await self._patiently(STREAM, partial(self._queue.put_aside, garbage))
-        self.drained.garbage += len(garbage)
-        self.drained.waiting -= len(garbage)
+        self.delivered.garbage += len(garbage)
+        self.delivered.waiting -= len(garbage)
         # Strangers wrote it, and it goes to a terminal.
         reason = "".join(char if char.isprintable() else "?" for char in garbage[0].reason)
         log.warning(
             "%d entries of the stream are no results, the first because %s: see %s",
-            *(len(garbage), reason, where),
+            len(garbage),
+            reason,
+            where,
         )
 
-    async def _store_all(self, entries: Sequence[Entry]) -> None:
+    async def _store_all(self, entries: Sequence[StreamEntry]) -> None:
         try:
             async with self._holding(entries):
                 for portion in _portions(entries):
@@ -156,17 +161,17 @@ class Drainer:
             await self._store.save(portion.crawl, portion.content)
 
     def _count(self, portion: _Portion) -> None:
-        drained, content = self.drained, portion.content
-        drained.waiting -= len(portion.entries)
+        delivered, content = self.delivered, portion.content
+        delivered.waiting -= len(portion.entries)
         if isinstance(content, Batch):
-            drained.batches += len(portion.entries)
-            drained.pages += len(content.pages)
-            drained.items += len(content.items)
-            drained.rejected += len(content.rejected)
-        self._watch(drained)
+            delivered.batches += len(portion.entries)
+            delivered.pages += len(content.pages)
+            delivered.items += len(content.items)
+            delivered.rejected += len(content.rejected)
+        self._watch(delivered)
 
     @asynccontextmanager
-    async def _holding(self, entries: Sequence[Entry]) -> AsyncIterator[None]:
+    async def _holding(self, entries: Sequence[StreamEntry]) -> AsyncIterator[None]:
         """Touch the entries now and then, so that others do not take them."""
         touching = asyncio.create_task(self._touch(entries))
         try:
@@ -175,14 +180,14 @@ class Drainer:
             touching.cancel()
             await asyncio.wait([touching])
 
-    async def _touch(self, entries: Sequence[Entry]) -> None:
+    async def _touch(self, entries: Sequence[StreamEntry]) -> None:
         while True:
             await asyncio.sleep(TOUCH_EVERY_S)
             with suppress(ShoalError):  # Whoever uses the stream next meets it too.
                 await self._queue.touch(entries)
 
     async def _patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        """As `patiently`, but not for longer than until we are told to stop."""
+        """Wait as `patiently` does, but not any longer once we are told to stop."""
 
         async def attempt() -> T:
             try:
@@ -195,8 +200,8 @@ class Drainer:
         return await patiently(what, attempt)
 
 
-def _portions(entries: Sequence[Entry]) -> list[_Portion]:
-    """The entries in few portions. Those of a crawl stay in their order."""
+def _portions(entries: Sequence[StreamEntry]) -> list[_Portion]:
+    """Entries grouped to be saved in few portions. Those of a crawl stay in their order."""
     portions: list[_Portion] = []
     for entry in entries:
         latest = next((p for p in reversed(portions) if p.crawl == entry.crawl), None)

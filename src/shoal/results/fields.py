@@ -1,4 +1,4 @@
-"""The fields of items, as the stores keep them: JSON text."""
+"""The fields of stored items: read from JSON, and written as text for exports and merges."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ fields_of: Callable[[bytes], Fields] = msgspec.json.Decoder(Fields).decode
 
 
 def iso(seconds: float) -> str:
-    """A moment as people and programs read it."""
+    """A moment in ISO 8601, UTC, to the millisecond."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def text_of(value: bytes) -> str:
-    """Text as it is, everything else as JSON."""
+    """A JSON value as text: strings as they are, everything else as JSON."""
     return msgspec.json.decode(value, type=str) if value.startswith(b'"') else value.decode()

@@ -1,4 +1,4 @@
-"""Folding items that share a natural key, across hosts and crawls, into one.
+"""Merging (`shoal merge`): items that share a natural key, across hosts and crawls, become one.
 
 The natural key is the values of some fields. Text is compared without the white space around it,
 and the number 5 and the text "5" are the same. Each merged item says in `_sources` which items it
@@ -20,7 +20,7 @@ from shoal.core.records import StoredItem
 from shoal.drivers.sqlfiles import load_queries
 from shoal.errors import ConfigError, StorageFailed, UnknownCrawl
 from shoal.results.fields import PROGRESS_EVERY, Fields, Progress, fields_of, iso, text_of
-from shoal.results.port import Batch, Keep, Results, Wanted
+from shoal.results.port import Batch, Results, Wanted
 
 SOURCES = "_sources"
 BATCH_ITEMS = 500
@@ -31,7 +31,7 @@ _QUERIES = load_queries("shoal.results", "merge.sql")
 
 
 class Rule(StrEnum):
-    """Which values a merged item has."""
+    """The rule by which a merged item takes values from its sources."""
 
     NEWEST = "newest"
     """Those of the newest scrape."""
@@ -41,13 +41,13 @@ class Rule(StrEnum):
 
 
 class Merged(msgspec.Struct):
-    """What a merge did."""
+    """How many items a merge has stored, and of how many it made them."""
 
     items: int = 0
     """Stored, each made of one source or more."""
     sources: int = 0
     left_out: int = 0
-    """Without a value in one of the fields of the natural key."""
+    """Items without a value in one of the fields of the natural key."""
 
 
 class Source(NamedTuple):
@@ -64,43 +64,81 @@ class Source(NamedTuple):
     data: bytes
 
 
-async def merge(
-    results: Results,
-    crawls: Sequence[str],
-    into: str,
-    by: Sequence[str],
-    *,
-    kind: str | None = None,
-    rule: Rule = Rule.NEWEST,
-    fresh: bool = False,
-    progress: Progress = lambda stage, count: None,
-) -> Merged:
-    """Merge the items of crawls, or those of one kind, and store them under another crawl's name.
+class MergePlan(msgspec.Struct, frozen=True):
+    """Which items to merge, by what, and under which name to store them."""
 
-    To do it again brings the merged items up to date. Such as no source has any more stay, unless
-    `fresh` deletes all of them first. Raises ConfigError if that name is one of a crawl that was
-    run, or if there is nothing to merge; UnknownCrawl.
+    crawls: Sequence[str]
+    into: str
+    """The name under which the merged items are stored, as if it were a crawl's."""
+    by: Sequence[str]
+    """The fields of the natural key."""
+    kind: str | None = None
+    """Only items of this kind."""
+    rule: Rule = Rule.NEWEST
+    fresh: bool = False
+    """Delete what was merged under this name before. Else items that have no source any more
+    stay."""
+
+
+async def merge(
+    results: Results, plan: MergePlan, progress: Progress = lambda stage, count: None
+) -> Merged:
+    """Merge the items of crawls and store them under another crawl's name.
+
+    To do it again brings the merged items up to date. Raises ConfigError if the name is one of a
+    crawl that was run, or if there is nothing to merge; UnknownCrawl.
     """
-    await _check(results, crawls, into)
+    await _check(results, plan.crawls, plan.into)
     done = Merged()
     with _temporary_database() as database:
-        for rank, crawl in enumerate(dict.fromkeys(crawls)):
-            async for item in results.items(crawl, Wanted(kind=kind)):
-                _add(database, rank, crawl, item, by, done)
-                if (read := done.sources + done.left_out) % PROGRESS_EVERY == 0:
-                    progress("read", read)
-        _require_some(done, by, kind)
-        if fresh:
-            await results.forget(into)
-        for batch in _batches(_merged(database, rule)):
-            await results.save(into, Batch(items=batch, keep=Keep(history="changed")))
+        await _collect(results, plan, database, done, progress)
+        _require_some(done, plan)
+        if plan.fresh:
+            await results.forget(plan.into)
+        for batch in _batches(_merged(database, plan.rule)):
+            await results.save(plan.into, Batch(items=batch))
             done.items += len(batch)
             progress("written", done.items)
     return done
 
 
+async def _collect(
+    results: Results,
+    plan: MergePlan,
+    database: sqlite3.Connection,
+    done: Merged,
+    progress: Progress,
+) -> None:
+    """Read all items to be merged into the temporary database, which sorts them."""
+    for rank, crawl in enumerate(dict.fromkeys(plan.crawls)):
+        async for item in results.items(crawl, Wanted(kind=plan.kind)):
+            natural = natural_key(fields_of(item.data), plan.by)
+            if natural is None:
+                done.left_out += 1
+            else:
+                done.sources += 1
+                database.execute(_QUERIES["add"], _source(item, natural, rank, crawl))
+            if (read := done.sources + done.left_out) % PROGRESS_EVERY == 0:
+                progress("read", read)
+
+
+def _source(item: StoredItem, natural: str, rank: int, crawl: str) -> Source:
+    return Source(
+        kind=item.kind,
+        natural=natural,
+        rank=rank,
+        crawl=crawl,
+        key=item.key,
+        url=item.url,
+        fingerprint=item.fingerprint,
+        scraped_at=item.scraped_at,
+        data=item.data,
+    )
+
+
 def natural_key(fields: Fields, by: Sequence[str]) -> str | None:
-    """What items that are one have in common, written as a key is. None if a part is empty."""
+    """The natural key of an item with these fields, written as keys are. None if a part is
+    empty."""
     values = [_comparable(fields.get(name)) for name in by]
     if not all(values):
         return None
@@ -117,7 +155,7 @@ def fold(sources: Iterable[Source], rule: Rule) -> StoredItem:
 
 
 class _Fold:
-    """Sources on their way to be one item."""
+    """Sources with one natural key on their way to be one item."""
 
     def __init__(self, best: Source, rule: Rule) -> None:
         self._best = best
@@ -129,7 +167,7 @@ class _Fold:
         self.add(best)
 
     def add(self, source: Source) -> None:
-        """Take what is wanted of a source."""
+        """Take the values of one more source that the rule wants."""
         fields = fields_of(source.data)
         note = _note(source, fields.pop(SOURCES, None))
         self._newest_at = max(self._newest_at, source.scraped_at)
@@ -140,7 +178,7 @@ class _Fold:
         self._notes.append(note)
 
     def item(self) -> StoredItem:
-        """What has come of them."""
+        """The merged item."""
         for name, number in self._origins.items():
             self._notes[number]["fields"].append(name)
         return StoredItem(
@@ -154,7 +192,8 @@ class _Fold:
 
 
 def _note(source: Source, earlier: msgspec.Raw | None) -> dict[str, Any]:
-    """Where values come from. A source that was merged itself says where it has them from."""
+    """An entry of `_sources`: where values come from. One for a source that was merged itself also
+    has the sources of that."""
     note: dict[str, Any] = {
         "crawl": source.crawl,
         "kind": source.kind,
@@ -201,12 +240,14 @@ async def _was_run(results: Results, crawl: str) -> bool:
     return False
 
 
-def _require_some(done: Merged, by: Sequence[str], kind: str | None) -> None:
+def _require_some(done: Merged, plan: MergePlan) -> None:
     if done.sources:
         return
     if done.left_out:
-        raise ConfigError(f"none of {done.left_out:,} items has a value in {' and '.join(by)}")
-    raise ConfigError(f"nothing to merge: no items{f' of kind {kind!r}' if kind else ''}")
+        fields = " and ".join(plan.by)
+        raise ConfigError(f"none of {done.left_out:,} items has a value in {fields}")
+    of_kind = f" of kind {plan.kind!r}" if plan.kind else ""
+    raise ConfigError(f"nothing to merge: no items{of_kind}")
 
 
 @contextmanager
@@ -221,25 +262,6 @@ def _temporary_database() -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:  # the results store has errors of its own
         raise StorageFailed(f"the temporary file to merge in: {error}") from error
-
-
-def _add(
-    database: sqlite3.Connection,
-    rank: int,
-    crawl: str,
-    item: StoredItem,
-    by: Sequence[str],
-    done: Merged,
-) -> None:
-    natural = natural_key(fields_of(item.data), by)
-    if natural is None:
-        done.left_out += 1
-        return
-    done.sources += 1
-    place = (item.url, item.fingerprint, item.scraped_at)
-    database.execute(
-        _QUERIES["add"], Source(item.kind, natural, rank, crawl, item.key, *place, item.data)
-    )
 
 
 def _merged(database: sqlite3.Connection, rule: Rule) -> Iterator[StoredItem]:

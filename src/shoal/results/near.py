@@ -1,4 +1,5 @@
-"""Simhash: 64 bits that stand for a page's text. Pages that are alike differ in few of them.
+"""Near duplicates, by simhash: 64 bits that stand for a page's text. Pages that are alike differ
+in few of them.
 
 Each pair of neighbouring words is hashed to 64 bits, and each bit of the simhash is what most of
 these have there. One word changed in a page of three hundred turns about two bits; two pages that

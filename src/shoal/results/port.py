@@ -1,4 +1,5 @@
-"""The results port: where items and the page log go. Saved before a task is finished, always."""
+"""The results port: the store of items, rejected items and the page log. What a task has given is
+always saved before the task is finished."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from shoal.core.records import RejectedItem, StoredItem
 
 
 class PageLog(msgspec.Struct, kw_only=True):
-    """One try at one URL."""
+    """One try at one URL: a record of the page log. Its fields are the columns of the stores."""
 
     fingerprint: bytes
     url: str
@@ -30,11 +31,11 @@ class PageLog(msgspec.Struct, kw_only=True):
     error: str = ""
     parent: str | None = None
     digest: bytes = b""
-    """Of the body: two pages with the same one are the same. Empty if there was no body."""
+    """Of the body: pages with the same digest are the same. Empty if there was no body."""
     simhash: int | None = None
     """Of the text, if the spider asks for it: pages that are alike differ in few of its 64 bits."""
     archived: str = ""
-    """Where the archive has it. Empty if it has not."""
+    """The place of the page in the archive. Empty if it is not there."""
     etag: str = ""
     last_modified: str = ""
     """What the server said of this version of the page, for the next crawl to ask with."""
@@ -51,12 +52,12 @@ class KnownPage(msgspec.Struct, kw_only=True):
     read: int = 0
     """Items that the last visit gave."""
     rejected: int = 0
-    """Items of the page that were put aside."""
+    """Items of the page that were rejected."""
     digest: bytes = b""
     simhash: int | None = None
     items: list[StoredItem] = []
-    """The items whose newest scrape came from this page, but for those that are gone. A page that
-    led on comes without."""
+    """The items whose newest scrape came from this page, but for those that are gone. None for a
+    page with links to follow."""
 
 
 class NearPage(msgspec.Struct, frozen=True):
@@ -70,16 +71,26 @@ class NearPage(msgspec.Struct, frozen=True):
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """What the rules of a crawl say of storing its items."""
+    """What the rules of a crawl say about storing its items: history and refresh."""
 
     history: History = "changed"
     """Which readings of an item are kept beside its current state."""
     refresh_s: float = 0.0
     """An item that was read less than this before is left alone."""
 
+    @property
+    def has_history(self) -> bool:
+        """Whether readings of items are kept at all."""
+        return self.history != "off"
+
+    @property
+    def all_readings(self) -> bool:
+        """Whether readings are kept that say the same as the one before."""
+        return self.history == "always"
+
 
 class Batch(msgspec.Struct):
-    """What a worker saves in one go."""
+    """What a worker saves in one go: page log, items, rejected items."""
 
     pages: list[PageLog] = []
     items: list[StoredItem] = []
@@ -88,7 +99,7 @@ class Batch(msgspec.Struct):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which items to read. All that is said must hold."""
+    """A filter for reading items. All its conditions must hold."""
 
     kind: str | None = None
     since: float | None = None
@@ -111,7 +122,7 @@ class RunNote(msgspec.Struct, frozen=True):
 
 
 class Pruned(msgspec.Struct):
-    """What went away, or would."""
+    """What `Results.prune` removed, or would remove."""
 
     observations: int = 0
     pages: int = 0
@@ -126,8 +137,8 @@ class Results(ABC):
     """A store of items. Errors are StorageBusy and StorageFailed, as for the frontier."""
 
     readable: ClassVar[bool] = True
-    """Whether it can be asked for what was saved. Where results only pass through it cannot: all
-    but `save`, `check`, `note_of`, `note_run` and `close` then raise ConfigError."""
+    """Whether it can be asked for what was saved. A stream, through which results only pass,
+    cannot: all but `save`, `check`, `note_of`, `note_run` and `close` then raise ConfigError."""
 
     @abstractmethod
     async def save(self, crawl: str, batch: Batch) -> None:
@@ -139,8 +150,8 @@ class Results(ABC):
         that one as `\\u0000`. Times are kept to the microsecond.
 
         A reading of an item also goes to its history, unless it says the same as the newest reading
-        did when it was saved, or `batch.keep` asks for another rule. An item that the database
-        refuses is put aside as a rejected one.
+        did when it was saved, or `batch.keep` asks for another rule. An item that the database does
+        not take is saved as a rejected one.
         """
 
     @abstractmethod
@@ -172,7 +183,8 @@ class Results(ABC):
     async def known_pages(
         self, crawl: str, fingerprints: Sequence[bytes]
     ) -> dict[bytes, KnownPage]:
-        """What the last visits to pages have left, of those to which one has succeeded."""
+        """What is known of pages from the last visits that succeeded. Pages without one are left
+        out."""
 
     @abstractmethod
     async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
@@ -206,11 +218,11 @@ class Results(ABC):
 
     @abstractmethod
     async def note_of(self, crawl: str) -> RunNote | None:
-        """What was noted of the crawl's last run."""
+        """How the crawl last ran: what `note_run` noted."""
 
     @abstractmethod
     async def note_run(self, crawl: str, note: RunNote) -> None:
-        """Note how the crawl runs."""
+        """Note how the crawl runs: where its queue is, and its targets."""
 
     @abstractmethod
     async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
@@ -228,4 +240,5 @@ class Results(ABC):
         """Delete all that belongs to the crawl."""
 
     @abstractmethod
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the connections, or the file."""

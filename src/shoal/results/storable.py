@@ -1,4 +1,5 @@
-"""Common to all stores: text that cannot be kept as it is, what is the same, and what is not."""
+"""What all result stores share: their statements' common parts, text that no database can hold as
+it is, and which records are the same one."""
 
 from __future__ import annotations
 
@@ -9,13 +10,34 @@ from typing import TypeVar
 import msgspec
 
 from shoal.core.records import RejectedItem, StoredItem
-from shoal.results.port import Batch
+from shoal.drivers.sqlfiles import load_queries
+from shoal.results.port import Batch, PageLog
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+STREAM_ROWS, STREAM_BYTES = 1_000, 4 * 1024 * 1024
+"""What a stream of rows holds in memory: so many of them, or fewer where they are large."""
+
+PAGE_FIELDS = PageLog.__struct_fields__
+"""The columns of the page log, in every store and every statement: those of the record."""
+
+_SHARED_SQL = {
+    "{page_fields}": ", ".join(PAGE_FIELDS),
+    # A visit that has read its page, or has learnt that it is still the same.
+    "{has_read}": "verdict = 'done' AND (status BETWEEN 200 AND 299 OR status = 304)",
+}
+
+
+def load_statements(package: str) -> dict[str, str]:
+    """The statements in a store's queries.sql, with what all stores share filled in."""
+    statements = load_queries(package, "queries.sql")
+    for mark, text in _SHARED_SQL.items():
+        statements = {name: query.replace(mark, text) for name, query in statements.items()}
+    return statements
+
 
 def valid(batch: Batch) -> Batch:
-    """The batch with lone surrogates, which no encoding can hold, written out as \\udXXX."""
+    """A batch with lone surrogates, which no encoding can hold, written out as \\udXXX."""
     return rewritten(batch, _valid_text)
 
 
@@ -30,12 +52,13 @@ def rewritten(batch: Batch, change: Callable[[str], str]) -> Batch:
 
 
 def once_each(items: Iterable[StoredItem]) -> list[StoredItem]:
-    """Of readings of one item at the same moment the last one: a statement writes a row once."""
+    """The items without those that are replaced later in the batch: of several readings of an item
+    at the same moment, the last. A statement can write a row only once."""
     return list({(i.kind, i.key, i.scraped_at): i for i in items}.values())
 
 
 def rejection_digest(item: RejectedItem) -> bytes:
-    """Stands for what a rejected item says and why it was rejected."""
+    """A hash of what a rejected item says and why it was rejected: the same one is stored once."""
     content = "\0".join((item.kind, item.reason, item.data))
     return hashlib.blake2b(content.encode(), digest_size=8).digest()
 

@@ -1,4 +1,7 @@
-"""Scrapy on Shoal: one line in its settings makes a project a fleet.
+"""Scrapy projects on Shoal: the scheduler, a worker inside Scrapy, and what replaces scrapy-redis.
+Imports insight and all below; nothing below imports it: see core/plugins.py.
+
+One line in its settings turns a project into a fleet:
 
     ADDONS = {"shoal.scrapy.Addon": 0}
 

@@ -1,4 +1,4 @@
-"""What `ADDONS = {"shoal.scrapy.Addon": 0}` does to a project's settings."""
+"""The Scrapy add-on: what `ADDONS = {"shoal.scrapy.Addon": 0}` does to a project's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Redis that the settings of scrapy-redis mean: as a client, and as an address."""
+"""The Redis that a project's REDIS_* settings mean: as a client of redis-py, and as an address."""
 
 from __future__ import annotations
 
@@ -31,9 +31,16 @@ DEFAULT_ADDRESS = f"redis://{DEFAULT_HOST}:{DEFAULT_PORT}/0"
 _SAY_WHERE = {"url", "host", "port", "db", "username", "password", "ssl", "unix_socket_path"}
 _ONE_SERVER = ("redis", "rediss")
 _OF_THE_CLIENT = {
-    *("socket_timeout", "socket_connect_timeout", "socket_keepalive", "retry_on_timeout"),
-    *("max_connections", "health_check_interval", "client_name", "protocol"),
-    *("encoding", "decode_responses"),
+    "socket_timeout",
+    "socket_connect_timeout",
+    "socket_keepalive",
+    "retry_on_timeout",
+    "max_connections",
+    "health_check_interval",
+    "client_name",
+    "protocol",
+    "encoding",
+    "decode_responses",
 }
 """Options in a REDIS_URL on how redis-py talks to the server: Shoal has ways of its own."""
 _CA_OPTION = re.compile(r"([?&])ca=")
@@ -93,14 +100,15 @@ def address_of(settings: BaseSettings) -> str | None:
 
 
 def _given(settings: BaseSettings) -> dict[str, Any]:
-    """What the project itself says; a plain setting wins over REDIS_PARAMS."""
+    """The parameters of the connection in the project's settings; a plain one wins over
+    REDIS_PARAMS."""
     named = {name: settings.get(setting) for setting, name in SETTINGS_PARAMS_MAP.items()}
     params = mapping(settings, "REDIS_PARAMS")
     return {**params, **{name: value for name, value in named.items() if value}}
 
 
 def _merged(url: str, params: dict[str, Any]) -> str:
-    """As redis-py does it: what the URL says wins, the rest comes from the parameters."""
+    """The address with parameters merged in as redis-py does it: what the URL says wins."""
     if scheme_of(url) not in REDIS_SCHEMES:
         raise ConfigError(f"REDIS_URL: not an address of Redis: {masked(url)!r}")
     if scheme_of(url) not in _ONE_SERVER:
@@ -112,7 +120,7 @@ def _merged(url: str, params: dict[str, Any]) -> str:
 
 
 def _written(address: Address, params: dict[str, Any]) -> str:
-    """The address with what only the parameters say."""
+    """The address as text, with what only the parameters say added."""
     user = quote(str(address.user or params.get("username") or ""), safe="")
     password = quote(str(address.password or params.get("password") or ""), safe="")
     login = f"{user}:{password}@" if user or password else ""
@@ -127,5 +135,5 @@ def _written(address: Address, params: dict[str, Any]) -> str:
 
 
 def scheme_of(address: str) -> str:
-    """What an address begins with."""
+    """The scheme of an address: `redis`, `rediss`, ..."""
     return str(address).partition(":")[0]

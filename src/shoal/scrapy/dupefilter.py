@@ -1,4 +1,4 @@
-"""The filter of scrapy-redis, for DUPEFILTER_CLASS.
+"""The duplicate filter of scrapy-redis, for DUPEFILTER_CLASS.
 
 With Shoal's scheduler nobody asks it: the frontier knows what was seen, by Scrapy's own request
 fingerprints. With Scrapy's scheduler it works as it did, one blocking call for each request.
@@ -51,11 +51,11 @@ class RFPDupeFilter(MemoryDupeFilter):
         return not self.server.sadd(self.key, self.request_fingerprint(request))
 
     def close(self, reason: str = "") -> None:
-        """The spider is closed."""
+        """Called when the spider is closed: forget all fingerprints."""
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete the set of fingerprints."""
         self.server.delete(self.key)
 
 

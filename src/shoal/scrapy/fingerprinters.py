@@ -1,4 +1,4 @@
-"""How scrapy-redis told requests apart: not as Scrapy does.
+"""Request fingerprints as scrapy-redis made them, which differ from Scrapy's.
 
 For REQUEST_FINGERPRINTER_CLASS, in a project that goes on with a dupefilter of scrapy-redis. What
 is in it can be compared with nothing else.
@@ -15,7 +15,7 @@ from w3lib.url import canonicalize_url
 
 
 class ScrapyRedisFingerprinter:
-    """As scrapy-redis does since 0.8."""
+    """Fingerprints as scrapy-redis makes them since 0.8."""
 
     def fingerprint(self, request: Request) -> bytes:
         """The SHA-1 of the request's method, URL and body, as JSON."""
@@ -28,7 +28,7 @@ class ScrapyRedisFingerprinter:
 
 
 class OldScrapyRedisFingerprinter:
-    """As scrapy-redis did up to 0.7."""
+    """Fingerprints as scrapy-redis made them up to 0.7."""
 
     def fingerprint(self, request: Request) -> bytes:
         """The SHA-1 of the request's method, URL and body, one after the other."""

@@ -1,4 +1,4 @@
-"""The connection over which feeds, items and stats go: that of the Redis frontier, with scripts."""
+"""The connection to Redis for feeds, items and stats, with the scripts of this package."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class ScriptLink:
 
 
 def address_for(crawler: Crawler) -> str:
-    """Where feeds, items and stats are: where the settings of scrapy-redis say; else where the
-    frontier is; and if that is no Redis, on this machine."""
+    """The address of the Redis for feeds, items and stats: where the settings of scrapy-redis say;
+    else where the frontier is; and if that is no Redis, on this machine."""
     if address := address_of(crawler.settings):
         return address
     frontier = settings_of(crawler.settings, crawler.spidercls).frontier

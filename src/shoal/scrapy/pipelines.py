@@ -1,4 +1,4 @@
-"""Items into a list on Redis, for those who read them there."""
+"""The item pipeline of scrapy-redis: items into a list on Redis, for those who read them there."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RedisPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Called by Scrapy."""
+        """Called by Scrapy to make the pipeline."""
         pipeline = cls.from_settings(crawler.settings)
         pipeline.crawler = crawler
         crawler.signals.connect(pipeline._close, signal=signals.spider_closed)
@@ -108,7 +108,7 @@ class Pusher:
         self._pushing: asyncio.Task[None] | None = None
 
     async def push(self, data: bytes) -> None:
-        """Back when it is in Redis. Raises ShoalError if it never will be."""
+        """Push data, and return when it is in Redis. Raises ShoalError if it never will be."""
         pushed = asyncio.get_running_loop().create_future()
         self._waiting.append((data, pushed))
         if self._pushing is None:

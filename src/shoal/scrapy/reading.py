@@ -1,4 +1,4 @@
-"""Settings of a Scrapy project, read so that what is wrong is named."""
+"""Reading the settings of a Scrapy project: as numbers, switches, dicts; what is wrong is named."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 def whole_number(settings: BaseSettings, name: str, default: Any = 0) -> int:
-    """A setting that counts something. Raises ConfigError."""
+    """A setting as a whole number, 0 or more. Raises ConfigError."""
     return as_whole_number(name, settings.get(name, default))
 
 
 def as_whole_number(name: str, value: Any) -> int:
-    """A value, 0 or more, that was given under this name. Raises ConfigError."""
+    """A value, given under this name, as a whole number, 0 or more. Raises ConfigError."""
     number = _read(name, value, int, "a whole number")
     if number < 0:
         raise ConfigError(f"{name} = {value!r}: not less than 0")
@@ -30,22 +30,22 @@ def as_whole_number(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """A value that was given under this name. Raises ConfigError."""
+    """A value, given under this name, as a number. Raises ConfigError."""
     return _read(name, value, float, "a number")
 
 
 def switch(settings: BaseSettings, name: str) -> bool:
-    """A setting that is on or off. Raises ConfigError."""
+    """A setting as True or False. Raises ConfigError."""
     return _read(name, settings.get(name), lambda _: settings.getbool(name), "True or False")
 
 
 def mapping(settings: BaseSettings, name: str) -> dict[str, Any]:
-    """A setting that is a dict, or one as JSON. Raises ConfigError."""
+    """A setting as a dict; it may be written as JSON. Raises ConfigError."""
     return _read(name, settings.get(name), lambda _: settings.getdict(name), "a dict", hide=True)
 
 
 def loaded(settings: BaseSettings, name: str) -> Any:
-    """What a setting names. Raises ConfigError."""
+    """The object whose import path a setting gives. Raises ConfigError."""
     try:
         return load_object(settings[name])
     except (ImportError, NameError, ValueError, TypeError) as error:
@@ -53,7 +53,8 @@ def loaded(settings: BaseSettings, name: str) -> Any:
 
 
 def filled(name: str, pattern: Any, values: Mapping[str, Any]) -> str:
-    """The name of a key that may have the spider's in it. Raises ConfigError."""
+    """The name of a Redis key, with the spider's name filled in: `%(name)s:items`. Raises
+    ConfigError."""
     try:
         text: str = pattern % values
     except (KeyError, ValueError, TypeError) as error:
@@ -62,7 +63,8 @@ def filled(name: str, pattern: Any, values: Mapping[str, Any]) -> str:
 
 
 def say_at_the_end(message: str) -> None:
-    """Scrapy has a lot to say when something does not open. The reason is the last word."""
+    """Write a message to stderr when the process ends, after all that Scrapy says when something
+    does not open."""
     # Whatever stderr is by then.
     atexit.register(lambda: sys.stderr.write(f"shoal: {one_line(message)}\n"))
 

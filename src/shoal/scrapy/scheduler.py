@@ -50,7 +50,7 @@ class Scheduler(BaseScheduler):
         return OwnScheduler.from_crawler(crawler) if only_looks(sys.orig_argv) else cls(crawler)
 
     def open(self, spider: Spider) -> Deferred[None]:
-        """Join the crawl."""
+        """Called by Scrapy when the spider opens: join the crawl."""
         return deferred_from_coro(self._open(spider))
 
     def close(self, reason: str) -> Deferred[None] | None:
@@ -77,7 +77,7 @@ class Scheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        """A request that may be sent now."""
+        """The next request that may be sent now. None: there is none at this moment."""
         request = self.member.visits.next_request()
         if request is not None:
             self._stats.inc_value("scheduler/dequeued/shoal")

@@ -29,8 +29,11 @@ else:
     _AnySpider = object
 
 _NO_LONGER_CALLED = (
-    *("next_requests", "schedule_next_requests", "fetch_data"),
-    *("pop_list_queue", "pop_priority_queue"),
+    "next_requests",
+    "schedule_next_requests",
+    "fetch_data",
+    "pop_list_queue",
+    "pop_priority_queue",
 )
 
 
@@ -52,7 +55,7 @@ class RedisMixin(_AnySpider):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Called by Scrapy."""
+        """Called by Scrapy to make the spider."""
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.setup_redis(crawler)
         return spider

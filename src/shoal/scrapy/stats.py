@@ -1,4 +1,4 @@
-"""Stats of the whole fleet in a hash on Redis."""
+"""The stats collector of scrapy-redis: stats of the whole fleet in a hash on Redis."""
 
 from __future__ import annotations
 
@@ -50,28 +50,28 @@ class RedisStatsCollector(MemoryStatsCollector):
     def inc_value(
         self, key: str, count: int = 1, start: int = 0, spider: Spider | None = None
     ) -> None:
-        """Add to a number."""
+        """Add to a stat; in the hash, the sum of all processes."""
         super().inc_value(key, count, start)
         self._added[key] = (self._added.get(key, (0,))[0] + count, start)
 
     def set_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
-        """Set a value; in the hash, the last process wins."""
+        """Set a stat; in the hash, the last process wins."""
         super().set_value(key, value)
         self._set(key, value)
 
     def set_stats(self, stats: dict[str, Any], spider: Spider | None = None) -> None:
-        """Set all values of this process."""
+        """Set all stats of this process."""
         super().set_stats(stats)
         for key, value in stats.items():
             self._set(key, value)
 
     def max_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
-        """Keep the largest."""
+        """Keep the largest value of a stat, of all processes."""
         super().max_value(key, value)
         self._changed["max", key] = self._stats[key]
 
     def min_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
-        """Keep the smallest."""
+        """Keep the smallest value of a stat, of all processes."""
         super().min_value(key, value)
         self._changed["min", key] = self._stats[key]
 
@@ -97,7 +97,7 @@ class RedisStatsCollector(MemoryStatsCollector):
             log.error("stats are not sent to Redis: %s", error)
 
     async def _stop(self) -> None:
-        """All is counted by now: send the last of it."""
+        """Send the last stats, when the engine has stopped."""
         if self._sending is None:
             return
         self._sending.cancel()
@@ -121,7 +121,10 @@ class RedisStatsCollector(MemoryStatsCollector):
         await self._link.run(
             "stats_send",
             [key, self._link.beside(key, "senders")],
-            *(self._sender, self._sendings, round(GONE_S * 1000), starts_over),
+            self._sender,
+            self._sendings,
+            round(GONE_S * 1000),
+            starts_over,
             *self._unsent,
         )
         self._unsent = []

@@ -1,7 +1,7 @@
 """Catalogues: listings of numbered pages, all of which are found at once.
 
-A spider says what the address of a page looks like and how the pages can be counted. What follows
-from a page that was read is decided in `paging.py`.
+A spider says what the address of a page looks like and how the pages can be counted. Which pages
+are queued after one was read is decided in worker/catalogue_pages.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _PageNumber = Annotated[int, Meta(ge=0, le=MAX_PAGE)]
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a task's `meta` says of its page. Tasks may be hostile: it is checked when read."""
+    """What a task's `meta` says about its page of a catalogue. Tasks may be hostile: it is checked
+    when read."""
 
     index: _PageNumber
     """Which of the spider's catalogues."""
@@ -81,16 +82,16 @@ class Catalogue:
 
     @property
     def end(self) -> int:
-        """The last page that may be read."""
+        """The number of the last page that may be read."""
         return self.first + self.limit - 1
 
     @property
     def query(self) -> str:
-        """The CSS by which it is counted."""
+        """The CSS by which its pages are counted."""
         return self.last or self.total or self.items or ""
 
     def address(self, number: int) -> str:
-        """Where a page is."""
+        """The address of the page with this number."""
         return self.url.replace(PAGE, str(number))
 
     def number_in(self, url: str) -> int | None:
@@ -107,7 +108,7 @@ class Catalogue:
         return str(number) in re.findall(r"[0-9]+", parsed.pathname + parsed.search)
 
     def task(self, note: Note) -> Task:
-        """The task to read a page."""
+        """The task to read the page that a note is about."""
         return Task(
             url=self.address(note.page),
             job_type=self.handler,
@@ -175,13 +176,13 @@ def catalogues_of(spider: Any) -> Sequence[Catalogue]:
 
 
 def first_tasks(catalogues: Sequence[Catalogue]) -> Iterator[Task]:
-    """The tasks to read the first page of each."""
+    """The seeds of catalogues: a task to read the first page of each."""
     for index, catalogue in enumerate(catalogues):
         yield catalogue.task(Note(index, catalogue.first, issued=catalogue.first))
 
 
 def _found(page: Page, query: str) -> Selection:
-    """What a query finds. On a page that cannot be parsed it finds nothing."""
+    """The selection of a CSS query; an empty one on a page that cannot be parsed."""
     try:
         return page.css(query)
     except Unparsable:
@@ -206,7 +207,7 @@ def _place_of(template: str) -> re.Pattern[str]:
 
 
 def _check(catalogue: Catalogue) -> None:
-    """Wrong use is a ConfigError of one line."""
+    """Raise ConfigError, with one line, if a catalogue is declared in a way that cannot work."""
     where = f"Catalogue({catalogue.url!r})"
     if flaw := _flaw(catalogue):
         raise ConfigError(f"{where}: {flaw}")

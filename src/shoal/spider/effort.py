@@ -31,7 +31,7 @@ _GAP = re.compile(r"(?<=[^\s>+~,(])\s+(?=[^\s>+~,)])")
 
 
 class Demand(NamedTuple):
-    """What a selector asks for."""
+    """How much searching a CSS selector asks for."""
 
     gaps: int
     """How often it says that an element is somewhere below another one."""

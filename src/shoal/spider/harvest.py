@@ -1,4 +1,5 @@
-"""What a spider makes of a page: rows to be stored, and tasks. For visits and for reparsing."""
+"""Reading a page with a spider: run its handler, and get items to be stored and tasks to be
+followed. For visits and for reparsing."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from shoal.spider.spider import Spider, harvest
 
 
 class Reading(msgspec.Struct):
-    """What one page gave."""
+    """What a handler gave for one page, with items as they are stored."""
 
     tasks: list[Task] = []
     links_cut: int = 0

@@ -1,4 +1,4 @@
-"""Items: typed records, their keys, and the check every one passes before it is stored."""
+"""Items: typed records, their keys, and the validation that each passes before it is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain URLs as a target: follow the links on their hosts, and store what each page is."""
+"""The spider for plain URLs: it follows the links on their hosts, and stores what each page is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class WebPage(Item, key="url"):
-    """What is kept of a page."""
+    """The item that is stored for each page: URL, status, title, size, links."""
 
     url: str
     status: int

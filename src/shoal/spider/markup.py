@@ -1,4 +1,4 @@
-"""From a body's bytes to its text and its tree, however broken the body is."""
+"""Parsing HTML: from a body's bytes to its text and its tree, however broken the body is."""
 
 from __future__ import annotations
 

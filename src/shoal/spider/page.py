@@ -31,6 +31,19 @@ Handler = Callable[..., Any] | str
 _BASE_TAG = re.compile(rb"<base", re.IGNORECASE)
 
 
+class _Following(msgspec.Struct):
+    """How links are to be followed: what `Page.follow` and `Page.follow_all` are told."""
+
+    handler: Handler | None
+    priority: int | None
+    meta: Mapping[str, Any] | None
+    method: str
+    headers: Mapping[str, str] | None
+    body: str | None
+    dont_filter: bool
+    chain: str | None
+
+
 class Page:
     """One response, as a handler sees it. It is parsed once, when it is first read."""
 
@@ -88,7 +101,7 @@ class Page:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The notes that came with the task."""
+        """The notes that came with the task: its `meta`."""
         return self.task.meta
 
     @property
@@ -167,13 +180,11 @@ class Page:
         side by side. Raises ValueError if there is no link in the selection, and BadUrl if it does
         not lead to a page (`mailto:`, ...).
         """
-        link = next(_links(target), None)
+        link = target if isinstance(target, str) else next(_links(target), None)
         if link is None:
             raise ValueError(f"nothing to follow on {self.url}")
-        address = [self.urljoin(link)]
-        return self._tasks(
-            address, handler, priority, meta, method, headers, body, dont_filter, chain
-        )[0]
+        how = _Following(handler, priority, meta, method, headers, body, dont_filter, chain)
+        return self._tasks([self.urljoin(link)], how)[0]
 
     def follow_all(
         self,
@@ -188,16 +199,15 @@ class Page:
         dont_filter: bool = False,
         chain: str | None = None,
     ) -> list[Task]:
-        """As `follow`, for all links that a CSS query finds, of a selection, or in a list.
+        """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
+        `follow`.
 
         A string is always CSS. What does not lead to a page is skipped.
         """
         found = self.css(targets) if isinstance(targets, str) else targets
         links = links_in(found) if isinstance(found, Selection) else _links_of_each(found)
-        first = islice(self._pages(links), self.max_links)
-        tasks = self._tasks(
-            first, handler, priority, meta, method, headers, body, dont_filter, chain
-        )
+        how = _Following(handler, priority, meta, method, headers, body, dont_filter, chain)
+        tasks = self._tasks(islice(self._pages(links), self.max_links), how)
         if len(tasks) == self.max_links:
             self.links_cut += sum(1 for _ in links)
         return tasks
@@ -211,21 +221,13 @@ class Page:
             except BadUrl:
                 continue
 
-    def _tasks(
-        self,
-        addresses: Iterable[str],
-        handler: Handler | None,
-        priority: int | None,
-        meta: Mapping[str, Any] | None,
-        method: str,
-        headers: Mapping[str, str] | None,
-        body: str | None,
-        dont_filter: bool,
-        chain: str | None,
-    ) -> list[Task]:
-        _check_chain(chain)
-        job_type = DEFAULT_HANDLER if handler is None else _handler_name(handler)
-        method, depth, parent = method.upper(), self.task.depth + 1, self.fingerprint.hex()
+    def _tasks(self, addresses: Iterable[str], how: _Following) -> list[Task]:
+        """The tasks to fetch addresses, as children of this page."""
+        _check_chain(how.chain)
+        job_type = DEFAULT_HANDLER if how.handler is None else _handler_name(how.handler)
+        method, depth, parent = how.method.upper(), self.task.depth + 1, self.fingerprint.hex()
+        headers, meta, priority = how.headers, how.meta, how.priority or 0
+        body, dont_filter, chain = how.body, how.dont_filter, how.chain
         if self._followed_at is None:
             self._followed_at = datetime.now(UTC).replace(microsecond=0)
         return [
@@ -236,7 +238,7 @@ class Page:
                 headers={**headers} if headers else {},
                 body=body,
                 depth=depth,
-                priority=priority or 0,
+                priority=priority,
                 meta={**meta} if meta else {},
                 parent=parent,
                 created_at=self._followed_at,
@@ -247,8 +249,8 @@ class Page:
         ]
 
     async def _weigh(self) -> None:
-        """Before it is read: an odd page is tried while others have their turn. Whoever reads it is
-        told what came of it."""
+        """Try an odd page in a process of its own, before it is read and while other pages have
+        their turn. If it cannot be parsed, whoever reads it gets that error."""
         if "html" not in self._content_type.lower():
             return
         html = markup.as_utf8(self.body, self._content_type)
@@ -326,7 +328,7 @@ def _links(target: Link) -> Iterator[str]:
 
 
 def _parsel_links(selector: Selector) -> Iterator[str]:
-    """As `links_in`: a parsel selector holds a value, or an element of lxml."""
+    """The link of a parsel selector, as `links_in`: it holds a value, or an element of lxml."""
     if isinstance(selector.root, str):
         yield selector.root
         return

@@ -1,4 +1,5 @@
-"""Numbers in the words of a shop: "1-20 of 4,813", "4.813 Produkte", "Page 3 of 400". Pure."""
+"""Counting pages by the numbers in a shop's texts: "1-20 of 4,813", "4.813 Produkte", "Page 3 of
+400". Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reading a page with CSS, on Lexbor. Queries are Scrapy's: `h1::text`, `a::attr(href)`.
+"""CSS selections of a page, on Lexbor. Queries are written as in Scrapy: `h1::text`,
+`a::attr(href)`.
 
 `h1::text` is each text directly inside an h1; `h1 ::text`, with a space, is all text below it too.
 A selection finds nothing before it is asked, and `.get()` looks no further than the first result.
@@ -291,7 +292,8 @@ class Selection:
 
 
 def links_in(selection: Selection) -> Iterator[str]:
-    """Where results lead: values as they are, elements by their href (images, ... by their src)."""
+    """The links of a selection: values as they are, elements by their href (images, ... by their
+    src)."""
     for found in selection._all():
         if isinstance(found, str):
             yield found
@@ -302,7 +304,7 @@ def links_in(selection: Selection) -> Iterator[str]:
 
 
 def texts_in(selection: Selection) -> Iterator[str]:
-    """What results say: values as they are, elements by all text below them, in lines."""
+    """The texts of a selection: values as they are, elements by all text below them, in lines."""
     for found in selection._all():
         yield found if isinstance(found, str) else found.text(deep=True, separator="\n")
 

@@ -1,4 +1,4 @@
-"""Spiders: where to start, how to read pages, what to follow."""
+"""The base class of spiders: where to start, how to read pages, what to follow."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Spider:
 
 
 class Harvest(msgspec.Struct):
-    """What a handler got out of a page."""
+    """The tasks and items that a handler yielded for a page."""
 
     tasks: list[Task] = []
     items: list[Any] = []

@@ -1,4 +1,4 @@
-"""Odd pages are parsed in a process of their own first, which can be ended.
+"""Trials: odd pages are first parsed in a process that can be ended.
 
 A parser works off a page in one call that nothing can interrupt. There are pages of some kilobytes
 that it takes hours for, or gigabytes. What is odd, `markup.py` says.
@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shoal.errors import OwnFault, Starved, Unparsable
@@ -38,8 +39,8 @@ _COMMAND = (sys.executable, "-P", str(Path(trial_process.__file__)))
 
 
 class Trial:
-    """The process in which pages are tried. It is started when it is needed, and again after a page
-    has ended it."""
+    """The process in which odd pages are parsed first. It is started when it is needed, and again
+    after a page has ended it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -74,7 +75,7 @@ class Trial:
         return process.wait()
 
     def _ask(self, page: bytes, selector: bytes, seconds: float) -> bytes:
-        """What the process says; nothing if it has ended."""
+        """The answer of the process about one page; nothing if it has ended."""
         try:
             return self._asked(page, selector, seconds)
         except (OSError, RuntimeError) as error:  # No process or no thread to be had.
@@ -85,41 +86,51 @@ class Trial:
             raise
 
     def _asked(self, page: bytes, selector: bytes, seconds: float) -> bytes:
-        if self._process is None:
-            self._process = subprocess.Popen(  # noqa: S603 - it is a script of ours
-                _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
-        process = self._process
+        process = self._process = self._process or _start()
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018
         seconds += SECONDS_PER_BYTE * len(page)
         memory = TREE_BYTES + TREE_BYTES_PER_BYTE * len(page)
-        is_late = threading.Event()
-
-        def give_up() -> None:
-            is_late.set()
-            process.kill()
-
-        deadline = threading.Timer(seconds * PATIENCE, give_up)
-        deadline.daemon = True
-        deadline.start()
-        try:
-            process.stdin.write(HEADER.pack(len(page), len(selector), seconds, memory))
-            process.stdin.write(page)
-            process.stdin.write(selector)
-            process.stdin.flush()
-            answer = process.stdout.read(1)
-        except BrokenPipeError:
-            answer = b""
-        finally:
-            deadline.cancel()
+        with _killed_after(process, seconds * PATIENCE) as is_late:
+            try:
+                process.stdin.write(HEADER.pack(len(page), len(selector), seconds, memory))
+                process.stdin.write(page)
+                process.stdin.write(selector)
+                process.stdin.flush()
+                answer = process.stdout.read(1)
+            except BrokenPipeError:
+                answer = b""
         if is_late.is_set() and not answer:
             raise Starved("the process that tries pages got no processor time")
         return answer
 
 
+def _start() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - it is a script of ours
+        _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+@contextmanager
+def _killed_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
+    """Kill a process if the block takes longer than this. The event says that it was so."""
+    is_late = threading.Event()
+
+    def give_up() -> None:
+        is_late.set()
+        process.kill()
+
+    deadline = threading.Timer(seconds, give_up)
+    deadline.daemon = True
+    deadline.start()
+    try:
+        yield is_late
+    finally:
+        deadline.cancel()
+
+
 _trial = Trial()
 check = _trial.check
-"""Of one process for all pages of this one."""
+"""`Trial.check` in the one process that tries pages for this process."""
 
 atexit.register(_trial.close)
 os.register_at_fork(after_in_child=_trial.__init__)  # type: ignore[misc]

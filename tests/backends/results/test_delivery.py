@@ -1,4 +1,4 @@
-"""Drainers: several at once, stores that are away or fail, and being told to stop."""
+"""Deliverers: several at once, stores that are away or fail, and being told to stop."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import redis
 from contract.results_suite import CRAWL, all_items, readings, some_item, some_page
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.results import delivery
-from shoal.results.delivery import Drained, Drainer
+from shoal.results.delivery import Delivered, Deliverer
 from shoal.results.port import Batch, Keep, Results, RunNote
 from shoal.results.sqlite.store import SqliteResults
 from shoal.results.stream import RedisStreamResults, ResultQueue
 from shoal.runtime import patience
 from support.redis_servers import RedisServer
-from support.streams import age, drain_all, held, stream_url
+from support.streams import age, deliver_all, held, stream_url
 from support.streams import waiting as in_stream
 from support.until import in_time, until
 
@@ -46,7 +46,7 @@ class Store(SqliteResults):
         self.sizes.append(len(batch.items))
 
 
-Start = Callable[..., Drainer]
+Start = Callable[..., Deliverer]
 
 
 @pytest.fixture
@@ -75,14 +75,14 @@ async def stream(redis_server: RedisServer, raw: redis.Redis) -> AsyncIterator[R
 
 
 @pytest.fixture
-async def drainer(redis_server: RedisServer, store: Store) -> AsyncIterator[Start]:
+async def deliverer(redis_server: RedisServer, store: Store) -> AsyncIterator[Start]:
     opened: list[ResultQueue] = []
 
-    def drainer(into: Results = store, *, until_empty: bool = True) -> Drainer:
+    def deliverer(into: Results = store, *, until_empty: bool = True) -> Deliverer:
         opened.append(ResultQueue(stream_url(redis_server)))
-        return Drainer(opened[-1], into, until_empty=until_empty)
+        return Deliverer(opened[-1], into, until_empty=until_empty)
 
-    yield drainer
+    yield deliverer
     for queue in opened:
         await queue.close()
 
@@ -98,19 +98,19 @@ async def assert_all_stored(store: Results) -> None:
     assert len(await store.pages_of(CRAWL, some_page().fingerprint)) == BATCHES
 
 
-async def test_it_says_what_it_did(stream: Results, store: Store, drainer: Start) -> None:
-    mover = drainer()
+async def test_it_says_what_it_did(stream: Results, store: Store, deliverer: Start) -> None:
+    mover = deliverer()
     await mover.run()
-    assert mover.drained == Drained(batches=BATCHES, pages=BATCHES, items=BATCHES)
+    assert mover.delivered == Delivered(batches=BATCHES, pages=BATCHES, items=BATCHES)
     await assert_all_stored(store)
 
 
 async def test_two_at_once_write_everything_once(
-    stream: Results, store: Store, drainer: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stream: Results, store: Store, deliverer: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shoal.results.stream.queue.TAKE_ENTRIES", 2)
     other = Store(tmp_path / "shoal.db")
-    movers = [drainer(), drainer(other)]
+    movers = [deliverer(), deliverer(other)]
     for each in (store, other):
         each.open.clear()
     running = [asyncio.create_task(mover.run()) for mover in movers]
@@ -120,15 +120,15 @@ async def test_two_at_once_write_everything_once(
         each.open.set()
     await in_time("an empty stream", asyncio.gather(*running))
     await other.close()
-    assert sum(mover.drained.items for mover in movers) == BATCHES
-    assert all(mover.drained.items for mover in movers)
+    assert sum(mover.delivered.items for mover in movers) == BATCHES
+    assert all(mover.delivered.items for mover in movers)
     await assert_all_stored(store)
 
 
 async def test_new_batches_are_taken_as_they_come(
-    stream: Results, store: Store, drainer: Start
+    stream: Results, store: Store, deliverer: Start
 ) -> None:
-    mover = drainer(until_empty=False)
+    mover = deliverer(until_empty=False)
     running = asyncio.create_task(mover.run())
     await until("the first batches", lambda: store.sizes)
     await stream.save(CRAWL, Batch(items=[some_item("late")]))
@@ -143,13 +143,13 @@ async def test_new_batches_are_taken_as_they_come(
 
 class TestPortions:
     async def test_batches_of_a_crawl_go_together(
-        self, stream: Results, store: Store, drainer: Start
+        self, stream: Results, store: Store, deliverer: Start
     ) -> None:
-        await drainer().run()
+        await deliverer().run()
         assert store.sizes == [BATCHES]
 
     async def test_crawls_and_rules_do_not_mix(
-        self, raw: redis.Redis, redis_server: RedisServer, store: Store, drainer: Start
+        self, raw: redis.Redis, redis_server: RedisServer, store: Store, deliverer: Start
     ) -> None:
         results = RedisStreamResults(stream_url(redis_server))
         always = Keep("always")
@@ -161,7 +161,7 @@ class TestPortions:
         await results.save("b", Batch(items=[some_item("1", at=3.0, data=b"{}")], keep=always))
         await results.save("b", Batch(items=[some_item("2")]))
         await results.close()
-        await drainer().run()
+        await deliverer().run()
         assert [item.key for item in await all_items(store, "a")] == ["1", "2"]
         assert [item.key for item in await all_items(store, "b")] == ["1", "2"]
         assert await readings(store, "1", "b") == [1.0, 2.0, 3.0]
@@ -174,10 +174,10 @@ class TestStoreAway:
         monkeypatch.setattr(patience, "RETRY_FIRST_S", 0.001)
 
     async def test_it_waits_and_says_so_once(
-        self, stream: Results, store: Store, drainer: Start, caplog: pytest.LogCaptureFixture
+        self, stream: Results, store: Store, deliverer: Start, caplog: pytest.LogCaptureFixture
     ) -> None:
         store.error = StorageBusy("gone fishing")
-        mover = drainer()
+        mover = deliverer()
         running = asyncio.create_task(mover.run())
         for _ in range(4):
             await in_time("another try", store.asked.wait())
@@ -194,7 +194,7 @@ class TestStoreAway:
         self,
         stream: Results,
         store: Store,
-        drainer: Start,
+        deliverer: Start,
         raw: redis.Redis,
         redis_server: RedisServer,
         monkeypatch: pytest.MonkeyPatch,
@@ -210,7 +210,7 @@ class TestStoreAway:
 
         monkeypatch.setattr(ResultQueue, "touch", telling)
         store.open.clear()
-        mover = drainer()
+        mover = deliverer()
         running = asyncio.create_task(mover.run())
         await in_time("the store to be asked", store.asked.wait())
         age(raw)
@@ -228,20 +228,20 @@ class TestStoreAway:
         self,
         stream: Results,
         store: Store,
-        drainer: Start,
+        deliverer: Start,
         redis_server: RedisServer,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         store.error = StorageBusy("gone fishing")
-        mover = drainer()
+        mover = deliverer()
         running = asyncio.create_task(mover.run())
         await in_time("the store to be asked", store.asked.wait())
         mover.drain()
         await in_time("its end", running)
         assert "stays in the stream: gone fishing" in warnings(caplog)[-1]
-        assert mover.drained.items == 0
+        assert mover.delivered.items == 0
         store.error = None
-        assert (await drain_all(stream_url(redis_server), store)).items == BATCHES
+        assert (await deliver_all(stream_url(redis_server), store)).items == BATCHES
 
 
 class TestStopping:
@@ -249,13 +249,13 @@ class TestStopping:
         self,
         stream: Results,
         store: Store,
-        drainer: Start,
+        deliverer: Start,
         raw: redis.Redis,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr("shoal.results.stream.queue.TAKE_ENTRIES", 10)
         store.open.clear()
-        mover = drainer(until_empty=False)
+        mover = deliverer(until_empty=False)
         running = asyncio.create_task(mover.run())
         await in_time("the store to be asked", store.asked.wait())
         mover.drain()
@@ -263,29 +263,29 @@ class TestStopping:
         await in_time("its end", running)
         assert store.sizes == [10]
         assert (in_stream(raw), held(raw)) == (BATCHES - 10, 0)
-        assert mover.drained.waiting == BATCHES - 10
+        assert mover.delivered.waiting == BATCHES - 10
 
-    async def test_with_nothing_to_do(self, raw: redis.Redis, drainer: Start) -> None:
-        mover = drainer(until_empty=False)
+    async def test_with_nothing_to_do(self, raw: redis.Redis, deliverer: Start) -> None:
+        mover = deliverer(until_empty=False)
         running = asyncio.create_task(mover.run())
         mover.drain()
         await in_time("its end", running)
-        assert mover.drained == Drained()
+        assert mover.delivered == Delivered()
 
     async def test_a_store_that_fails_ends_it_and_nothing_is_lost(
-        self, stream: Results, store: Store, drainer: Start, redis_server: RedisServer
+        self, stream: Results, store: Store, deliverer: Start, redis_server: RedisServer
     ) -> None:
         store.error = StorageFailed("the disk is full")
         with pytest.raises(StorageFailed, match="the disk is full"):
-            await drainer().run()
+            await deliverer().run()
         store.error = None
-        assert (await drain_all(stream_url(redis_server), store)).items == BATCHES
+        assert (await deliver_all(stream_url(redis_server), store)).items == BATCHES
         await assert_all_stored(store)
 
     async def test_a_store_that_is_not_there_is_noticed_before_there_is_work(
-        self, raw: redis.Redis, drainer: Start, tmp_path: Path
+        self, raw: redis.Redis, deliverer: Start, tmp_path: Path
     ) -> None:
         nowhere = SqliteResults(tmp_path / "nowhere" / "shoal.db")
         with pytest.raises(ConfigError, match="the folder does not exist"):
-            await drainer(nowhere, until_empty=False).run()
+            await deliverer(nowhere, until_empty=False).run()
         await nowhere.close()

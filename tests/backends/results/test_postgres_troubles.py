@@ -60,7 +60,7 @@ async def results(server: PostgresServer) -> AsyncIterator[PostgresResults]:
     ],
     ids=["key", "number", "data"],
 )
-async def test_what_is_refused_is_put_aside(
+async def test_what_the_database_does_not_take_is_rejected(
     results: PostgresResults, changes: dict[str, Any], reason: str
 ) -> None:
     good = [some_item(f"k{n}") for n in range(20)]
@@ -70,11 +70,11 @@ async def test_what_is_refused_is_put_aside(
     for _ in range(2):  # Again, as after a lost answer.
         await results.save(CRAWL, batch)
         assert await all_items(results) == good
-        valid, refused = await all_rejected(results)
+        valid, rejected = await all_rejected(results)
         assert valid == some_rejected()
-        assert refused.reason.startswith("the database refuses it: ")
-        assert reason in refused.reason
-        assert (refused.kind, refused.url, refused.fingerprint) == (
+        assert rejected.reason.startswith("the database refuses it: ")
+        assert reason in rejected.reason
+        assert (rejected.kind, rejected.url, rejected.fingerprint) == (
             *(bad.kind, bad.url, bad.fingerprint),
         )
         assert await results.pages_of(CRAWL, some_fingerprint(1)) == [some_page()]

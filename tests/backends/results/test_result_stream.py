@@ -19,9 +19,9 @@ from shoal.results.port import Batch, Keep, Results, RunNote
 from shoal.results.sqlite.store import SqliteResults
 from shoal.results.stream import RedisStreamResults, ResultQueue, wire
 from shoal.results.stream import queue as queue_module
-from shoal.results.stream.wire import Entry, Garbage
+from shoal.results.stream.wire import Garbage, StreamEntry
 from support.redis_servers import RedisServer
-from support.streams import KEY, age, drain_all, held, put_aside, stream_url, waiting
+from support.streams import KEY, age, deliver_all, held, put_aside, stream_url, waiting
 
 Open = Callable[..., RedisStreamResults]
 OpenQueue = Callable[[], ResultQueue]
@@ -71,7 +71,7 @@ def one(key: str = "k1", **changes: Any) -> Batch:
     return Batch(items=[some_item(key, **changes)])
 
 
-def keys_of(entries: list[Entry]) -> list[str]:
+def keys_of(entries: list[StreamEntry]) -> list[str]:
     batches = [entry.content for entry in entries]
     return [item.key for batch in batches if isinstance(batch, Batch) for item in batch.items]
 
@@ -84,7 +84,7 @@ async def fill(results: Results, count: int) -> list[str]:
 
 
 class TestBound:
-    async def test_a_full_stream_is_busy_until_it_is_drained(
+    async def test_a_full_stream_is_busy_until_it_is_delivered(
         self, connect: Open, redis_server: RedisServer, raw: redis.Redis, store: Results
     ) -> None:
         results = connect(max=3)
@@ -93,12 +93,12 @@ class TestBound:
             with pytest.raises(StorageBusy, match="is full: 3 batches wait for `shoal drain`"):
                 await results.save(CRAWL, one("k3"))
         assert waiting(raw) == 3
-        await drain_all(stream_url(redis_server), store)
+        await deliver_all(stream_url(redis_server), store)
         await results.save(CRAWL, one("k3"))
-        await drain_all(stream_url(redis_server), store)
+        await deliver_all(stream_url(redis_server), store)
         assert [item.key for item in await all_items(store)] == ["k0", "k1", "k2", "k3"]
 
-    async def test_what_a_drainer_holds_still_counts(
+    async def test_what_a_deliverer_holds_still_counts(
         self, connect: Open, queues: OpenQueue
     ) -> None:
         results, queue = connect(max=3), queues()
@@ -143,8 +143,8 @@ class TestLarge:
         sizes = [len(fields[b"batch"]) for _, fields in entries]
         assert len(sizes) > 10
         assert max(sizes) <= 2_000
-        drained = await drain_all(stream_url(redis_server), store)
-        assert (drained.pages, drained.items, drained.rejected) == (50, 50, 50)
+        delivered = await deliver_all(stream_url(redis_server), store)
+        assert (delivered.pages, delivered.items, delivered.rejected) == (50, 50, 50)
         assert await all_items(store) == items
         assert await store.pages_of(CRAWL, some_page().fingerprint) == pages
         assert [item async for item in store.rejected(CRAWL)] == rejected
@@ -191,10 +191,10 @@ class TestMany:
                 pipe.xadd(KEY, {"a": "b"})
             pipe.execute()
         read: Any = raw.xreadgroup(queue_module.GROUP, "gone", {KEY: ">"}, count=many)
-        entries = [Entry(identity, CRAWL, Batch()) for identity, _ in read[0][1]]
+        entries = [StreamEntry(identity, CRAWL, Batch()) for identity, _ in read[0][1]]
         await queue.touch(entries)
         assert raw.xpending(KEY, queue_module.GROUP)["consumers"] == [
-            {"name": queue._drainer.encode(), "pending": many}
+            {"name": queue._deliverer.encode(), "pending": many}
         ]
         aside = [Garbage(at.id.decode(), "{}", "not ours", 0.0) for at in entries[:20]]
         await queue.put_aside(aside)
@@ -240,7 +240,7 @@ class TestTaking:
         queue = queues()
         assert [len((await queue.take()).entries) for _ in range(5)] == [3, 3, 3, 1, 0]
 
-    async def test_what_a_dead_drainer_held_comes_first(
+    async def test_what_a_dead_deliverer_held_comes_first(
         self, connect: Open, queues: OpenQueue, raw: redis.Redis
     ) -> None:
         await fill(connect(), 150)
@@ -253,7 +253,7 @@ class TestTaking:
         assert keys_of(again.entries) == lost
         assert again.waiting == 150
 
-    async def test_large_ones_of_a_dead_drainer_are_few_too(
+    async def test_large_ones_of_a_dead_deliverer_are_few_too(
         self,
         connect: Open,
         queues: OpenQueue,
@@ -294,7 +294,7 @@ class TestTaking:
         await quick.done(entries)
         assert (await quick.take()).waiting == 0
 
-    async def test_a_drainer_that_leaves_is_forgotten(
+    async def test_a_deliverer_that_leaves_is_forgotten(
         self, connect: Open, queues: OpenQueue, raw: redis.Redis
     ) -> None:
         await fill(connect(), 103)
@@ -304,7 +304,7 @@ class TestTaking:
         assert len(raw.xinfo_consumers(KEY, "drain")) == 2
         await idle.leave()
         await busy.leave()
-        assert [drainer["pending"] for drainer in raw.xinfo_consumers(KEY, "drain")] == [3]
+        assert [deliverer["pending"] for deliverer in raw.xinfo_consumers(KEY, "drain")] == [3]
 
     async def test_those_that_died_long_ago_are_forgotten(
         self,
@@ -327,7 +327,7 @@ class TestTaking:
 class TestLostSight:
     """Nobody has them and nobody would get them, but for a second look."""
 
-    async def test_a_drainer_is_deleted(
+    async def test_a_deliverer_is_deleted(
         self, connect: Open, queues: OpenQueue, raw: redis.Redis
     ) -> None:
         keys = await fill(connect(), 5)
@@ -381,8 +381,8 @@ class TestGarbage:
         for number, fields in enumerate(strangers):
             await results.save(CRAWL, one(f"k{number}"))
             raw.xadd(KEY, fields)  # type: ignore[arg-type]
-        drained = await drain_all(stream_url(redis_server), store)
-        assert (drained.items, drained.garbage, drained.waiting) == (8, 8, 0)
+        delivered = await deliver_all(stream_url(redis_server), store)
+        assert (delivered.items, delivered.garbage, delivered.waiting) == (8, 8, 0)
         assert len(await all_items(store)) == 8
         aside = put_aside(raw)
         assert len(aside) == 8
@@ -406,8 +406,8 @@ class TestGarbage:
         for number, batch in enumerate(unstorable):
             raw.xadd(KEY, {"crawl": CRAWL, "batch": msgspec.msgpack.encode(batch)})
             await connect().save(CRAWL, one(f"k{number}"))
-        drained = await drain_all(stream_url(redis_server), store)
-        assert (drained.items, drained.garbage, waiting(raw)) == (4, 4, 0)
+        delivered = await deliver_all(stream_url(redis_server), store)
+        assert (delivered.items, delivered.garbage, waiting(raw)) == (4, 4, 0)
 
     async def test_only_the_newest_is_kept(
         self, queues: OpenQueue, raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
@@ -445,10 +445,10 @@ class TestServer:
             for call in (results.save(CRAWL, one()), results.note_run(CRAWL, RunNote("a"))):
                 with pytest.raises(StorageBusy, match="out of memory"):
                     await call
-            drained = await drain_all(stream_url(redis_server), store)
+            delivered = await deliver_all(stream_url(redis_server), store)
         finally:
             raw.config_set("maxmemory", 0)
-        assert (drained.items, drained.garbage) == (5, 1)
+        assert (delivered.items, delivered.garbage) == (5, 1)
         assert len(put_aside(raw)) == 1
         await results.save(CRAWL, one())
 
@@ -508,7 +508,7 @@ class TestOnlyForWriting:
             await results.forget(CRAWL)
         assert waiting(raw) == 1
 
-    async def test_but_the_note_is_there_before_it_is_drained(self, connect: Open) -> None:
+    async def test_but_the_note_is_there_before_it_is_delivered(self, connect: Open) -> None:
         results = connect()
         assert await results.note_of(CRAWL) is None
         note = RunNote("redis://one", ["a.py:B"])

@@ -16,7 +16,7 @@ from shoal.results.port import Batch, RunNote
 from shoal.results.sqlite.store import SqliteResults
 from shoal.results.stream import RedisStreamResults, ResultQueue, queue
 from support.redis_servers import RedisServer, TlsFiles
-from support.streams import KEY, drain_all, stream_url
+from support.streams import KEY, deliver_all, stream_url
 
 PASSWORD = "hunter2"
 BATCH = Batch(items=[some_item()])
@@ -26,7 +26,7 @@ COMMANDS = (
     *("xautoclaim", "xreadgroup", "xpending", "xgroup|create", "xgroup|setid"),
     *("xgroup|delconsumer", "xack", "xdel", "xclaim", "lpush", "ltrim"),
 )
-"""All that workers and drainers need."""
+"""All that workers and deliverers need."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ async def lives(address: str, path: Path) -> None:
     dead = ResultQueue(address)
     await dead.give_back((await dead.take()).entries)
     await dead.close()
-    await drain_all(address, store)
+    await deliver_all(address, store)
     assert await all_items(store) == BATCH.items
     await results.close()
     await store.close()
@@ -72,7 +72,7 @@ class TestAddresses:
             assert len(str(caught.value).splitlines()) == 1
 
     @pytest.mark.parametrize("address", ["sqlite:///shoal.db", "redis://me:hunter2@host", ""])
-    def test_only_a_stream_can_be_drained(self, address: str) -> None:
+    def test_only_a_stream_can_be_delivered(self, address: str) -> None:
         with pytest.raises(ConfigError, match=r"write redis-stream://host") as caught:
             open_queue(address)
         assert PASSWORD not in str(caught.value)
@@ -124,13 +124,13 @@ class TestLogin:
         assert set(COMMANDS) <= used
 
     async def lose_sight(self, server: RedisServer) -> None:
-        """Let a drainer find what has fallen out of all hands."""
-        drainer = ResultQueue(f"redis-stream://me:pw@127.0.0.1:{server.port}")
+        """Let a deliverer find what has fallen out of all hands."""
+        deliverer = ResultQueue(f"redis-stream://me:pw@127.0.0.1:{server.port}")
         with server.client() as raw:
             raw.xadd(KEY, {"hello": "world"})
             raw.xgroup_setid(KEY, "drain", "$")
-        assert len((await drainer.take()).garbage) == 1
-        await drainer.close()
+        assert len((await deliverer.take()).garbage) == 1
+        await deliverer.close()
 
 
 async def test_certificates(tmp_path: Path) -> None:

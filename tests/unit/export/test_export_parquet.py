@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from contract.results_suite import CRAWL, some_item
 from shoal.errors import MissingExtra
 from shoal.export import GONE_FIELD, OWN_FIELDS, Format, export, parquet
-from shoal.export.rows import Kind, kind_of
+from shoal.export.rows import ValueKind, kind_of
 from shoal.results.port import Batch, Results, Wanted
 from shoal.results.sqlite.store import SqliteResults
 from support.export_process import MANY
@@ -124,15 +124,15 @@ async def test_no_items_make_an_empty_table(results: Results, target: Path) -> N
 @given(st.integers())
 def test_integers_go_where_they_fit(number: int) -> None:
     kind = kind_of(str(number).encode())
-    assert (kind in (Kind.INT, Kind.LONG)) == (-(2**63) <= number < 2**63)
-    assert kind is not Kind.LONG or int(float(number)) != number
+    assert (kind in (ValueKind.INT, ValueKind.LONG)) == (-(2**63) <= number < 2**63)
+    assert kind is not ValueKind.LONG or int(float(number)) != number
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_that_are_written_out_are_doubles(number: float) -> None:
     digits = f"{Decimal(repr(number)):f}".removesuffix(".0")
     kind = kind_of(digits.encode())
-    assert kind in (Kind.INT, Kind.BIG, Kind.DOUBLE)
+    assert kind in (ValueKind.INT, ValueKind.BIG, ValueKind.DOUBLE)
     assert float(digits) == number
 
 

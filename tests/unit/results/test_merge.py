@@ -17,7 +17,7 @@ from contract.results_suite import some_fingerprint, some_item, some_page
 from shoal.core.records import StoredItem
 from shoal.errors import ConfigError, StorageFailed, UnknownCrawl
 from shoal.results.fields import fields_of
-from shoal.results.merge import SOURCES, Merged, Rule, merge, natural_key
+from shoal.results.merge import SOURCES, Merged, MergePlan, Rule, merge, natural_key
 from shoal.results.port import Batch, Results, RunNote
 from shoal.results.sqlite.store import SqliteResults
 
@@ -90,7 +90,7 @@ def test_the_key_of_several_fields() -> None:
 async def test_the_newest_scrape_wins_as_a_whole(results: Results) -> None:
     await put(results, "a", item("1", 2.0, ean="5", price=1, color=None))
     await put(results, "b", item("2", 1.0, ean=5, price=2, color="red"))
-    done = await merge(results, ["b", "a"], "all", ["ean"])
+    done = await merge(results, MergePlan(["b", "a"], "all", ["ean"]))
     assert done == Merged(items=1, sources=2)
     assert without_sources(await merged(results)) == {"5": {"ean": "5", "price": 1, "color": None}}
 
@@ -103,7 +103,7 @@ async def test_the_first_value_that_is_not_empty_wins(results: Results) -> None:
         item("2", 2.0, ean="5", name="new", price="", size={}),
     )
     await put(results, "b", item("3", 9.0, ean="5", name="b", price=0, tags=["x"], size=None))
-    await merge(results, ["a", "b"], "all", ["ean"], rule=Rule.FIRST_NON_EMPTY)
+    await merge(results, MergePlan(["a", "b"], "all", ["ean"], rule=Rule.FIRST_NON_EMPTY))
     assert without_sources(await merged(results)) == {
         "5": {"ean": "5", "name": "new", "price": 0, "size": {}, "tags": ["x"]}
     }
@@ -114,7 +114,7 @@ async def test_sources_are_kept(results: Results) -> None:
     first = some_item("1", at=5.25, url=url, fingerprint=page, data=b'{"ean":"5","b":null}')
     await put(results, "a", first)
     await put(results, "b", item("2", 7.5, ean=" 5", b=2))
-    await merge(results, ["a", "b"], "all", ["ean"], rule=Rule.FIRST_NON_EMPTY)
+    await merge(results, MergePlan(["a", "b"], "all", ["ean"], rule=Rule.FIRST_NON_EMPTY))
     (stored,) = [item async for item in results.items("all")]
     assert (stored.kind, stored.key, stored.scraped_at) == ("Product", "5", 7.5)
     assert (stored.url, stored.fingerprint) == (url, page)
@@ -141,8 +141,8 @@ async def test_sources_are_kept(results: Results) -> None:
 async def test_what_was_merged_can_be_merged_again(results: Results) -> None:
     await put(results, "a", item("1", ean="5"))
     await put(results, "b", item("2", ean="5", x=1))
-    await merge(results, ["a"], "once", ["ean"])
-    await merge(results, ["once", "b"], "twice", ["ean"], rule=Rule.FIRST_NON_EMPTY)
+    await merge(results, MergePlan(["a"], "once", ["ean"]))
+    await merge(results, MergePlan(["once", "b"], "twice", ["ean"], rule=Rule.FIRST_NON_EMPTY))
     (fields,) = (await merged(results, "twice")).values()
     once, b = fields[SOURCES]
     assert (fields["ean"], fields["x"]) == ("5", 1)
@@ -153,22 +153,24 @@ async def test_what_was_merged_can_be_merged_again(results: Results) -> None:
 async def test_values_stay_exact(results: Results) -> None:
     exact = b'{"ean":"5","n":123456789012345678901234567890,"x":0.10000000000000000555}'
     await put(results, "a", some_item("1", data=exact))
-    await merge(results, ["a"], "all", ["ean"])
+    await merge(results, MergePlan(["a"], "all", ["ean"]))
     (stored,) = [item async for item in results.items("all")]
     assert stored.data.startswith(exact[:-1])
 
 
 async def test_kinds_stay_apart(results: Results) -> None:
     await put(results, "a", item("1", ean="5"), item("1", kind="Review", ean="5"))
-    assert (await merge(results, ["a"], "all", ["ean"])).items == 2
+    assert (await merge(results, MergePlan(["a"], "all", ["ean"]))).items == 2
     assert await results.count("all") == {"Product": 1, "Review": 1}
-    assert (await merge(results, ["a"], "reviews", ["ean"], kind="Review")).items == 1
+    assert (await merge(results, MergePlan(["a"], "reviews", ["ean"], kind="Review"))).items == 1
     assert await results.count("reviews") == {"Review": 1}
 
 
 async def test_what_has_no_key_is_left_out_and_counted(results: Results) -> None:
     await put(results, "a", item("1", ean="5"), item("2"), item("3", ean=None))
-    assert await merge(results, ["a"], "all", ["ean"]) == Merged(items=1, sources=1, left_out=2)
+    assert await merge(results, MergePlan(["a"], "all", ["ean"])) == Merged(
+        items=1, sources=1, left_out=2
+    )
 
 
 # Any order
@@ -205,7 +207,7 @@ async def test_the_order_of_arrival_does_not_matter(
             await put(results, names[crawl], one)
         given = [names[name] for name in "ab" if any(crawl == name for crawl, _ in items)]
         into = f"all-{run}-{attempt}"
-        await merge(results, given, into, ["ean"], rule=rule)
+        await merge(results, MergePlan(given, into, ["ean"], rule=rule))
         text = json.dumps(await merged(results, into), sort_keys=True)
         outcomes.append(text.replace(f"-{run}-{attempt}", ""))
         choice.shuffle(items)
@@ -217,18 +219,18 @@ async def test_the_order_of_arrival_does_not_matter(
 
 async def test_merging_again_changes_nothing_if_nothing_changed(results: Results) -> None:
     await put(results, "a", item("1", ean="5"), item("2", ean="5"))
-    await merge(results, ["a"], "all", ["ean"])
+    await merge(results, MergePlan(["a"], "all", ["ean"]))
     once = await merged(results)
-    await merge(results, ["a"], "all", ["ean"])
+    await merge(results, MergePlan(["a"], "all", ["ean"]))
     assert await merged(results) == once
     assert len(await results.history("all", "Product", "5")) == 1
 
 
 async def test_merging_again_brings_it_up_to_date(results: Results) -> None:
     await put(results, "a", item("1", 1.0, ean="5", price=1))
-    await merge(results, ["a"], "all", ["ean"])
+    await merge(results, MergePlan(["a"], "all", ["ean"]))
     await put(results, "a", item("1", 2.0, ean="5", price=2), item("2", 1.0, ean="6"))
-    await merge(results, ["a"], "all", ["ean"])
+    await merge(results, MergePlan(["a"], "all", ["ean"]))
     items = await merged(results)
     assert (items["5"]["price"], list(items)) == (2, ["5", "6"])
     assert len(await results.history("all", "Product", "5")) == 2
@@ -236,10 +238,10 @@ async def test_merging_again_brings_it_up_to_date(results: Results) -> None:
 
 async def test_fresh_drops_what_was_merged_otherwise(results: Results) -> None:
     await put(results, "a", item("1", ean="5", sku="s"))
-    await merge(results, ["a"], "all", ["ean"])
-    await merge(results, ["a"], "all", ["sku"])
+    await merge(results, MergePlan(["a"], "all", ["ean"]))
+    await merge(results, MergePlan(["a"], "all", ["sku"]))
     assert list(await merged(results)) == ["5", "s"]
-    await merge(results, ["a"], "all", ["sku"], fresh=True)
+    await merge(results, MergePlan(["a"], "all", ["sku"], fresh=True))
     assert list(await merged(results)) == ["s"]
 
 
@@ -249,7 +251,7 @@ async def test_fresh_drops_what_was_merged_otherwise(results: Results) -> None:
 async def test_a_source_is_never_overwritten(results: Results) -> None:
     await put(results, "a", item("1", ean="5"))
     with pytest.raises(ConfigError, match="'a' is one of the crawls to merge"):
-        await merge(results, ["a"], "a", ["ean"], fresh=True)
+        await merge(results, MergePlan(["a"], "a", ["ean"], fresh=True))
     assert len(await merged(results, "a")) == 1
 
 
@@ -265,18 +267,18 @@ async def test_a_crawl_that_was_run_is_never_overwritten(results: Results, trace
         await results.save("run", Batch(pages=[some_page(fingerprint=some_fingerprint(1))]))
     before = await merged(results, "run")
     with pytest.raises(ConfigError, match="'run' is a crawl that was run"):
-        await merge(results, ["a"], "run", ["ean"], fresh=True)
+        await merge(results, MergePlan(["a"], "run", ["ean"], fresh=True))
     assert await merged(results, "run") == before
 
 
 async def test_there_must_be_something_to_merge(results: Results) -> None:
     await put(results, "a", item("1", ean="5"))
     with pytest.raises(UnknownCrawl):
-        await merge(results, ["a", "nobody"], "all", ["ean"])
+        await merge(results, MergePlan(["a", "nobody"], "all", ["ean"]))
     with pytest.raises(ConfigError, match="none of 1 items has a value in sku and ean"):
-        await merge(results, ["a"], "all", ["sku", "ean"])
+        await merge(results, MergePlan(["a"], "all", ["sku", "ean"]))
     with pytest.raises(ConfigError, match="nothing to merge: no items of kind 'Reviw'"):
-        await merge(results, ["a"], "all", ["ean"], kind="Reviw")
+        await merge(results, MergePlan(["a"], "all", ["ean"], kind="Reviw"))
     assert await merged(results) == {}
 
 
@@ -286,7 +288,7 @@ async def test_a_full_temporary_disk_is_said(
     monkeypatch.setitem(merge.__globals__["_QUERIES"], "add", "INSERT INTO nowhere VALUES (1)")
     await put(results, "a", item("1", ean="5"))
     with pytest.raises(StorageFailed, match="the temporary file to merge in: "):
-        await merge(results, ["a"], "all", ["ean"])
+        await merge(results, MergePlan(["a"], "all", ["ean"]))
 
 
 async def test_many_items_need_little_memory(results: Results) -> None:
@@ -296,7 +298,7 @@ async def test_many_items_need_little_memory(results: Results) -> None:
         await put(results, "a", item(f"{n}", ean=n % 40, text=megabyte))
     tracemalloc.start()
     try:
-        assert (await merge(results, ["a"], "all", ["ean"])).items == 40
+        assert (await merge(results, MergePlan(["a"], "all", ["ean"]))).items == 40
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

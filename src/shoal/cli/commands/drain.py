@@ -19,7 +19,7 @@ from shoal.core.addresses import masked
 from shoal.errors import ConfigError
 from shoal.insight.json import delivered_json
 from shoal.results import open_queue, results_at
-from shoal.results.delivery import Drained, Drainer
+from shoal.results.delivery import Delivered, Deliverer
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.runtime.signals import stopped_by_signals
@@ -30,7 +30,7 @@ Target = Annotated[
     str, typer.Option("--to", metavar="URL", help="The store to fill: postgresql://, sqlite:///.")
 ]
 UntilEmpty = Annotated[bool, typer.Option("--until-empty", help="Stop when the stream is empty.")]
-Watch = Callable[[Drained], object]
+Watch = Callable[[Delivered], object]
 
 log = logging.getLogger("shoal")
 
@@ -62,17 +62,17 @@ def drain(
         display.say(f"{_counts(drained)} are in {masked(to)}; {drained.waiting:,} batches wait")
 
 
-async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Drained:
+async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Delivered:
     queue = open_queue(stream)
     try:
         await queue.check()
         async with results_at(to) as store:
             if not store.readable:
                 raise ConfigError(f"--to {masked(to)}: a stream is no store (shoal drain --help)")
-            drainer = Drainer(queue, store, until_empty=until_empty, watch=watch)
+            drainer = Deliverer(queue, store, until_empty=until_empty, watch=watch)
             with stopped_by_signals(drainer):
                 await drainer.run()
-            return drainer.drained
+            return drainer.delivered
     finally:
         await queue.close()
 
@@ -95,7 +95,7 @@ def _logging(speed: _Speed) -> Watch:
     """Logs a line now and then, but not the same one for days if nothing comes."""
     timer, logged = display.log_timer(), 0
 
-    def watch(drained: Drained) -> None:
+    def watch(drained: Delivered) -> None:
         nonlocal logged
         line = _line(drained, speed)
         if drained.batches != logged and timer.is_due():
@@ -105,12 +105,12 @@ def _logging(speed: _Speed) -> Watch:
     return watch
 
 
-def _line(drained: Drained, speed: _Speed) -> str:
+def _line(drained: Delivered, speed: _Speed) -> str:
     per_s = speed.after(drained.pages + drained.items + drained.rejected)
     return f"{drained.waiting:,} batches wait · {_counts(drained)} written · {per_s:,.0f}/s"
 
 
-def _counts(drained: Drained) -> str:
+def _counts(drained: Delivered) -> str:
     return f"{display.counted(drained.pages, 'page')} and {display.counted(drained.items, 'item')}"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +12,7 @@ from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import ConfigError
 from shoal.results import results_at
-from shoal.results.merge import Merged, Rule
+from shoal.results.merge import Merged, MergePlan, Rule
 from shoal.results.merge import merge as merge_items
 from shoal.runtime.eventloop import run
 
@@ -56,10 +54,7 @@ def merge(
     """
     fields = _fields(by)
     address = existing_stores(options).results
-    work = partial(
-        merge_items, crawls=crawls, into=into, by=fields, kind=kind, rule=rule, fresh=fresh
-    )
-    done = run(_merge(address, work))
+    done = run(_merge(address, MergePlan(crawls, into, fields, kind, rule, fresh)))
     if json:
         display.print_json(done)
     else:
@@ -73,10 +68,10 @@ def _fields(by: str) -> list[str]:
     return fields
 
 
-async def _merge(address: str, work: Callable[..., Awaitable[Merged]]) -> Merged:
+async def _merge(address: str, plan: MergePlan) -> Merged:
     async with results_at(address) as results:
         with bars("items") as watch:
-            return await work(results, progress=watch)
+            return await merge_items(results, plan, watch)
 
 
 def _show(done: Merged, into: str, fields: list[str]) -> None:

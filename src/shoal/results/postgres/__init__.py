@@ -1,4 +1,4 @@
-"""Results in PostgreSQL: one database for a whole fleet."""
+"""The results store in PostgreSQL, for a whole fleet. Needs the extra `postgres`."""
 
 from shoal.results.postgres.schema import schema_text
 from shoal.results.postgres.store import PostgresResults

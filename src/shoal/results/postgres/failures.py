@@ -1,4 +1,4 @@
-"""Errors of asyncpg as ours: what passes, what does not, what is set up wrong."""
+"""Errors of asyncpg (PostgreSQL) as ours: what passes, what does not, what is set up wrong."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ _FORGOTTEN = (
     failure.DuplicatePreparedStatementError,
     failure.InvalidSQLStatementNameError,
 )
-_REFUSING = (
+_REJECTING = (
     failure.DataError,
     failure.IntegrityConstraintViolationError,
     failure.ProgramLimitExceededError,
 )
 
 
-class RowRefused(StorageFailed):
-    """The database does not take what is in a row. It would not take it later either."""
+class RowRejected(StorageFailed):
+    """The database does not take what is in a row, and would not take it later either."""
 
 
 @contextmanager
-def noticing_refusals() -> Iterator[None]:
-    """Raise RowRefused where the server, or the library before it, does not take a value."""
+def noticing_rejections() -> Iterator[None]:
+    """Raise RowRejected if the server, or the library before it, does not take a value."""
     try:
         yield
-    except (*_REFUSING, asyncpg.DataError, UnicodeError) as error:
+    except (*_REJECTING, asyncpg.DataError, UnicodeError) as error:
         # Without the details, which name places in the database: the next time it is another.
         reason = error if isinstance(error, UnicodeError) else error.args[0]
-        raise RowRefused(" ".join(str(reason).split())) from error
+        raise RowRejected(" ".join(str(reason).split())) from error
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from asyncpg.exceptions import ClientConfigurationError, TransactionRollbackErro
 
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError, ShoalError
-from shoal.results.postgres.failures import RowRefused, translated
+from shoal.results.postgres.failures import RowRejected, translated
 
 T = TypeVar("T")
 
@@ -54,7 +54,8 @@ class PostgresLink:
     async def run(
         self, work: Callable[[Connection], Awaitable[T]], within_s: float = ANSWER_S
     ) -> T:
-        """Do a piece of work. What the server rolled back, to end a conflict, is done again."""
+        """Run work on the connection. What the server rolled back, to end a conflict, is done
+        again."""
         async with self._one_at_a_time:
             connection = self._connection
             if connection is None or connection.is_closed():
@@ -81,7 +82,7 @@ class PostgresLink:
                 async with asyncio.timeout(within_s):
                     yield
         except (ShoalError, asyncio.CancelledError) as error:
-            if not isinstance(error, RowRefused):
+            if not isinstance(error, RowRejected):
                 await self.close()
             raise
 

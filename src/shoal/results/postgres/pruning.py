@@ -1,4 +1,4 @@
-"""Removing the past: months as whole tables, and what lies in no month's table row by row."""
+"""Pruning (`shoal results prune`) in PostgreSQL: months go as whole tables, all else row by row."""
 
 from __future__ import annotations
 

@@ -1,20 +1,21 @@
-"""Records as PostgreSQL takes them, one array per column, and rows as records again."""
+"""Items, page log and rejected items as PostgreSQL takes them, one array per column, and back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args, get_type_hints
 
 import asyncpg
 import msgspec
+from msgspec.structs import astuple
 
 from shoal.core.content import item_content
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.urls import fingerprint_of, number_of
 from shoal.results.port import Batch, KnownPage, PageLog
-from shoal.results.storable import rejection_digest, rewritten
+from shoal.results.storable import PAGE_FIELDS, rejection_digest, rewritten
 
 Row: TypeAlias = "asyncpg.Record | tuple[Any, ...]"
 Columns = list[list[Any]]
@@ -23,13 +24,15 @@ FieldOrder = dict[str, list[str]]
 
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
-ITEM_COLUMNS, PAGE_COLUMNS, REJECTED_COLUMNS = 7, 18, 7
+ITEM_COLUMNS, REJECTED_COLUMNS = 7, 7
 CONTENT = 3
 """The column of items that says whether two of them are the same."""
 
 _KNOWN = ("etag", "last_modified", "links", "read", "digest", "simhash", "rejected")
 _ITEM_OF_PAGE = slice(len(_KNOWN) + 1, -1)
 """The columns of an item, in a row of `known_pages`."""
+
+_SQL_TYPES = {int: "bigint", float: "float8", str: "text", bytes: "bytea"}
 
 # One escape after the other, so that the backslash of an escaped backslash begins none. A pair of
 # surrogates is a character; one alone is none, nor has PostgreSQL any for NUL.
@@ -44,7 +47,7 @@ _HOST = re.compile(r"[^/]*//(?:[^/?#]*@)?([^/?#]*)")
 
 
 def storable(batch: Batch) -> Batch:
-    """The batch with all text written out that PostgreSQL has no characters for."""
+    """A batch with all text written out that PostgreSQL has no characters for."""
     clean = rewritten(batch, storable_text)
     for item in clean.items:
         item.data = storable_json(item.data.decode(errors="replace")).encode()
@@ -75,7 +78,7 @@ def _written_out(escape: re.Match[str]) -> str:
 
 
 def item_columns(items: Sequence[StoredItem]) -> Columns:
-    """Readings of items."""
+    """Items as columns to be saved."""
     rows = [
         (
             item.kind,
@@ -92,35 +95,27 @@ def item_columns(items: Sequence[StoredItem]) -> Columns:
 
 
 def page_columns(pages: Sequence[PageLog]) -> Columns:
-    """Entries of the page log."""
-    rows = [
-        (
-            number_of(p.fingerprint),
-            moment(p.started_at),
-            p.attempt,
-            p.worker,
-            p.duration_s,
-            p.verdict,
-            p.status,
-            p.body_bytes,
-            p.items,
-            p.links,
-            p.url,
-            p.parent,
-            p.error,
-            p.digest,
-            p.simhash,
-            p.archived,
-            p.etag,
-            p.last_modified,
-        )
-        for p in pages
-    ]
-    return _columns(rows, PAGE_COLUMNS)
+    """Page log records as columns to be saved, in the order of their fields."""
+    columns = _columns([astuple(page) for page in pages], len(PAGE_FIELDS))
+    for name, (_, converted) in _CONVERTED.items():
+        place = PAGE_FIELDS.index(name)
+        columns[place] = [converted(value) for value in columns[place]]
+    return columns
+
+
+def page_arrays(first: int) -> str:
+    """The parameters that take `page_columns`, from `$first` on, each an array of its SQL type."""
+    types = {name: _sql_type(hint) for name, hint in get_type_hints(PageLog).items()}
+    types |= {name: sql_type for name, (sql_type, _) in _CONVERTED.items()}
+    return ", ".join(f"${n}::{types[name]}[]" for n, name in enumerate(PAGE_FIELDS, first))
+
+
+def _sql_type(hint: Any) -> str:
+    return _SQL_TYPES[next(iter(get_args(hint)), hint)]
 
 
 def rejected_columns(items: Sequence[RejectedItem]) -> Columns:
-    """Items that were put aside."""
+    """Rejected items as columns to be saved."""
     rows = [
         (
             number_of(item.fingerprint),
@@ -144,7 +139,8 @@ def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Columns:
 
 
 def fields_of(data: bytes) -> str:
-    """The names of an item's fields in their order, as a JSON list. None where it is no item."""
+    """The names of an item's fields in their order, as a JSON list; an empty one if it is no
+    item."""
     try:
         return msgspec.json.encode(list(_decode_fields(data))).decode()
     except msgspec.DecodeError:
@@ -152,14 +148,14 @@ def fields_of(data: bytes) -> str:
 
 
 def item_of(row: Row, order: FieldOrder) -> StoredItem:
-    """An item, or a reading of one. The first column is where the stream goes on."""
-    _, kind, key, own_number, scraped_at, gone_at, url, data = row
+    """A row as the item, or the reading of one, that it stores. The first column is the id."""
+    _, kind, key, number, scraped_at, gone_at, url, data = row
     return StoredItem(
         kind=kind,
         key=key,
         data=_in_order(data, order.get(kind, [])),
         url=url,
-        fingerprint=fingerprint_of(own_number),
+        fingerprint=fingerprint_of(number),
         scraped_at=scraped_at.timestamp(),
         gone_at=None if gone_at is None else gone_at.timestamp(),
     )
@@ -173,7 +169,7 @@ def _in_order(data: str, names: list[str]) -> bytes:
 
 
 def page_of(row: asyncpg.Record) -> PageLog:
-    """An entry of the page log: the columns have the names of the fields."""
+    """A row as the page log record that it stores: the columns have the names of the fields."""
     values = dict(row)
     values["fingerprint"] = fingerprint_of(row["fingerprint"])
     values["started_at"] = row["started_at"].timestamp()
@@ -181,7 +177,8 @@ def page_of(row: asyncpg.Record) -> PageLog:
 
 
 def known_pages_of(rows: Sequence[asyncpg.Record]) -> dict[bytes, KnownPage]:
-    """Pages with their items. One without any has a row that ends in nulls."""
+    """The rows of visited pages, one for each of their items, as a record per page. A page without
+    items has one row, which ends in nulls."""
     pages: dict[bytes, KnownPage] = {}
     for row in rows:
         fingerprint = fingerprint_of(row["page"])
@@ -194,14 +191,14 @@ def known_pages_of(rows: Sequence[asyncpg.Record]) -> dict[bytes, KnownPage]:
 
 
 def rejected_of(row: asyncpg.Record) -> RejectedItem:
-    """An item that was put aside. The first column is where the stream goes on."""
-    _, own_number, scraped_at, kind, reason, url, data = row
+    """A row as the rejected item that it stores. The first column is the id."""
+    _, number, scraped_at, kind, reason, url, data = row
     return RejectedItem(
         kind=kind,
         data=data,
         reason=reason,
         url=url,
-        fingerprint=fingerprint_of(own_number),
+        fingerprint=fingerprint_of(number),
         scraped_at=scraped_at.timestamp(),
     )
 
@@ -209,3 +206,10 @@ def rejected_of(row: asyncpg.Record) -> RejectedItem:
 def moment(seconds: float) -> datetime:
     """Seconds since 1970 as PostgreSQL knows them: to the microsecond."""
     return datetime.fromtimestamp(seconds, UTC)
+
+
+_CONVERTED: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "fingerprint": ("bigint", number_of),
+    "started_at": ("timestamptz", moment),
+}
+"""Fields of the page log that are stored as another type: which, and how to get it."""

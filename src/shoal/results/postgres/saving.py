@@ -1,4 +1,4 @@
-"""Saving a batch: in one statement, or row by row where the database refuses one."""
+"""Saving a batch in PostgreSQL: in one statement, or in parts where the database rejects a row."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 
 from shoal.core.records import SHOWN_CHARACTERS, RejectedItem, StoredItem
 from shoal.results.port import Batch, Keep
-from shoal.results.postgres.failures import RowRefused, noticing_refusals
+from shoal.results.postgres.failures import RowRejected, noticing_rejections
 from shoal.results.postgres.link import Connection
 from shoal.results.postgres.rows import (
     CONTENT,
     host_of,
     item_columns,
     moment,
+    page_arrays,
     page_columns,
     rejected_columns,
     storable,
@@ -24,6 +25,8 @@ from shoal.results.storable import once_each
 
 MAX_ROWS = 2_000
 """Items in one statement. What a page gives may be many times as much."""
+
+_SAVE = QUERIES["save"].replace("{page_arrays}", page_arrays(first=22))
 
 log = logging.getLogger("shoal")
 
@@ -35,13 +38,13 @@ async def save(crawl: str, batch: Batch, connection: Connection) -> None:
             await _write(crawl, batch, connection)
         else:
             await _save_by_parts(crawl, batch, connection)
-    except RowRefused:
+    except RowRejected:
         # Rare enough not to look for it beforehand.
         await _save_apart(crawl, storable(batch), connection)
 
 
 def statements_of(batch: Batch) -> int:
-    """How many statements saving takes, if nothing is refused."""
+    """How many statements saving takes, if no row is rejected."""
     return max(1, -(-len(batch.items) // MAX_ROWS))
 
 
@@ -57,27 +60,27 @@ def _parts(items: list[StoredItem]) -> list[list[StoredItem]]:
 
 
 async def _save_apart(crawl: str, batch: Batch, connection: Connection) -> None:
-    """Save what the database takes; put the items aside that it does not."""
+    """Save what the database takes, and the other items as rejected ones."""
     async with connection.transaction():
-        refused: list[RejectedItem] = []
+        rejected: list[RejectedItem] = []
         for part in _parts(batch.items):
-            refused += await _save_items(crawl, part, batch.keep, connection)
-        rest = Batch(batch.pages, [], [*batch.rejected, *refused], batch.keep)
+            rejected += await _save_items(crawl, part, batch.keep, connection)
+        rest = Batch(batch.pages, [], [*batch.rejected, *rejected], batch.keep)
         await _write(crawl, rest, connection)
-    for item in refused:
-        log.warning("%s of %s was put aside: %s", item.kind, item.url, item.reason)
+    for item in rejected:
+        log.warning("%s of %s was rejected: %s", item.kind, item.url, item.reason)
 
 
 async def _save_items(
     crawl: str, items: Sequence[StoredItem], keep: Keep, connection: Connection
 ) -> list[RejectedItem]:
-    """Save items by halves until those that are refused stand alone. Returns them."""
+    """Save items by halves until those that the database rejects stand alone. Returns these."""
     try:
         async with connection.transaction():
             await _write(crawl, Batch(items=list(items), keep=keep), connection)
-    except RowRefused as error:
+    except RowRejected as error:
         if len(items) == 1:
-            return [_refused(items[0], error)]
+            return [_rejected(items[0], error)]
     else:
         return []
     middle = len(items) // 2
@@ -85,7 +88,7 @@ async def _save_items(
     return first + await _save_items(crawl, items[middle:], keep, connection)
 
 
-def _refused(item: StoredItem, error: RowRefused) -> RejectedItem:
+def _rejected(item: StoredItem, error: RowRejected) -> RejectedItem:
     return RejectedItem(
         kind=item.kind,
         data=item.data.decode(errors="replace")[:SHOWN_CHARACTERS],
@@ -97,34 +100,30 @@ def _refused(item: StoredItem, error: RowRefused) -> RejectedItem:
 
 
 async def _write(crawl: str, batch: Batch, connection: Connection) -> None:
-    with noticing_refusals():
-        readings = once_each(batch.items)
+    with noticing_rejections():
+        keep, readings = batch.keep, once_each(batch.items)
         columns = item_columns(readings)
         stored = await connection.fetchval(
-            QUERIES["save"],
+            _SAVE,
             crawl,
             *columns,
             [host_of(reading.url) for reading in readings],
             *_newest_columns(readings, columns[CONTENT]),
-            timedelta(seconds=batch.keep.refresh_s),
-            batch.keep.history,
-            *page_columns(batch.pages),
+            timedelta(seconds=keep.refresh_s),
+            keep.has_history,
+            keep.all_readings,
             *rejected_columns(batch.rejected),
+            *page_columns(batch.pages),
         )
-        if stored < len(readings) and _keeps_late_ones(batch.keep):
+        if stored < len(readings) and keep.has_history and not keep.refresh_s:
             # If this is lost the batch is saved again: its tasks are not finished yet.
-            always = batch.keep.history == "always"
-            await connection.execute(QUERIES["save_late"], crawl, *columns, always)
-
-
-def _keeps_late_ones(keep: Keep) -> bool:
-    return keep.history != "off" and not keep.refresh_s
+            await connection.execute(QUERIES["save_late"], crawl, *columns, keep.all_readings)
 
 
 def _newest_columns(
     readings: Sequence[StoredItem], contents: Sequence[int]
 ) -> tuple[list[bool], list[datetime]]:
-    """Of each reading, whether it is the newest of its item, and when the first one was that says
+    """For each reading, whether it is the newest of its item, and when the first one was that says
     something else. A statement writes a row once: so only the newest becomes the item's state."""
     names = [(reading.kind, reading.key) for reading in readings]
     newest: dict[tuple[str, str], int] = {}

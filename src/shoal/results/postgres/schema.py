@@ -1,4 +1,5 @@
-"""The tables: made or brought up to date by whoever comes first, and one more each month."""
+"""The tables of the PostgreSQL store: made, or migrated to the newest version, by the first process
+that connects; and a table (partition) for each month."""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ from asyncpg.exceptions import (
     LockNotAvailableError,
 )
 
-from shoal.drivers.sqlfiles import load_queries, load_schema, load_script
+from shoal.drivers.sqlfiles import load_schema, load_script
 from shoal.errors import ConfigError
 from shoal.results.postgres.link import Connection
+from shoal.results.storable import load_statements
 
 PACKAGE = "shoal.results.postgres"
 VERSIONS = load_schema(PACKAGE, *(f"schema_{version}.sql" for version in range(1, 5)))
@@ -27,7 +29,7 @@ LOCK_S = 2
 PARTITIONED = {"observations": "scraped_at", "pages": "started_at"}
 """Tables with a table for each month, and the column that says which."""
 
-QUERIES = load_queries(PACKAGE, "queries.sql")
+QUERIES = load_statements(PACKAGE)
 _NOTE_VERSION = "INSERT INTO shoal_versions (version) VALUES ($1)"
 
 log = logging.getLogger("shoal")
@@ -76,7 +78,8 @@ async def month_tables(connection: Connection, table: str) -> list[str]:
 
 
 def schema_text(from_version: int, now: datetime) -> str:
-    """What makes the schema, for those who want to run it themselves. Raises ConfigError."""
+    """The SQL that makes the tables, for those who want to run it themselves. Raises
+    ConfigError."""
     if from_version > len(VERSIONS):
         raise ConfigError(f"this shoal knows {len(VERSIONS)} versions of the tables")
     parts = [load_script(PACKAGE, "versions.sql")]

@@ -1,4 +1,4 @@
-"""The results store on PostgreSQL."""
+"""The results store in PostgreSQL: one database for a whole fleet."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ from shoal.results.postgres.rows import (
     storable_text,
 )
 from shoal.results.postgres.schema import QUERIES
+from shoal.results.storable import STREAM_BYTES, STREAM_ROWS
 
-# What a stream holds in memory: so many rows, or fewer where they are large.
-STREAM_ROWS = 1_000
-STREAM_BYTES = 4 * 1024 * 1024
 FIRST_ROWS = 16
+"""In the first page of a stream."""
 
 PRUNE_S = 6 * LONG_S
 """How long pruning may take: for each month it waits until nobody reads."""
@@ -52,7 +51,7 @@ LOOK_AGAIN = timedelta(days=1)
 
 
 class PostgresResults(Results):
-    """One database for the whole fleet. A batch is one statement, committed when `save` returns."""
+    """Results in PostgreSQL. A batch is one statement, committed when `save` returns."""
 
     def __init__(self, address: str) -> None:
         self._link = PostgresLink(address, self._is_up_to_date, self._bring_up_to_date)
@@ -92,7 +91,7 @@ class PostgresResults(Results):
         after, limit = 0, FIRST_ROWS
         # Between pages nothing is open: a slow reader holds no snapshot. Pages grow while they are
         # small: the database measures all rows of a page before it knows where to cut it.
-        while rows := await self._rows(*("items_after", crawl, after, *which, limit, STREAM_BYTES)):
+        while rows := await self._rows("items_after", crawl, after, *which, limit, STREAM_BYTES):
             for row in rows:
                 yield item_of(row, order)
             after, limit = rows[-1]["id"], min(2 * len(rows), STREAM_ROWS)

@@ -1,1 +1,1 @@
-"""Results in one file, statements in `sql/`."""
+"""The results store in a SQLite file. Statements and tables are in `sql/`."""

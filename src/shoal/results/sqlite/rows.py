@@ -1,32 +1,40 @@
-"""Records to rows of SQLite and back, in the order of the columns in queries.sql."""
+"""Items, page log and rejected items as rows of SQLite and back, in the order of queries.sql."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec.structs import astuple
+
 from shoal.core.content import item_content
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.urls import fingerprint_of, number_of
 from shoal.results.port import KnownPage, PageLog
-from shoal.results.storable import rejection_digest
+from shoal.results.storable import PAGE_FIELDS, rejection_digest
 
 Row = tuple[Any, ...]
 
 
 def item_rows(crawl: int, items: Iterable[StoredItem]) -> list[Row]:
-    """Items to be saved."""
+    """Items as rows to be saved."""
     return [
         (
-            *(crawl, i.kind, i.key, number_of(i.fingerprint), i.scraped_at),
-            *(item_content(i.data), i.url, i.data),
+            crawl,
+            i.kind,
+            i.key,
+            number_of(i.fingerprint),
+            i.scraped_at,
+            item_content(i.data),
+            i.url,
+            i.data,
         )
         for i in items
     ]
 
 
 def item_of(row: Row) -> StoredItem:
-    """A stored item. The first column is where the stream goes on."""
+    """A row as the item that it stores. The first column is the id, by which streams go on."""
     _, kind, key, number, scraped_at, gone_at, url, data = row
     return StoredItem(
         kind=kind,
@@ -40,7 +48,8 @@ def item_of(row: Row) -> StoredItem:
 
 
 def known_page_of(rows: Sequence[Row]) -> KnownPage:
-    """A page with its items. Without any there is one row, which ends in nulls."""
+    """The rows of a visited page, one for each of its items, as one record. A page without items
+    has one row, which ends in nulls."""
     etag, last_modified, links, read, rejected, digest, simhash, first, *_ = rows[0]
     return KnownPage(
         etag=etag,
@@ -55,58 +64,35 @@ def known_page_of(rows: Sequence[Row]) -> KnownPage:
 
 
 def page_rows(crawl: int, pages: Iterable[PageLog]) -> list[Row]:
-    """Entries of the page log to be saved."""
-    return [
-        (
-            *(crawl, number_of(p.fingerprint), p.started_at, p.attempt, p.worker),
-            *(p.duration_s, p.verdict, p.status, p.body_bytes, p.items, p.links),
-            *(p.url, p.parent, p.error),
-            *(p.digest, p.simhash, p.archived, p.etag, p.last_modified),
-        )
-        for p in pages
-    ]
+    """Page log records as rows to be saved."""
+    return [(crawl, number_of(page.fingerprint), *astuple(page)[1:]) for page in pages]
 
 
 def page_of(row: Row) -> PageLog:
-    """An entry of the page log."""
-    (number, started_at, attempt, worker, duration_s, verdict, status, *rest) = row
-    (body_bytes, items, links, url, parent, error, digest, simhash, *content) = rest
-    archived, etag, last_modified = content
-    return PageLog(
-        fingerprint=fingerprint_of(number),
-        url=url,
-        worker=worker,
-        attempt=attempt,
-        started_at=started_at,
-        duration_s=duration_s,
-        verdict=verdict,
-        status=status,
-        body_bytes=body_bytes,
-        items=items,
-        links=links,
-        error=error,
-        parent=parent,
-        digest=digest,
-        simhash=simhash,
-        archived=archived,
-        etag=etag,
-        last_modified=last_modified,
-    )
+    """A row as the page log record that it stores."""
+    number, *values = row
+    return PageLog(**dict(zip(PAGE_FIELDS, (fingerprint_of(number), *values), strict=True)))
 
 
 def rejected_rows(crawl: int, items: Iterable[RejectedItem]) -> list[Row]:
-    """Rejected items to be saved."""
+    """Rejected items as rows to be saved."""
     return [
         (
-            *(crawl, number_of(i.fingerprint), i.scraped_at, rejection_digest(i)),
-            *(i.kind, i.reason, i.url, i.data),
+            crawl,
+            number_of(i.fingerprint),
+            i.scraped_at,
+            rejection_digest(i),
+            i.kind,
+            i.reason,
+            i.url,
+            i.data,
         )
         for i in items
     ]
 
 
 def rejected_of(row: Row) -> RejectedItem:
-    """A rejected item. The first column is where the stream goes on."""
+    """A row as the rejected item that it stores. The first column is the id."""
     _, number, scraped_at, kind, reason, url, data = row
     return RejectedItem(
         kind=kind,

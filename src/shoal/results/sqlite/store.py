@@ -1,4 +1,4 @@
-"""Results in a SQLite file, which the frontier and several processes may share."""
+"""The results store in a SQLite file, which the frontier and several processes may share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.urls import fingerprint_of, number_of
-from shoal.drivers.sqlfiles import load_queries, load_schema
+from shoal.drivers.sqlfiles import load_schema
 from shoal.drivers.sqlite import Database, transaction, write_rows
 from shoal.errors import ConfigError
 from shoal.results.port import (
@@ -38,20 +38,23 @@ from shoal.results.sqlite.rows import (
     rejected_of,
     rejected_rows,
 )
-from shoal.results.storable import once_each, valid
+from shoal.results.storable import (
+    STREAM_BYTES,
+    STREAM_ROWS,
+    load_statements,
+    once_each,
+    valid,
+)
 
 T = TypeVar("T")
 
-# What a stream holds in memory: so many rows, or fewer where they are large.
-STREAM_ROWS = 1_000
-STREAM_BYTES = 4 * 1024 * 1024
-
-_SCHEMA = load_schema("shoal.results.sqlite", *(f"schema_{version}.sql" for version in range(1, 5)))
-_QUERIES = load_queries("shoal.results.sqlite", "queries.sql")
+_PACKAGE = "shoal.results.sqlite"
+_SCHEMA = load_schema(_PACKAGE, *(f"schema_{version}.sql" for version in range(1, 5)))
+_QUERIES = load_statements(_PACKAGE)
 
 
 class SqliteResults(Results):
-    """The embedded store. A batch is one transaction, on disk when `save` returns."""
+    """Results in a SQLite file. A batch is one transaction, on disk when `save` returns."""
 
     def __init__(self, path: Path) -> None:
         self._db = Database(path, "results", _SCHEMA)
@@ -184,7 +187,7 @@ def _save(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
     try:
         _write(crawl, batch, connection)
     except UnicodeEncodeError:
-        # Rare enough not to look for it beforehand; refusing would block the batch for ever.
+        # Rare enough not to look for it beforehand. Without this the batch could never be saved.
         _write(crawl, valid(batch), connection)
 
 
@@ -193,11 +196,11 @@ def _write(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
         number = _crawl_number(crawl, connection)
         write_rows(connection, _QUERIES["save_pages"], page_rows(number, batch.pages))
         items = item_rows(number, once_each(batch.items))
-        refresh_s, history = batch.keep.refresh_s, batch.keep.history
-        write_rows(connection, _QUERIES["save_items"], items, refresh_s)
-        if history != "off":
-            how = (refresh_s, history == "always")
-            write_rows(connection, _QUERIES["save_observations"], items, *how)
+        keep = batch.keep
+        write_rows(connection, _QUERIES["save_items"], items, keep.refresh_s)
+        if keep.has_history:
+            query = _QUERIES["save_observations"]
+            write_rows(connection, query, items, keep.refresh_s, keep.all_readings)
         write_rows(connection, _QUERIES["save_rejected"], rejected_rows(number, batch.rejected))
 
 

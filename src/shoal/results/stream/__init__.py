@@ -1,6 +1,7 @@
-"""Results that travel through a Redis stream: workers put them in, drainers write them to a store.
+"""Results on their way through a Redis stream: workers put them in, `shoal drain` delivers them to
+a store. Needs the extra `redis`.
 
-worker ─ save ─▶ wire ▸ stream on Redis ─ take ─▶ drainer ─ save ─▶ store ─ done ─▶ entry deleted
+worker ─ save ─▶ wire ▸ stream on Redis ─ take ─▶ deliverer ─ save ─▶ store ─ done ─▶ entry deleted
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stream on Redis: its address, its keys, its scripts."""
+"""The connection to the stream on Redis: its address, its keys, its scripts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What records may say so that every store takes them.
+"""The ranges of values in records that every store takes, checked for what is in the stream.
 
-Anybody can write to the stream, and an entry that no store takes would stop each drainer in turn.
+Anybody can write to the stream, and an entry that no store takes would stop each deliverer in turn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The workers' end of the stream: a results store that can only be written to."""
+"""The end of the stream that workers save to: a results store that can only be written to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger("shoal")
 
 
 class RedisStreamResults(Results):
-    """Batches go into the stream, as many as may wait there; `shoal drain` takes them out.
+    """Results into a Redis stream, as many batches as may wait there; `shoal drain` delivers them.
 
     What was saved is asked of the store that is filled from here.
     """
@@ -43,8 +43,8 @@ class RedisStreamResults(Results):
         await self._link.check()
 
     async def save(self, crawl: str, batch: Batch) -> None:
-        """As the port says; StorageBusy when the stream is full. A batch of more than 64 MB goes
-        in piece by piece: if that ends half-way, saving it again brings it all."""
+        """Put a batch into the stream. Raises StorageBusy when it is full. A batch of more than 64
+        MB goes in piece by piece: if that ends half-way, saving it again brings it all."""
         parts = wire.encode(batch)
         for start in range(0, len(parts), PARTS_AT_ONCE):
             some = parts[start : start + PARTS_AT_ONCE]
@@ -59,7 +59,7 @@ class RedisStreamResults(Results):
         return wire.decode_note(stored) if stored else None
 
     async def note_run(self, crawl: str, note: RunNote) -> None:
-        """The note is for both: it stays here, and it goes to the store."""
+        """Note how the crawl runs, here and, through the stream, in the store."""
         if await self._link.is_forgetful():
             log.warning(
                 "%s keeps no append-only file: if it restarts, the results in it are lost"
@@ -76,60 +76,61 @@ class RedisStreamResults(Results):
     # What only a store can do
 
     async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
-        self._refuse()
+        self._cannot_be_asked()
         yield  # Makes this a stream, as the port has it.
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def count(self, crawl: str) -> dict[str, int]:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def pages_of(self, crawl: str, fingerprint: bytes) -> list[PageLog]:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def tasks_at(self, crawl: str, urls: Sequence[str], limit: int) -> list[bytes]:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def items_of(self, crawl: str, fingerprint: bytes) -> list[StoredItem]:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def known_pages(
         self, crawl: str, fingerprints: Sequence[bytes]
     ) -> dict[bytes, KnownPage]:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def rejected_of(self, crawl: str, fingerprint: bytes) -> list[RejectedItem]:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
-        self._refuse()
+        self._cannot_be_asked()
         yield
 
     async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
-        self._refuse()
+        self._cannot_be_asked()
         yield
 
     async def mark_near(self, crawl: str, pages: Sequence[NearPage]) -> None:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def near_of(self, crawl: str, fingerprint: bytes) -> NearPage | None:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
-        self._refuse()
+        self._cannot_be_asked()
 
     async def forget(self, crawl: str) -> None:
-        """Refused: some results are in the stream and some in the store, others on their way."""
+        """Raises ConfigError: some results are in the stream, others in the store or on their
+        way."""
         raise ConfigError(
             f"{self._link.shown}: results that are on their way cannot be forgotten; for this run"
             " give --results of the store that `shoal drain` fills, or take another --name"
         )
 
-    def _refuse(self) -> NoReturn:
+    def _cannot_be_asked(self) -> NoReturn:
         raise ConfigError(
             f"{self._link.shown}: results only pass through here;"
             " give --results of the store that `shoal drain` fills"

@@ -1,4 +1,4 @@
-"""What is in the stream: batches as MessagePack, and notes of runs. Nothing else is let through.
+"""The entries of the stream: batches and run notes as MessagePack. Nothing else is let through.
 
 An entry has the fields `crawl` and `batch`, or `crawl` and `note`.
 """
@@ -17,7 +17,7 @@ from shoal.results.stream.ranges import check_data, check_values
 ENTRY_BYTES = 4 * 1024 * 1024
 """A larger batch goes into several entries, so that nobody has to hold much at once."""
 SHOWN_CHARACTERS = 2000
-"""How much of an entry that is not ours is kept."""
+"""How much is kept of an entry that is not ours."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_batch = msgspec.msgpack.Decoder(Batch).decode
@@ -35,8 +35,8 @@ class NotOurs(ShoalError):
     """An entry that no worker has written."""
 
 
-class Entry(msgspec.Struct):
-    """Something that a worker has put into the stream."""
+class StreamEntry(msgspec.Struct):
+    """A batch or a run note that a worker has put into the stream."""
 
     id: bytes
     crawl: str
@@ -44,7 +44,7 @@ class Entry(msgspec.Struct):
 
 
 class Garbage(msgspec.Struct):
-    """An entry that is not ours, as it is put aside."""
+    """The record of an entry that is not ours, as it is put aside."""
 
     id: str
     entry: str
@@ -53,7 +53,7 @@ class Garbage(msgspec.Struct):
 
 
 def encode(batch: Batch) -> list[bytes]:
-    """The batch as entries have it: in one part, or in several if it is large.
+    """A batch as MessagePack, for one entry, or for several if it is large.
 
     Raises StorageFailed if it could not be read again: the worker must know, while it still can.
     """
@@ -71,15 +71,15 @@ def encode(batch: Batch) -> list[bytes]:
     return [encoded]
 
 
-def read(raw: RawEntry) -> Entry:
-    """What a worker has written. Raises NotOurs."""
+def read(raw: RawEntry) -> StreamEntry:
+    """Read an entry that a worker has written. Raises NotOurs."""
     identity, flat = raw
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
     try:
         crawl = fields[b"crawl"].decode()
         if b"note" in fields:
-            return Entry(identity, crawl, decode_note(fields[b"note"]))
-        return Entry(identity, crawl, _decode(fields[b"batch"]))
+            return StreamEntry(identity, crawl, decode_note(fields[b"note"]))
+        return StreamEntry(identity, crawl, _decode(fields[b"batch"]))
     except KeyError as error:
         raise NotOurs(f"it has no field '{error.args[0].decode()}'") from None
     except _NOT_OURS as error:
@@ -87,7 +87,7 @@ def read(raw: RawEntry) -> Entry:
 
 
 def garbage(raw: RawEntry, reason: str) -> Garbage:
-    """How an entry that is not ours is remembered."""
+    """The record to keep of an entry that is not ours."""
     identity, flat = raw
     text = b" ".join(value[: 4 * SHOWN_CHARACTERS] for value in flat[:8])
     shown = text.decode("utf-8", "replace")[:SHOWN_CHARACTERS]

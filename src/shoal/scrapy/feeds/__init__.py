@@ -1,1 +1,1 @@
-"""Start URLs that others leave in Redis."""
+"""Feeds: start URLs that others push to a Redis key, as with scrapy-redis."""

@@ -1,4 +1,4 @@
-"""Start URLs that others leave in Redis: taken, held, and removed when the frontier has them.
+"""A feed of start URLs in Redis: messages are taken, held, and removed when the frontier has them.
 
     redis_key ─ take ─▶ redis_key:taken ─ done ─▶ gone        (the frontier has its requests)
                               │
@@ -26,7 +26,7 @@ from shoal.scrapy.link import ScriptLink
 HELD_S = 60.0
 """Whoever has not brought a message home by then is dead; others take it."""
 REJECTED_KEPT = 10_000
-"""The newest ones; older ones make room."""
+"""Rejected messages of a feed that are kept: the newest."""
 
 MOST = 10_000
 """Messages at a time: an id has room for four digits of a number."""
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What somebody has put into a feed."""
+    """A message of a feed: a URL, or a request as JSON."""
 
     id: str
     """Stays the same, however often the message is taken."""
@@ -61,7 +61,8 @@ class Feed:
         self._held_ms = round(held_s * 1000)
 
     async def take(self, limit: int) -> list[Message]:
-        """Some messages, ours for a while: first those that others took and did not bring home."""
+        """Take some messages, which are ours for a while: first those that others took and then
+        lost."""
         taken: list[Message] = []
         for key in self._keys:
             if len(taken) < limit:
@@ -69,7 +70,7 @@ class Feed:
         return taken
 
     async def done(self, messages: Iterable[Message]) -> None:
-        """The frontier has their requests: remove them."""
+        """Remove messages whose requests the frontier has."""
         for key, members in _by_key(messages):
             held = self._link.beside(key, "taken")
             await _waiting(partial(self._link.command, "ZREM", held, *members))
@@ -81,7 +82,8 @@ class Feed:
         await _waiting(partial(self._link.run, "feed_reject", keys, *args))
 
     async def give_back(self, messages: Iterable[Message]) -> None:
-        """Let others have them at once. Does not wait for Redis: in time, they get them anyway."""
+        """Let others take messages at once. Does not wait for Redis: in time, they get them
+        anyway."""
         for key, members in _by_key(messages):
             scored = [part for member in members for part in (0, member)]
             await self._link.command("ZADD", self._link.beside(key, "taken"), "XX", *scored)
@@ -112,7 +114,7 @@ async def _waiting(call: Callable[[], Awaitable[T]]) -> T:
 
 
 def _by_key(messages: Iterable[Message]) -> Iterable[tuple[str, list[bytes]]]:
-    """The members of each key's sorted set."""
+    """The messages of each feed, as members of its sorted set `taken`."""
     ordered = sorted(messages, key=lambda message: message.key)
     for key, group in groupby(ordered, key=lambda message: message.key):
         yield key, [_member(message) for message in group]
@@ -123,7 +125,7 @@ def _member(message: Message) -> bytes:
 
 
 def _record(message: Message, reason: str) -> bytes:
-    """What is kept of a rejected message: as text where it is text."""
+    """The record of a rejected message: as text where it is text."""
     try:
         content = {"data": message.data.decode()}
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Moves messages of a feed into the frontier, as long as this process wants work."""
+"""The feeder: moves messages of a feed into the frontier, as long as this process wants work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger("shoal")
 
 
 class Taker(Protocol):
-    """The scheduler, as far as it matters here."""
+    """What a feeder needs of the scheduler."""
 
     @property
     def is_hungry(self) -> bool:
@@ -36,7 +36,7 @@ class Taker(Protocol):
 
 
 class Feeder:
-    """One spider's hand in a feed."""
+    """Takes messages of a feed for one spider and queues their requests."""
 
     def __init__(
         self,
@@ -57,7 +57,8 @@ class Feeder:
         """When there was last anything in the feed."""
 
     async def run(self) -> None:
-        """Until cancelled. Raises ShoalError if the feed or the frontier cannot be used."""
+        """Move messages until cancelled. Raises ShoalError if the feed or the frontier cannot be
+        used."""
         while True:
             if not self._scheduler.is_hungry:
                 await asyncio.sleep(LOOK_EVERY_S)
@@ -75,7 +76,7 @@ class Feeder:
         await self._feed.close()
 
     async def _move_some(self) -> bool:
-        """Whether there was anything to move."""
+        """Move a batch of messages. Returns whether there were any."""
         self._in_hand = await self._feed.take(self._batch)
         is_empty = not self._in_hand
         if not is_empty or await self._feed.waiting():
@@ -97,7 +98,7 @@ class Feeder:
             await self._feed.reject(message, reason)
 
     async def _why_not(self, message: Message) -> str | None:
-        """None: the frontier has its requests. Else why that cannot be."""
+        """Queue the requests of a message. Returns why that cannot be done; None if it was done."""
         try:
             requests = list(self._make_requests(message.data))
         except BadMessage as error:

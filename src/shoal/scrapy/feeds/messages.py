@@ -1,4 +1,4 @@
-"""What a message of a feed asks for: a plain URL, or a JSON object, as a request of Scrapy.
+"""Messages of a feed as Scrapy requests: a message is a plain URL, or a JSON object.
 
 Of an object, `url`, `method`, `meta`, `headers`, `cookies`, `priority`, `cb_kwargs`, `body` and
 `dont_filter` are taken; all other fields are form data, as they are for scrapy-redis.

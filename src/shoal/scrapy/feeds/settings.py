@@ -1,4 +1,4 @@
-"""What the settings and a spider say of its feed, by the names of scrapy-redis."""
+"""The settings of a feed, by the names that scrapy-redis gave them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def feed_settings(spider: Any, settings: BaseSettings) -> FeedSettings:
 
 
 def _keys(spider: Any, settings: BaseSettings) -> list[str]:
-    """Each once, in order."""
+    """The keys of a spider's feeds, each once, in order."""
     pattern = spider.redis_key or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
     try:
         patterns = [pattern] if isinstance(pattern, str) else list(pattern)
@@ -52,7 +52,7 @@ def _keys(spider: Any, settings: BaseSettings) -> list[str]:
 
 
 def _batch(spider: Any, settings: BaseSettings) -> int:
-    """As many messages as there are requests at once, where nothing is said."""
+    """How many messages to take at a time; by default as many as there may be requests at once."""
     return (
         as_whole_number("redis_batch_size", spider.redis_batch_size or 0)
         or whole_number(settings, "REDIS_START_URLS_BATCH_SIZE")

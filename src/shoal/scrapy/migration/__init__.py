@@ -1,1 +1,1 @@
-"""From a queue of scrapy-redis into a frontier."""
+"""Migration (`shoal scrapy migrate`): from a queue of scrapy-redis into a frontier."""

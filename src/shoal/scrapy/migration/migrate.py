@@ -1,4 +1,4 @@
-"""Moving what scrapy-redis left in Redis into a frontier: its queue, and what it has seen.
+"""Migration: moves what scrapy-redis left in Redis into a frontier, its queue and what it has seen.
 
 First the queue, then the dupefilter: a request that is known as seen could not be queued any more.
 Everything is removed from its place only when the frontier has it, so a migration that was stopped
@@ -42,14 +42,14 @@ _KINDS: tuple[Fingerprinter, ...] = (
 
 
 class Migrated(msgspec.Struct):
-    """What a migration did."""
+    """How much a migration has moved, and what it could not read."""
 
     requests: int = 0
     """Queued in the frontier."""
     duplicates: int = 0
     """Those that the frontier had already."""
     fingerprints: int = 0
-    """Of requests that were seen."""
+    """Fingerprints of requests that were seen."""
     unreadable: int = 0
     """Entries that were left where they are."""
     reasons: dict[str, int] = {}
@@ -74,7 +74,8 @@ class Migration:
         self.done = Migrated()
 
     async def run(self) -> Migrated:
-        """Raises ConfigError where something is not as it should be; then nothing was moved."""
+        """Move everything. Raises ConfigError if something is not as it should be; then nothing was
+        moved."""
         queue = await self._keys.queue()
         await self._check_frontier()
         await self._find_kind(queue)

@@ -1,4 +1,4 @@
-"""The keys of scrapy-redis: a queue, as a sorted set or a list, and a set of fingerprints."""
+"""The Redis keys of scrapy-redis: a queue, as a sorted set or a list, and a set of fingerprints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _AnyServer(RedisLink):
 
 
 class OldQueue(Protocol):
-    """A queue of scrapy-redis."""
+    """A queue of scrapy-redis, whatever kind of Redis key it is."""
 
     async def length(self) -> int: ...
 
@@ -67,7 +67,7 @@ class OldKeys:
         return str((await self._redis.command("TYPE", key)).decode())
 
     async def fingerprints(self) -> int:
-        """How many the dupefilter has."""
+        """How many fingerprints the dupefilter has."""
         (count,) = await self._ask(("SCARD", self.dupefilter_key))
         return int(count)
 
@@ -90,7 +90,7 @@ class OldKeys:
                 return
 
     async def remove_fingerprints(self, members: Sequence[bytes]) -> None:
-        """The frontier has them."""
+        """Remove fingerprints that the frontier has."""
         await self._ask(("SREM", self.dupefilter_key, *members))
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Requests as scrapy-redis stored them: read, and made into entries of a frontier."""
+"""Pickled requests of scrapy-redis: read safely, and made into entries of a frontier."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Stored(NamedTuple):
 
 
 def values_of(stored: Stored) -> dict[str, Any]:
-    """What Request.to_dict gave. Raises NotARequest."""
+    """The dict of a pickled request, as Request.to_dict gave it. Raises NotARequest."""
     try:
         found = unpickling.load(stored.raw)
     except unpickling.BadPickle as error:

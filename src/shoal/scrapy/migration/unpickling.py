@@ -1,4 +1,4 @@
-"""Reading what scrapy-redis pickled, without running any of it.
+"""A safe unpickler: reads what scrapy-redis pickled, without running any of it.
 
 A pickle is a program. This one may build plain data and nothing else: its instructions are checked
 before the first one is carried out, and the only things it can call make dates, numbers and sets.

@@ -1,4 +1,4 @@
-"""How large the values of a pickle would be if nothing in them were shared.
+"""Weighing pickles: how large their values would be if nothing in them were shared.
 
 A pickle may use one part many times. Written out, forty tuples of two can be 2**40 values, and to
 hash such a tuple, as the key of a dict, Python walks through all of them. So instructions are gone
@@ -17,11 +17,11 @@ _ENDLESS = 2**62
 
 
 class TooHeavy(Exception):
-    """It is not worth the time to build this value."""
+    """A value that is too large to be built."""
 
 
 class _Weight:
-    """Of one value: how many it is made of, and how deep they are nested."""
+    """The weight of a value: how many values it is made of, and how deep they are nested."""
 
     __slots__ = ("depth", "size")
 

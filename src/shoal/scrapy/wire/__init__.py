@@ -1,1 +1,2 @@
-"""Requests as they travel: tasks, tagged values, and the cookies that go along. No pickle."""
+"""Scrapy requests as tasks: their JSON form, tagged values, and the cookies that go along. No
+pickle."""

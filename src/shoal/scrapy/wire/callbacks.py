@@ -14,7 +14,11 @@ import scrapy
 
 _OF_EVERY_SPIDER = (scrapy.Spider, *scrapy.Spider.__mro__[1:])
 _CALLED_BY_SCRAPY = {name for cls in _OF_EVERY_SPIDER for name in vars(cls)} | {
-    *("closed", "start_requests", "setup_redis", "make_request_from_data", "spider_idle")
+    "closed",
+    "start_requests",
+    "setup_redis",
+    "make_request_from_data",
+    "spider_idle",
 }
 _CALLBACKS_OF_EVERY_SPIDER = {"parse", "_parse"}
 _OURS = "shoal.scrapy."

@@ -1,4 +1,4 @@
-"""Sessions that travel: the cookies of a request's jar go with it through the frontier.
+"""Cookies that travel: those of a request's cookie jar go with it through the frontier.
 
 Scrapy keeps cookies in the memory of one process. A login on one machine must hold for the requests
 that follow from it wherever they are sent, and after a restart.

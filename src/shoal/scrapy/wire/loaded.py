@@ -1,4 +1,4 @@
-"""Classes by their names, among the modules that are loaded.
+"""Finding classes by their names, among the modules that are loaded.
 
 Names come off a wire. Looking for them imports nothing and runs nobody's code.
 """

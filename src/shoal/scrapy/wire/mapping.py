@@ -1,4 +1,4 @@
-"""Where the parts of a request are in a task.
+"""Mapping Scrapy requests to tasks: where each part of a request is in a task.
 
 They are spread over the fields of the task, so that `shoal explain` and seeds written by others
 speak of the same things: URL, method, headers, body, priority, depth, and the callback's name as
@@ -32,7 +32,7 @@ UTF_8 = _interned("utf-8")
 
 
 class Extras(msgspec.Struct, omit_defaults=True, rename={"cls": "class"}):
-    """What a task has no field for. Values of any kind are tagged."""
+    """The parts of a request for which a task has no field. Values of any kind are tagged."""
 
     cls: str = ""
     callback: str = ""
@@ -75,28 +75,12 @@ def task_of(
 
     `parse_is_explicit` says that the callback `parse` is not the same as none.
     """
-    callback, priority = values["callback"], values["priority"]
-    meta = to_plain(values["meta"], "meta")
+    meta, depth = to_plain(values["meta"], "meta"), _depth_of(values["meta"])
     body, headers = _text_body(values["body"]), _text_headers(values["headers"])
-    extras = Extras(
-        cls=values.get("_class", ""),
-        callback=callback if callback == DEFAULT_HANDLER and parse_is_explicit else "",
-        errback=values["errback"] or "",
-        encoding=_interned(values["encoding"]),
-        session=session,
-    )
-    for name in ("cb_kwargs", "cookies", "flags"):
-        if values[name]:
-            setattr(extras, name, to_plain(values[name], name))
-    if headers is None:
-        extras.headers = to_plain(dict(values["headers"]), "headers")
-    if body is None and values["body"]:
-        extras.body = to_plain(values["body"], "body")
-    if abs(priority) > MAX_PRIORITY:
-        extras.priority = priority
-    if "_class" in values:
-        extras.attributes = _own_attributes(values)
-    depth = _depth_of(values["meta"])
+    extras = _extras_for(values, session, body, headers)
+    callback, priority = values["callback"], values["priority"]
+    if callback == DEFAULT_HANDLER and parse_is_explicit:
+        extras.callback = callback
     if EXTRAS in meta or "$dict" in meta:
         extras.meta, meta = meta, {}
     elif depth:
@@ -111,10 +95,39 @@ def task_of(
         body=body,
         site=site_of(values["url"]),
         depth=depth,
-        priority=max(-MAX_PRIORITY, min(priority, MAX_PRIORITY)),
+        priority=priority if extras.priority is None else _nearest_priority(priority),
         meta=meta,
         dont_filter=bool(values["dont_filter"]),
     )
+
+
+def _extras_for(
+    values: Mapping[str, Any], session: Cookies, body: str | None, headers: dict[str, str] | None
+) -> Extras:
+    """The extras of a request, but for its callback and its meta. Body and headers are among them
+    where they are no text, and so None here."""
+    extras = Extras(
+        cls=values.get("_class", ""),
+        errback=values["errback"] or "",
+        encoding=_interned(values["encoding"]),
+        session=session,
+    )
+    for name in ("cb_kwargs", "cookies", "flags"):
+        if values[name]:
+            setattr(extras, name, to_plain(values[name], name))
+    if headers is None:
+        extras.headers = to_plain(dict(values["headers"]), "headers")
+    if body is None and values["body"]:
+        extras.body = to_plain(values["body"], "body")
+    if abs(values["priority"]) > MAX_PRIORITY:
+        extras.priority = values["priority"]
+    if "_class" in values:
+        extras.attributes = _own_attributes(values)
+    return extras
+
+
+def _nearest_priority(priority: int) -> int:
+    return max(-MAX_PRIORITY, min(priority, MAX_PRIORITY))
 
 
 def _text_body(body: bytes) -> str | None:
@@ -144,7 +157,7 @@ def _own_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def extras_of(task: Task) -> Extras:
-    """What `task_of` put beside the fields of the task. Raises Unrestorable."""
+    """The extras of a task that `task_of` made. Raises Unrestorable."""
     if EXTRAS not in task.meta:
         return _NO_EXTRAS
     try:
@@ -168,12 +181,12 @@ def meta_of(task: Task, extras: Extras) -> dict[str, Any]:
 
 
 def headers_of(task: Task, extras: Extras) -> Any:
-    """The headers, as Request takes them."""
+    """The headers of a task, as Request takes them."""
     if extras.headers is not None:
         return from_plain(extras.headers)
     return {name.encode(): value.encode() for name, value in task.headers.items()}
 
 
 def body_of(task: Task, extras: Extras) -> Any:
-    """The body, in bytes."""
+    """The body of a task, in bytes."""
     return from_plain(extras.body) if extras.body is not None else (task.body or "").encode()

@@ -33,7 +33,7 @@ class UnknownCallback(Unrestorable):
 
 
 class Fingerprinter(Protocol):
-    """What `crawler.request_fingerprinter` is."""
+    """The interface of `crawler.request_fingerprinter`."""
 
     def fingerprint(self, request: Request) -> bytes: ...
 
@@ -87,7 +87,8 @@ class Requests:
             raise Unserialisable(f"cannot queue {of_spider}:", str(odd)) from None
 
     def _values(self, request: Request) -> dict[str, Any]:
-        """As Request.to_dict, which takes far longer to find the names of callbacks."""
+        """The values of a request, as Request.to_dict gives them: that takes far longer to find the
+        names of callbacks."""
         values = {name: getattr(request, name) for name in request.attributes}
         values["callback"] = self._name_of(request.callback, "callback")
         values["errback"] = self._name_of(request.errback, "errback")
@@ -140,22 +141,31 @@ class Requests:
             meta.setdefault("depth", task.depth)
         if task.retry_count:
             meta["retry_times"] = _count(meta.get("retry_times")) + task.retry_count
-        request = self._made(task, extras, meta)
+        request = self._request(task, extras, meta)
         if self._jars and extras.session:
             self._jars.restore(request, extras.session)
         return request
 
-    def _made(self, task: Task, extras: Extras, meta: dict[str, Any]) -> Request:
-        callback = extras.callback or task.job_type
-        is_default = callback == DEFAULT_HANDLER and not extras.callback
-        own = self._reserved.get(callback)
-        headers = headers_of(task, extras)
+    def _request(self, task: Task, extras: Extras, meta: dict[str, Any]) -> Request:
+        """The request of a task, of the class it had. Raises Unrestorable."""
+        arguments = self._arguments(task, extras, meta)
+        cls = _class_of(extras.cls)
+        try:
+            request = cls(task.url, **arguments)
+            if cls is not Request:  # Subclasses may add to what they are given.
+                request.headers = Headers(arguments["headers"], encoding=extras.encoding)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise Unrestorable(f"not a request: {task.url}: {error}") from None
+        return _with_url(request, task.url)
+
+    def _arguments(self, task: Task, extras: Extras, meta: dict[str, Any]) -> dict[str, Any]:
+        """What Request is called with, beside the URL."""
         arguments = {name: from_plain(value) for name, value in extras.attributes.items()}
         arguments |= {
-            "callback": None if is_default else own or self._method(callback),
+            "callback": self._callback(task, extras),
             "errback": self._method(extras.errback) if extras.errback else None,
             "method": task.method,
-            "headers": headers,
+            "headers": headers_of(task, extras),
             "body": body_of(task, extras),
             "cookies": from_plain(extras.cookies),
             "meta": meta,
@@ -165,14 +175,13 @@ class Requests:
             "flags": from_plain(extras.flags),
             "cb_kwargs": from_plain(extras.cb_kwargs),
         }
-        cls = _class_of(extras.cls)
-        try:
-            request = cls(task.url, **arguments)
-            if cls is not Request:  # Subclasses may add to what they are given.
-                request.headers = Headers(headers, encoding=extras.encoding)
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
-            raise Unrestorable(f"not a request: {task.url}: {error}") from None
-        return _with_url(request, task.url)
+        return arguments
+
+    def _callback(self, task: Task, extras: Extras) -> Callable[..., Any] | None:
+        name = extras.callback or task.job_type
+        if name == DEFAULT_HANDLER and not extras.callback:
+            return None
+        return self._reserved.get(name) or self._method(name)
 
     def _method(self, name: str) -> Callable[..., Any]:
         if not is_callback(type(self._spider), name):
@@ -182,7 +191,7 @@ class Requests:
 
 
 def scheme_of(url: str) -> str:
-    """What an address begins with."""
+    """The scheme of an address: `https`, `file`, ..."""
     scheme, colon, _ = url.partition(":")
     return scheme.strip().lower() if colon else ""
 

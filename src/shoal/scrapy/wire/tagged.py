@@ -66,7 +66,7 @@ def to_plain(value: Any, path: str) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """What `to_plain` was given. Raises Unrestorable."""
+    """The Python value that `to_plain` was given. Raises Unrestorable."""
     try:
         return _restored(value)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Where Shoal looks into Scrapy's engine. No other module touches what Scrapy keeps private.
+"""Hooks into Scrapy's engine. No other module touches what Scrapy keeps private.
 
 Scrapy tells nobody when it is done with a request: when the callback has ended and every item has
 been through the pipelines. The engine knows, in four methods that have been the same from Scrapy
@@ -37,7 +37,7 @@ LEASED = "shoal"
 
 
 class Watcher(Protocol):
-    """Who wants to know what becomes of requests."""
+    """The interface of those who are told what becomes of requests."""
 
     def answered(self, request: Request, answer: Response | Request | Failure) -> bool:
         """The downloader and its middlewares have ended. False: nothing more is to happen."""
@@ -55,39 +55,50 @@ class Watcher(Protocol):
 def watch(crawler: Crawler, watcher: Watcher, on_closing: Callable[[], None]) -> None:
     """Tell the watcher what becomes of requests, from now on, and when no more are asked for."""
     engine: Any = crawler.engine
-    slot = engine._slot
-    handle = engine._handle_downloader_output
-    call_spider = engine.scraper.call_spider_async
-    handle_output = engine.scraper.handle_spider_output_async
-    close_slot = slot.close
+    scraper, slot = engine.scraper, engine._slot
+    engine._handle_downloader_output = _answers_told(watcher, engine._handle_downloader_output)
+    scraper.call_spider_async = _callbacks_told(watcher, scraper.call_spider_async)
+    scraper.handle_spider_output_async = _output_claimed(
+        watcher, scraper.handle_spider_output_async
+    )
+    slot.close = _after(on_closing, slot.close)
 
+
+def _answers_told(watcher: Watcher, handle: Callable[..., Deferred[None]]) -> Any:
     def handle_downloader_output(
         answer: Response | Request | Failure, request: Request
     ) -> Deferred[None]:
-        if watcher.answered(request, answer):
-            handled: Deferred[None] = handle(answer, request)
-        else:
-            handled = succeed(None)
+        goes_on = watcher.answered(request, answer)
+        handled = handle(answer, request) if goes_on else succeed(None)
         return handled.addBoth(_passing(lambda: watcher.ended(request)))
 
+    return handle_downloader_output
+
+
+def _callbacks_told(watcher: Watcher, call_spider: Callable[..., Awaitable[Any]]) -> Any:
     async def call_spider_async(answer: Response | Failure, request: Request) -> Any:
         if isinstance(answer, Response):
             watcher.reading(request)
         return await call_spider(answer, request)
 
+    return call_spider_async
+
+
+def _output_claimed(watcher: Watcher, handle_output: Callable[..., Awaitable[None]]) -> Any:
     async def handle_spider_output_async(
         outputs: Any, request: Request, response: Response | Failure
     ) -> None:
         await handle_output(_claimed(watcher, request, outputs), request, response)
 
-    def close() -> Any:
-        on_closing()
-        return close_slot()
+    return handle_spider_output_async
 
-    engine._handle_downloader_output = handle_downloader_output
-    engine.scraper.call_spider_async = call_spider_async
-    engine.scraper.handle_spider_output_async = handle_spider_output_async
-    slot.close = close
+
+def _after(first: Callable[[], None], then: Callable[[], Any]) -> Any:
+    def both() -> Any:
+        first()
+        return then()
+
+    return both
 
 
 def _passing(call: Any) -> Any:

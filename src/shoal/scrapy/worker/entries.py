@@ -1,4 +1,4 @@
-"""Which task a request is: its identity in the frontier."""
+"""Entries for the frontier, made of Scrapy requests: which task a request is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shoal.worker.known_links import Recent
 
 
 class Entries:
-    """Makes entries of requests.
+    """Makes frontier entries of requests.
 
     A request with `dont_filter` is a task of its own each time it is yielded. In start() that
     would fetch a page once per process and once per restart: there, the first of its kind is like
@@ -73,7 +73,8 @@ class Entries:
 
 
 def _redirected_sitemap(request: Request, parent: Life | None) -> str:
-    """Who the target of a redirected sitemap is. Empty if it is none: a sitemap yields nothing."""
+    """The identity of a redirected sitemap's target; empty for other requests. A sitemap yields
+    nothing else."""
     if parent is None or parent.lease.task.job_type != SITEMAP:
         return ""
     return redirected_id(Task(url=request.url, meta=request.meta))

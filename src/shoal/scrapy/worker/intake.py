@@ -1,4 +1,4 @@
-"""Requests that no page of ours led to: a spider's first ones, and those made on the side."""
+"""The intake of requests that no page led to: a spider's first ones, and those made on the side."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Intake:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the frontier has everything."""
+        """Whether the frontier has all entries."""
         return not self._entries and not self._adding.locked()
 
     def put(self, entry: Entry, *, of_start: bool = False) -> None:
-        """Take an entry. Never waits."""
+        """Take an entry for the frontier. Never waits."""
         self._entries.append(entry)
         self._taken += 1
         if not of_start:
@@ -48,7 +48,7 @@ class Intake:
             self._roomy.clear()
 
     async def room(self) -> None:
-        """Wait while it is full."""
+        """Wait until there is room for more entries."""
         await self._roomy.wait()
 
     async def run(self) -> None:
@@ -63,8 +63,8 @@ class Intake:
         await self._bring(self._taken)  # More may come all the time: that is not waited for.
 
     async def flush_side(self) -> None:
-        """Return when it has all but what start() gave: a page that is being read may have made
-        these, and must not be finished before."""
+        """Return when the frontier has all entries but those of start(): a page that is being read
+        may have made these, and must not be finished before."""
         await self._bring(self._taken_on_the_side)
 
     async def _bring(self, wanted: int) -> None:

@@ -1,4 +1,4 @@
-"""Items of Scrapy as Shoal's results keep them."""
+"""Scrapy items as Shoal's results keep them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Scrapy's signals tell of requests that are in the engine."""
+"""The listener to Scrapy's signals: what happens to requests in the engine, and to their items."""
 
 from __future__ import annotations
 

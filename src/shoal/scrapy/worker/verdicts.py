@@ -1,4 +1,4 @@
-"""How a request ended: from what Scrapy did with it to a report. Decisions only."""
+"""Verdicts on Scrapy requests: from what Scrapy did with a request to a report. Decisions only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.worker.report import Report, page_log
 
 
 class Life(msgspec.Struct, kw_only=True, eq=False):
-    """What happened to one request inside Scrapy."""
+    """The life of a request inside Scrapy: what has happened to it so far."""
 
     lease: Lease
     started_at: float = 0.0

@@ -145,14 +145,14 @@ class ScrapyVisits:
         self.known.update(entry.fingerprint for entry in follow_ups)
 
     def start_over(self) -> None:
-        """Every link is new again."""
+        """Forget which links are known: every one is new again."""
         self.known.clear()
 
     async def close(self) -> None:
-        """Nothing is open here."""
+        """Nothing to close: there are no connections here."""
 
     async def _read_sitemap(self, response: Response) -> None:
-        """The callback of sitemaps."""
+        """The callback for sitemaps: queue what they list."""
         life = self.life_behind(response)
         if life is None:
             return
@@ -216,7 +216,7 @@ class ScrapyVisits:
         return True
 
     def reading(self, request: Request) -> None:
-        """The callback is called."""
+        """Note that the callback is called with the response."""
         if (life := self.life_of(request)) is not None:
             life.was_read = True
 
@@ -234,7 +234,7 @@ class ScrapyVisits:
         return True
 
     def ended(self, request: Request) -> None:
-        """All is done for this request."""
+        """Scrapy is done with a request: report how it ended."""
         visit = self._running.pop(request, None)
         if visit is not None:
             self._answers.pop(id(visit.life.answer), None)

@@ -1,13 +1,15 @@
 -- Statements of the PostgreSQL results store. Each is one step, and so all or nothing by itself.
--- $1 is the crawl's name. Rows come as one array per column: one round trip for a whole batch.
+-- $1 is the crawl's name. Rows come as one array per column: one round trip for a whole batch. What
+-- stands in braces is filled in: {page_arrays} by saving.py, all else by storable.py, for all stores.
 
 -- save: store a batch; returns how many readings are now an item's current state
 -- Items ($2 to $11): ids are given out in the order of arrival, rows are written in the order of their
 -- keys, so that two writers of the same ones may wait for each other, but never in a circle. An item
 -- is updated unless what is stored is newer, or not old enough ($12). Of two scrapes at the same
 -- moment the later arrival wins. One that was gone is as new. Whether a reading says something new is
--- decided on the locked row (changed_at), so that two writers cannot both think so. $13 is one of
--- `config.HISTORY`. Pages: $14 to $31. Rejected items: $32 to $38.
+-- decided on the locked row (changed_at), so that two writers cannot both think so. $13 says whether
+-- readings are kept, $14 whether also those that say nothing new. Rejected items: $15 to $21. Pages:
+-- from $22 on.
 WITH readings AS MATERIALIZED (
     SELECT nextval('items_id') AS id, r.*
     FROM unnest(
@@ -50,7 +52,7 @@ kept AS (
     )
     SELECT $1, kind, key, scraped_at, content, fingerprint, url, data
     FROM stored
-    WHERE $13 = 'always' OR ($13 = 'changed' AND changed_at = scraped_at)
+    WHERE $13::boolean AND ($14::boolean OR changed_at = scraped_at)
     ON CONFLICT (crawl, kind, key, scraped_at) DO UPDATE SET
         content = excluded.content,
         fingerprint = excluded.fingerprint,
@@ -59,24 +61,17 @@ kept AS (
     WHERE o.content <> excluded.content
 ),
 logged AS (
-    INSERT INTO pages (
-        crawl, fingerprint, started_at, attempt, worker, duration_s, verdict, status, body_bytes,
-        items, links, url, parent, error, digest, simhash, archived, etag, last_modified
-    )
+    INSERT INTO pages (crawl, {page_fields})
     SELECT $1, p.*
-    FROM unnest(
-        $14::bigint[], $15::timestamptz[], $16::integer[], $17::text[], $18::float8[], $19::text[],
-        $20::integer[], $21::bigint[], $22::integer[], $23::integer[], $24::text[], $25::text[],
-        $26::text[], $27::bytea[], $28::bigint[], $29::text[], $30::text[], $31::text[]
-    ) AS p
+    FROM unnest({page_arrays}) AS p
     ON CONFLICT DO NOTHING
 ),
 put_aside AS (
     INSERT INTO rejected (crawl, fingerprint, scraped_at, digest, kind, reason, url, data)
     SELECT $1, r.*
     FROM unnest(
-        $32::bigint[], $33::timestamptz[], $34::bytea[], $35::text[], $36::text[], $37::text[],
-        $38::text[]
+        $15::bigint[], $16::timestamptz[], $17::bytea[], $18::text[], $19::text[], $20::text[],
+        $21::text[]
     ) AS r
     ON CONFLICT DO NOTHING
 )
@@ -173,8 +168,7 @@ CROSS JOIN LATERAL (
     FROM pages
     WHERE crawl = $1
         AND fingerprint = p.fingerprint
-        AND verdict = 'done'
-        AND (status BETWEEN 200 AND 299 OR status = 304)
+        AND {has_read}
     ORDER BY started_at DESC, attempt DESC, worker DESC
     LIMIT 1
 ) AS v
@@ -239,9 +233,7 @@ HAVING sum(number) > 0
 ORDER BY kind
 
 -- pages_of: every try at one URL, oldest first
-SELECT
-    fingerprint, started_at, attempt, worker, duration_s, verdict, status, body_bytes, items,
-    links, url, parent, error, digest, simhash, archived, etag, last_modified
+SELECT {page_fields}
 FROM pages
 WHERE crawl = $1 AND fingerprint = $2
 ORDER BY started_at, attempt, worker

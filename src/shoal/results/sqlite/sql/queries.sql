@@ -1,6 +1,8 @@
 -- Statements of the SQLite results store. Writes take their values in the order of the columns;
 -- reads take the crawl's name as :crawl. The save_ and forget_ statements run between
 -- BEGIN IMMEDIATE and COMMIT, so a batch is stored, and a crawl forgotten, as a whole or not at all.
+-- What stands in braces is filled in: {rows} for each statement, all else by storable.py, for all
+-- stores.
 
 -- add_crawl: give a crawl its number, unless it has one
 INSERT INTO result_crawls (name) VALUES (:crawl) ON CONFLICT (name) DO NOTHING
@@ -55,10 +57,7 @@ WHERE i.crawl = r.crawl AND i.kind = r.kind AND i.key = r.key AND (
 )
 
 -- save_pages: log tries, each once
-INSERT INTO pages (
-    crawl, fingerprint, started_at, attempt, worker, duration_s, verdict, status,
-    body_bytes, items, links, url, parent, error, digest, simhash, archived, etag, last_modified
-)
+INSERT INTO pages (crawl, {page_fields})
 VALUES {rows}
 ON CONFLICT (crawl, fingerprint, started_at, attempt, worker) DO NOTHING
 
@@ -109,8 +108,7 @@ WITH visit AS (
     FROM pages
     WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
         AND fingerprint = :fingerprint
-        AND verdict = 'done'
-        AND (status BETWEEN 200 AND 299 OR status = 304)
+        AND {has_read}
     ORDER BY started_at DESC, id DESC
     LIMIT 1
 )
@@ -181,9 +179,7 @@ HAVING sum(number) > 0
 ORDER BY kind
 
 -- pages_of: every try at one URL, oldest first
-SELECT
-    fingerprint, started_at, attempt, worker, duration_s, verdict, status,
-    body_bytes, items, links, url, parent, error, digest, simhash, archived, etag, last_modified
+SELECT {page_fields}
 FROM pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
 ORDER BY started_at, id

@@ -3,7 +3,7 @@
 --
 -- KEYS[1]  the stream
 -- KEYS[2]  the list of what was put aside
--- ARGV[1]  the group of all drainers
+-- ARGV[1]  the group of all deliverers
 -- ARGV[2]  how long that list may be
 -- ARGV[3]  how many entries
 -- ARGV[4…] their ids; then what is to be put aside

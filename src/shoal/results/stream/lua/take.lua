@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Hand entries to a drainer: first those that a dead one has left, then new ones.
+-- Hand entries to a deliverer: first those that a dead one has left, then new ones.
 --
 -- KEYS[1]  the stream
--- ARGV[1]  the group of all drainers
--- ARGV[2]  this drainer
--- ARGV[3]  milliseconds without news after which an entry's drainer is dead
+-- ARGV[1]  the group of all deliverers
+-- ARGV[2]  this deliverer
+-- ARGV[3]  milliseconds without news after which an entry's deliverer is dead
 -- ARGV[4]  how many entries at most
 -- ARGV[5]  how many bytes at most; the last entry may go beyond
 -- returns  how many entries are in the stream; and those handed out, each {id, {name, value, …}}
@@ -12,7 +12,7 @@
 -- Atomic, because only here one can look at an entry's size and take it in the same step. It works
 -- when the server is out of memory too: taking is how that ends.
 
-local key, group, drainer = KEYS[1], ARGV[1], ARGV[2]
+local key, group, deliverer = KEYS[1], ARGV[1], ARGV[2]
 local idle_ms, most, most_bytes = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local taken, bytes = {}, 0
 
@@ -44,7 +44,7 @@ end
 local function take_left()
   local from = '0-0'
   repeat
-    local answer = redis.call('XAUTOCLAIM', key, group, drainer, idle_ms, from, 'COUNT', 1)
+    local answer = redis.call('XAUTOCLAIM', key, group, deliverer, idle_ms, from, 'COUNT', 1)
     from = answer[1]
     take(answer[2])
   until from == '0-0' or is_full()
@@ -53,7 +53,7 @@ end
 local function take_new()
   while not is_full() do
     local answer =
-      redis.call('XREADGROUP', 'GROUP', group, drainer, 'COUNT', 1, 'STREAMS', key, '>')
+      redis.call('XREADGROUP', 'GROUP', group, deliverer, 'COUNT', 1, 'STREAMS', key, '>')
     if not answer then
       return
     end
@@ -62,7 +62,7 @@ local function take_new()
 end
 
 -- Entries are deleted when they are done. One that is neither new nor in anybody's hands has fallen
--- out of them: somebody has deleted a drainer (XGROUP DELCONSUMER) or moved the group.
+-- out of them: somebody has deleted a deliverer (XGROUP DELCONSUMER) or moved the group.
 local function has_lost_sight()
   return #taken == 0 and redis.call('XLEN', key) > 0 and redis.call('XPENDING', key, group)[1] == 0
 end
