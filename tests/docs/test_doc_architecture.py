@@ -32,7 +32,7 @@ def test_every_path_exists(path: str) -> None:
 
 
 def test_layers_are_those_that_are_kept() -> None:
-    (drawn,) = (block.text for block in blocks(PAGE) if block.language == "text")
+    (drawn,) = (block.text for block in blocks(PAGE) if block.language == "layers")
     assert [tuple(line.split(", ")) for line in drawn.splitlines()] == list(LAYERS)
 
 
