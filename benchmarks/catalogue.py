@@ -23,7 +23,8 @@ from rich.table import Table
 
 from benchmarks.report import keep, wide_console
 from shoal import Catalogue, Page, Spider, Task, config
-from shoal.fleet.crawl import open_stores, run_crawl
+from shoal.fleet.crawl import run_crawl
+from shoal.fleet.stores import stores_at
 from shoal.frontier.admission import Admission
 from shoal.runtime.eventloop import run
 from shoal.spider.spider import settings_of
@@ -74,7 +75,8 @@ async def crawl(spider: type[Spider], base: str, pages: int, folder: str) -> Run
     store = {"frontier": f"sqlite:///{folder}/bench.db", "results": f"sqlite:///{folder}/bench.db"}
     settings = config.build(settings_of(spider) | store | {"allow_private": True})
     admission = Admission(settings.rules)
-    async with open_stores(settings) as (frontier, _):
+    async with stores_at(settings, archive=False) as stores:
+        frontier = stores.frontier
         await frontier.start(spider.name, settings.rules)
         began = time.monotonic()
         running = asyncio.create_task(run_crawl(spider, settings, targets=None))

@@ -9,12 +9,12 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benchmarks.spider import Bench
-from shoal import config, crawl
+from shoal import config
+from shoal.fleet import stores
+from shoal.fleet.crawl import run_crawl
 from shoal.results import open_results
 from shoal.results.port import Batch, Results
 from shoal.results.sqlite.store import SqliteResults
@@ -30,15 +30,10 @@ class Discarding(SqliteResults):
         return
 
 
-@asynccontextmanager
-async def opened(address: str) -> AsyncIterator[Results]:
-    """The store at an address, or none."""
+def opened(address: str) -> Results:
+    """The store at an address, or one that throws away."""
     name, _, path = address.partition(":")
-    results = Discarding(Path(path)) if name == DISCARD else open_results(address)
-    try:
-        yield results
-    finally:
-        await results.close()
+    return Discarding(Path(path)) if name == DISCARD else open_results(address)
 
 
 def main() -> None:
@@ -49,8 +44,7 @@ def main() -> None:
     parser.add_argument("--name", default="bench")
     parser.add_argument("--concurrency", type=int, default=32)
     args = parser.parse_args()
-    crawl_module = sys.modules[crawl.__module__]
-    crawl_module.results_at = opened  # type: ignore[attr-defined]
+    stores.open_results = opened  # type: ignore[attr-defined]
     settings = config.build(
         {
             "frontier": args.frontier,
@@ -64,7 +58,7 @@ def main() -> None:
         }
     )
     cpu_s = time.process_time()
-    summary = run(crawl_module.run_crawl(Bench, settings, targets=None))
+    summary = run(run_crawl(Bench, settings, targets=None))
     figures = {
         "pages": summary.stats.done,
         "seconds": summary.seconds,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shoal.demo.shop import Shop
-from shoal.worker.worker import HELD_PER_SLOT
+from shoal.worker.leasing import HELD_PER_SLOT
 from support.links import GatedSite, put_spider
 from support.postgres_servers import PostgresServer
 from support.processes import Folder, Running, is_alive, seeded_random

@@ -15,7 +15,7 @@ from aiohttp import web
 from shoal.config import USER_AGENT
 from shoal.frontier.values import Stats
 from shoal.runtime.process import worker_name
-from shoal.worker.worker import AHEAD_PER_SLOT
+from shoal.worker.leasing import AHEAD_PER_SLOT
 from support.links import numbered_pages, put_spider
 from support.processes import Ended, Folder, Running, seeded_random
 from support.redis_chaos import (

@@ -15,7 +15,8 @@ import pytest
 
 from shoal import Page, Spider, Summary, Task, crawl
 from shoal.config import Rules, build
-from shoal.fleet.crawl import open_stores, run_crawl
+from shoal.fleet.crawl import run_crawl
+from shoal.fleet.stores import stores_at
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, TaskState
 from shoal.spider.spider import settings_of
@@ -219,11 +220,13 @@ async def seconds_until_known(folder: Path, spider: type[Spider], site: ListingS
     settings = build({**settings_of(spider), "frontier": store, "results": store})
     began = time.monotonic()
     running = asyncio.create_task(run_crawl(spider, settings, targets=None, fresh=True))
-    async with open_stores(settings) as (frontier, _):
+    async with stores_at(settings, archive=False) as stores:
 
         async def is_known(page: int) -> bool:
             assert not running.done(), await running
-            return bool(site.hits) and bool(await frontier.find("shop", entry_of(site, page)))
+            return bool(site.hits) and bool(
+                await stores.frontier.find("shop", entry_of(site, page))
+            )
 
         for page in range(1, site.pages + 1):
             await until(f"page {page}", partial(is_known, page))

@@ -19,9 +19,10 @@ import redis
 from aiohttp import web
 
 from shoal import Item, Page, Spider, config
-from shoal.fleet.crawl import open_stores
+from shoal.fleet.stores import stores_at
 from shoal.seeds.seeding import seed_from_spider
 from shoal.spider.spider import settings_of
+from shoal.worker.assignment import Assignment
 from shoal.worker.spider_visits import spider_worker
 from support.postgres_servers import QUICK, PostgresServer
 from support.redis_servers import RedisServer
@@ -69,18 +70,20 @@ async def answer(path: str) -> web.Response:
 async def crawl(frontier_address: str, results_address: str) -> None:
     """All pages, by one worker of this process."""
     async with Site(answer) as site:
-        stores = {"frontier": frontier_address, "results": results_address}
+        addresses = {"frontier": frontier_address, "results": results_address}
         settings = config.build(
-            settings_of(Shop) | stores | {"allow_private": True, "concurrency": 32}
+            settings_of(Shop) | addresses | {"allow_private": True, "concurrency": 32}
         )
         spider = Shop()
         spider.start_urls = [f"{site.url}0"]
-        async with open_stores(settings) as (frontier, results):
+        async with stores_at(settings, archive=False) as stores:
+            frontier = stores.frontier
             await frontier.start(Shop.name, settings.rules)
             await seed_from_spider(frontier, Shop.name, spider, settings.rules)
-            await spider_worker("one", Shop.name, spider, frontier, results, settings).run()
+            assignment = Assignment("one", Shop.name, stores, settings.concurrency)
+            await spider_worker(assignment, spider, settings).run()
             assert (await frontier.stats(Shop.name)).done == PAGES
-            assert await results.count(Shop.name) == {"Product": PAGES}
+            assert await stores.results.count(Shop.name) == {"Product": PAGES}
 
 
 def on_redis(client: redis.Redis) -> Counter[str]:

@@ -30,18 +30,10 @@ def open_archive(address: str, fmt: ArchiveFormat) -> Archive:
 
 
 @asynccontextmanager
-async def archive_at(
-    address: str | None, fmt: ArchiveFormat, *, check: bool = False
-) -> AsyncIterator[Archive | None]:
-    """The archive at an address, closed in the end; None if there is no address. `check` is for
-    those who begin the work: then an archive that cannot be used is a ConfigError."""
-    if address is None:
-        yield None
-        return
+async def archive_at(address: str, fmt: ArchiveFormat) -> AsyncIterator[Archive]:
+    """The archive at an address, closed in the end."""
     archive = open_archive(address, fmt)
     try:
-        if check:
-            await archive.check()
         yield archive
     finally:
         await archive.close()

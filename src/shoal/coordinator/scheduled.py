@@ -15,6 +15,7 @@ from shoal.coordinator.schedules import Schedule, ScheduleFile
 from shoal.coordinator.seed_runs import settings_here
 from shoal.errors import ShoalError, StorageError, UnknownCrawl
 from shoal.fetch.http.client import warn_of_proxies
+from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import Fleet, release_dead
 from shoal.frontier.port import UpkeepAndNotes
 from shoal.runtime.patience import NowAndThen, wait_for_event
@@ -114,7 +115,8 @@ class ScheduledWorkers:
             await release_dead(self._frontier, run.crawl)
             if self._draining.is_set():
                 return
-            fleet = Fleet(run.crawl, schedule.targets, settings, self._frontier)
+            order = WorkerOrder(run.crawl, schedule.targets, settings)
+            fleet = Fleet(order, self._frontier)
             self._fleets[run.crawl] = fleet
             await fleet.run()
         except ShoalError as error:

@@ -18,7 +18,8 @@ from shoal.coordinator.runs import Run
 from shoal.coordinator.schedules import Schedule, settings_for
 from shoal.errors import ConfigError, ShoalError
 from shoal.fleet import target
-from shoal.fleet.crawl import open_stores, run_note
+from shoal.fleet.crawl import run_note
+from shoal.fleet.stores import stores_at
 from shoal.frontier.port import IntakeAndNotes
 from shoal.results.port import Results
 from shoal.runtime import logs
@@ -84,7 +85,8 @@ def _check_seeds(schedule: Schedule) -> None:
 
 
 async def _seed(run: Run, schedule: Schedule, spider: type[Spider], settings: Settings) -> None:
-    async with open_stores(settings) as (frontier, results):
+    async with stores_at(settings, archive=False) as stores:
+        frontier, results = stores.frontier, stores.results
         rules = await _rules(run, settings, results)
         # After a long pause, we must not begin anew what is over by now.
         stats = await frontier.start(run.crawl, rules, again=False)

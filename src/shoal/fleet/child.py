@@ -7,35 +7,40 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import msgspec
 
-from shoal.archive import archive_at
 from shoal.config import Settings
 from shoal.core.plugins import plugin
 from shoal.fleet import target
+from shoal.fleet.stores import stores_at
 from shoal.fleet.target import is_scrapy
-from shoal.frontier import open_frontier
-from shoal.results import open_results
+from shoal.results.port import Results
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.runtime.memory import settle_in
 from shoal.runtime.orders import obey, when_parent_is_gone
 from shoal.runtime.watchdog import watched
+from shoal.spider.spider import Spider
+from shoal.worker.assignment import Assignment, Stores
 from shoal.worker.spider_visits import spider_worker
 from shoal.worker.worker import Worker
 
 
 class WorkerOrder(msgspec.Struct):
-    """What a worker process is to do."""
+    """What a worker is to do."""
 
-    worker: str
     crawl: str
     targets: list[str]
+    """What the process loads its spider by."""
     settings: Settings
     until_finished: bool = True
     brings_seeds: bool = True
     """Whether it queues the spider's first requests, if that is not done for it."""
+    worker: str = ""
+    """Its name, which whoever starts it fills in."""
 
 
 def main() -> int:
@@ -54,27 +59,23 @@ def _obey(order: WorkerOrder) -> str:
     return ""
 
 
+def worker_for(
+    order: WorkerOrder,
+    stores: Stores[Results],
+    spider: Spider,
+    *,
+    watch: Callable[[float], AbstractContextManager[object]],
+) -> Worker:
+    """The worker that an order asks for, in this process."""
+    slots = order.settings.concurrency
+    assignment = Assignment(order.worker, order.crawl, stores, slots, order.until_finished)
+    return spider_worker(assignment, spider, order.settings, watch=watch)
+
+
 async def _work(order: WorkerOrder) -> None:
-    settings = order.settings
-    frontier = open_frontier(settings.frontier)
-    results = open_results(settings.results)
-    try:
-        async with archive_at(settings.archive, settings.archive_format) as archive:
-            worker = spider_worker(
-                order.worker,
-                order.crawl,
-                target.create(target.load(order.targets)),
-                frontier,
-                results,
-                settings,
-                archive=archive,
-                until_finished=order.until_finished,
-                watch=watched,
-            )
-            await _run(worker)
-    finally:
-        await frontier.close()
-        await results.close()
+    async with stores_at(order.settings, check=False) as stores:  # The parent has looked.
+        spider = target.create(target.load(order.targets))
+        await _run(worker_for(order, stores, spider, watch=watched))
 
 
 async def _run(worker: Worker) -> None:

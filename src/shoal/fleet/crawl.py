@@ -6,35 +6,33 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from shoal import config
-from shoal.archive import archive_at
 from shoal.config import Settings
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.fetch.http.client import warn_of_proxies
-from shoal.fleet.fleet import Fleet, release_dead
+from shoal.fleet.child import WorkerOrder
+from shoal.fleet.fleet import release_dead
+from shoal.fleet.stores import stores_at
 from shoal.fleet.target import create, is_scrapy, spec_of
-from shoal.frontier import frontier_at
+from shoal.fleet.workers import needs_processes, workers_for
 from shoal.frontier.patient import patient
-from shoal.frontier.port import Frontier, IntakeAndUpkeep, Overview, WorkIntake
+from shoal.frontier.port import IntakeAndUpkeep, Overview, WorkIntake
 from shoal.frontier.values import CrawlState, Stats
-from shoal.results import results_at
 from shoal.results.port import Results, RunNote
 from shoal.runtime.eventloop import run
 from shoal.runtime.patience import patiently, wait_for_event
-from shoal.runtime.process import worker_name
 from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
 from shoal.seeds.seeding import collect, seed_from_spider
 from shoal.spider.spider import Spider, settings_of
+from shoal.worker.assignment import Stores
 from shoal.worker.recrawl import check_previous, mark_gone_items
-from shoal.worker.spider_visits import spider_worker
 
 WATCH_EVERY_S = 0.25
 
@@ -77,7 +75,7 @@ def crawl(spider: type[Spider], *, fresh: bool = False, **options: Any) -> Summa
     """
     settings = config.load(spider=settings_of(spider), options=options, environ=os.environ)
     targets = None
-    if settings.workers > 1:
+    if needs_processes([], settings):
         targets = spec_of(spider)
         if targets is None:
             raise ConfigError(f"{spider.__name__}: several workers need a spider they can import")
@@ -98,19 +96,11 @@ async def run_crawl(
     own_spider = create(spider)
     if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
-    async with (
-        open_stores(settings) as (frontier, results),
-        archive_at(settings.archive, settings.archive_format, check=True) as archive,
-    ):
-        await _begin(frontier, results, name, settings, targets or [], fresh=fresh)
-        workers: Workers
-        if targets is None:
-            own_name = worker_name(os.getpid())
-            workers = spider_worker(
-                own_name, name, own_spider, frontier, results, settings, archive=archive
-            )
-        else:
-            workers = Fleet(name, targets, settings, frontier)
+    async with stores_at(settings) as stores:
+        frontier, results = stores.frontier, stores.results
+        await _begin(stores, name, settings, targets or [], fresh=fresh)
+        order = WorkerOrder(name, targets or [], settings)
+        workers = workers_for(order, stores, lambda: own_spider)
         # This may be somebody's own program, which is not ours to end. The command has nothing in
         # hand: only start() runs in it.
         with watched(settings.rules.lease_s, ends=False):
@@ -131,15 +121,10 @@ async def _counted(results: Results, name: str) -> dict[str, int]:
 
 
 async def _begin(
-    frontier: IntakeAndUpkeep,
-    results: Results,
-    name: str,
-    settings: Settings,
-    targets: list[str],
-    *,
-    fresh: bool,
+    stores: Stores[Results], name: str, settings: Settings, targets: list[str], *, fresh: bool
 ) -> None:
     """Start the crawl in both stores, or start it over, and take back what dead workers held."""
+    frontier, results = stores.frontier, stores.results
     await check_previous(results, name, settings.rules)
     if fresh:
         if not results.readable:
@@ -233,10 +218,3 @@ async def _watch(frontier: Overview, name: str, watch: Watch) -> None:
             )
         watch(stats)
         await asyncio.sleep(WATCH_EVERY_S)
-
-
-@asynccontextmanager
-async def open_stores(settings: Settings) -> AsyncIterator[tuple[Frontier, Results]]:
-    """The frontier and the results of these settings, closed in the end."""
-    async with frontier_at(settings.frontier) as frontier, results_at(settings.results) as results:
-        yield frontier, results

@@ -9,7 +9,6 @@ import sys
 
 import msgspec
 
-from shoal.config import Settings
 from shoal.errors import ShoalError, StorageFailed, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
 from shoal.frontier.patient import patient
@@ -32,17 +31,8 @@ class WorkerFailed(ShoalError):
 class Fleet:
     """Worker processes of one crawl. `run` returns when all have ended."""
 
-    def __init__(
-        self,
-        crawl: str,
-        targets: list[str],
-        settings: Settings,
-        frontier: Upkeep,
-        *,
-        until_finished: bool = True,
-        brings_seeds: bool = True,
-    ) -> None:
-        self._order = WorkerOrder("", crawl, targets, settings, until_finished, brings_seeds)
+    def __init__(self, order: WorkerOrder, frontier: Upkeep) -> None:
+        self._order = order
         self._frontier = frontier
         self._workers: set[Child] = set()
         self._draining = asyncio.Event()

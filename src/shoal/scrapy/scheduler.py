@@ -27,7 +27,7 @@ from shoal.scrapy import dupefilter, queue
 from shoal.scrapy.reading import say_at_the_end
 from shoal.scrapy.spiders import RedisMixin
 from shoal.scrapy.worker.engine import is_starting
-from shoal.scrapy.worker.join import in_scrapys_words, join, open_stores
+from shoal.scrapy.worker.join import in_scrapys_words, join, project_stores
 from shoal.scrapy.worker.member import Member
 from shoal.scrapy.worker.settings import crawl_of, only_looks, refuse_meaningless, settings_of
 from shoal.scrapy.worker.verdicts import Life
@@ -120,7 +120,7 @@ class Scheduler(BaseScheduler):
         settings = settings_of(crawler.settings, crawler.spidercls)
         refuse_meaningless(settings)
         crawl = crawl_of(crawler.settings, settings, spider)
-        stores = open_stores(settings, crawler.settings)
+        stores = project_stores(settings, crawler.settings)
         try:
             is_fed = isinstance(spider, RedisMixin)
             await join(stores, crawl, settings, crawler.settings, is_fed=is_fed)

@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from shoal.archive.port import Archive
 from shoal.config import Rules
 from shoal.core.policy import parse_duration
 from shoal.errors import UnknownCrawl
@@ -17,11 +16,11 @@ from shoal.frontier.parts import MAX_LINKS
 from shoal.frontier.values import Lease, Outcome
 from shoal.results.port import Batch, Keep, Results
 from shoal.runtime.patience import patiently, wait_for_event
+from shoal.worker.assignment import Stores
 from shoal.worker.report import Report
 
 MAX_BATCH = 200
 MAX_AGE_S = 0.04
-SOON_S = 0.05
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 """Of items, of links, and of bodies for the archive: so much makes a batch full."""
@@ -41,26 +40,26 @@ class Committer:
     def __init__(
         self,
         crawl: str,
-        results: Results | None,
-        finish: Callable[[list[Outcome]], Awaitable[list[Lease]]],
+        stores: Stores[Results | None],
+        keep: Keep,
         *,
         batch_size: int,
-        on_finished: Callable[[list[Report], set[str]], None],
-        archive: Archive | None,
-        keep: Keep,
+        finish: Callable[[list[Outcome]], Awaitable[list[Lease]]],
+        on_finished: Callable[[list[Outcome], set[str]], None],
     ) -> None:
         self._crawl = crawl
-        self._results = results
-        self._end = finish  # Returns the leases that were not ours any more.
-        self._batch_size = min(batch_size, MAX_BATCH)
-        self._on_finished = on_finished  # Called with the tokens that were stale.
-        self._archive = archive
+        self._results = stores.results
+        self._archive = stores.archive
         self._keep = keep
+        self._batch_size = min(batch_size, MAX_BATCH)
+        self._end = finish  # Returns the leases that were not ours any more.
+        self._on_finished = on_finished  # Called with the tokens that were stale.
         self._reports: deque[Report] = deque()
         self.held_bytes = 0
         """What items, links, and bodies for the archive take in memory until they are committed."""
+        self.busy_since: float | None = None
+        """When the batch was begun that is being committed. None if there is none."""
         self._oldest_at = 0.0
-        self._busy_since: float | None = None
         self._hurried = False
         self._closing = False
         self._wake = asyncio.Event()
@@ -81,12 +80,10 @@ class Committer:
         self._hurried = True
         self._wake.set()
 
-    def finish_expected_s(self, patience_s: float) -> float:
-        """How long it is worth to wait for the next finish: not at all if there is nothing to be
-        finished, and no longer than this while a store is slow to save."""
-        if self._busy_since is None:
-            return SOON_S if self._reports else 0.0
-        return self._busy_since + patience_s - time.monotonic()
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits beside the batch that is being committed."""
+        return not self._reports
 
     def close(self) -> None:
         """Commit what is left; then `run` returns."""
@@ -101,9 +98,9 @@ class Committer:
                 self._wake.clear()
                 await wait_for_event(self._wake, wait_s)
             else:
-                self._busy_since = time.monotonic()
+                self.busy_since = time.monotonic()
                 await self._commit(self._take())
-                self._busy_since = None
+                self.busy_since = None
 
     def _wait_s(self) -> float | None:
         """How long the batch may still grow. None while there is none."""
@@ -143,7 +140,7 @@ class Committer:
         outcomes = [report.outcome for report in reports]
         stale = await patiently("frontier", lambda: self._finish(outcomes))
         self.held_bytes -= sum(report.held_bytes for report in reports)
-        self._on_finished(reports, {lease.token for lease in stale})
+        self._on_finished(outcomes, {lease.token for lease in stale})
 
     async def _store_raw(self, reports: list[Report]) -> None:
         """Archive raw pages and let go of them. The page log says where they are."""

@@ -80,9 +80,9 @@ class Earlier:
         }
 
 
-def earlier_for(rules: Rules, results: Results) -> Earlier | None:
+def earlier_for(rules: Rules, results: Results | None) -> Earlier | None:
     """The earlier crawl that the rules name. Raises ConfigError."""
-    if not rules.previous:
+    if not rules.previous or results is None:
         return None
     _require_readable(results)
     return Earlier(results, rules.previous)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-from shoal.archive.port import Archive
 from shoal.config import Rules, Settings
 from shoal.core.records import Robots
 from shoal.core.task import Task
@@ -16,11 +15,10 @@ from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.admission import Admission
 from shoal.frontier.patient import patient
-from shoal.frontier.port import WorkSource
 from shoal.frontier.values import Entry, Lease
-from shoal.results.port import Results
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
+from shoal.worker.assignment import Assignment
 from shoal.worker.known_links import KnownUrls
 from shoal.worker.outcomes import Judge
 from shoal.worker.page_reader import PageReader
@@ -41,54 +39,25 @@ _LARGE = "large"
 
 
 def spider_worker(
-    name: str,
-    crawl: str,
+    assignment: Assignment,
     spider: Spider,
-    frontier: WorkSource,
-    results: Results,
     settings: Settings,
     *,
-    archive: Archive | None = None,
-    until_finished: bool = True,
     watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
 ) -> Worker:
     """A worker for one of our own spiders."""
-    keeps_raw = archive is not None
-    visits = SpiderVisits(name, crawl, spider, frontier, results, settings, keeps_raw=keeps_raw)
-    return Worker(
-        name,
-        crawl,
-        visits,
-        frontier,
-        results,
-        slots=settings.concurrency,
-        archive=archive,
-        until_finished=until_finished,
-        watch=watch,
-    )
+    return Worker(assignment, SpiderVisits(assignment, spider, settings), watch=watch)
 
 
 class SpiderVisits:
     """Visits by our own HTTP client, read by a spider's handlers."""
 
-    def __init__(
-        self,
-        worker: str,
-        crawl: str,
-        spider: Spider,
-        frontier: WorkSource,
-        results: Results,
-        settings: Settings,
-        *,
-        keeps_raw: bool,
-    ) -> None:
-        self._worker = worker
-        self._crawl = crawl
+    def __init__(self, assignment: Assignment, spider: Spider, settings: Settings) -> None:
+        self._worker = assignment.worker
+        self._crawl = assignment.crawl
+        self._stores = assignment.stores
         self._spider = spider
-        self._frontier = frontier
-        self._results = results
         self._settings = settings
-        self._keeps_raw = keeps_raw
         self._known_urls = KnownUrls()
         self._fetcher: Fetcher | None = None
         self._visitor: Visitor
@@ -103,9 +72,13 @@ class SpiderVisits:
         gate = RobotsGate(self._settings.user_agent)
         robots = RobotsVisits(fetcher, gate, self._known_robots, judge) if rules.robots else None
         reader = PageReader(
-            self._spider, rules, admission, self._known_urls, keeps_raw=self._keeps_raw
+            self._spider,
+            rules,
+            admission,
+            self._known_urls,
+            keeps_raw=self._stores.archive is not None,
         )
-        earlier = earlier_for(rules, self._results)
+        earlier = earlier_for(rules, self._stores.results)
         self._visitor = Visitor(self._worker, fetcher, reader, judge, robots, earlier)
         self._sitemap_visitor = Visitor(
             self._worker,
@@ -138,7 +111,7 @@ class SpiderVisits:
             await self._fetcher.close()
 
     async def _known_robots(self, site: str) -> Robots | None:
-        return await patient(self._frontier).robots(self._crawl, site)
+        return await patient(self._stores.frontier).robots(self._crawl, site)
 
 
 def fetchers_for(settings: Settings) -> Fetcher:

@@ -14,10 +14,12 @@ from shoal.core.content import page_digest
 from shoal.core.records import StoredItem
 from shoal.core.task import Task
 from shoal.errors import StorageBusy, StorageFailed
+from shoal.frontier.port import Frontier
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.results.port import Batch, Keep, PageLog, Results
 from shoal.runtime import patience
 from shoal.worker import committer as committing
+from shoal.worker.assignment import Stores
 from shoal.worker.committer import Committer, keep_of
 from shoal.worker.report import Report
 from support.until import in_time, until
@@ -25,7 +27,7 @@ from support.until import in_time, until
 KEEP = Keep("always", 60.0)
 
 
-class Stores:
+class AllStores:
     """All stores, as far as a committer knows them. Remembers the order of what was done."""
 
     def __init__(self) -> None:
@@ -53,6 +55,10 @@ class Stores:
             raise self.finish_errors.pop(0)
         self.done.append(("finish", [outcome.lease.task.url for outcome in outcomes]))
         return self.stale
+
+    def as_stores(self) -> Stores[Results]:
+        frontier, results = cast(Frontier, self), cast(Results, self)
+        return Stores(frontier, results, cast(Archive, self))
 
 
 def report(url: str, *, logged: bool = True) -> Report:
@@ -88,21 +94,20 @@ class Bench:
     """A committer on fake stores."""
 
     def __init__(self, batch_size: int) -> None:
-        self.stores = Stores()
+        self.stores = AllStores()
         self.finished: list[str] = []
         self.stale: set[str] = set()
         self.committer = Committer(
             "crawl",
-            cast(Results, self.stores),
-            self.stores.finish,
+            self.stores.as_stores(),
+            KEEP,
             batch_size=batch_size,
+            finish=self.stores.finish,
             on_finished=self._on_finished,
-            archive=cast(Archive, self.stores),
-            keep=KEEP,
         )
 
-    def _on_finished(self, reports: list[Report], stale: set[str]) -> None:
-        self.finished += [r.outcome.lease.task.url for r in reports]
+    def _on_finished(self, outcomes: list[Outcome], stale: set[str]) -> None:
+        self.finished += [outcome.lease.task.url for outcome in outcomes]
         self.stale |= stale
 
 

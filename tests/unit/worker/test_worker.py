@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from math import inf
 from typing import cast
 
 import pytest
@@ -17,8 +18,9 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.values import Ask, CrawlState, Grant, Lease, Outcome, Pulse, Stats, Verdict
 from shoal.results.port import Batch, Results
 from shoal.spider.spider import Spider
-from shoal.worker import spider_visits
-from shoal.worker import worker as working
+from shoal.worker import leasing, spider_visits
+from shoal.worker.assignment import Assignment, Stores
+from shoal.worker.report import Report
 from shoal.worker.spider_visits import spider_worker
 from shoal.worker.worker import Visits, Worker
 from support.frontiers import ALLOW_ALL
@@ -31,7 +33,7 @@ def lease(name: str) -> Lease:
     return Lease(name.encode(), name, task, robots_at=1.0)
 
 
-class Stores:
+class BothStores:
     """Both stores, as far as a worker knows them. What is granted next, a test says."""
 
     def __init__(self) -> None:
@@ -85,16 +87,17 @@ class Stores:
 
 
 @pytest.fixture
-async def stores() -> Stores:
-    return Stores()
+async def stores() -> BothStores:
+    return BothStores()
 
 
-def worker_on(stores: Stores) -> Worker:
-    frontier, results = cast(Frontier, stores), cast(Results, stores)
-    return spider_worker("worker", "crawl", Spider(), frontier, results, Settings())
+def worker_on(stores: BothStores, archive: Archive | None = None) -> Worker:
+    own = Stores(cast(Frontier, stores), cast(Results, stores), archive)
+    assignment = Assignment("worker", "crawl", own, Settings().concurrency)
+    return spider_worker(assignment, Spider(), Settings())
 
 
-async def test_what_is_granted_after_the_word_to_stop_is_given_back(stores: Stores) -> None:
+async def test_what_is_granted_after_the_word_to_stop_is_given_back(stores: BothStores) -> None:
     stores.grants = [[lease("first")], [lease("late"), lease("later")]]
     worker = worker_on(stores)
     running = asyncio.create_task(worker.run())
@@ -111,7 +114,7 @@ async def test_what_is_granted_after_the_word_to_stop_is_given_back(stores: Stor
         assert (outcome.verdict, outcome.sent) == (Verdict.RETURNED, False)
 
 
-async def test_a_crawl_that_is_over_is_asked_for_no_more(stores: Stores) -> None:
+async def test_a_crawl_that_is_over_is_asked_for_no_more(stores: BothStores) -> None:
     """A crawl is cancelled and started over while a page of the old one is still in hand."""
     stores.go_on.set()
     stores.grants = [[lease("quick"), lease("slow")]]
@@ -129,7 +132,7 @@ async def test_a_crawl_that_is_over_is_asked_for_no_more(stores: Stores) -> None
     assert {outcome.verdict for outcome in stores.ended.values()} == {Verdict.DEAD}
 
 
-class PlentifulStores(Stores):
+class PlentifulStores(BothStores):
     """As many leases as are asked for, until it is told to go on; only then it archives."""
 
     stored = 0
@@ -146,6 +149,12 @@ class PlentifulStores(Stores):
         return ["somewhere"] * len(pages)
 
 
+def is_full(worker: Worker) -> bool:
+    """Nothing is in flight, and nothing is asked for."""
+    decides = worker._leasing
+    return not decides.in_flight and decides.wait_s(inf, worker._committer) is None
+
+
 async def test_bodies_that_wait_for_the_archive_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -160,17 +169,15 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
         async def close(self) -> None: ...
 
     monkeypatch.setattr(spider_visits, "open_fetcher", Fetcher)
-    monkeypatch.setattr(working, "MAX_HELD_BYTES", at_most * size)
+    monkeypatch.setattr(leasing, "MAX_HELD_BYTES", at_most * size)
     stores = PlentifulStores()
-    frontier, results = cast(Frontier, stores), cast(Results, stores)
-    archive = cast(Archive, stores)
-    worker = spider_worker("w", "crawl", Spider(), frontier, results, Settings(), archive=archive)
+    worker = worker_on(stores, cast(Archive, stores))
     running = asyncio.create_task(worker.run())
     await until(
         "a worker that is full",
-        lambda: stores.held and not worker._visits and worker._free() <= 0,
+        lambda: stores.held and is_full(worker),
     )
-    assert at_most < len(stores.held) <= at_most + slots < slots * working.HELD_PER_SLOT
+    assert at_most < len(stores.held) <= at_most + slots < slots * leasing.HELD_PER_SLOT
     stores.go_on.set()
     await until("the end of all", lambda: not stores.held)
     worker.drain()
@@ -178,17 +185,16 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
     assert stores.stored == len(stores.ended)
 
 
-async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: Stores) -> None:
+async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: BothStores) -> None:
     idle, states = asyncio.Event(), []
 
     def on_idle() -> None:
         states.append(worker.over_as)
         idle.set()
 
-    frontier, visits = cast(Frontier, stores), cast(Visits, NoVisits())
-    worker = Worker(
-        *("w", "crawl", visits, frontier, None), slots=1, until_finished=False, on_idle=on_idle
-    )
+    own = Stores(cast(Frontier, stores), None)
+    assignment = Assignment("w", "crawl", own, slots=1, until_finished=False)
+    worker = Worker(assignment, cast(Visits, NoVisits()), on_idle=on_idle)
     stores.state = CrawlState.FINISHED
     running = asyncio.create_task(worker.run())
     await in_time("nothing to do", idle.wait())
@@ -204,5 +210,8 @@ async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: Stor
 
 class NoVisits:
     """Nothing is ever granted."""
+
+    async def visit(self, lease: Lease, decided: float) -> Report:
+        raise AssertionError(lease)
 
     async def close(self) -> None: ...

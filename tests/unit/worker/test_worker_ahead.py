@@ -26,9 +26,11 @@ from shoal.frontier.values import (
     Stats,
     Verdict,
 )
-from shoal.worker import worker as working
+from shoal.worker import leasing
+from shoal.worker.assignment import Assignment, Stores
+from shoal.worker.leasing import AHEAD_PER_SLOT
 from shoal.worker.report import Report
-from shoal.worker.worker import AHEAD_PER_SLOT, Visits, Worker
+from shoal.worker.worker import Visits, Worker
 from support.until import in_time, until
 
 SLOTS = 4
@@ -126,8 +128,8 @@ class Pages:
 
 
 def worker_on(frontier: Plenty, pages: Pages) -> Worker:
-    stores = (cast(Frontier, frontier), None)
-    return Worker("w", "crawl", cast(Visits, pages), *stores, slots=SLOTS)
+    stores = Stores(cast(Frontier, frontier), None)
+    return Worker(Assignment("w", "crawl", stores, SLOTS), cast(Visits, pages))
 
 
 @asynccontextmanager
@@ -159,8 +161,8 @@ async def until_ahead(frontier: Plenty, pages: Pages) -> None:
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if each page took no time at all, however slow this machine is."""
-    monkeypatch.setattr(working, "AHEAD_S", 1_000.0)
-    monkeypatch.setattr(working, "STUCK_S", 1_000.0)
+    monkeypatch.setattr(leasing, "AHEAD_S", 1_000.0)
+    monkeypatch.setattr(leasing, "STUCK_S", 1_000.0)
 
 
 async def test_leases_wait_for_a_slot() -> None:
@@ -213,7 +215,7 @@ async def test_what_waits_long_is_for_others(monkeypatch: pytest.MonkeyPatch) ->
     async with at_work(frontier, pages):
         await until_ahead(frontier, pages)
         waiting = frontier.held - pages.under_way
-        monkeypatch.setattr(working, "STUCK_S", 0.0)
+        monkeypatch.setattr(leasing, "STUCK_S", 0.0)
         await until("all to be given back", lambda: not waiting & frontier.held)
         assert frontier.held == pages.under_way  # And nothing new instead of it.
         assert {frontier.ended[token].verdict for token in waiting} == {Verdict.RETURNED}
@@ -234,7 +236,7 @@ async def test_nothing_is_visited_once_a_store_has_failed() -> None:
 
 async def test_a_slow_worker_takes_none_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others may have nothing to do."""
-    monkeypatch.setattr(working, "AHEAD_S", 0.0)
+    monkeypatch.setattr(leasing, "AHEAD_S", 0.0)
     await assert_none_ahead(Plenty())
 
 

@@ -19,7 +19,7 @@ from shoal.cli.examples import examples
 from shoal.config import Settings
 from shoal.core.records import StoredItem
 from shoal.demo.spider import URLS_VARIABLE, ShopSpider
-from shoal.fleet.crawl import open_stores
+from shoal.fleet.stores import stores_at
 from shoal.runtime.eventloop import run
 from shoal.spider.spider import settings_of
 
@@ -70,8 +70,8 @@ def _shops(hosts: int, products: int) -> Iterator[list[str]]:
 
 async def _items(settings: Settings) -> list[StoredItem]:
     found = []
-    async with open_stores(settings) as (_, results):
-        async for item in results.items(ShopSpider.name):
+    async with stores_at(settings, archive=False) as stores:
+        async for item in stores.results.items(ShopSpider.name):
             found.append(item)
             if len(found) == ITEMS_SHOWN:
                 break

@@ -14,7 +14,7 @@ from shoal.cli import display
 from shoal.cli.examples import examples
 from shoal.cli.options import STORES, CrawlName, JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
-from shoal.fleet.crawl import open_stores
+from shoal.fleet.stores import stores_at
 from shoal.insight.explain import Explanation, ItemReading
 from shoal.insight.explain import explain as explain_url
 from shoal.insight.json import explanation_json
@@ -43,8 +43,8 @@ def explain(
 
 
 async def _ask(settings: Settings, crawl: str, url: str) -> Explanation:
-    async with open_stores(settings) as (frontier, results):
-        return await explain_url(frontier, results, crawl, url)
+    async with stores_at(settings, archive=False) as stores:
+        return await explain_url(stores.frontier, stores.results, crawl, url)
 
 
 def _show(explanation: Explanation) -> None:

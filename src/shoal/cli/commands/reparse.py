@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress as Bar
 from rich.progress import TextColumn
 
-from shoal.archive import open_archive
+from shoal.archive import archive_at
 from shoal.cli import display
 from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, settings_from, with_settings
@@ -78,21 +78,17 @@ async def _read_again(
     if not address:
         raise ConfigError(f"the last run of '{crawl}' had no archive: name one with --archive")
     keep = Keep(history=settings.rules.history)
-    archive = open_archive(address, settings.archive_format)
-    try:
+    async with archive_at(address, settings.archive_format) as archive:
         with _progress() as progress:
-            own_spider = target.create(spider)
             done = await read_again(
                 crawl,
-                own_spider,
+                target.create(spider),
                 archive,
                 results,
                 keep,
                 canonical=settings.rules.canonical,
                 progress=progress,
             )
-    finally:
-        await archive.close()
     if not done.pages and not done.failed:
         raise ConfigError(f"{masked(address)} has no pages of a crawl named '{crawl}'")
     return done

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.archive import archive_at
 from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, settings_from, with_settings
 from shoal.cli.services import run_service
@@ -16,16 +15,15 @@ from shoal.coordinator.scheduled import ScheduledWorkers
 from shoal.errors import ConfigError
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet import target
-from shoal.fleet.crawl import open_stores
-from shoal.fleet.fleet import Fleet, release_dead
+from shoal.fleet.child import WorkerOrder
+from shoal.fleet.fleet import release_dead
+from shoal.fleet.stores import stores_at
+from shoal.fleet.workers import needs_processes, workers_for
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
-from shoal.runtime.process import worker_name
 from shoal.runtime.signals import stopped_by_signals
 from shoal.runtime.watchdog import watched
 from shoal.spider.spider import Spider, settings_of
-from shoal.worker.spider_visits import spider_worker
-from shoal.worker.worker import Worker
 
 Targets = Annotated[
     list[str] | None,
@@ -77,35 +75,15 @@ def _refuse_what_needs_a_target(options: dict[str, Any], *, until_finished: bool
 async def _work(
     spider: type[Spider], targets: list[str], settings: Settings, *, until_finished: bool
 ) -> None:
-    crawl = settings.name or spider.name
-    async with (
-        open_stores(settings) as (frontier, results),
-        archive_at(settings.archive, settings.archive_format, check=True) as archive,
-    ):
-        await release_dead(frontier, crawl)
-        workers: Fleet | Worker
-        if settings.workers > 1 or target.is_scrapy(targets):
-            workers = Fleet(
-                crawl,
-                targets,
-                settings,
-                frontier,
-                until_finished=until_finished,
-                brings_seeds=False,
-            )
-        else:
-            name = worker_name(os.getpid())
-            own_spider = target.create(spider)
-            workers = spider_worker(
-                name,
-                crawl,
-                own_spider,
-                frontier,
-                results,
-                settings,
-                archive=archive,
-                until_finished=until_finished,
-                watch=watched,
-            )
+    order = WorkerOrder(
+        settings.name or spider.name,
+        targets if needs_processes(targets, settings) else [],
+        settings,
+        until_finished=until_finished,
+        brings_seeds=False,
+    )
+    async with stores_at(settings) as stores:
+        await release_dead(stores.frontier, order.crawl)
+        workers = workers_for(order, stores, lambda: target.create(spider), watch=watched)
         with stopped_by_signals(workers):
             await workers.run()

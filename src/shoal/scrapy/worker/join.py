@@ -9,40 +9,34 @@ from scrapy.settings import BaseSettings
 from shoal.config import Settings
 from shoal.errors import ShoalError, UnknownCrawl
 from shoal.fleet.fleet import release_dead
+from shoal.fleet.stores import open_stores
 from shoal.frontier import open_frontier
-from shoal.frontier.port import Frontier, Overview, Queries
+from shoal.frontier.port import Overview, Queries
 from shoal.frontier.values import CrawlState, Stats
-from shoal.results import open_results
 from shoal.results.port import Results
 from shoal.runtime.process import is_dead_here
 from shoal.scrapy.reading import switch
 from shoal.scrapy.worker.settings import keeps_results, membership_of
+from shoal.worker.assignment import Stores
 
 log = logging.getLogger("shoal")
 
 
-class Stores:
-    """The frontier, and the results where there are any."""
-
-    def __init__(self, frontier: Frontier, results: Results | None) -> None:
-        self.frontier = frontier
-        self.results = results
-
-    async def close(self) -> None:
-        """Close both."""
-        await self.frontier.close()
-        if self.results is not None:
-            await self.results.close()
-
-
-def open_stores(settings: Settings, project: BaseSettings) -> Stores:
-    """The stores that the settings name. Nothing is asked of them yet."""
-    frontier = open_frontier(settings.frontier)
-    return Stores(frontier, open_results(settings.results) if keeps_results(project) else None)
+def project_stores(settings: Settings, project: BaseSettings) -> Stores[Results | None]:
+    """The frontier that the settings name, and the results where the project keeps them. Nothing
+    is asked of them yet."""
+    if keeps_results(project):
+        return open_stores(settings, archive=False)
+    return Stores(open_frontier(settings.frontier), None)
 
 
 async def join(
-    stores: Stores, crawl: str, settings: Settings, project: BaseSettings, *, is_fed: bool
+    stores: Stores[Results | None],
+    crawl: str,
+    settings: Settings,
+    project: BaseSettings,
+    *,
+    is_fed: bool,
 ) -> None:
     """Begin the crawl, or take part in it. What is unfinished goes on; what is finished starts
     over, as a spider of Scrapy does, unless it is to be kept or others are still there."""

@@ -19,6 +19,7 @@ from shoal.config import Settings
 from shoal.errors import ConfigError, ShoalError
 from shoal.frontier.patient import patient
 from shoal.frontier.values import Added, Control, CrawlState
+from shoal.results.port import Results
 from shoal.runtime.process import worker_name
 from shoal.runtime.watchdog import watched
 from shoal.scrapy.reading import mapping
@@ -28,10 +29,11 @@ from shoal.scrapy.worker import engine
 from shoal.scrapy.worker.entries import Entries
 from shoal.scrapy.worker.intake import Intake
 from shoal.scrapy.worker.items import ItemStore
-from shoal.scrapy.worker.join import Stores, in_scrapys_words
+from shoal.scrapy.worker.join import in_scrapys_words
 from shoal.scrapy.worker.listener import Listener
 from shoal.scrapy.worker.settings import Membership, membership_of
 from shoal.scrapy.worker.visits import ScrapyVisits
+from shoal.worker.assignment import Assignment, Stores
 from shoal.worker.worker import Worker
 
 START_PAUSE_S = 0.05
@@ -55,7 +57,12 @@ class Member:
     """Runs a worker inside Scrapy, from `start` to `leave`."""
 
     def __init__(
-        self, crawler: Crawler, spider: Spider, crawl: str, settings: Settings, stores: Stores
+        self,
+        crawler: Crawler,
+        spider: Spider,
+        crawl: str,
+        settings: Settings,
+        stores: Stores[Results | None],
     ) -> None:
         self._crawler = crawler
         self._crawl = crawl
@@ -75,21 +82,31 @@ class Member:
         name = worker_name(os.getpid())
         self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
         self.visits = ScrapyVisits(
-            *(name, requests, self.intake, self._wake_engine),
+            name,
+            requests,
+            self.intake,
+            self._wake_engine,
             is_logged=stores.results is not None,
         )
         self._worker = Worker(
-            *(name, crawl, self.visits, stores.frontier, stores.results),
-            slots=self._slots,
-            until_finished=False,
-            drain_s=None,  # Scrapy waits for what is in flight, and so do we.
+            Assignment(
+                name,
+                crawl,
+                stores,
+                self._slots,
+                until_finished=False,
+                drain_s=None,  # Scrapy waits for what is in flight, and so do we.
+            ),
+            self.visits,
             on_idle=self._wake_engine,
             watch=watched if given else nullcontext,  # `scrapy crawl` is not ours to end.
         )
         self.entries = Entries(crawler, requests, self.visits.known)
         # Scrapy keeps only a weak reference to it.
         self._listener = Listener(
-            *(crawl, self.visits, stores.results),
+            crawl,
+            self.visits,
+            stores.results,
             ItemStore(mapping(crawler.settings, "SHOAL_ITEM_KEYS")),
         )
 

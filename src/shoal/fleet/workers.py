@@ -1,0 +1,39 @@
+"""Who works on a crawl here: processes of their own, or one worker in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from msgspec.structs import replace
+
+from shoal.config import Settings
+from shoal.fleet.child import WorkerOrder, worker_for
+from shoal.fleet.fleet import Fleet
+from shoal.fleet.target import is_scrapy
+from shoal.results.port import Results
+from shoal.runtime.process import worker_name
+from shoal.runtime.signals import Workers
+from shoal.spider.spider import Spider
+from shoal.worker.assignment import Stores
+
+
+def needs_processes(targets: Sequence[str], settings: Settings) -> bool:
+    """Whether one worker in this process is not enough: Scrapy wants a process for itself."""
+    return settings.workers > 1 or is_scrapy(targets)
+
+
+def workers_for(
+    order: WorkerOrder,
+    stores: Stores[Results],
+    new_spider: Callable[[], Spider],
+    *,
+    watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
+) -> Workers:
+    """A fleet of processes that load the targets. Where none are named: one worker in this
+    process, with a spider of its own, and `watch` looks after it."""
+    if order.targets:
+        return Fleet(order, stores.frontier)
+    named = replace(order, worker=worker_name(os.getpid()))
+    return worker_for(named, stores, new_spider(), watch=watch)

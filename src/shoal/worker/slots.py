@@ -1,0 +1,67 @@
+"""The slots of a worker: the visits that are under way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+
+from shoal.errors import StorageError
+from shoal.frontier.values import Lease, Outcome, Verdict
+from shoal.worker.report import Report, give_back
+
+log = logging.getLogger("shoal")
+
+
+class Slots:
+    """Runs visits. Each ends in one report, also if it fails or is cancelled."""
+
+    def __init__(
+        self,
+        visit: Callable[[Lease, float], Awaitable[Report]],
+        on_over: Callable[[Report], None],
+    ) -> None:
+        self._visit = visit
+        self._on_over = on_over
+        self._visits: dict[str, asyncio.Task[Report]] = {}
+
+    def start(self, lease: Lease, decided: float) -> None:
+        """Begin a visit. How many there may be at once is for the caller to know."""
+        visit = asyncio.create_task(self._guarded(lease, decided))
+        visit.add_done_callback(partial(self._over, lease))
+        self._visits[lease.token] = visit
+
+    def cancel(self, leases: Iterable[Lease]) -> None:
+        """End the visits for these leases, where there are any. Their reports come soon."""
+        for lease in leases:
+            if (visit := self._visits.get(lease.token)) is not None:
+                visit.cancel()
+
+    def cancel_all(self) -> None:
+        """End all visits. Their reports come soon."""
+        for visit in self._visits.values():
+            visit.cancel()
+
+    async def settle(self, timeout_s: float | None) -> None:
+        """Let visits end by themselves; those that take longer are cancelled."""
+        if self._visits:
+            await asyncio.wait(self._visits.values(), timeout=timeout_s)
+        self.cancel_all()
+        if self._visits:
+            await asyncio.wait(self._visits.values())
+
+    async def _guarded(self, lease: Lease, decided: float) -> Report:
+        try:
+            return await self._visit(lease, decided)
+        except StorageError:  # Who leases will meet it too, and say so.
+            return give_back(lease, sent=False)
+        except Exception as error:
+            log.exception("visiting %s failed: this is a fault in shoal", lease.task.url)
+            reason = f"internal error: {type(error).__name__}: {error}"
+            return Report(Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason))
+
+    def _over(self, lease: Lease, visit: asyncio.Task[Report]) -> None:
+        """Called when a visit is over, also if it was cancelled before it had begun."""
+        del self._visits[lease.token]
+        self._on_over(give_back(lease, sent=True) if visit.cancelled() else visit.result())
