@@ -57,12 +57,8 @@ class Backlog(Protocol):
         """Whether nothing waits beside the batch that is being committed."""
 
 
-class Ready(NamedTuple):
-    """A lease whose visit may begin."""
-
-    lease: Lease
-    decided: float
-    """When it was granted: see `Grant.decided`."""
+Ready = tuple[Lease, float]
+"""A lease whose visit may begin, and when it was granted: see `Grant.decided`."""
 
 
 class Moves(NamedTuple):
@@ -128,15 +124,18 @@ class Leasing:
         self.is_over = grant.state.over
         self._ask_at = now + _ask_again_s(grant, self._asked)
         self._asked = 0
-        leases = grant.leases
-        if leases:
-            self.held.update((lease.token, lease) for lease in leases)
-            self.ready.extend(Ready(lease, grant.decided) for lease in leases)
+        if leases := grant.leases:
+            self._hold(leases, grant.decided)
             self._is_scarce = any(lease.paced or lease.crowded for lease in leases)
             self._is_alone = any(lease.alone for lease in leases)
         if self.is_draining:
             return Moves([], self.give_back_ready())
         return Moves(self._next_visits(), [])
+
+    def _hold(self, leases: list[Lease], decided: float) -> None:
+        for lease in leases:
+            self.held[lease.token] = lease
+            self.ready.append((lease, decided))
 
     def crawl_gone(self) -> None:
         """The question was about a crawl that does not exist any more."""
@@ -194,8 +193,9 @@ class Leasing:
     def give_back_ready(self, until: float = inf) -> list[Lease]:
         """What waits for a slot and was granted until a moment is to be given back."""
         given_back = []
-        while self.ready and self.ready[0].decided <= until:
-            given_back.append(self.ready.popleft().lease)
+        while self.ready and self.ready[0][1] <= until:
+            lease, _ = self.ready.popleft()
+            given_back.append(lease)
             self._ahead = 0  # Others are not taken in its place.
         return given_back
 

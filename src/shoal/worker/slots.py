@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 
 from shoal.errors import StorageError
 from shoal.frontier.values import Lease, Outcome, Verdict
@@ -24,32 +23,33 @@ class Slots:
     ) -> None:
         self._visit = visit
         self._on_over = on_over
-        self._visits: dict[str, asyncio.Task[Report]] = {}
+        self._visits: dict[asyncio.Task[Report], Lease] = {}
 
     def start(self, lease: Lease, decided: float) -> None:
         """Begin a visit. How many there may be at once is for the caller to know."""
         visit = asyncio.create_task(self._guarded(lease, decided))
-        visit.add_done_callback(partial(self._over, lease))
-        self._visits[lease.token] = visit
+        visit.add_done_callback(self._over)
+        self._visits[visit] = lease
 
     def cancel(self, leases: Iterable[Lease]) -> None:
         """End the visits for these leases, where there are any. Their reports come soon."""
-        for lease in leases:
-            if (visit := self._visits.get(lease.token)) is not None:
+        tokens = {lease.token for lease in leases}
+        for visit, lease in self._visits.items():
+            if lease.token in tokens:
                 visit.cancel()
 
     def cancel_all(self) -> None:
         """End all visits. Their reports come soon."""
-        for visit in self._visits.values():
+        for visit in self._visits:
             visit.cancel()
 
     async def settle(self, timeout_s: float | None) -> None:
         """Let visits end by themselves; those that take longer are cancelled."""
         if self._visits:
-            await asyncio.wait(self._visits.values(), timeout=timeout_s)
+            await asyncio.wait(self._visits.keys(), timeout=timeout_s)
         self.cancel_all()
         if self._visits:
-            await asyncio.wait(self._visits.values())
+            await asyncio.wait(self._visits.keys())
 
     async def _guarded(self, lease: Lease, decided: float) -> Report:
         try:
@@ -61,7 +61,7 @@ class Slots:
             reason = f"internal error: {type(error).__name__}: {error}"
             return Report(Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason))
 
-    def _over(self, lease: Lease, visit: asyncio.Task[Report]) -> None:
+    def _over(self, visit: asyncio.Task[Report]) -> None:
         """Called when a visit is over, also if it was cancelled before it had begun."""
-        del self._visits[lease.token]
+        lease = self._visits.pop(visit)
         self._on_over(give_back(lease, sent=True) if visit.cancelled() else visit.result())

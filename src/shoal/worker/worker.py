@@ -253,8 +253,10 @@ class Worker:
 
     def _finished(self, outcomes: list[Outcome], stale: set[str]) -> None:
         self._leasing.finished(outcomes, time.monotonic())
+        confirm, pages = self._visits.confirm, 0
         for outcome in outcomes:
             if outcome.lease.token not in stale:
-                self._visits.confirm(outcome.follow_ups)
-                self._heartbeat.pages += outcome.verdict is Verdict.DONE
+                confirm(outcome.follow_ups)
+                pages += outcome.verdict is Verdict.DONE
+        self._heartbeat.pages += pages
         self._changed.set()
