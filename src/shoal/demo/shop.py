@@ -33,6 +33,9 @@ ROBOTS = "User-agent: *\nDisallow: /private/\nDisallow: /cart\n"
 CLOSED = 0
 """The status in the log where the connection was closed instead of an answer."""
 
+SEED = 1
+"""What the wares are made from, beside their numbers."""
+
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _PRODUCT_PATH = re.compile(r"/(p|product)/([0-9]{1,9})")
 
@@ -54,6 +57,17 @@ class Hit(msgspec.Struct):
     status: int
 
 
+class Serving(msgspec.Struct, frozen=True):
+    """How a shop is served, whatever it sells."""
+
+    first_port: int = 0
+    """0 takes free ports."""
+    latency_s: float = 0.0
+    """How long each answer takes."""
+    log_file: Path | None = None
+    """Gets each hit as a line of JSON, at once."""
+
+
 class Shop:
     """The shop, open while its context is. All that it sells follows from its arguments."""
 
@@ -62,23 +76,17 @@ class Shop:
         *,
         hosts: int = 4,
         products: int = 300,
-        latency_s: float = 0.0,
-        seed: int = 1,
         messy: bool = True,
         crawl_delay_s: float | None = None,
-        first_port: int = 0,
-        log_file: Path | None = None,
+        serving: Serving = Serving(),
     ) -> None:
-        """`first_port` 0 takes free ports. `log_file` gets each hit as a line of JSON, at once."""
         self._wares = [
-            [make_ware(host, number, seed) for number in range(1, products + 1)]
+            [make_ware(host, number, SEED) for number in range(1, products + 1)]
             for host in range(hosts)
         ]
-        self._latency_s = latency_s
         self._messy = messy
         self._robots = ROBOTS + (f"Crawl-delay: {crawl_delay_s}\n" if crawl_delay_s else "")
-        self._wanted_ports = [first_port + host if first_port else 0 for host in range(hosts)]
-        self._log_file = log_file
+        self._serving = serving
         self._keep: Callable[[bytes], object] = lambda line: None
         self._failed_once: set[Ware] = set()
         self._pages: list[Pages] = []
@@ -90,12 +98,12 @@ class Shop:
 
     async def __aenter__(self) -> Shop:
         async with AsyncExitStack() as stack:
-            if self._log_file:
-                self._keep = stack.enter_context(self._log_file.open("ab", buffering=0)).write
+            if log_file := self._serving.log_file:
+                self._keep = stack.enter_context(log_file.open("ab", buffering=0)).write
             # All ports are known before the first answer, since pages link to all hosts.
             sockets = [
-                stack.enter_context(socket.create_server((HOST, port)))
-                for port in self._wanted_ports
+                stack.enter_context(socket.create_server((HOST, self._wanted_port(host))))
+                for host in range(len(self._wares))
             ]
             self.ports = [bound.getsockname()[1] for bound in sockets]
             origins = [self._origin(host) for host in range(len(sockets))]
@@ -107,6 +115,10 @@ class Shop:
 
     async def __aexit__(self, *_: object) -> None:
         await self._closing.aclose()
+
+    def _wanted_port(self, host: int) -> int:
+        first = self._serving.first_port
+        return first + host if first else 0
 
     # What a crawl of it must find
 
@@ -172,7 +184,7 @@ class Shop:
 
     async def _answer(self, host: int, request: web.BaseRequest) -> web.Response:
         arrived, arrived_at = time.monotonic(), time.time()
-        await asyncio.sleep(self._latency_s)
+        await asyncio.sleep(self._serving.latency_s)
         response = self._response(host, request)
         if response is None and request.transport:
             request.transport.abort()
@@ -284,9 +296,7 @@ def main() -> None:
     shop = Shop(
         hosts=args.hosts,
         products=args.products,
-        latency_s=args.latency,
-        first_port=args.ports,
-        log_file=args.log,
+        serving=Serving(args.ports, args.latency, args.log),
     )
     asyncio.run(_run(shop))
 

@@ -134,12 +134,10 @@ class Scheduler(BaseScheduler):
                 log.info("%s", notice)
         log.info(
             "crawl '%s' on %s: rate %s and %d requests at once, per host, for the whole fleet",
-            *(
-                crawl,
-                masked(settings.frontier),
-                settings.rules.rate,
-                settings.rules.concurrency_per_host,
-            ),
+            crawl,
+            masked(settings.frontier),
+            settings.rules.rate,
+            settings.rules.concurrency_per_host,
         )
 
     def _refuse(self, error: ShoalError, life: Life | None) -> None:

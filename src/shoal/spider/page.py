@@ -75,7 +75,6 @@ class Page:
         body: bytes,
         task: Task,
         fingerprint: bytes,
-        max_links: int | None = None,
     ) -> None:
         self.url = url
         self.status = status
@@ -83,7 +82,7 @@ class Page:
         self.body = body
         self.task = task
         self.fingerprint = fingerprint
-        self.max_links = max_links
+        self.max_links: int | None = None
         """Links that `follow_all` gives at most: a page may have a million."""
         self.links_cut = 0
         """Those that it left out."""

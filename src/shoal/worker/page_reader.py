@@ -87,8 +87,8 @@ class PageReader:
             body=response.body,
             task=lease.task,
             fingerprint=lease.fingerprint,
-            max_links=self._rules.max_links_per_page,
         )
+        page.max_links = self._rules.max_links_per_page
 
     def _cut_links(self, reading: Reading) -> None:
         """Leave out what is more than one page may lead to."""

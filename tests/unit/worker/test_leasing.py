@@ -268,6 +268,18 @@ def test_few_pages_at_once_are_no_reason_to_take_any_ahead(bench: Bench) -> None
     assert bench.ask() == SLOTS - 1
 
 
+def test_each_batch_is_measured_by_itself(bench: Bench) -> None:
+    bench.ask_and_grant()
+    bench.end_visits(SLOTS)
+    bench.now += 60.0
+    bench.finish()
+    bench.ask_and_grant()
+    bench.end_visits(SLOTS)
+    bench.now += ASK_EVERY_S
+    bench.finish()
+    assert bench.ask() == SLOTS + MOST_AHEAD
+
+
 @pytest.fixture
 def ahead(bench: Bench) -> Bench:
     """All slots are taken, and as much waits for them as may."""

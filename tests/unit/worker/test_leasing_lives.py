@@ -138,6 +138,14 @@ class LeasesMachine(RuleBasedStateMachine):
         for _ in range(len(self.visiting)):
             self.end_a_visit(0)
 
+    @precondition(lambda self: not self.asked)
+    @rule()
+    def visit_while_nothing_is_committed(self) -> None:
+        for _ in range(HELD_PER_SLOT):
+            self.ask_and_get_all("plain")
+            self.end_all_visits()
+            self.never_more_held_than_may_be()
+
     # Commits
 
     @precondition(lambda self: self.ended)
@@ -236,4 +244,4 @@ class LeasesMachine(RuleBasedStateMachine):
             self.ended[lease.token] = Verdict.RETURNED
 
 
-TestLeasesLives = lives(LeasesMachine, 400, steps=80)
+TestLeasesLives = lives(LeasesMachine, 200, steps=60)
