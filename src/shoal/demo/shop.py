@@ -68,6 +68,9 @@ class Serving(msgspec.Struct, frozen=True):
     """Gets each hit as a line of JSON, at once."""
 
 
+QUICKLY = Serving()
+
+
 class Shop:
     """The shop, open while its context is. All that it sells follows from its arguments."""
 
@@ -78,7 +81,7 @@ class Shop:
         products: int = 300,
         messy: bool = True,
         crawl_delay_s: float | None = None,
-        serving: Serving = Serving(),
+        serving: Serving = QUICKLY,
     ) -> None:
         self._wares = [
             [make_ware(host, number, SEED) for number in range(1, products + 1)]
