@@ -80,7 +80,7 @@ class PageReader:
 
     def _page_of(self, visit: Visit) -> Page:
         lease, response = visit.lease, visit.response
-        return Page(
+        page = Page(
             url=lease.task.url,
             status=response.status,
             headers=response.headers,
@@ -89,6 +89,7 @@ class PageReader:
             fingerprint=lease.fingerprint,
         )
         page.max_links = self._rules.max_links_per_page
+        return page
 
     def _cut_links(self, reading: Reading) -> None:
         """Leave out what is more than one page may lead to."""
