@@ -23,7 +23,7 @@ from shoal.fleet.stores import stores_at
 from shoal.seeds.seeding import seed_from_spider
 from shoal.spider.spider import settings_of
 from shoal.worker.assignment import Assignment
-from shoal.worker.spider_visits import spider_worker
+from shoal.worker.visits.spider_visits import spider_worker
 from support.postgres_servers import QUICK, PostgresServer
 from support.redis_servers import RedisServer
 from support.sites import Site, html

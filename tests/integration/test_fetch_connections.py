@@ -29,7 +29,7 @@ from shoal.frontier.values import Lease, Verdict
 from shoal.runtime import patience
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
-from shoal.worker.visitor import Visitor
+from shoal.worker.visits.visitor import Visitor
 from support.dns_server import NameServer
 from support.fetching import fetching, request
 from support.hostile import HostileServer

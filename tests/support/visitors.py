@@ -8,12 +8,12 @@ from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.admission import Admission
 from shoal.spider.spider import Spider
-from shoal.worker.known_links import KnownUrls
-from shoal.worker.outcomes import Judge
-from shoal.worker.page_reader import PageReader
-from shoal.worker.recrawl import Earlier
-from shoal.worker.robots_visits import RobotsVisits
-from shoal.worker.visitor import Visitor
+from shoal.worker.visits.known_links import KnownUrls
+from shoal.worker.visits.outcomes import Judge
+from shoal.worker.visits.page_reader import PageReader
+from shoal.worker.visits.recrawl import Earlier
+from shoal.worker.visits.robots_visits import RobotsVisits
+from shoal.worker.visits.visitor import Visitor
 
 WORKER = "worker"
 

@@ -28,7 +28,7 @@ from shoal.runtime.orders import TryAgain, end_with_parent, obey
 from shoal.seeds.seeding import seed_from_spider
 from shoal.seeds.sources import Seeder, Sources
 from shoal.spider.spider import Spider, settings_of
-from shoal.worker.recrawl import check_previous
+from shoal.worker.visits.recrawl import check_previous
 
 log = logging.getLogger("shoal")
 

@@ -22,7 +22,7 @@ from shoal.frontier.port import Overview
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results import results_at
 from shoal.runtime.patience import NowAndThen
-from shoal.worker.recrawl import mark_gone_items
+from shoal.worker.visits.recrawl import mark_gone_items
 
 WARN_EVERY_S = 600.0
 LOAD_S = 300.0

@@ -25,7 +25,7 @@ from shoal.runtime.orders import obey, when_parent_is_gone
 from shoal.runtime.watchdog import watched
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment, Stores
-from shoal.worker.spider_visits import spider_worker
+from shoal.worker.visits.spider_visits import spider_worker
 from shoal.worker.worker import Worker
 
 

@@ -32,7 +32,7 @@ from shoal.runtime.watchdog import watched
 from shoal.seeds.seeding import collect, seed_from_spider
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.assignment import Stores
-from shoal.worker.recrawl import check_previous, mark_gone_items
+from shoal.worker.visits.recrawl import check_previous, mark_gone_items
 
 WATCH_EVERY_S = 0.25
 

@@ -8,7 +8,7 @@ from shoal.config import Rules
 from shoal.core.policy import MAX_LOSSES, MAX_TRIES
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import TaskState, Verdict
-from shoal.worker.outcomes import Judge
+from shoal.worker.visits.outcomes import Judge
 from support.frontiers import CRAWL, HOST, Backend, entry, pages
 
 ENDLESS = 100_000

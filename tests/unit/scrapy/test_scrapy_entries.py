@@ -15,7 +15,7 @@ from shoal.scrapy.wire.requests import Requests
 from shoal.scrapy.wire.tagged import Unserialisable
 from shoal.scrapy.worker.entries import Entries
 from shoal.scrapy.worker.verdicts import Life
-from shoal.worker.known_links import Recent
+from shoal.worker.visits.known_links import Recent
 
 URL = "https://shop.example/p/1"
 

@@ -23,7 +23,7 @@ from shoal.seeds.sitemap_tasks import (
     sitemap_task,
 )
 from shoal.seeds.sitemap_xml import CHUNK_BYTES, MAX_BYTES
-from shoal.worker.sitemap_visits import for_large_ones, large_ones_at_once
+from shoal.worker.visits.sitemap_visits import for_large_ones, large_ones_at_once
 from support.sitemaps import index, urlset
 
 ADMISSION = Admission(Rules())

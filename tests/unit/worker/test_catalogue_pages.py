@@ -15,7 +15,7 @@ from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.spider.catalogue import KEY, Catalogue, Note, first_tasks
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
-from shoal.worker.catalogue_pages import NextPages, Pager, next_pages
+from shoal.worker.visits.catalogue_pages import NextPages, Pager, next_pages
 from support.catalogues import page_of
 
 URL = "https://shop.example/catalog?page={page}"

@@ -8,7 +8,7 @@ import pytest
 
 from shoal.core.task import Task
 from shoal.frontier.values import Entry
-from shoal.worker.known_links import KnownUrls
+from shoal.worker.visits.known_links import KnownUrls
 
 URL = "https://shop.example/p/1"
 

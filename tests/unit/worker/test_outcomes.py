@@ -10,7 +10,7 @@ from shoal.errors import FetchError, Refused, TooLarge
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
-from shoal.worker.outcomes import Judge, note_answer, raised
+from shoal.worker.visits.outcomes import Judge, note_answer, raised
 
 URL = "http://a.example/1"
 LEASE = Lease(bytes(8), "token", Task(url=URL))

@@ -25,7 +25,8 @@ from shoal.results.port import Batch, KnownPage, Results
 from shoal.results.sqlite.store import SqliteResults
 from shoal.spider.catalogue import KEY
 from shoal.spider.spider import Spider
-from shoal.worker.recrawl import (
+from shoal.worker.report import Report
+from shoal.worker.visits.recrawl import (
     Earlier,
     check_previous,
     conditional,
@@ -36,7 +37,6 @@ from shoal.worker.recrawl import (
     validator,
     why_not_full,
 )
-from shoal.worker.report import Report
 from support.until import in_time, until
 from support.visitors import page_visitor
 

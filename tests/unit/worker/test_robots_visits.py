@@ -15,8 +15,8 @@ from shoal.fetch.port import Fetcher, Request, Response
 from shoal.fetch.robots import MAX_HOPS, TTL_S, RobotsGate
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Outcome, Verdict
-from shoal.worker.outcomes import Judge
-from shoal.worker.robots_visits import RobotsVisits
+from shoal.worker.visits.outcomes import Judge
+from shoal.worker.visits.robots_visits import RobotsVisits
 
 SITE = "https://shop.example"
 MOVED_TO = f"{SITE}/moved.txt"

@@ -14,8 +14,8 @@ from shoal.fetch.port import Fetcher, Request, Response
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.seeds.sitemap_tasks import SITEMAP, SitemapNote, is_large, is_robots, sitemap_task
-from shoal.worker.sitemap_visits import SitemapJudge, SitemapReader
-from shoal.worker.visitor import Visitor
+from shoal.worker.visits.sitemap_visits import SitemapJudge, SitemapReader
+from shoal.worker.visits.visitor import Visitor
 from support.sitemaps import urlset
 
 RULES = Rules(robots=False)

@@ -18,8 +18,8 @@ from shoal.runtime.patience import OWN_FAULT_PAUSE_S
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
-from shoal.worker.page_reader import ADMIT_AT_ONCE
 from shoal.worker.report import Report
+from shoal.worker.visits.page_reader import ADMIT_AT_ONCE
 from support.until import in_time
 from support.visitors import page_visitor
 

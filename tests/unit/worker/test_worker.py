@@ -18,10 +18,11 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.values import Ask, CrawlState, Grant, Lease, Outcome, Pulse, Stats, Verdict
 from shoal.results.port import Batch, Results
 from shoal.spider.spider import Spider
-from shoal.worker import leasing, spider_visits
+from shoal.worker import leasing
 from shoal.worker.assignment import Assignment, Stores
 from shoal.worker.report import Report
-from shoal.worker.spider_visits import spider_worker
+from shoal.worker.visits import spider_visits
+from shoal.worker.visits.spider_visits import spider_worker
 from shoal.worker.worker import Visits, Worker
 from support.frontiers import ALLOW_ALL
 from support.until import in_time, until

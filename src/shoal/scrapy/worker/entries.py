@@ -16,7 +16,7 @@ from shoal.scrapy.wire.requests import Requests
 from shoal.scrapy.worker.engine import is_starting
 from shoal.scrapy.worker.verdicts import Life
 from shoal.seeds.sitemap_tasks import SITEMAP, redirected_id
-from shoal.worker.known_links import Recent
+from shoal.worker.visits.known_links import Recent
 
 
 class Entries:

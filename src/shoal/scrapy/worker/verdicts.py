@@ -11,8 +11,8 @@ from twisted.python.failure import Failure
 from shoal.core.policy import GONE_STATUSES, parse_retry_after
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
-from shoal.worker.outcomes import note_status, one_line, pushback_of, put_off, raised
 from shoal.worker.report import Report, page_log
+from shoal.worker.visits.outcomes import note_status, one_line, pushback_of, put_off, raised
 
 
 class Life(msgspec.Struct, kw_only=True, eq=False):

@@ -28,8 +28,8 @@ from shoal.scrapy.worker.intake import Intake
 from shoal.scrapy.worker.verdicts import Life, report_of
 from shoal.seeds.sitemap_tasks import NO_ROBOTS_STATUSES, SITEMAP, is_robots, read_listed
 from shoal.seeds.sitemap_xml import MAX_BYTES, BadSitemap
-from shoal.worker.known_links import Recent
 from shoal.worker.report import Report, give_back, too_late
+from shoal.worker.visits.known_links import Recent
 
 log = logging.getLogger("shoal")
 

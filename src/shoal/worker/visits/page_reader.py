@@ -16,12 +16,12 @@ from shoal.results.near import simhash
 from shoal.spider.harvest import Reading, read
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
-from shoal.worker.canonical import alias_of
-from shoal.worker.catalogue_pages import Pager
-from shoal.worker.known_links import KnownUrls
-from shoal.worker.outcomes import one_line, raised
 from shoal.worker.report import Report
-from shoal.worker.visitor import Visit
+from shoal.worker.visits.canonical import alias_of
+from shoal.worker.visits.catalogue_pages import Pager
+from shoal.worker.visits.known_links import KnownUrls
+from shoal.worker.visits.outcomes import one_line, raised
+from shoal.worker.visits.visitor import Visit
 
 ADMIT_AT_ONCE = 1_000
 """Links that are looked at before others have their turn: some ten milliseconds."""

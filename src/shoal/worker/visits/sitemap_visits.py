@@ -14,9 +14,9 @@ from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.seeds.sitemap_tasks import can_be_read, is_large, read_listed, redirected_id, with_room
 from shoal.seeds.sitemap_xml import MAX_BYTES
-from shoal.worker.outcomes import Judge, one_line
 from shoal.worker.report import Report
-from shoal.worker.visitor import Visit
+from shoal.worker.visits.outcomes import Judge, one_line
+from shoal.worker.visits.visitor import Visit
 
 log = logging.getLogger("shoal")
 

@@ -12,9 +12,9 @@ from shoal.fetch.port import Fetcher, Response
 from shoal.fetch.robots import MAX_HOPS, RobotsGate, next_hop, robots_url
 from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.runtime.patience import jitter
-from shoal.worker.outcomes import Judge
 from shoal.worker.report import Report, give_back
-from shoal.worker.sending import send
+from shoal.worker.visits.outcomes import Judge
+from shoal.worker.visits.sending import send
 
 RobotsSource = Callable[[str], Awaitable[Robots | None]]
 """What the fleet knows of a site's robots.txt."""

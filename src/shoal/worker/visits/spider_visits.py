@@ -19,19 +19,19 @@ from shoal.frontier.values import Entry, Lease
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
-from shoal.worker.known_links import KnownUrls
-from shoal.worker.outcomes import Judge
-from shoal.worker.page_reader import PageReader
-from shoal.worker.recrawl import earlier_for
 from shoal.worker.report import Report
-from shoal.worker.robots_visits import RobotsVisits
-from shoal.worker.sitemap_visits import (
+from shoal.worker.visits.known_links import KnownUrls
+from shoal.worker.visits.outcomes import Judge
+from shoal.worker.visits.page_reader import PageReader
+from shoal.worker.visits.recrawl import earlier_for
+from shoal.worker.visits.robots_visits import RobotsVisits
+from shoal.worker.visits.sitemap_visits import (
     SitemapJudge,
     SitemapReader,
     for_large_ones,
     large_ones_at_once,
 )
-from shoal.worker.visitor import Visitor
+from shoal.worker.visits.visitor import Visitor
 from shoal.worker.worker import Worker
 
 _LARGE = "large"

@@ -22,9 +22,10 @@ from shoal.fetch.port import Fetcher, Response
 from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import KnownPage
 from shoal.runtime.patience import Shortage, jitter
-from shoal.worker.canonical import ALIAS, dropped_alias
-from shoal.worker.outcomes import Judge, note_answer
-from shoal.worker.recrawl import (
+from shoal.worker.report import Report, give_back, page_log
+from shoal.worker.visits.canonical import ALIAS, dropped_alias
+from shoal.worker.visits.outcomes import Judge, note_answer
+from shoal.worker.visits.recrawl import (
     NOT_MODIFIED,
     Earlier,
     carry_on,
@@ -32,9 +33,8 @@ from shoal.worker.recrawl import (
     note_version,
     seen_again,
 )
-from shoal.worker.report import Report, give_back, page_log
-from shoal.worker.robots_visits import RobotsVisits
-from shoal.worker.sending import send
+from shoal.worker.visits.robots_visits import RobotsVisits
+from shoal.worker.visits.sending import send
 
 
 class Visit(msgspec.Struct):
