@@ -175,3 +175,17 @@ def test_memory_stays_bounded(folder: Folder, server: HostileServer) -> None:
         assert crawl.wait().code == 3
     assert len(peaks) == 2
     assert max(peaks.values()) < MAX_MEMORY_KB, peaks
+
+
+@pytest.mark.parametrize("robots", ["--robots", "--no-robots"])
+def test_the_crawl_counts_what_went_over_the_network(
+    folder: Folder, server: HostileServer, robots: str
+) -> None:
+    """Pages, redirects, failures and robots.txt, as the server itself counts them."""
+    paths = ("/ok", "/gzip", "/chunked", "/status/404", "/redirect-chain/3", "/closes-mid-body")
+    urls = [server.url(path) for path in paths]
+    once = ("--max-retries", "0", "--max-depth", "0", "--name", "counted")
+    folder.shoal("crawl", *urls, *PLAIN, *once, robots)
+    stats = folder.shoal("status", "counted", "--json").json()
+    assert stats["wire_bytes"] == server.bytes_received + server.bytes_sent
+    assert "on the wire" in folder.shoal("status", "counted").out

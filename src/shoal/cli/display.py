@@ -192,7 +192,7 @@ def summary_table(summary: Summary) -> Table:
         ("retries", f"{stats.retries:,}"),
         ("links", f"{stats.duplicates:,} duplicates, {stats.filtered:,} not wanted"),
         ("items", _items(summary)),
-        ("read", size(stats.body_bytes)),
+        ("read", _read(stats)),
         ("time", f"{duration(summary.seconds)} this run"),
     ]
     if stats.rules.previous:
@@ -207,6 +207,12 @@ def summary_table(summary: Summary) -> Table:
     if stats.lost:
         rows.append(("lost", f"{stats.lost:,} leases of workers that died; all taken back"))
     return facts(stats.crawl, rows)
+
+
+def _read(stats: Stats) -> str:
+    """Pages come packed, and with headers; what Scrapy fetches is not counted on the wire."""
+    on_wire = f", {size(stats.wire_bytes)} on the wire" if stats.wire_bytes else ""
+    return f"{size(stats.body_bytes)}{on_wire}"
 
 
 def _items(summary: Summary) -> str:
@@ -232,7 +238,7 @@ def status_table(stats: Stats, now: float) -> Table:
         ("requests", _requests(stats)),
         ("lost leases", f"{stats.lost:,}"),
         ("items", f"{stats.items:,} saved, {stats.rejected:,} rejected"),
-        ("read", size(stats.body_bytes)),
+        ("read", _read(stats)),
         ("speed", f"{stats.pages_per_s:,.1f} pages/s"),
         ("elapsed", duration(elapsed_s(stats, now))),
         ("ETA", duration(left_s) if left_s is not None else "?"),

@@ -24,6 +24,9 @@ class PageCounts(msgspec.Struct, kw_only=True):
     rejected: int = 0
     """Items that did not pass validation."""
     body_bytes: int = 0
+    """Bytes of bodies, unpacked."""
+    wire_bytes: int = 0
+    """Bytes on the wire, of requests and answers, robots.txt included; without TLS and TCP."""
     blocked: int = 0
     """Requests that the host refused to serve (403, 429, 503). Of a try, 1 or 0."""
     unchanged: int = 0

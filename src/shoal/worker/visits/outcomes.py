@@ -57,6 +57,7 @@ class Judge:
         sent = not isinstance(error, Refused)
         outcome = self.failed(lease, str(error), jitter, retryable=error.retryable, sent=sent)
         outcome.fault = error.retryable
+        outcome.wire_bytes = error.wire_bytes
         if self._auto and _timed_out(error):
             outcome.pushback = Pushback()
         return outcome
@@ -152,6 +153,7 @@ def put_off(outcome: Outcome, retry_after_s: float | None, jitter: float) -> Non
 def note_answer(outcome: Outcome, response: Response) -> None:
     """What an answer says of its host, whatever became of the task."""
     outcome.body_bytes = len(response.body)
+    outcome.wire_bytes = response.wire_bytes
     outcome.latency_s = response.duration_s
     note_status(outcome, response.status)
 

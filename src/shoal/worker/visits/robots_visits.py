@@ -45,6 +45,7 @@ class RobotsVisits:
         except FetchError as error:
             answer = error
         report = give_back(lease, sent=True)
+        report.outcome.wire_bytes = answer.wire_bytes
         report.outcome.robots = _moved_on(lease, answer, moved) or self._gate.read(answer)
         return report
 
