@@ -22,5 +22,7 @@ def plugin(group: str, name: str) -> Any:
     """What is installed under this name. Raises ConfigError, and MissingExtra as it likes."""
     found = entry_points(group=group, name=name)
     if not found:
-        raise ConfigError(f"nothing is installed that knows {name!r} ({group})")
+        raise ConfigError(
+            f"nothing installed knows {name!r} ({group}): was Shoal updated? Install it again"
+        )
     return next(iter(found)).load()
