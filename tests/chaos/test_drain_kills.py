@@ -1,4 +1,4 @@
-"""Drainers, workers and Redis are killed; all results are in the store, once, in the end."""
+"""Deliverers, workers and Redis are killed; all results are in the store, once, in the end."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def locked(folder: Folder) -> Iterator[None]:
 
 
 @contextmanager
-def open_drainer(folder: Folder, server: RedisServer) -> Iterator[Running]:
-    """A drainer that has opened its store: it did so before it looked into the stream."""
-    with folder.running(*DRAIN) as drainer, server.client() as raw:
-        until_now("a drainer's first look", lambda: raw.exists(KEY) and raw.xinfo_groups(KEY))
-        yield drainer
+def open_deliverer(folder: Folder, server: RedisServer) -> Iterator[Running]:
+    """A deliverer that has opened its store: it did so before it looked into the stream."""
+    with folder.running(*DRAIN) as deliverer, server.client() as raw:
+        until_now("a deliverer's first look", lambda: raw.exists(KEY) and raw.xinfo_groups(KEY))
+        yield deliverer
 
 
 def fill(server: RedisServer, batches: range) -> None:
@@ -92,7 +92,7 @@ def kill(running: Running) -> None:
 
 
 def drain_the_rest(folder: Folder, raw: redis.Redis) -> int:
-    """Another drainer takes over. Returns how many items it wrote."""
+    """Another deliverer takes over. Returns how many items it wrote."""
     age(raw)
     ended = folder.shoal(*DRAIN, "--until-empty", "--json")
     assert ended.code == 0, ended
@@ -103,10 +103,10 @@ def drain_the_rest(folder: Folder, raw: redis.Redis) -> int:
 def test_killed_after_it_has_taken_and_before_it_has_saved(
     folder: Folder, server: RedisServer, raw: redis.Redis
 ) -> None:
-    with open_drainer(folder, server) as drainer, locked(folder):
+    with open_deliverer(folder, server) as deliverer, locked(folder):
         fill(server, range(BATCHES))
-        until_now("the drainer to take batches", lambda: held(raw))
-        kill(drainer)
+        until_now("the deliverer to take batches", lambda: held(raw))
+        kill(deliverer)
     assert stored(folder) == (0, 0, 0)
     assert drain_the_rest(folder, raw) == BATCHES
     assert stored(folder) == (BATCHES, BATCHES, BATCHES)
@@ -115,25 +115,25 @@ def test_killed_after_it_has_taken_and_before_it_has_saved(
 def test_killed_after_it_has_saved_and_before_it_has_acknowledged(
     folder: Folder, server: RedisServer, raw: redis.Redis
 ) -> None:
-    with open_drainer(folder, server) as drainer:
+    with open_deliverer(folder, server) as deliverer:
         with locked(folder):
             fill(server, range(BATCHES))
-            taken = until_now("the drainer to take batches", lambda: held(raw))
+            taken = until_now("the deliverer to take batches", lambda: held(raw))
             server.kill()
         until_now("the items", lambda: stored(folder)[0] == taken)
-        kill(drainer)
+        kill(deliverer)
     server.start()
     assert held(raw) == taken
     assert drain_the_rest(folder, raw) == BATCHES
     assert stored(folder) == (BATCHES, BATCHES, BATCHES)
 
 
-def test_another_drainer_takes_over_from_a_dead_one(
+def test_another_deliverer_takes_over_from_a_dead_one(
     folder: Folder, server: RedisServer, raw: redis.Redis
 ) -> None:
-    with open_drainer(folder, server) as dying, locked(folder):
+    with open_deliverer(folder, server) as dying, locked(folder):
         fill(server, range(BATCHES))
-        until_now("the drainer to take batches", lambda: held(raw))
+        until_now("the deliverer to take batches", lambda: held(raw))
         kill(dying)
     with folder.running(*DRAIN) as living:
         until_now("the other to store what nobody has", lambda: waiting(raw) == held(raw))
@@ -146,18 +146,18 @@ def test_another_drainer_takes_over_from_a_dead_one(
 def test_redis_is_killed_and_comes_back(
     folder: Folder, server: RedisServer, raw: redis.Redis
 ) -> None:
-    with open_drainer(folder, server) as drainer:
+    with open_deliverer(folder, server) as deliverer:
         with locked(folder):
             fill(server, range(BATCHES))
-            until_now("the drainer to take batches", lambda: held(raw))
+            until_now("the deliverer to take batches", lambda: held(raw))
             server.kill()
-        until_now("the drainer to notice", lambda: WAITING in drainer.err)
+        until_now("the deliverer to notice", lambda: WAITING in deliverer.err)
         server.start()
         until_now("the stream to be empty", lambda: waiting(raw) == 0)
         fill(server, range(BATCHES, 2 * BATCHES))
         until_now("the stream to be empty again", lambda: waiting(raw) == 0)
-        drainer.send(signal.SIGTERM)
-        ended = drainer.wait()
+        deliverer.send(signal.SIGTERM)
+        ended = deliverer.wait()
     assert ended.code == 0, ended
     assert (ended.err.count(WAITING), ended.err.count(BACK)) == (1, 1), ended.err
     assert "Traceback" not in ended.err
@@ -168,8 +168,8 @@ def test_redis_is_killed_and_comes_back(
 def test_a_whole_crawl_through_the_stream(
     tmp_path: Path, folder: Folder, server: RedisServer, raw: redis.Redis
 ) -> None:
-    """Workers and drainers die in turn; there is so little room that workers must wait."""
-    random = seeded_random("kills of workers and drainers")
+    """Workers and deliverers die in turn; there is so little room that workers must wait."""
+    random = seeded_random("kills of workers and deliverers")
     with serving(Shop(hosts=4, products=200)) as shop:
         address = stream_url(server, max=5)
         env = {"SHOAL_FRONTIER": server.url, **shop_urls(shop)}
@@ -177,16 +177,16 @@ def test_a_whole_crawl_through_the_stream(
         with crawling.running(*shops.CRAWL, "--workers", "2") as crawl:
             until_now("the stream to be full", lambda: "is full: 5 batches wait" in crawl.err)
             for moment in sorted(random.sample(range(50, 500), KILLS)):
-                with open_drainer(folder, server) as dying:
+                with open_deliverer(folder, server) as dying:
                     wait_for_progress(folder, shop, moment)
                     kill(dying)
                 age(raw)
                 kill_one(random.choice(until_now("a worker", crawl.workers)))
-            with folder.running(*DRAIN) as drainer:
+            with folder.running(*DRAIN) as deliverer:
                 ended = crawl.wait()
                 until_now("the stream to be empty", lambda: waiting(raw) == 0)
-                drainer.send(signal.SIGTERM)
-                assert drainer.wait().code == 0
+                deliverer.send(signal.SIGTERM)
+                assert deliverer.wait().code == 0
         assert ended.code == 3, ended
         assert "Traceback" not in ended.err
         assert ended.err.count("a worker died (signal SIGKILL); starting another") == KILLS

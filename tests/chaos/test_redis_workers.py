@@ -40,7 +40,7 @@ ELSEWHERE = "elsewhere"
 """The User-Agent of the worker that comes to harm."""
 CRAWL = ("crawl", "links.py", "--workers", "2")
 WORKER = ("worker", "links.py", "--until-finished")
-NOT_ENDED = "from shoal import watchdog\nwatchdog.STALLED_LEASES = 1_000\n"
+NOT_ENDED = "from shoal.runtime import watchdog\nwatchdog.STALLED_LEASES = 1_000\n"
 """Its watchdog would end a worker that was stopped, which is to show what it does when it goes on.
 """
 LATE = "somebody else has the lease by now"

@@ -84,12 +84,12 @@ def test_json(folder: Folder, server: RedisServer) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it(folder: Folder, server: RedisServer, number: int) -> None:
-    with folder.running("drain", *TO) as drainer, server.client() as raw:
+    with folder.running("drain", *TO) as deliverer, server.client() as raw:
         until_now("the stream to be empty", lambda: waiting(raw) == 0)
         asyncio.run(save(stream_url(server), 5))
         until_now("the stream to be empty again", lambda: waiting(raw) == 0)
-        drainer.send(number)
-        ended = drainer.wait()
+        deliverer.send(number)
+        ended = deliverer.wait()
     assert ended.code == 0, ended
     assert "stopping: finishing what is in hand" in ended.err
     assert "8 pages and 80 items are in" in ended.out
@@ -98,14 +98,14 @@ def test_a_signal_ends_it(folder: Folder, server: RedisServer, number: int) -> N
 def test_a_signal_ends_it_while_redis_is_away(folder: Folder, tmp_path: Path) -> None:
     with RedisServer(tmp_path / "redis") as own:
         asyncio.run(save(stream_url(own), 1))
-        with folder.running("drain", "--results", stream_url(own), *TO) as drainer:
+        with folder.running("drain", "--results", stream_url(own), *TO) as deliverer:
             with own.client() as raw:
                 until_now("the stream to be empty", lambda: waiting(raw) == 0)
             own.kill()
-            until_now("it to notice", lambda: "waiting for the result stream" in drainer.err)
-            assert catches(drainer.pid, signal.SIGTERM)
-            drainer.send(signal.SIGTERM)
-            ended = drainer.wait()
+            until_now("it to notice", lambda: "waiting for the result stream" in deliverer.err)
+            assert catches(deliverer.pid, signal.SIGTERM)
+            deliverer.send(signal.SIGTERM)
+            ended = deliverer.wait()
     assert ended.code == 0, ended
     assert "stopped while waiting" in ended.err
 

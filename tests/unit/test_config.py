@@ -43,6 +43,13 @@ def test_the_defaults_are_polite() -> None:
     assert not settings.allow_private
 
 
+@pytest.mark.parametrize("name", ["lease_s", "timeout_s"])
+@pytest.mark.parametrize("value", [float("inf"), "inf"])
+def test_no_time_is_without_end(name: str, value: Any) -> None:
+    """Orders and rules are JSON, which would have null for it."""
+    assert name in mistake({name: value})
+
+
 def test_later_sources_win(tmp_path: Path) -> None:
     (tmp_path / "shoal.toml").write_text(
         'rate = "1/m"\nworkers = 2\nconcurrency = 3\nmax_depth = 4\n'

@@ -1,9 +1,11 @@
-"""The layers: who may import whom. Read off the sources, imports inside functions included."""
+"""The layers: who may import whom. Read off the sources, imports inside functions included, and
+modules that are named in a text."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,15 @@ ENTRANCES = {"__init__", "__main__", "urls"}
 address that spiders of users import from."""
 
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
+
+BY_NAME = {"__import__", "import_module", "resolve_name", "spec_from_file_location", "run_module"}
+"""What imports a module whose name only the running program knows."""
+MAY_BY_NAME = ("fleet/target.py",)
+"""The spiders of users."""
+MAY_FIND = ("core/plugins.py",)
+"""What others have installed: see decision 0040."""
+
+NAMED_IN_TEXT = re.compile(r"shoal\.(\w+)(?:[.:]\w+)*")
 
 
 def part_of(module: str) -> str:
@@ -39,20 +50,32 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
                 found = [alias.name for alias in names]
             case ast.ImportFrom(level=0, module="shoal", names=names):
                 found = [f"shoal.{alias.name}" for alias in names]
-            case ast.ImportFrom(level=0, module=str(module)):
-                found = [module]
+            case ast.ImportFrom(level=0, module=str(module), names=names):
+                found = [module, *_finders(path, [alias.name for alias in names])]
             case ast.ImportFrom():
                 found = ["shoal.(relative)"]
-            case ast.Call(func=ast.Name(id=by_name) | ast.Attribute(attr=by_name)) if by_name in (
-                "__import__",
-                "import_module",
-            ):
-                found = [] if path.match("fleet/target.py") else ["shoal.(by name)"]
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                found = _finders(path, [name])
+            case ast.Constant(value=str(text)):
+                found = _modules_named(text)
             case _:
                 found = []
         for module in found:
             if module.split(".")[0] == "shoal":
                 yield node.lineno, module  # type: ignore[attr-defined]
+
+
+def _finders(path: Path, names: Iterable[str]) -> list[str]:
+    """What these names import, which cannot be read off the sources."""
+    by_name = [] if path.match(*MAY_BY_NAME) else BY_NAME.intersection(names)
+    finding = [] if path.match(*MAY_FIND) else {"entry_points"}.intersection(names)
+    return [f"shoal.({name})" for name in (*by_name, *finding)]
+
+
+def _modules_named(text: str) -> list[str]:
+    """The module that a text is the name of: a child process may run it."""
+    named = NAMED_IN_TEXT.fullmatch(text)
+    return [text] if named and named[1] in RANK else []
 
 
 def wrong_ways() -> Iterator[str]:
@@ -84,6 +107,10 @@ def test_imports_go_down() -> None:
         "from shoal import Spider",
         "from . import page",
         "import_module('shoal.' + name)",
+        "from importlib import import_module as load",
+        "from importlib.metadata import entry_points",
+        "child_process('shoal.worker.worker')",
+        "TARGET = 'shoal.demo.spider:ShopSpider'",
     ],
 )
 def test_what_goes_up_or_sideways_is_seen(

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from shoal.coordinator.lateness import remaining_s
 from shoal.core import plaintext
+from shoal.core.policy import BLOCKED_STATUSES
 from shoal.core.task import Task
 from shoal.fleet.crawl import Summary, Watch
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
@@ -251,7 +252,8 @@ def status_table(stats: Stats, now: float) -> Table:
 
 
 def _requests(stats: Stats) -> str:
-    sent = f"{stats.sent:,} sent, {block_rate(stats):.1%} blocked (403, 429, 503)"
+    statuses = ", ".join(map(str, sorted(BLOCKED_STATUSES)))
+    sent = f"{stats.sent:,} sent, {block_rate(stats):.1%} blocked ({statuses})"
     if not stats.rules.previous:
         return sent
     return f"{sent}, {stats.unchanged:,} unchanged (304)"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import isfinite
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -102,6 +103,8 @@ def checked(values: Any, struct: type[Struct], *, strict: bool = True) -> Struct
 
 
 def _check(field: Field, value: Any) -> None:
+    if isinstance(value, float) and not isfinite(value):  # JSON, as it is stored, has none.
+        raise ConfigError(f"{field.name}: {value} is not finite")
     if field.check is None or value is None:
         return
     try:

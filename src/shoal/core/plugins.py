@@ -1,10 +1,10 @@
-"""What other packages, and upper layers of ours, add to a lower one: entry points of what is
-installed. Scrapy's part is added so: nothing below it knows it by name.
+"""What an upper layer adds to a lower one: entry points of what is installed. Scrapy's part is
+added so: the layers below know that there is such a thing, and import nothing of it.
 
 Groups, and what is called under which name:
 
-    shoal.targets        `NAME:...` as a target: (targets) -> the class of a spider
-    shoal.workers        the same target's worker process: (order) -> None, when it has ended
+    shoal.targets        scrapy: the target `scrapy:NAME`: (targets) -> the class of a spider
+    shoal.workers        scrapy: the worker process of such a target: (order) -> None, at its end
     shoal.fingerprints   rules.fingerprints: (name) -> a function from tasks to fingerprints
 """
 
@@ -22,5 +22,7 @@ def plugin(group: str, name: str) -> Any:
     """What is installed under this name. Raises ConfigError, and MissingExtra as it likes."""
     found = entry_points(group=group, name=name)
     if not found:
-        raise ConfigError(f"nothing is installed that knows {name!r} ({group})")
+        raise ConfigError(
+            f"nothing installed knows {name!r} ({group}): was Shoal updated? Install it again"
+        )
     return next(iter(found)).load()

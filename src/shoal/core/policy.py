@@ -19,6 +19,8 @@ RETRY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 52
 GONE_STATUSES = frozenset({404, 410})
 TOO_MANY = 429
 PUSHBACK_STATUSES = frozenset({TOO_MANY, 503})
+BLOCKED_STATUSES = frozenset({403, TOO_MANY, 503})
+"""Answers of hosts that do not want to serve us."""
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 10
 

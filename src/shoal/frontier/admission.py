@@ -91,7 +91,7 @@ class Admission:
         return list(dict.fromkeys([url, href, identity.normal]))
 
     def _entry(self, task: Task, normal: str, site: str) -> Entry:
-        task.site = site if self._of_scrapy is None else slot_of(site)
+        task.site = site if self._of_scrapy is None else without_public_port(site)
         if task.dont_filter:
             task.task_id = task.task_id or uuid.uuid4().hex
             key = digest(f"task {task.task_id}")
@@ -102,7 +102,7 @@ class Admission:
         return Entry(key[:FINGERPRINT_BYTES], task)
 
 
-def slot_of(site: str) -> str:
+def without_public_port(site: str) -> str:
     """How a host is scheduled in crawls of Scrapy's, as by Scrapy itself: without its port. Our own
     crawls keep the port, because robots.txt is that of a port."""
     name = without_port(site)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -29,8 +29,10 @@ class _Patient:
     def notes(self) -> Notes:
         return cast(Notes, _Patient(self._store.notes))
 
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+    def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
+        if not callable(method):
+            return method
 
         def call(*args: Any, **options: Any) -> Awaitable[Any]:
             return patiently("frontier", partial(method, *args, **options))

@@ -1,7 +1,7 @@
 """Catalogues: listings of numbered pages, all of which are found at once.
 
 A spider says what the address of a page looks like and how the pages can be counted. Which pages
-are queued after one was read is decided in worker/catalogue_pages.py.
+are queued after one was read is decided in worker/visits/catalogue_pages.py.
 """
 
 from __future__ import annotations

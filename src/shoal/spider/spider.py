@@ -94,7 +94,10 @@ class Harvest(msgspec.Struct):
 
 
 def settings_of(spider: type[Spider]) -> dict[str, Any]:
-    """The settings that a spider sets as class attributes."""
+    """The settings that a spider sets as class attributes. Raises ConfigError for a name that a
+    crawl cannot have."""
+    if not isinstance(spider.name, str):
+        raise ConfigError(f"{spider.__name__}.name must be text, not {_shown(spider.name)}")
     found = {}
     for name in SETTINGS:
         # A method of that name is a handler, not a setting: `results` is a likely one.

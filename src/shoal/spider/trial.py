@@ -46,10 +46,11 @@ class Trial:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    def check(self, page: bytes, selector: str = NOT_THERE, seconds: float = SECONDS) -> None:
+    def check(self, page: bytes, selector: str = NOT_THERE, seconds: float | None = None) -> None:
         """Return if a page can be parsed, and a selector be run on it, with reasonable effort. Else
         raise Unparsable; or OwnFault if our own machine is to blame that nobody knows. `seconds`
-        are of processor time, and larger pages get more."""
+        are of processor time, and larger pages get more. Without, they are those of a page."""
+        seconds = SECONDS if seconds is None else seconds
         with self._lock:
             for _ in range(TRIES):
                 answer = self._ask(page, selector.encode(), seconds)

@@ -60,7 +60,7 @@ class TestChainsLookedAfter:
         assert await run_off(client) == ["1", "2", "3"]
         assert (await client.stats()).state is CrawlState.FINISHED
 
-    async def test_what_is_buried_holds_nothing_up(self, backend: Backend) -> None:
+    async def test_what_is_purged_holds_nothing_up(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*steps(2))
         await client.end(await only(client), Verdict.DEAD)

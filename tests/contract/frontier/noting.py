@@ -83,7 +83,7 @@ class TestLeading:
 
 
 class TestNotes:
-    """Written, read, struck out; refused in the name of a term that is over."""
+    """Written, read, deleted; refused in the name of a term that is over."""
 
     async def test_topics_are_apart(self, backend: Backend) -> None:
         notes = backend.frontier.notes
@@ -95,7 +95,7 @@ class TestNotes:
         assert await notes.read("runs", "c") is None
         assert await notes.all("run") == {}
 
-    async def test_written_again_and_struck_out(self, backend: Backend) -> None:
+    async def test_written_again_and_deleted(self, backend: Backend) -> None:
         notes = backend.frontier.notes
         await notes.write("runs", "a", b"1")
         await notes.write("runs", "a", b"2")

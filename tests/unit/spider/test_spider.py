@@ -449,6 +449,13 @@ async def test_binary_is_no_text() -> None:
     assert (item.title, item.text_size, item.links) == (None, 0, 0)
 
 
+@pytest.mark.parametrize("name", [3, None, property(lambda self: "shop")])
+def test_a_name_that_is_no_text_is_refused(name: Any) -> None:
+    odd = type("Odd", (Spider,), {"name": name})
+    with pytest.raises(ConfigError, match=r"^Odd\.name must be text, not "):
+        settings_of(odd)
+
+
 def test_a_spider_for_urls() -> None:
     spider = spider_for(["http://Shop.example:8080/a", "https://b.example", "https://b.example/c"])
     assert spider.name == "shop.example-8080"

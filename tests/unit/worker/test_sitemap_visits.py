@@ -84,6 +84,12 @@ async def test_of_somebody_elses_task_the_target_is_as_that_of_a_page(dont_filte
     assert (one.fingerprint != other.fingerprint) == dont_filter
 
 
+async def test_what_was_read_of_one_that_is_too_large_is_counted() -> None:
+    error = TooLarge("too large")
+    error.wire_bytes = 5000
+    assert (await outcome_of(named(OLD), error)).wire_bytes == 5000
+
+
 async def test_one_that_is_larger_than_a_page_is_asked_for_again() -> None:
     outcome = await outcome_of(named(OLD), TooLarge("too large"))
     (again,) = outcome.follow_ups

@@ -40,7 +40,10 @@ AHEAD = SLOTS * AHEAD_PER_SLOT
 class Plenty:
     """A frontier that grants what is asked for, until it is told that this is all."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, paced: bool = False, crowded: bool = False) -> None:
+        self.paced = paced
+        self.crowded = crowded
+        self.asked: list[int] = []
         self.held: set[str] = set()
         self.ended: dict[str, Outcome] = {}
         self.lost: set[str] = set()
@@ -52,11 +55,13 @@ class Plenty:
         self._names = count()
 
     async def lease(self, crawl: str, ask: Ask) -> Grant:
+        self.asked.append(ask.room)
         return self._granted(ask.room)
 
     async def exchange(
         self, crawl: str, outcomes: Sequence[Outcome], ask: Ask
     ) -> tuple[list[Lease], Grant]:
+        self.asked.append(ask.room)
         return await self.finish(crawl, outcomes), self._granted(ask.room)
 
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -82,7 +87,10 @@ class Plenty:
         self.held.update(names)
         self.lost.update(names[: max(self.loses - len(self.lost), 0)])
         tasks = [Task(url=f"http://shop.example/{name}", site="shop.example") for name in names]
-        leases = [Lease(name.encode(), name, task) for name, task in zip(names, tasks, strict=True)]
+        leases = [
+            Lease(name.encode(), name, task, paced=self.paced, crowded=self.crowded)
+            for name, task in zip(names, tasks, strict=True)
+        ]
         return Grant(CrawlState.RUNNING, leases, decided=time.monotonic())
 
 
@@ -224,3 +232,24 @@ async def test_nothing_is_visited_once_a_store_has_failed() -> None:
     assert pages.visited == visited
     assert frontier.held == set()
     assert {frontier.ended[token].verdict for token in in_hand} == {Verdict.RETURNED}
+
+
+async def test_a_slow_worker_takes_none_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may have nothing to do."""
+    monkeypatch.setattr(leasing, "AHEAD_S", 0.0)
+    await assert_none_ahead(Plenty())
+
+
+@pytest.mark.parametrize("how", ["paced", "crowded"])
+async def test_none_is_taken_ahead(how: str) -> None:
+    """Of hosts with a rate: the permission to send would lapse. Of hosts that are full: others wait
+    for them."""
+    await assert_none_ahead(Plenty(**{how: True}))
+
+
+async def assert_none_ahead(frontier: Plenty) -> None:
+    pages = Pages()
+    pages.open.set()
+    async with at_work(frontier, pages):
+        await until("many visits", lambda: len(frontier.ended) >= SLOTS * 20)
+        assert max(frontier.asked) <= SLOTS

@@ -21,7 +21,9 @@ from shoal.spider.spider import Spider, settings_of
 
 Targets = Annotated[
     list[str],
-    typer.Argument(metavar="TARGET", help="file.py[:Class], package.module:Class, or URLs."),
+    typer.Argument(
+        metavar="TARGET", help="file.py[:Class], package.module:Class, scrapy:SPIDER, or URLs."
+    ),
 ]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Start over: forget what this crawl has done and found.")
@@ -40,8 +42,8 @@ def crawl(
 ) -> None:
     """Run a crawl to its end on this machine.
 
-    To continue a crawl that stopped half-way, run the same command again. Plain URLs as
-    TARGET follow all links on their hosts and store what kind of pages they found.
+    To continue a crawl that stopped half-way, run the same command again. If TARGET is one or
+    more URLs, all links on their hosts are followed, and one item is stored for each page.
 
     Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 usage
     error.

@@ -55,11 +55,11 @@ def drain(
     logs.configure(json_lines=settings.json_logs)
     began = time.monotonic()
     with _progress(quiet=settings.json_logs and json) as watch:
-        drained = run(_drain(settings.results, to, until_empty=until_empty, watch=watch))
+        delivered = run(_drain(settings.results, to, until_empty=until_empty, watch=watch))
     if json:
-        display.print_json(delivered_json(drained, time.monotonic() - began))
+        display.print_json(delivered_json(delivered, time.monotonic() - began))
     else:
-        display.say(f"{_counts(drained)} are in {masked(to)}; {drained.waiting:,} batches wait")
+        display.say(f"{_counts(delivered)} are in {masked(to)}; {delivered.waiting:,} batches wait")
 
 
 async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> Delivered:
@@ -69,10 +69,10 @@ async def _drain(stream: str, to: str, *, until_empty: bool, watch: Watch) -> De
         async with results_at(to) as store:
             if not store.readable:
                 raise ConfigError(f"--to {masked(to)}: a stream is no store (shoal drain --help)")
-            drainer = Deliverer(queue, store, until_empty=until_empty, watch=watch)
-            with stopped_by_signals(drainer):
-                await drainer.run()
-            return drainer.delivered
+            deliverer = Deliverer(queue, store, until_empty=until_empty, watch=watch)
+            with stopped_by_signals(deliverer):
+                await deliverer.run()
+            return deliverer.delivered
     finally:
         await queue.close()
 
@@ -83,10 +83,10 @@ def _progress(*, quiet: bool) -> Iterator[Watch]:
     console = display.console(stderr=True)
     speed = _Speed()
     if quiet:
-        yield lambda drained: None
+        yield lambda delivered: None
     elif console.is_terminal:
         with Live(console=console, refresh_per_second=8, transient=True) as live:
-            yield lambda drained: live.update(display.text(_line(drained, speed), "bold"))
+            yield lambda delivered: live.update(display.text(_line(delivered, speed), "bold"))
     else:
         yield _logging(speed)
 
@@ -95,23 +95,25 @@ def _logging(speed: _Speed) -> Watch:
     """Logs a line now and then, but not the same one for days if nothing comes."""
     timer, logged = display.log_timer(), 0
 
-    def watch(drained: Delivered) -> None:
+    def watch(delivered: Delivered) -> None:
         nonlocal logged
-        line = _line(drained, speed)
-        if drained.batches != logged and timer.is_due():
-            logged = drained.batches
+        line = _line(delivered, speed)
+        if delivered.batches != logged and timer.is_due():
+            logged = delivered.batches
             log.info(line)
 
     return watch
 
 
-def _line(drained: Delivered, speed: _Speed) -> str:
-    per_s = speed.after(drained.pages + drained.items + drained.rejected)
-    return f"{drained.waiting:,} batches wait · {_counts(drained)} written · {per_s:,.0f}/s"
+def _line(delivered: Delivered, speed: _Speed) -> str:
+    per_s = speed.after(delivered.pages + delivered.items + delivered.rejected)
+    return f"{delivered.waiting:,} batches wait · {_counts(delivered)} written · {per_s:,.0f}/s"
 
 
-def _counts(drained: Delivered) -> str:
-    return f"{display.counted(drained.pages, 'page')} and {display.counted(drained.items, 'item')}"
+def _counts(delivered: Delivered) -> str:
+    return (
+        f"{display.counted(delivered.pages, 'page')} and {display.counted(delivered.items, 'item')}"
+    )
 
 
 class _Speed:

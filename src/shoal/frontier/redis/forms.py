@@ -50,9 +50,9 @@ def finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> li
         follow_ups, own = sizes_of(grouped(outcome.follow_ups))
         packed.append(_ended(outcome, follow_ups))
         entries += own
-    sizes, abroad = sizes_of(others)
+    sizes, added = sizes_of(others)
     owners = [owner_of(outcome.lease) for outcome in outcomes]
-    return [pack_values(packed), pack_values(sizes), *owners, *entries, *abroad]
+    return [pack_values(packed), pack_values(sizes), *owners, *entries, *added]
 
 
 def leases_of(granted: list[Any], nonce: str, clock_s: float, *, alone: bool) -> list[Lease]:

@@ -243,9 +243,8 @@ class RedisFrontier(Frontier):
         prefix = await shard.prefix()
         lowest = 0 if order is HostOrder.BUSIEST else 1
         key = f"{prefix}{_ORDERS[order]}"
-        names = await self._link.command(
-            *("ZRANGE", key, "+inf", lowest, "BYSCORE", "REV", "LIMIT", 0, limit)
-        )
+        ranked = ("ZRANGE", key, "+inf", lowest, "BYSCORE", "REV", "LIMIT", 0, limit)
+        names = await self._link.command(*ranked)
         rows = await self._link.command("HMGET", f"{prefix}hosts", *names) if names else []
         return [
             host_of(name.decode(), packed, ahead_of(counts), is_cancelled=is_cancelled)

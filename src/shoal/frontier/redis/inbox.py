@@ -100,7 +100,10 @@ async def _put_aside(link: RedisLink, crawl: str, rejected: list[Rejected]) -> N
     reason = "".join(char if char.isprintable() else "?" for char in rejected[0].reason)
     log.warning(
         "%d entries of %s are no tasks, the first because %s: see %s",
-        *(len(rejected), inbox_key(crawl), reason, key),
+        len(rejected),
+        inbox_key(crawl),
+        reason,
+        key,
     )
 
 

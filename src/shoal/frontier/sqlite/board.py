@@ -58,7 +58,7 @@ class SqliteNotes(Notes):
                 if leader is not None and self._is_over(connection, leader):
                     raise Deposed
                 if text is None:
-                    connection.execute(SQL["strike"], (topic, name))
+                    connection.execute(SQL["delete"], (topic, name))
                 else:
                     connection.execute(SQL["write"], (topic, name, text))
 

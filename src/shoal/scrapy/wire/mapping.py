@@ -18,7 +18,7 @@ from scrapy import Request
 from shoal.core import urls
 from shoal.core.task import DEFAULT_HANDLER, MAX_COUNT, MAX_PRIORITY, Task
 from shoal.errors import BadUrl
-from shoal.frontier.admission import slot_of
+from shoal.frontier.admission import without_public_port
 from shoal.scrapy.wire.cookies import Cookies
 from shoal.scrapy.wire.tagged import Unrestorable, from_plain, to_plain
 
@@ -62,7 +62,7 @@ _NO_EXTRAS = Extras()
 def site_of(url: str) -> str:
     """The host that is scheduled; for addresses that have none, such as `data:`, the scheme."""
     try:
-        site = slot_of(urls.parse(url).host)
+        site = without_public_port(urls.parse(url).host)
     except BadUrl:
         site = ""
     return site or url.partition(":")[0].lower() + ":"

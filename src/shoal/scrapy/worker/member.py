@@ -71,43 +71,39 @@ class Member:
         self._background: set[asyncio.Task[None]] = set()
         self._working: asyncio.Task[None]
         self._closer: asyncio.Future[None]
-        given = membership_of(crawler.settings)
-        membership = given or Membership(settings, crawl)
+        membership = membership_of(crawler.settings) or Membership(settings, crawl)
         self._stays = not membership.until_finished
         self._is_sealed = not membership.brings_seeds
-        if not membership.brings_seeds:
+        if self._is_sealed:
             engine.skip_start(crawler)
-        schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
-        requests = Requests(spider, crawler.request_fingerprinter, Jars.of(crawler), schemes)
         name = worker_name(os.getpid())
+        requests = _requests_of(spider, crawler)
         self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
+        is_logged = stores.results is not None
         self.visits = ScrapyVisits(
-            name,
-            requests,
-            self.intake,
-            self._wake_engine,
-            is_logged=stores.results is not None,
+            name, requests, self.intake, self._wake_engine, is_logged=is_logged
         )
-        self._worker = Worker(
-            Assignment(
-                name,
-                crawl,
-                stores,
-                self._slots,
-                until_finished=False,
-                drain_s=None,  # Scrapy waits for what is in flight, and so do we.
-            ),
+        self._worker = self._new_worker(name)
+        self.entries = Entries(crawler, requests, self.visits.known)
+        items = ItemStore(mapping(crawler.settings, "SHOAL_ITEM_KEYS"))
+        # Scrapy keeps only a weak reference to it.
+        self._listener = Listener(crawl, self.visits, stores.results, items)
+
+    def _new_worker(self, name: str) -> Worker:
+        assignment = Assignment(
+            name,
+            self._crawl,
+            self._stores,
+            self._slots,
+            until_finished=False,
+            drain_s=None,  # Scrapy waits for what is in flight, and so do we.
+        )
+        is_ours = membership_of(self._crawler.settings) is not None
+        return Worker(
+            assignment,
             self.visits,
             on_idle=self._wake_engine,
-            watch=watched if given else nullcontext,  # `scrapy crawl` is not ours to end.
-        )
-        self.entries = Entries(crawler, requests, self.visits.known)
-        # Scrapy keeps only a weak reference to it.
-        self._listener = Listener(
-            crawl,
-            self.visits,
-            stores.results,
-            ItemStore(mapping(crawler.settings, "SHOAL_ITEM_KEYS")),
+            watch=watched if is_ours else nullcontext,  # `scrapy crawl` is not ours to end.
         )
 
     @property
@@ -205,3 +201,9 @@ class Member:
         if not self.visits.is_closing:
             # Not among the tasks in the background: `leave` is part of it.
             self._closer = asyncio.ensure_future(engine.close_failed(self._crawler, FAILED))
+
+
+def _requests_of(spider: Spider, crawler: Crawler) -> Requests:
+    """What turns the spider's requests into tasks, and these into requests again."""
+    schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
+    return Requests(spider, crawler.request_fingerprinter, Jars.of(crawler), schemes)

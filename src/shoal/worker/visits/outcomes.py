@@ -14,6 +14,7 @@ from can_ada import URL
 
 from shoal.config import Rules
 from shoal.core.policy import (
+    BLOCKED_STATUSES,
     GONE_STATUSES,
     MAX_REDIRECTS,
     PUSHBACK_STATUSES,
@@ -31,9 +32,6 @@ from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission, NotAdmitted
 from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
-
-BLOCKED_STATUSES = frozenset({403, 429, 503})
-"""Answers of hosts that do not want to serve us."""
 
 KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 """Headers of a task that go along to another site. Any other may be a secret."""

@@ -47,7 +47,13 @@ class SitemapJudge(Judge):
             return super().unanswered(lease, error, jitter)
         again = self._admission.admitted_as(with_room(lease.task, lease.fingerprint))
         reason = "larger than a page may be: it is asked for again, with room for it"
-        return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[again])
+        return Outcome(
+            lease=lease,
+            verdict=Verdict.DONE,
+            reason=reason,
+            follow_ups=[again],
+            wire_bytes=error.wire_bytes,
+        )
 
     def _in_its_reading(self, target: Entry) -> Entry:
         task_id = redirected_id(target.task)

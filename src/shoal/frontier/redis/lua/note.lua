@@ -1,11 +1,11 @@
--- Write a note in the name of a term, or strike it out.
+-- Write a note in the name of a term, or delete it.
 --
 -- KEYS[1]  hash  who leads, see lead.lua
--- KEYS[2]  hash  the shelf: name -> text
+-- KEYS[2]  hash  the topic: name -> text
 -- ARGV[1]  the term
 -- ARGV[2]  whose it is: a replica that takes over may not know of a term, and give its number out again
 -- ARGV[3]  the name
--- ARGV[4]  the text; left out to strike the note out
+-- ARGV[4]  the text; left out to delete the note
 -- returns  1, or 0: the term is over
 --
 -- Atomic, because the term must not end between the look at it and the write.

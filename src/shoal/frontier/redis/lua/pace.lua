@@ -1,5 +1,5 @@
 -- What a try says of its host's pace: policy.py's decisions, where they can be made atomically.
--- tests/contract compares them with the SQLite frontier, which uses policy.py itself.
+-- test_frontier_same.py compares them with the SQLite frontier, which uses policy.py itself.
 
 -- Whether a host that has failed so often in a row is only probed. Not for ever: one that stays
 -- away is treated like any other in the end, so that its tasks can die and the crawl can finish.

@@ -13,11 +13,11 @@ UPDATE leader SET until = 0 WHERE holder = ?;
 -- write: a note takes the place of the one of that name
 INSERT OR REPLACE INTO notes (shelf, name, text) VALUES (?, ?, ?);
 
--- strike: out
+-- delete: a note, by its topic and name
 DELETE FROM notes WHERE shelf = ? AND name = ?;
 
 -- read: one note
 SELECT text FROM notes WHERE shelf = ? AND name = ?;
 
--- all: the notes of a shelf
+-- all: the notes on a topic
 SELECT name, text FROM notes WHERE shelf = ? ORDER BY name;

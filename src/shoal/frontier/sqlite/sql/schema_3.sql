@@ -3,8 +3,8 @@
 -- tasks.chain  tasks of one chain are handed out one after the other. Those that are held
 --              back by one before them have state -1; of these the place is 0 for a redirect's
 --              target, else 1
--- leader       who leads, until when, and in which term: see notes.py
--- notes        small documents under names, on shelves
+-- leader       who leads, until when, and in which term: see board.py
+-- notes        small documents under names, by topic (the column is called shelf)
 
 ALTER TABLE tasks ADD COLUMN chain TEXT;
 
