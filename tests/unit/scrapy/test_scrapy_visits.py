@@ -35,6 +35,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.woken = 0
+        self.answered = 0
         self.requests = Requests(Shop(), RequestFingerprinter(), None)
         self.intake = Intake(cast(Frontier, None), "crawl", lambda: None)
         self.visits = ScrapyVisits(
@@ -44,13 +45,16 @@ class Scene:
     def _wake(self) -> None:
         self.woken += 1
 
+    def _note_answer(self) -> None:
+        self.answered += 1
+
     async def begin(
         self, *, paced: bool = False, decided: float | None = None, **fields: str
     ) -> asyncio.Task[Report]:
         """Lease a task, and let it get as far as the queue for the engine."""
         lease = Lease(b"12345678", "token", Task(url=URL, **fields), paced=paced)  # type: ignore[arg-type]
         moment = time.monotonic() if decided is None else decided
-        visit = asyncio.create_task(self.visits.visit(lease, moment))
+        visit = asyncio.create_task(self.visits.visit(lease, moment, self._note_answer))
         await asyncio.sleep(0)
         return visit
 
