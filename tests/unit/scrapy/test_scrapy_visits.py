@@ -97,6 +97,25 @@ async def test_a_task_waits_for_the_engine_and_ends_with_it(scene: Scene) -> Non
     assert scene.visits.count == 0
 
 
+@pytest.mark.parametrize(
+    ("status", "answered"), [(200, 1), (404, 1), (None, 1), (429, 0), (503, 0)]
+)
+async def test_a_request_that_has_left_the_downloader_is_not_at_its_host(
+    scene: Scene, status: int | None, answered: int
+) -> None:
+    """One that the host has refused keeps its place until it is known how it ended."""
+    visit = await scene.begin()
+    request = scene.next_request()
+    life = scene.visits.life_of(request)
+    assert life is not None
+    life.status = status
+    scene.visits.left_downloader(request)
+    scene.visits.left_downloader(Request(URL))  # None of ours.
+    assert scene.answered == answered
+    scene.visits.ended(request)
+    await visit
+
+
 async def test_a_permission_that_has_lapsed_is_given_back_unsent(scene: Scene) -> None:
     visit = await scene.begin(paced=True, decided=time.monotonic() - SEND_SLACK_S - 1)
     assert scene.visits.next_request() is None
