@@ -47,35 +47,36 @@ class HandOut:
 
     def __init__(self, current: Step, ask: Ask) -> None:
         self._current = current
-        self._worker = ask.worker
-        self._limit = max(allowed(current, ask.room), 0)
+        self._ask = ask
         self._sharing = Sharing(current, ask)
         self._granted: list[Granted] = []
-        self._is_crowded = False
+        self._is_withheld = False  # A host gave nothing: others have its room.
 
     def serve(self) -> None:
         """Find what the worker gets, and hand it out."""
-        if self._limit:
-            self._serve_ready()
-        self._sharing.settle_rest(self._limit - len(self._granted))
-        if self._limit and not self._granted:
-            self._serve_suspect()
+        limit = max(allowed(self._current, self._ask.room), 0)
+        if self._ask.holdings:
+            self._sharing.settle_all(self._ask, limit)
+        if limit:
+            self._serve_ready(limit)
+            if not self._granted:
+                self._serve_suspect()
         self._write()
 
     def grant(self) -> Grant:
         """What the worker is told, once the step is written."""
         current = self._current
         again_s = wait_s(current)
-        if self._is_crowded and not self._granted and again_s is not None:
+        if self._is_withheld and not self._granted and again_s is not None:
             again_s = max(again_s, SHARE_WAIT_S)
         leases = [lease for _, lease, _ in self._granted]
         return Grant(
             current.state, leases, self._sharing.shares, again_s, current.id, current.begun
         )
 
-    def _serve_ready(self) -> None:
+    def _serve_ready(self, limit: int) -> None:
         """Serve the ready hosts in turn; a host without a rate may give several at once."""
-        current, limit = self._current, self._limit
+        current = self._current
         ready = current.execute("ready_hosts", current.id, current.now, limit).fetchall()
         current.read_hosts(host_id for (host_id,) in ready)
         for served, (host_id,) in enumerate(ready):
@@ -86,27 +87,21 @@ class HandOut:
             else:
                 self._serve_plain(host, wanted)
 
-    def _serve_plain(self, host: HostSchedule, wanted: int) -> None:
-        current = self._current
-        if host.sharers:
-            # What the worker has of it takes room until it is given back.
-            self._sharing.settle(host, wants=False)
-        count = min(1 if current.interval_of(host) else wanted, current.room(host))
-        self._grant(host, self._best(host, count))
-
     def _serve_shared(self, host: HostSchedule, wanted: int) -> None:
-        sharing = self._sharing
-        has_unsent = sharing.unsent(host) > 0
-        count = min(wanted, sharing.ahead(host, sharing.left(host)))
-        tasks = self._best(host, count if has_unsent else max(count, 1))
-        told = sharing.settle(host, wants=has_unsent or bool(tasks))
-        given = tasks[: max(sharing.ahead(host, told), 0)]
-        if given:
-            self._grant(host, given, shared=True)
-            sharing.shares[self._granted[-1][1].task.site] = told
-        elif tasks or has_unsent:
+        tasks = self._best(host, min(wanted, self._sharing.ahead(host)))
+        self._grant(host, tasks, shared=True)
+        if tasks:
+            site = self._granted[-1][1].task.site
+            self._sharing.shares[site] = self._sharing.told(host)
+        else:
             host.next_at = self._current.now  # Others go first.
-            self._is_crowded = True
+            self._is_withheld = True
+
+    def _serve_plain(self, host: HostSchedule, wanted: int) -> None:
+        room = self._current.room(host)
+        count = min(1 if self._current.interval_of(host) else wanted, room)
+        self._grant(host, self._best(host, count))
+        self._is_withheld |= not room
 
     def _best(self, host: HostSchedule, count: int) -> list[Queued]:
         if count <= 0:
@@ -118,7 +113,7 @@ class HandOut:
         """One task that workers died with, for a worker that has nothing else to lose."""
         current = self._current
         suspects = current.execute("suspects", current.id, SUSPECTS_SEEN).fetchall()
-        if not suspects or current.execute("holds_any", current.id, self._worker).fetchone()[0]:
+        if not suspects or current.execute("holds_any", current.id, self._ask.worker).fetchone()[0]:
             return
         for host_id, *row in suspects:
             host = current.host(host_id)
@@ -160,4 +155,4 @@ class HandOut:
             for row_id, lease, reserved in self._granted
         ]
         due = current.now + current.rules.lease_s
-        current.write("lease_tasks", rows, due, self._worker, current.now)
+        current.write("lease_tasks", rows, due, self._ask.worker, current.now)

@@ -52,12 +52,6 @@ class Shares:
             self._connection.execute(SQL["unshare"], (host.id, worker))
         host.sharers = len(claims)
 
-    def free_at(self, host: HostSchedule, limit: int) -> float | None:
-        """When the host has room again, if nothing happens but that claims become void. None if
-        that is not enough."""
-        taken = host.plain + self.taken(host)
-        for claim in sorted(self.of(host).values(), key=lambda claim: claim.until):
-            taken -= claim.share
-            if taken < limit:
-                return claim.until
-        return None
+    def next_void(self, host: HostSchedule) -> float:
+        """When the first of them is void. Ask for it only where there are some."""
+        return min(claim.until for claim in self.of(host).values())

@@ -101,8 +101,9 @@ class Step:
             return None
         if self.room(host) or self.may_share(host):
             return host.next_at
-        free_at = self.shares.free_at(host, host.limit(self.rules, self.now))
-        return None if free_at is None else max(host.next_at, free_at)
+        if host.plain >= host.limit(self.rules, self.now):
+            return None
+        return max(host.next_at, self.shares.next_void(host))
 
     def next_place(self) -> int:
         """A task's turn: behind all that waits now."""

@@ -101,9 +101,9 @@ SELECT json_group_array(json_array(id, fingerprint, attempts, hex(task))) FROM (
     ORDER BY priority DESC, place, id LIMIT ?
 );
 
--- has_tasks: whether a host has tasks that wait, suspects apart
-SELECT EXISTS (
-    SELECT 1 FROM tasks WHERE host_id = ? AND state = {WAITING} AND losses < {SUSPECT_AFTER}
+-- count_tasks: how many of a host's tasks wait, suspects apart, up to so many
+SELECT COUNT(*) FROM (
+    SELECT 1 FROM tasks WHERE host_id = ? AND state = {WAITING} AND losses < {SUSPECT_AFTER} LIMIT ?
 );
 
 -- suspects: tasks that several workers died with, the oldest first
