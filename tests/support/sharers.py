@@ -17,13 +17,14 @@ class Sharer:
         self.unsent: defaultdict[str, list[Lease]] = defaultdict(list)
         self.sent: defaultdict[str, list[Lease]] = defaultdict(list)
         """In flight, and shared."""
-        self._said: dict[str, Holding] = {}
+        self.said: dict[str, Holding] = {}
+        """The last time it was asked."""
 
     def holdings(self) -> dict[str, Holding]:
         """What it says of itself."""
         hosts = {*self.told, *self.unsent, *self.sent}
-        self._said = {host: Holding(len(self.sent[host]), len(self.unsent[host])) for host in hosts}
-        return self._said
+        self.said = {host: Holding(len(self.sent[host]), len(self.unsent[host])) for host in hosts}
+        return self.said
 
     def granted(self, grant: Grant) -> list[Lease]:
         """It was told what it may have. Returns what is to be given back. A host of which it has
@@ -34,7 +35,7 @@ class Sharer:
         self.told = {
             host: share
             for host, share in grant.shares.items()
-            if share or (host in self._said and self._said[host].in_flight)
+            if share or (host in self.said and self.said[host].in_flight)
         }
         back = [
             lease
@@ -72,7 +73,7 @@ class Sharer:
     def leave(self, host: str) -> None:
         """It has nothing of this host any more."""
         for held in (self.told, self.unsent, self.sent):
-            held.pop(host, None)  # type: ignore[attr-defined]
+            held.pop(host, None)
 
     def may_have(self, host: str) -> int:
         """Requests that it may have in flight at any moment until it asks again."""

@@ -10,7 +10,7 @@ import msgspec
 from shoal.core import task as wire
 from shoal.core.sharing import SHARE_WAIT_S
 from shoal.core.urls import fingerprint_of
-from shoal.frontier.facts import SUSPECTS_SEEN
+from shoal.frontier.facts import SUSPECTS_SEEN, WITHHELD_SEEN
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.lease import allowed, reclaim, wait_s
 from shoal.frontier.sqlite.sharing import Sharing
@@ -76,12 +76,20 @@ class HandOut:
 
     def _serve_ready(self, limit: int) -> None:
         """Serve the ready hosts in turn; a host without a rate may give several at once."""
-        current = self._current
-        ready = current.execute("ready_hosts", current.id, current.now, limit).fetchall()
-        current.read_hosts(host_id for (host_id,) in ready)
-        for served, (host_id,) in enumerate(ready):
-            wanted = -(-(limit - len(self._granted)) // (len(ready) - served))
-            host = current.host(host_id)
+        seen = 0
+        while seen < WITHHELD_SEEN and not self._granted:
+            when = (self._current.id, self._current.now)
+            ready = self._current.execute("ready_hosts", *when, limit, seen).fetchall()
+            self._serve_hosts([host_id for (host_id,) in ready], limit)
+            seen += len(ready)
+            if len(ready) < limit:
+                return
+
+    def _serve_hosts(self, host_ids: Sequence[int], limit: int) -> None:
+        self._current.read_hosts(host_ids)
+        for served, host_id in enumerate(host_ids):
+            wanted = -(-(limit - len(self._granted)) // (len(host_ids) - served))
+            host = self._current.host(host_id)
             if self._sharing.takes_part(host, wanted):
                 self._serve_shared(host, wanted)
             else:

@@ -43,7 +43,7 @@ SELECT host, {SCHEDULE} FROM hosts WHERE crawl_id = ? AND host IN (SELECT value 
 SELECT {SCHEDULE} FROM hosts WHERE id IN (SELECT value FROM json_each(?));
 
 -- ready_hosts: hosts that may be hit now, the longest ready first
-SELECT id FROM hosts WHERE crawl_id = ? AND ready_at <= ? ORDER BY ready_at LIMIT ?;
+SELECT id FROM hosts WHERE crawl_id = ? AND ready_at <= ? ORDER BY ready_at LIMIT ? OFFSET ?;
 
 -- next_ready: when the next host may be hit
 SELECT MIN(ready_at) FROM hosts WHERE crawl_id = ? AND ready_at IS NOT NULL;
