@@ -35,6 +35,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.woken = 0
+        self.answered = 0
         self.requests = Requests(Shop(), RequestFingerprinter(), None)
         self.intake = Intake(cast(Frontier, None), "crawl", lambda: None)
         self.visits = ScrapyVisits(
@@ -44,13 +45,16 @@ class Scene:
     def _wake(self) -> None:
         self.woken += 1
 
+    def _note_answer(self) -> None:
+        self.answered += 1
+
     async def begin(
         self, *, paced: bool = False, decided: float | None = None, **fields: str
     ) -> asyncio.Task[Report]:
         """Lease a task, and let it get as far as the queue for the engine."""
         lease = Lease(b"12345678", "token", Task(url=URL, **fields), paced=paced)  # type: ignore[arg-type]
         moment = time.monotonic() if decided is None else decided
-        visit = asyncio.create_task(self.visits.visit(lease, moment))
+        visit = asyncio.create_task(self.visits.visit(lease, moment, self._note_answer))
         await asyncio.sleep(0)
         return visit
 
@@ -91,6 +95,25 @@ async def test_a_task_waits_for_the_engine_and_ends_with_it(scene: Scene) -> Non
     scene.visits.ended(request)
     assert (await visit).outcome.verdict is Verdict.DONE
     assert scene.visits.count == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "answered"), [(200, 1), (404, 1), (None, 1), (429, 0), (503, 0)]
+)
+async def test_a_request_that_has_left_the_downloader_is_not_at_its_host(
+    scene: Scene, status: int | None, answered: int
+) -> None:
+    """One that the host has refused keeps its place until it is known how it ended."""
+    visit = await scene.begin()
+    request = scene.next_request()
+    life = scene.visits.life_of(request)
+    assert life is not None
+    life.status = status
+    scene.visits.left_downloader(request)
+    scene.visits.left_downloader(Request(URL))  # None of ours.
+    assert scene.answered == answered
+    scene.visits.ended(request)
+    await visit
 
 
 async def test_a_permission_that_has_lapsed_is_given_back_unsent(scene: Scene) -> None:

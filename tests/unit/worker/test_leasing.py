@@ -59,7 +59,7 @@ class Bench:
 
     def grant(self, leases: Sequence[Lease], wait_s: float | None = None) -> None:
         """Answer a question."""
-        grant = Grant(CrawlState.RUNNING, list(leases), wait_s, decided=self.now)
+        grant = Grant(CrawlState.RUNNING, list(leases), wait_s=wait_s, decided=self.now)
         moves = self.leasing.granted(grant, self.now)
         self.visiting += [lease.token for lease, _ in moves.visit]
         self.take_back(moves.give_back)
@@ -76,8 +76,10 @@ class Bench:
 
     def end_visits(self, number: int) -> None:
         for _ in range(number):
-            self.visited.append(self.leasing.held[self.visiting.pop(0)])
-            if (following := self.leasing.visit_over()) is not None:
+            lease = self.leasing.held[self.visiting.pop(0)]
+            self.visited.append(lease)
+            outcome = Outcome(lease=lease, verdict=Verdict.DONE)
+            if (following := self.leasing.visit_over(outcome)) is not None:
                 self.visiting.append(following[0].token)
 
     def finish(self) -> None:
@@ -90,7 +92,8 @@ class Bench:
         self.visited = []
 
     def ask(self, backlog: Waiting = NOTHING) -> int:
-        return self.leasing.ask(backlog)
+        question = self.leasing.ask(self.now, backlog)
+        return question.room if question is not None else 0
 
     def wait_s(self, backlog: Waiting = NOTHING) -> float | None:
         return self.leasing.wait_s(self.now, backlog)

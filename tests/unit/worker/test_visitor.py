@@ -153,3 +153,24 @@ async def test_one_that_may_be_the_reason_has_no_more_tries_than_others(
     assert verdicts == [Verdict.RETRY, Verdict.RETRY, Verdict.DEAD]
     assert reports[-1].outcome.reason == "it was ended"
     assert not any(report.outcome.fault for report in reports)
+
+
+class Answering(Linking):
+    """Answers with one status."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    async def fetch(self, request: Request) -> Response:
+        return Response(request.task.url, self._status, CIMultiDict(), b"", 0.1)
+
+
+@pytest.mark.parametrize(("status", "times"), [(200, 1), (404, 1), (500, 1), (429, 0), (503, 0)])
+async def test_it_says_that_the_host_has_answered_unless_that_is_a_refusal(
+    status: int, times: int
+) -> None:
+    answered: list[str] = []
+    visitor = page_visitor(Looker(), Answering(status), Rules(robots=False))
+    lease = Lease(b"12345678", "token", Task(url=URL), robots_at=0.0)
+    await visitor.visit(lease, time.monotonic(), lambda: answered.append("once"))
+    assert len(answered) == times

@@ -18,6 +18,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from shoal.config import Rules
+from shoal.core.policy import PUSHBACK_STATUSES
 from shoal.core.task import Task
 from shoal.errors import ShoalError
 from shoal.frontier.admission import Admission
@@ -70,10 +71,13 @@ def _without(meta: dict[str, Any], name: str) -> dict[str, Any]:
 class _Visit:
     """One leased task in Scrapy's hands."""
 
-    def __init__(self, lease: Lease, decided: float, request: Request) -> None:
+    def __init__(
+        self, lease: Lease, decided: float, answered: Callable[[], None], request: Request
+    ) -> None:
         self.life = Life(lease=lease)
         self.request = request
         self.decided = decided
+        self.answered = answered
         self.ended: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
 
     def end(self, report: Report) -> None:
@@ -120,7 +124,7 @@ class ScrapyVisits:
         """Scrapy has its own rules. Only what a sitemap lists is admitted by ours, as seeds are."""
         self._rules = rules
 
-    async def visit(self, lease: Lease, decided: float) -> Report:
+    async def visit(self, lease: Lease, decided: float, answered: Callable[[], None]) -> Report:
         """One try. It ends when Scrapy is done with the request, and the frontier has what was
         queued on the side meanwhile."""
         if self.is_closing:
@@ -133,7 +137,7 @@ class ScrapyVisits:
             return Report(outcome)
         if lease.task.job_type == SITEMAP:
             request.meta.update(_meta_for_sitemap(lease.task))
-        visit = _Visit(lease, decided, request)
+        visit = _Visit(lease, decided, answered, request)
         self._ready.append(visit)
         self._wake_engine()
         report = await visit.ended
@@ -199,7 +203,14 @@ class ScrapyVisits:
         """The life of the request whose page, or answer, led to this one."""
         return self._parents.get(request)
 
-    # For the engine
+    # For the engine, and who listens to it
+
+    def left_downloader(self, request: Request) -> None:
+        """The request is not at its host any more. One that asks for less may get no other before
+        it is known how this one ended."""
+        visit = self._running.get(request)
+        if visit is not None and visit.life.status not in PUSHBACK_STATUSES:
+            visit.answered()
 
     def answered(self, request: Request, answer: Response | Request | Failure) -> bool:
         """The downloader's last word. A request to try again goes to the frontier instead."""

@@ -12,10 +12,12 @@ Whatever happens, a visit ends in a Report; only a cancelled one raises.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
+from shoal.core.policy import PUSHBACK_STATUSES
 from shoal.core.task import Task
 from shoal.errors import FetchError, OwnFault, Starved, TooLate
 from shoal.fetch.port import Fetcher, Response
@@ -23,6 +25,7 @@ from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import KnownPage
 from shoal.runtime.patience import Shortage, jitter
 from shoal.worker.report import Report, give_back, page_log
+from shoal.worker.slots import nobody_waits
 from shoal.worker.visits.canonical import ALIAS, dropped_alias
 from shoal.worker.visits.outcomes import Judge, note_answer
 from shoal.worker.visits.recrawl import (
@@ -95,8 +98,11 @@ class Visitor:
         self._earlier = earlier
         self._shortage = Shortage("large and odd pages cannot be read")
 
-    async def visit(self, lease: Lease, decided: float) -> Report:
-        """One try. `decided` is the monotonic moment of the grant: permission to send is short."""
+    async def visit(
+        self, lease: Lease, decided: float, answered: Callable[[], None] = nobody_waits
+    ) -> Report:
+        """One try. `decided` is the monotonic moment of the grant: permission to send is short.
+        `answered` is called when the host has answered, unless that was to ask for less."""
         if lease.task.job_type == ALIAS:
             return Report(dropped_alias(lease))
         if self._robots is not None:
@@ -115,6 +121,8 @@ class Visitor:
             return give_back(lease, sent=False)
         except FetchError as error:
             return await self._unanswered(lease, error, started_at)
+        if response.status not in PUSHBACK_STATUSES:
+            answered()
         visit = Visit(self._worker, lease, response, started_at)
         if known and response.status == NOT_MODIFIED:
             report = _unchanged(visit, known)
