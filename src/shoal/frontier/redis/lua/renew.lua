@@ -15,7 +15,8 @@ local owners = arguments_from(2)
 local held = held_by(owners)
 for i, owner in ipairs(owners) do
   if held[i] then
-    local host_name, _, _, worker, _, _, is_shared = unpack(held[i], 1, 7)
+    local task = held[i]
+    local host_name, _, _, worker, _, _, is_shared = unpack(task, 1, 7)
     call('ZADD', prefix .. 'due', 'XX', whole(now + rules.lease), owner:sub(9))
     if is_shared and prolonged[host_name] ~= worker then
       prolonged[host_name] = worker
