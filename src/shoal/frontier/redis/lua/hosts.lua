@@ -125,7 +125,11 @@ end
 
 -- How much of its room nobody has.
 local function room_left(host)
-  return math.max(limit_of(host) - plain_of(host) - taken_by_shares(host.name), 0)
+  local used = host.leased
+  if shares_of(host.name) then
+    used = plain_of(host) + taken_by_shares(host.name)
+  end
+  return math.max(limit_of(host) - used, 0)
 end
 
 -- When tasks of a host may next be handed out, or nothing if that needs more than time.

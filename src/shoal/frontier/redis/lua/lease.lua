@@ -97,6 +97,9 @@ local function divide_own(most)
   for name in pairs(has) do
     own[#own + 1] = name
   end
+  if #own == 0 then
+    return
+  end
   read_shares(own)
   for i, packed in ipairs(ask_many('HMGET', prefix .. 'hosts', own)) do
     local name = own[i]
@@ -154,7 +157,7 @@ end
 local function serve(host, wanted)
   wanted = math.min(wanted, host.waiting - host.suspects)
   local most = room_left(host)
-  local is_shared = is_shareable(host) and (wanted > most or takes_part(host.name, worker))
+  local is_shared = (wanted > most or takes_part(host.name, worker)) and is_shareable(host)
   if is_shared then
     most = shared_limit(host)
   end

@@ -61,10 +61,7 @@ end
 -- How much of a host's room the shares take, and when the first of them is void.
 local function taken_by_shares(name)
   local sum, first_void = 0, math.huge
-  local record = shares_of(name)
-  if not record then
-    return sum, first_void
-  end
+  local record = shares_of(name) or {}
   for i = 2, #record, 3 do
     sum = sum + record[i + 1]
     first_void = math.min(first_void, record[i + 2])
