@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Take back all that a dead worker held.
 --
--- uses     step pace hosts queue chains losing
+-- uses     step pace shares hosts queue chains losing
 -- ARGV[2]  the worker
 -- returns  {state, idle, how many}
 --

@@ -1,0 +1,63 @@
+-- How a host's room is divided among the workers that want it: core/sharing.py's decisions, where they
+-- can be made atomically. Needs step.lua, shares.lua, hosts.lua.
+
+-- What the worker of this index, from 0 on, gets of a host's room, if all of them want some.
+local function fair_share(room, workers, index)
+  local turn = math.floor(now / POLICY.turn)
+  local has_more = (index + turn) % workers < room % workers
+  return math.floor(room / workers) + (has_more and 1 or 0)
+end
+
+-- Where a worker is in a host's record, or would be, and whether it is there.
+local function place_of(record, worker)
+  local place = 2
+  for i = 2, #record, 3 do
+    if record[i] == worker then
+      return i, true
+    end
+    if record[i] < worker then
+      place = i + 3
+    end
+  end
+  return place, false
+end
+
+-- Whether a worker is among those who share a host.
+local function takes_part(name, worker)
+  local record = shares_of(name)
+  if not record then
+    return false
+  end
+  local _, is_there = place_of(record, worker)
+  return is_there
+end
+
+-- What a worker has of a host from now on. Without anything, it takes part for a while if it wants to.
+local function put_share(record, worker, counted, wants)
+  local place, is_there = place_of(record, worker)
+  for _ = 1, is_there and 3 or 0 do
+    table.remove(record, place)
+  end
+  if counted > 0 or wants then
+    table.insert(record, place, now + (counted > 0 and rules.lease or POLICY.want))
+    table.insert(record, place, counted)
+    table.insert(record, place, worker)
+  end
+end
+
+-- Divide a host's room anew, for a worker that has so many requests in flight there. Returns how many
+-- it may have from now on. Those that are in flight count until they are answered.
+local function divide(host, worker, in_flight, wants)
+  local record, room, told = shares_of(host.name) or {0}, limit_of(host), 0
+  wants = wants and is_shareable(host)
+  if wants then
+    local place, is_there = place_of(record, worker)
+    local others = taken_by_shares(host.name) - (is_there and record[place + 1] or 0)
+    local workers = (#record - 1) / 3 + (is_there and 0 or 1)
+    local target = fair_share(room, workers, (place - 2) / 3)
+    told = math.max(math.min(target, room - plain_of(host) - others), 0)
+  end
+  put_share(record, worker, math.max(told, in_flight), wants)
+  shared[host.name], changed[host.name] = record, true
+  return told
+end
