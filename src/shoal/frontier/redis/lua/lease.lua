@@ -157,7 +157,7 @@ end
 local function serve(host, wanted)
   wanted = math.min(wanted, host.waiting - host.suspects)
   local most = room_left(host)
-  local is_shared = (wanted > most or takes_part(host.name, worker)) and is_shareable(host)
+  local is_shared = (wanted > most or is_shared_by_any(host.name)) and is_shareable(host)
   if is_shared then
     most = shared_limit(host)
   end

@@ -22,14 +22,11 @@ local function place_of(record, worker)
   return place, false
 end
 
--- Whether a worker is among those who share a host.
-local function takes_part(name, worker)
+-- Whether anybody takes part in sharing a host. Then all who want something of it do: else their leases
+-- could keep that one out for ever.
+local function is_shared_by_any(name)
   local record = shares_of(name)
-  if not record then
-    return false
-  end
-  local _, is_there = place_of(record, worker)
-  return is_there
+  return record and #record > 1
 end
 
 -- What a worker has of a host from now on. Without anything, it takes part for a while if it wants to.
