@@ -34,7 +34,7 @@ LEASE_S = 6.0
 """Longer than a worker that waits takes to notice that the server is back."""
 
 HASTY_SPIDER = """
-from shoal.frontier.redis import link
+from shoal.drivers.redis import link
 link.ANSWER_S = link.CONNECT_S = 1.0
 from links import Links
 """
