@@ -52,15 +52,8 @@ from contract.frontier.racing import TestRace
 from contract.frontier.refusing import TestUnavailable
 from contract.frontier.registering import TestInbox, TestWorkers
 from contract.frontier.remembering import TestRemember
-from contract.frontier.sharing import (
-    TestAmongOthers,
-    TestFleet,
-    TestGone,
-    TestNothingIsLeftBehind,
-    TestPlainAndShared,
-    TestShares,
-    TestUnshared,
-)
+from contract.frontier.sharing import TestFleet, TestGone, TestPlainAndShared, TestShares
+from contract.frontier.sharing_among import TestAmongOthers, TestNothingIsLeftBehind, TestUnshared
 from contract.frontier.steering import TestCancel, TestEnd, TestForget, TestPause, TestUnknown
 
 __all__ = [

@@ -90,10 +90,11 @@ class HandOut:
         for served, host_id in enumerate(host_ids):
             wanted = -(-(limit - len(self._granted)) // (len(host_ids) - served))
             host = self._current.host(host_id)
-            if self._sharing.takes_part(host, wanted):
+            room = self._current.room(host)
+            if self._sharing.takes_part(host, wanted, room):
                 self._serve_shared(host, wanted)
             else:
-                self._serve_plain(host, wanted)
+                self._serve_plain(host, wanted, room)
 
     def _serve_shared(self, host: HostSchedule, wanted: int) -> None:
         tasks = self._best(host, min(wanted, self._sharing.ahead(host)))
@@ -102,14 +103,17 @@ class HandOut:
             site = self._granted[-1][1].task.site
             self._sharing.shares[site] = self._sharing.told(host)
         else:
-            host.next_at = self._current.now  # Others go first.
-            self._is_withheld = True
+            self._withhold(host)
 
-    def _serve_plain(self, host: HostSchedule, wanted: int) -> None:
-        room = self._current.room(host)
+    def _serve_plain(self, host: HostSchedule, wanted: int, room: int) -> None:
         count = min(1 if self._current.interval_of(host) else wanted, room)
         self._grant(host, self._best(host, count))
-        self._is_withheld |= not room
+        if not room:
+            self._withhold(host)
+
+    def _withhold(self, host: HostSchedule) -> None:
+        self._is_withheld = True
+        host.next_at = self._current.now  # Others go first.
 
     def _best(self, host: HostSchedule, count: int) -> list[Queued]:
         if count <= 0:

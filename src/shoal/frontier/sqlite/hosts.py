@@ -40,7 +40,9 @@ class HostSchedule(msgspec.Struct):
 
     def is_open(self, rules: Rules, now: float) -> bool:
         """Whether it may get more than one request at a time."""
-        return (not rules.robots or self.knows_robots(now)) and not self.pace.is_broken
+        if rules.robots and not self.knows_robots(now):
+            return False
+        return not (self.failures and self.pace.is_broken)
 
     def knows_robots(self, now: float) -> bool:
         """Whether a robots.txt has been stored and still holds."""

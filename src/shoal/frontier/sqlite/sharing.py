@@ -29,15 +29,11 @@ class Sharing:
             wants = holding.unsent > 0 or (limit > 0 and self._has_tasks(host, 1))
             self.shares[name] = self._settle(host, wants=wants)
 
-    def takes_part(self, host: HostSchedule, wanted: int) -> bool:
+    def takes_part(self, host: HostSchedule, wanted: int, room: int) -> bool:
         """Whether it gets shared leases of the host: it wants more than there is room for. If one
         does, so do all who want something: else their leases could keep that one out for ever."""
-        if not self._current.may_share(host):
-            return False
-        if host.sharers and self._current.shares.of(host):
-            return True
-        more = self._current.room(host) + 1
-        return min(wanted, host.waiting) >= more and self._has_tasks(host, more)
+        is_crowded = wanted > room and self._has_tasks(host, room + 1)
+        return (is_crowded or host.sharers > 0) and self._current.may_share(host)
 
     def _has_tasks(self, host: HostSchedule, count: int) -> bool:
         """Whether so many of its tasks wait, suspects apart."""
