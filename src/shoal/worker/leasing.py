@@ -228,7 +228,8 @@ class Leasing:
         if outcome.lease.shared:
             if outcome.pushback is not None and outcome.pushback.meant:
                 self.shares.refused(outcome.lease)
-            self.shares.answered(outcome.lease)
+            if not outcome.fault:
+                self.shares.answered(outcome.lease)
         following = self._following()
         if following is None:
             self.in_flight -= 1
@@ -253,13 +254,18 @@ class Leasing:
         tasks."""
         self._ask_at = 0.0
 
-    def finished(self, outcomes: Iterable[Outcome], now: float) -> None:
-        """These tries have ended for good."""
+    def finished(self, outcomes: Iterable[Outcome], now: float) -> list[Ready]:
+        """These tries have ended for good. Returns what is to be visited now. A request that came
+        to grief makes no way for the next before this, so that a host which is down gets as few as
+        the frontier wants."""
         visited = 0
         for outcome in outcomes:
             visited += outcome.verdict is not Verdict.RETURNED
             del self.held[outcome.lease.token]
+            if outcome.fault and outcome.lease.shared:
+                self.shares.answered(outcome.lease)
         self._look_ahead(visited, now)
+        return self._next_visits() if self.shares.unsent else []
 
     def give_back_ready(self, until: float = inf) -> list[Lease]:
         """What is not in flight and was granted until a moment is to be given back."""
