@@ -102,6 +102,7 @@ class Leasing:
         self._has_others = False
         self._ahead = 0
         self._finished_at = 0.0
+        self._is_quick = False
         self._is_scarce = False
         self._is_alone = False
 
@@ -170,12 +171,14 @@ class Leasing:
         self.is_over = True
 
     def _room(self, backlog: Backlog) -> int:
-        """How many leases to ask for."""
+        """How many leases to ask for. Slots that our shares leave idle are for other hosts, if
+        there are any. Else what would wait for them is taken only where pages are quick."""
         free = self._slots - self.in_flight
+        waiting = len(self.ready) + self.shares.unsent
+        wanted = free + self._ahead - waiting if self._is_quick else 0
         if self.shares and not self._has_others:
             free = min(free, self.shares.unfilled)
-        wanted = free + max(self._ahead - len(self.ready) - self.shares.unsent, 0)
-        return min(wanted, self._most(backlog))
+        return min(max(wanted, free + max(self._ahead - waiting, 0)), self._most(backlog))
 
     def _most(self, backlog: Backlog) -> int:
         """How many leases may be taken: none beside a task that must be alone, nor while there is
@@ -225,7 +228,8 @@ class Leasing:
         if outcome.lease.shared:
             if outcome.pushback is not None and outcome.pushback.meant:
                 self.shares.refused(outcome.lease)
-            self.shares.answered(outcome.lease)
+            if not outcome.fault:
+                self.shares.answered(outcome.lease)
         following = self._following()
         if following is None:
             self.in_flight -= 1
@@ -250,13 +254,18 @@ class Leasing:
         tasks."""
         self._ask_at = 0.0
 
-    def finished(self, outcomes: Iterable[Outcome], now: float) -> None:
-        """These tries have ended for good."""
+    def finished(self, outcomes: Iterable[Outcome], now: float) -> list[Ready]:
+        """These tries have ended for good. Returns what is to be visited now. A request that came
+        to grief makes no way for the next before this, so that a host which is down gets as few as
+        the frontier wants."""
         visited = 0
         for outcome in outcomes:
             visited += outcome.verdict is not Verdict.RETURNED
             del self.held[outcome.lease.token]
+            if outcome.fault and outcome.lease.shared:
+                self.shares.answered(outcome.lease)
         self._look_ahead(visited, now)
+        return self._next_visits() if self.shares.unsent else []
 
     def give_back_ready(self, until: float = inf) -> list[Lease]:
         """What is not in flight and was granted until a moment is to be given back."""
@@ -289,9 +298,10 @@ class Leasing:
         that is full, others wait for what we hold."""
         per_second = visited / max(now - self._finished_at, ASK_EVERY_S)
         self._finished_at = now
-        has_shares = len(self.shares) > 0  # Then it is not for a slot that leases have to wait.
-        is_quick = (visited >= self._slots or has_shares) and not self._is_scarce
-        most = self._slots * AHEAD_PER_SLOT if is_quick else 0
+        self._is_quick = visited >= self._slots and not self._is_scarce
+        # Where it is not for a slot that leases have to wait, as much as that is always taken.
+        has_shares = len(self.shares) > 0 and not self._is_scarce
+        most = self._slots * AHEAD_PER_SLOT if self._is_quick or has_shares else 0
         self._ahead = min(int(per_second * AHEAD_S) + has_shares, most)
 
 

@@ -38,8 +38,8 @@ class Visits(Protocol):
 
     async def visit(self, lease: Lease, decided: float, answered: Callable[[], None]) -> Report:
         """One try. `decided` is the monotonic moment of the grant: permission to send is short.
-        `answered` is to be called when the request is not at the host any more and there is still
-        something to do, such as reading the page: others may be sent then."""
+        `answered` is to be called when the host has answered, and has nothing to complain of, and
+        there is still something to do, such as reading the page: others may be sent then."""
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
         """The frontier has these now: they need not be offered again."""
@@ -270,7 +270,8 @@ class Worker:
             self._committer.put(give_back(lease, sent=False))
 
     def _finished(self, outcomes: list[Outcome], stale: set[str]) -> None:
-        self._leasing.finished(outcomes, time.monotonic())
+        for lease, decided in self._leasing.finished(outcomes, time.monotonic()):
+            self._slots.start(lease, decided)
         confirm, pages = self._visits.confirm, 0
         for outcome in outcomes:
             if outcome.lease.token not in stale:

@@ -98,12 +98,12 @@ async def test_a_task_waits_for_the_engine_and_ends_with_it(scene: Scene) -> Non
 
 
 @pytest.mark.parametrize(
-    ("status", "answered"), [(200, 1), (404, 1), (None, 1), (429, 0), (503, 0)]
+    ("status", "answered"), [(200, 1), (404, 1), (None, 0), (429, 0), (500, 0)]
 )
 async def test_a_request_that_has_left_the_downloader_is_not_at_its_host(
     scene: Scene, status: int | None, answered: int
 ) -> None:
-    """One that the host has refused keeps its place until it is known how it ended."""
+    """One that the host could not serve keeps its place until it is known how it ended."""
     visit = await scene.begin()
     request = scene.next_request()
     life = scene.visits.life_of(request)

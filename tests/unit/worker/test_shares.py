@@ -51,9 +51,11 @@ class Bench:
         if (following := self.leasing.answered(lease)) is not None:
             self.visiting.append(following[0])
 
-    def end(self, lease: Lease, pushback: Pushback | None = None) -> Outcome:
+    def end(
+        self, lease: Lease, pushback: Pushback | None = None, *, fault: bool = False
+    ) -> Outcome:
         self.visiting.remove(lease)
-        outcome = Outcome(lease=lease, verdict=Verdict.DONE, pushback=pushback)
+        outcome = Outcome(lease=lease, verdict=Verdict.DONE, pushback=pushback, fault=fault)
         if (following := self.leasing.visit_over(outcome)) is not None:
             self.visiting.append(following[0])
         return outcome
@@ -152,6 +154,17 @@ def test_a_host_that_asks_for_less_gets_nothing_until_the_frontier_says_so(shari
 def test_a_single_503_is_no_word_of_the_host(sharing: Bench) -> None:
     sharing.end(sharing.visiting[0], Pushback(meant=False))
     assert len(sharing.visiting) == 2
+
+
+def test_a_failure_makes_no_way_for_the_next_before_the_frontier_has_heard_of_it(
+    sharing: Bench,
+) -> None:
+    failed = sharing.end(sharing.visiting[0], fault=True)
+    assert len(sharing.visiting) == 1
+    assert sharing.ask().holdings == {SITE: Holding(2, 4)}
+    sharing.grant([], shop=2)
+    assert len(sharing.visiting) == 1
+    assert len(sharing.leasing.finished([failed], sharing.now)) == 1
 
 
 def test_hosts_have_their_turns(bench: Bench) -> None:

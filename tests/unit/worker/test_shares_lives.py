@@ -45,7 +45,7 @@ class SharesMachine(RuleBasedStateMachine):
         self.waiting: dict[str, Lease] = {}
         self.visiting: dict[str, Lease] = {}
         self.at_host: dict[str, Lease] = {}
-        """Those of the visits whose requests have not been answered."""
+        """Those whose requests have not been answered, or failed and are not finished."""
         self.ended: dict[str, Verdict] = {}
         self.counted: Counter[str] = Counter()
         """What the frontier counts as ours, by site: others may have all the rest."""
@@ -122,11 +122,10 @@ class SharesMachine(RuleBasedStateMachine):
 
     # Visits
 
-    @precondition(lambda self: any(lease.shared for lease in self.at_host.values()))
+    @precondition(lambda self: self._to_be_answered)
     @rule(number=NUMBERS)
     def be_answered(self, number: int) -> None:
-        tokens = [token for token, lease in self.at_host.items() if lease.shared]
-        lease = self.at_host.pop(tokens[number % len(tokens)])
+        lease = self.at_host.pop(self._to_be_answered[number % len(self._to_be_answered)])
         following = self.leasing.answered(lease)
         if following is not None:
             self._visit([following[0]])
@@ -146,10 +145,14 @@ class SharesMachine(RuleBasedStateMachine):
     def end_a_visit(self, number: int, is_refused: bool) -> None:
         token = list(self.visiting)[number % len(self.visiting)]
         lease = self.visiting.pop(token)
-        self.at_host.pop(token, None)
-        self.ended[token] = Verdict.DONE
-        pushback = Pushback() if is_refused and lease.shared else None
-        outcome = Outcome(lease=lease, verdict=Verdict.DONE, pushback=pushback)
+        is_refused = is_refused and lease.shared and token in self.at_host
+        if not is_refused:
+            self.at_host.pop(token, None)
+        self.ended[token] = Verdict.RETRY if is_refused else Verdict.DONE
+        pushback = Pushback() if is_refused and len(self.ended) % 2 else None
+        outcome = Outcome(
+            lease=lease, verdict=self.ended[token], pushback=pushback, fault=is_refused
+        )
         following = self.leasing.visit_over(outcome)
         if following is not None:
             self._visit([following[0]])
@@ -161,8 +164,11 @@ class SharesMachine(RuleBasedStateMachine):
     @rule(number=st.integers(1, 30))
     def commit(self, number: int) -> None:
         batch = list(self.ended)[:number]
-        outcomes = [Outcome(lease=self.leases[t], verdict=self.ended.pop(t)) for t in batch]
-        self.leasing.finished(outcomes, self.now)
+        ends = [(self.leases[token], self.ended.pop(token)) for token in batch]
+        for token in batch:
+            self.at_host.pop(token, None)
+        outcomes = [Outcome(lease=at, verdict=end, fault=end is Verdict.RETRY) for at, end in ends]
+        self._visit([lease for lease, _ in self.leasing.finished(outcomes, self.now)])
 
     @rule(seconds=st.sampled_from([0.01, 0.01, 0.01, 0.3, 0.3, STUCK_S]))
     def pass_time(self, seconds: float) -> None:
@@ -229,6 +235,10 @@ class SharesMachine(RuleBasedStateMachine):
         assert left.keys() >= {site for site in SITES if self.counted[site]}
         assert set(left.values()) <= {Holding(0, 0)}
         assert not self.leasing.shares.leave()
+
+    @property
+    def _to_be_answered(self) -> list[str]:
+        return [token for token, at in self.at_host.items() if at.shared and token in self.visiting]
 
     def _lease(self, site: str) -> Lease:
         token = f"{next(self._names)}"

@@ -165,8 +165,8 @@ class Answering(Linking):
         return Response(request.task.url, self._status, CIMultiDict(), b"", 0.1)
 
 
-@pytest.mark.parametrize(("status", "times"), [(200, 1), (404, 1), (500, 1), (429, 0), (503, 0)])
-async def test_it_says_that_the_host_has_answered_unless_that_is_a_refusal(
+@pytest.mark.parametrize(("status", "times"), [(200, 1), (404, 1), (500, 0), (429, 0), (503, 0)])
+async def test_it_says_that_the_host_has_answered_unless_it_is_not_well(
     status: int, times: int
 ) -> None:
     answered: list[str] = []

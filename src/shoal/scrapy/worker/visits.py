@@ -18,7 +18,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from shoal.config import Rules
-from shoal.core.policy import PUSHBACK_STATUSES
+from shoal.core.policy import RETRY_STATUSES
 from shoal.core.task import Task
 from shoal.errors import ShoalError
 from shoal.frontier.admission import Admission
@@ -206,10 +206,12 @@ class ScrapyVisits:
     # For the engine, and who listens to it
 
     def left_downloader(self, request: Request) -> None:
-        """The request is not at its host any more. One that asks for less may get no other before
-        it is known how this one ended."""
+        """The request is not at its host any more. One that is not well gets no other before it is
+        known how this one ended."""
         visit = self._running.get(request)
-        if visit is not None and visit.life.status not in PUSHBACK_STATUSES:
+        if visit is None or (status := visit.life.status) is None:
+            return
+        if status not in RETRY_STATUSES:
             visit.answered()
 
     def answered(self, request: Request, answer: Response | Request | Failure) -> bool:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from shoal.core.policy import PUSHBACK_STATUSES
+from shoal.core.policy import RETRY_STATUSES
 from shoal.core.task import Task
 from shoal.errors import FetchError, OwnFault, Starved, TooLate
 from shoal.fetch.port import Fetcher, Response
@@ -102,7 +102,7 @@ class Visitor:
         self, lease: Lease, decided: float, answered: Callable[[], None] = nobody_waits
     ) -> Report:
         """One try. `decided` is the monotonic moment of the grant: permission to send is short.
-        `answered` is called when the host has answered, unless that was to ask for less."""
+        `answered` is called when the host has answered as a healthy one would."""
         if lease.task.job_type == ALIAS:
             return Report(dropped_alias(lease))
         if self._robots is not None:
@@ -121,7 +121,7 @@ class Visitor:
             return give_back(lease, sent=False)
         except FetchError as error:
             return await self._unanswered(lease, error, started_at)
-        if response.status not in PUSHBACK_STATUSES:
+        if response.status not in RETRY_STATUSES:
             answered()
         visit = Visit(self._worker, lease, response, started_at)
         if known and response.status == NOT_MODIFIED:
