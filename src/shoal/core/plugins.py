@@ -11,7 +11,6 @@ Groups, and what is called under which name:
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any
 
 from shoal.errors import ConfigError
@@ -20,6 +19,9 @@ from shoal.errors import ConfigError
 @cache
 def plugin(group: str, name: str) -> Any:
     """What is installed under this name. Raises ConfigError, and MissingExtra as it likes."""
+    # Ten milliseconds to import, which most processes need not wait for.
+    from importlib.metadata import entry_points
+
     found = entry_points(group=group, name=name)
     if not found:
         raise ConfigError(
