@@ -7,6 +7,7 @@ import pytest
 from contract.frontier.politeness import refuse
 from contract.frontier.sharing import (
     OTHER_HOST,
+    PLENTY,
     ROOM,
     assert_within,
     fleet_of,
@@ -210,11 +211,11 @@ class TestAmongOthers:
         backend.needs("strict_priorities")
         (worker,) = fleet_of(backend, 1)
         await start(worker, 0)
-        await worker.client.add(*(entry(f"{HOST}/{n}", priority=n) for n in (1, 4, 2, 5, 3)))
-        await worker.client.start(concurrency_per_host=2)
+        shuffled = (number * 7 % PLENTY for number in range(PLENTY))
+        await worker.client.add(*(entry(f"{HOST}/{n}", priority=n) for n in shuffled))
         leases = (await worker.ask()).leases
         assert all(lease.shared for lease in leases)
-        assert [lease.task.priority for lease in leases] == [5, 4, 3, 2, 1]
+        assert [lease.task.priority for lease in leases] == [*range(PLENTY)][::-1]
 
     async def test_a_grant_is_spread_over_the_hosts(self, backend: Backend) -> None:
         (worker,) = fleet_of(backend, 1)
