@@ -231,10 +231,22 @@ class TestAmongOthers:
         await first.ask()
         await second.client.add(*pages(9, OTHER_HOST))
         grant = await second.ask(1)
-        if not grant.leases:  # The crowded host was first in turn; then it is behind.
+        assert [lease.task.site for lease in grant.leases] == [OTHER_HOST]
+
+    async def test_nor_do_many_that_are_before_them(self, backend: Backend) -> None:
+        """Even one who asks for a single task gets past hosts that have no room."""
+        first, second = fleet_of(backend, 2)
+        await start(first, 0, concurrency_per_host=1)
+        crowded = [f"{number}.example" for number in range(9)]
+        await first.client.add(*(page for host in crowded for page in pages(9, host)))
+        await first.ask()
+        assert first.told == dict.fromkeys(crowded, 1)
+        await second.client.add(*pages(9, OTHER_HOST))
+        for _ in range(2):
             await backend.advance(A_MOMENT_S)
             grant = await second.ask(1)
-        assert [lease.task.site for lease in grant.leases] == [OTHER_HOST]
+            assert [lease.task.site for lease in grant.leases] == [OTHER_HOST]
+            await second.end_plain()
 
     async def test_nor_is_it_asked_again_and_again_without_a_wait(self, backend: Backend) -> None:
         first, second = fleet_of(backend, 2)

@@ -173,9 +173,8 @@ local function serve(host, wanted)
   return true
 end
 
--- Returns whether there was a host that gave nothing: others have its room.
-local function serve_ready_hosts(most)
-  local ready = call('ZRANGEBYSCORE', prefix .. 'ready', '-inf', whole(now), 'LIMIT', 0, most)
+-- Serve hosts in turn. Returns whether there was one that gave nothing: others have its room.
+local function serve_hosts(ready, most)
   local is_withheld = false
   read_hosts(ready)
   read_shares(ready)
@@ -186,6 +185,17 @@ local function serve_ready_hosts(most)
       is_withheld = true
     end
   end
+  return is_withheld
+end
+
+-- Serve the ready hosts; if they give nothing, those behind them. Returns as serve_hosts does.
+local function serve_ready_hosts(most)
+  local heap, seen, is_withheld = prefix .. 'ready', 0, false
+  repeat
+    local ready = call('ZRANGEBYSCORE', heap, '-inf', whole(now), 'LIMIT', seen, most)
+    is_withheld = serve_hosts(ready, most) or is_withheld
+    seen = seen + #ready
+  until count > 0 or #ready < most or seen >= POLICY.withheld_seen
   return is_withheld
 end
 
