@@ -7,6 +7,7 @@ import pytest
 from contract.frontier.politeness import refuse
 from contract.frontier.sharing import (
     OTHER_HOST,
+    PAGES,
     PLENTY,
     ROOM,
     assert_within,
@@ -247,6 +248,21 @@ class TestAmongOthers:
             grant = await second.ask(1)
             assert [lease.task.site for lease in grant.leases] == [OTHER_HOST]
             await second.end_plain()
+
+    async def test_a_share_that_is_of_no_use_is_given_back(self, backend: Backend) -> None:
+        """Who has nothing of a host, and takes tasks of others first, does not keep its room."""
+        first, second = fleet_of(backend, 2)
+        await start(first)
+        await first.client.add(*pages(PAGES, OTHER_HOST))
+        assert (await first.ask()).shares == {HOST: ROOM, OTHER_HOST: ROOM}
+        for host in (HOST, OTHER_HOST):
+            while first.answer(host):
+                pass
+        grant = await first.ask(1)
+        (lease,) = grant.leases
+        idle = HOST if lease.task.site == OTHER_HOST else OTHER_HOST
+        assert grant.shares == {lease.task.site: ROOM, idle: 0}
+        assert (await second.ask()).shares[idle] == ROOM
 
     async def test_nor_is_it_asked_again_and_again_without_a_wait(self, backend: Backend) -> None:
         first, second = fleet_of(backend, 2)
