@@ -106,7 +106,8 @@ class Holding(msgspec.Struct, frozen=True, array_like=True):
     """What a worker has of a host that it shares with others."""
 
     in_flight: int
-    """Requests of shared leases that are at the host now."""
+    """Requests of shared leases that are at the host now. One that failed counts until its outcome
+    is finished: the frontier is to hear of a host that is down before the next one is sent."""
     unsent: int
     """Shared leases whose requests have not been sent."""
 

@@ -172,13 +172,16 @@ class Leasing:
 
     def _room(self, backlog: Backlog) -> int:
         """How many leases to ask for. Slots that our shares leave idle are for other hosts, if
-        there are any. Else what would wait for them is taken only where pages are quick."""
+        there are any. Else what would wait for them is taken only where pages are quick, and no
+        more is asked for than the hosts would give us."""
         free = self._slots - self.in_flight
         waiting = len(self.ready) + self.shares.unsent
         wanted = free + self._ahead - waiting if self._is_quick else 0
+        most = self._most(backlog)
         if self.shares and not self._has_others:
             free = min(free, self.shares.unfilled)
-        return min(max(wanted, free + max(self._ahead - waiting, 0)), self._most(backlog))
+            most = min(most, self.shares.left)
+        return min(max(wanted, free + max(self._ahead - waiting, 0)), most)
 
     def _most(self, backlog: Backlog) -> int:
         """How many leases may be taken: none beside a task that must be alone, nor while there is

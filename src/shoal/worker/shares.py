@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from math import inf
 
+from shoal.core.sharing import AHEAD_PER_SHARE
 from shoal.frontier.values import Holding, Lease
 
 Ready = tuple[Lease, float]
@@ -19,9 +20,10 @@ Ready = tuple[Lease, float]
 class _Host:
     """What we have of one host."""
 
-    __slots__ = ("in_flight", "is_next", "may_have", "said", "unsent")
+    __slots__ = ("in_flight", "is_next", "may_have", "said", "share", "unsent")
 
     def __init__(self) -> None:
+        self.share = 0  # As the last answer has it.
         self.may_have = 0  # In flight.
         self.in_flight = 0
         self.said = 0  # What was in flight, as the last question has it.
@@ -58,6 +60,13 @@ class Shares:
             if not host.unsent
         )
 
+    @property
+    def left(self) -> int:
+        """Leases that the frontier would grant us of these hosts, beside those that wait."""
+        return sum(
+            max(host.share * AHEAD_PER_SHARE - len(host.unsent), 0) for host in self._hosts.values()
+        )
+
     # Questions and answers
 
     def say(self) -> dict[str, Holding]:
@@ -76,7 +85,7 @@ class Shares:
             self._hosts[name] = _Host()
         given_back: list[Lease] = []
         for name, host in [*self._hosts.items()]:
-            host.may_have = shares.get(name, 0)
+            host.share = host.may_have = shares.get(name, 0)
             if host.may_have:
                 self._line_up(host)
                 continue

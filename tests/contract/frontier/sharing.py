@@ -16,6 +16,9 @@ from support.frontiers import A_MOMENT_S, HOST, Backend, entry, outcome, pages
 from support.sharers import SharingClient
 
 ROOM = 4
+PLENTY = ROOM * AHEAD_PER_SHARE
+"""All that one worker is handed out of a host with this room. So many that it shares the host
+from the first on, also where each part of a fleet of servers is asked for a part of them."""
 LEASE_S = 30.0
 OTHER_HOST = "b.example"
 PAGES = 150
@@ -57,10 +60,10 @@ class TestShares:
         await start(worker)
         grant = await worker.ask()
         assert grant.shares == {HOST: ROOM}
-        assert len(grant.leases) == ROOM * AHEAD_PER_SHARE
+        assert len(grant.leases) == PLENTY
         how = {(lease.shared, lease.paced, lease.crowded, lease.alone) for lease in grant.leases}
         assert how == {(True, False, False, False)}
-        assert (await worker.client.stats()).leased == ROOM * AHEAD_PER_SHARE
+        assert (await worker.client.stats()).leased == PLENTY
         worker.answer(count=3)
         grant = await worker.ask()
         assert grant.shares == {HOST: ROOM}
@@ -120,9 +123,9 @@ class TestShares:
 
     async def test_one_whose_tasks_have_run_out_too(self, backend: Backend) -> None:
         first, second = fleet_of(backend, 2)
-        await start(first, 2 * ROOM)
-        assert len((await first.ask()).leases) == 2 * ROOM
-        for _ in range(2):
+        await start(first, PLENTY)
+        assert len((await first.ask()).leases) == PLENTY
+        for _ in range(AHEAD_PER_SHARE):
             first.answer()
         assert (await first.ask()).shares == {HOST: 0}
         await second.client.add(*(entry(f"{HOST}/more/{number}") for number in range(99)))
@@ -266,10 +269,10 @@ class TestPlainAndShared:
         for _ in range(2):
             await first.client.lease_one()
             await first.client.frontier.release(first.client.crawl, first.client.worker)
-        await first.client.add(*(entry(f"{HOST}/more/{number}") for number in range(8)))
-        assert len((await first.ask()).leases) == 8
+        await first.client.add(*(entry(f"{HOST}/more/{number}") for number in range(PLENTY)))
+        assert len((await first.ask()).leases) == PLENTY
         assert (await second.ask()).leases == [], "all the room is the first one's"
-        for _ in range(2):
+        for _ in range(AHEAD_PER_SHARE):
             first.answer()
         await first.ask(0)
         (lease,) = (await second.ask()).leases

@@ -7,6 +7,8 @@ import pytest
 from contract.frontier.politeness import refuse
 from contract.frontier.sharing import (
     OTHER_HOST,
+    PAGES,
+    PLENTY,
     ROOM,
     assert_within,
     fleet_of,
@@ -210,11 +212,11 @@ class TestAmongOthers:
         backend.needs("strict_priorities")
         (worker,) = fleet_of(backend, 1)
         await start(worker, 0)
-        await worker.client.add(*(entry(f"{HOST}/{n}", priority=n) for n in (1, 4, 2, 5, 3)))
-        await worker.client.start(concurrency_per_host=2)
+        shuffled = (number * 7 % PLENTY for number in range(PLENTY))
+        await worker.client.add(*(entry(f"{HOST}/{n}", priority=n) for n in shuffled))
         leases = (await worker.ask()).leases
         assert all(lease.shared for lease in leases)
-        assert [lease.task.priority for lease in leases] == [5, 4, 3, 2, 1]
+        assert [lease.task.priority for lease in leases] == [*range(PLENTY)][::-1]
 
     async def test_a_grant_is_spread_over_the_hosts(self, backend: Backend) -> None:
         (worker,) = fleet_of(backend, 1)
@@ -230,10 +232,37 @@ class TestAmongOthers:
         await first.ask()
         await second.client.add(*pages(9, OTHER_HOST))
         grant = await second.ask(1)
-        if not grant.leases:  # The crowded host was first in turn; then it is behind.
+        assert [lease.task.site for lease in grant.leases] == [OTHER_HOST]
+
+    async def test_nor_do_many_that_are_before_them(self, backend: Backend) -> None:
+        """Even one who asks for a single task gets past hosts that have no room."""
+        first, second = fleet_of(backend, 2)
+        await start(first, 0, concurrency_per_host=1)
+        crowded = [f"{number}.example" for number in range(9)]
+        await first.client.add(*(page for host in crowded for page in pages(9, host)))
+        await first.ask()
+        assert first.told == dict.fromkeys(crowded, 1)
+        await second.client.add(*pages(9, OTHER_HOST))
+        for _ in range(2):
             await backend.advance(A_MOMENT_S)
             grant = await second.ask(1)
-        assert [lease.task.site for lease in grant.leases] == [OTHER_HOST]
+            assert [lease.task.site for lease in grant.leases] == [OTHER_HOST]
+            await second.end_plain()
+
+    async def test_a_share_that_is_of_no_use_is_given_back(self, backend: Backend) -> None:
+        """Who has nothing of a host, and takes tasks of others first, does not keep its room."""
+        first, second = fleet_of(backend, 2)
+        await start(first)
+        await first.client.add(*pages(PAGES, OTHER_HOST))
+        assert (await first.ask()).shares == {HOST: ROOM, OTHER_HOST: ROOM}
+        for host in (HOST, OTHER_HOST):
+            while first.answer(host):
+                pass
+        grant = await first.ask(1)
+        (lease,) = grant.leases
+        idle = HOST if lease.task.site == OTHER_HOST else OTHER_HOST
+        assert grant.shares == {lease.task.site: ROOM, idle: 0}
+        assert (await second.ask()).shares[idle] == ROOM
 
     async def test_nor_is_it_asked_again_and_again_without_a_wait(self, backend: Backend) -> None:
         first, second = fleet_of(backend, 2)

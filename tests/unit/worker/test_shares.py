@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from shoal.core.sharing import AHEAD_PER_SHARE
 from shoal.core.task import Task
 from shoal.frontier.values import CrawlState, Grant, Holding, Lease, Outcome, Pushback, Verdict
 from shoal.worker.leasing import AHEAD_S, POLL_S, STUCK_S, Leasing, Question
@@ -193,6 +194,21 @@ def test_leases_are_taken_ahead_for_what_is_visited_meanwhile(sharing: Bench) ->
     sharing.now += AHEAD_S / 2
     sharing.leasing.finished(ended, sharing.now)
     assert sharing.ask().room == 2 + 2 * 6 + 1
+
+
+def test_no_more_is_asked_for_than_the_host_would_give(bench: Bench) -> None:
+    """A worker whose pages are quick, and that has all the tasks ahead that it may have."""
+    bench.ask()
+    bench.grant(bench.leases(6), shop=2)
+    ended = [bench.end(bench.visiting[0]) for _ in range(6)]
+    bench.now += AHEAD_S / 8
+    bench.leasing.finished(ended, bench.now)
+    assert bench.ask().room == 2 * AHEAD_PER_SHARE
+    bench.grant(bench.leases(2 * AHEAD_PER_SHARE + 2), shop=2)
+    assert bench.leasing.wait_s(bench.now, bench) == pytest.approx(POLL_S), "a look, nothing else"
+    assert bench.ask() == Question(0, {SITE: Holding(2, 2 * AHEAD_PER_SHARE)})
+    bench.grant([], shop=4)
+    assert bench.ask().room > 0, "others have made room"
 
 
 def test_where_there_are_other_hosts_idle_slots_are_for_them(sharing: Bench) -> None:

@@ -89,6 +89,7 @@ def _numbers() -> dict[str, float]:
         "ahead_per_share": sharing.AHEAD_PER_SHARE,
         "reclaim_batch": facts.RECLAIM_BATCH,
         "suspects_seen": facts.SUSPECTS_SEEN,
+        "withheld_seen": facts.WITHHELD_SEEN,
         "bloom_first": BLOOM_FIRST,
         "bloom_most": BLOOM_MOST,
         "chained": packing.CHAINED,

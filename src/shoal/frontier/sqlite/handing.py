@@ -59,6 +59,8 @@ class HandOut:
             self._sharing.settle_all(self._ask, limit)
         if limit:
             self._serve_ready(limit)
+            if self._ask.holdings:
+                self._sharing.leave_idle({lease.task.site for _, lease, _ in self._granted})
             if not self._granted:
                 self._serve_suspect()
         self._write()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from shoal.core.sharing import AHEAD_PER_SHARE, WANT_S, Share, fair_share, share_of
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.shares import Claim
@@ -17,6 +19,7 @@ class Sharing:
     def __init__(self, current: Step, ask: Ask) -> None:
         self._current = current
         self._worker = ask.worker
+        self._named: dict[str, HostSchedule] = {}
         self._holdings: dict[int, Holding] = {}
         self._told: dict[int, int] = {}
         self.shares = dict.fromkeys(ask.holdings, 0)
@@ -24,10 +27,17 @@ class Sharing:
 
     def settle_all(self, ask: Ask, limit: int) -> None:
         """Settle all hosts that the ask names, of a worker that can take so many tasks."""
-        for name, host in self._current.known_hosts(ask.holdings).items():
+        self._named = self._current.known_hosts(ask.holdings)
+        for name, host in self._named.items():
             holding = self._holdings[host.id] = ask.holdings[name]
             wants = holding.unsent > 0 or (limit > 0 and self._has_tasks(host, 1))
             self.shares[name] = self._settle(host, wants=wants)
+
+    def leave_idle(self, served: Set[str]) -> None:
+        """A host of which the worker has nothing, and was given nothing, is for others."""
+        for name, host in self._named.items():
+            if self.shares[name] and self._holdings[host.id] == _NOTHING and name not in served:
+                self.shares[name] = self._settle(host, wants=False)
 
     def takes_part(self, host: HostSchedule, wanted: int, room: int) -> bool:
         """Whether it gets shared leases of the host: it wants more than there is room for. If one

@@ -129,14 +129,18 @@ place_groups(others, argument)
 local ended, groups = {}, {}
 local answer = {state, 0}
 local held = held_by(owners)
-local wanted, is_wanted = {}, {}
+local wanted, wanted_shares, is_wanted = {}, {}, {}
 for _, task in ipairs(held) do
   if task and not is_wanted[task[1]] then
     is_wanted[task[1]] = true
     wanted[#wanted + 1] = task[1]
+    wanted_shares[#wanted_shares + 1] = task[7] and task[1]
   end
 end
 read_hosts(wanted)
+if #wanted_shares > 0 then
+  read_shares(wanted_shares)
+end
 for i, outcome in ipairs(outcomes) do
   local token = owners[i]:sub(9)
   if held[i] and not ended[token] then

@@ -23,7 +23,7 @@ end
 
 local granted = {}
 local has = ARGV[6] ~= '' and cmsgpack.unpack(ARGV[6]) or {}
-local told_shares, shares = {}, {}
+local shares, has_given = {}, {}
 
 -- The answer to an earlier request was lost on the way: nobody has seen these.
 local function undo(tokens)
@@ -85,12 +85,6 @@ local function take(host, count)
   return entries, priorities
 end
 
--- Tell the worker its share of a host.
-local function tell(name, share)
-  told_shares[#told_shares + 1] = name
-  told_shares[#told_shares + 1] = share
-end
-
 -- Divide the hosts anew of which the worker has shares, if it can take so many tasks.
 local function divide_own(most)
   local own = {}
@@ -110,8 +104,28 @@ local function divide_own(most)
       local wants = state == 'running' and (has[name][2] > 0 or is_waiting)
       shares[name] = divide(host, worker, has[name][1], wants)
     end
-    tell(name, shares[name])
   end
+end
+
+-- A host of which the worker has nothing, and was given nothing, is for others.
+local function leave_idle()
+  for name, own in pairs(has) do
+    if shares[name] > 0 and own[1] + own[2] == 0 and not has_given[name] then
+      shares[name] = divide(hosts[name], worker, 0, false)
+    end
+  end
+end
+
+-- What the worker is told: its shares of the hosts that it named, and of those that are new.
+local function told_shares()
+  local told = {}
+  for name, share in pairs(shares) do
+    if has[name] or share > 0 then
+      told[#told + 1] = name
+      told[#told + 1] = share
+    end
+  end
+  return told
 end
 
 local held, due, count = {}, {}, 0
@@ -142,7 +156,7 @@ local function grant(host, entries, priorities, is_shared)
     held[2 * count - 1], held[2 * count] = own, packed
     due[2 * count - 1], due[2 * count] = expires, own
   end
-  granted[#granted + 1] = told
+  granted[#granted + 1], has_given[host.name] = told, true
 end
 
 -- How many tasks of a host the worker may be given, as shared leases.
@@ -167,15 +181,11 @@ local function serve(host, wanted)
     return false
   end
   grant(host, entries, priorities, is_shared)
-  if is_shared and not has[host.name] then
-    tell(host.name, shares[host.name])
-  end
   return true
 end
 
--- Returns whether there was a host that gave nothing: others have its room.
-local function serve_ready_hosts(most)
-  local ready = call('ZRANGEBYSCORE', prefix .. 'ready', '-inf', whole(now), 'LIMIT', 0, most)
+-- Serve hosts in turn. Returns whether there was one that gave nothing: others have its room.
+local function serve_hosts(ready, most)
   local is_withheld = false
   read_hosts(ready)
   read_shares(ready)
@@ -186,6 +196,17 @@ local function serve_ready_hosts(most)
       is_withheld = true
     end
   end
+  return is_withheld
+end
+
+-- Serve the ready hosts; if they give nothing, those behind them. Returns as serve_hosts does.
+local function serve_ready_hosts(most)
+  local heap, seen, is_withheld = prefix .. 'ready', 0, false
+  repeat
+    local ready = call('ZRANGEBYSCORE', heap, '-inf', whole(now), 'LIMIT', seen, most)
+    is_withheld = serve_hosts(ready, most) or is_withheld
+    seen = seen + #ready
+  until count > 0 or #ready < most or seen >= POLICY.withheld_seen
   return is_withheld
 end
 
@@ -233,7 +254,7 @@ end
 if state ~= 'running' then
   divide_own(0)
   save_hosts()
-  return {state, id, life(), whole(now), -1, is_idle(), 0, 0, told_shares}
+  return {state, id, life(), whole(now), -1, is_idle(), 0, 0, told_shares()}
 end
 wake_delayed()
 reclaim_expired()
@@ -245,6 +266,7 @@ end
 local most = math.min(limit, pages_left())
 divide_own(most)
 local is_withheld = most > 0 and serve_ready_hosts(most)
+leave_idle()
 local alone, holds = 0, 0
 if most > 0 and count == 0 and call('LLEN', prefix .. 'suspects') > 0 then
   holds = held_count(worker) > 0 and 1 or 0
@@ -260,7 +282,7 @@ local wait = state == 'running' and next_moment() or -1
 if is_withheld and count == 0 then
   wait = math.max(wait, POLICY.share_wait)
 end
-local answer = {state, id, life(), whole(now), whole(wait), is_idle(), holds, alone, told_shares}
+local answer = {state, id, life(), whole(now), whole(wait), is_idle(), holds, alone, told_shares()}
 for _, told in ipairs(granted) do
   answer[#answer + 1] = told
 end

@@ -29,32 +29,37 @@ local function is_shared_by_any(name)
   return record and #record > 1
 end
 
--- What a worker has of a host from now on. Without anything, it takes part for a while if it wants to.
-local function put_share(record, worker, counted, wants)
-  local place, is_there = place_of(record, worker)
-  for _ = 1, is_there and 3 or 0 do
-    table.remove(record, place)
-  end
+-- What the worker at a place has of a host from now on. Without anything, it takes part for a while if it
+-- wants to.
+local function put_share(record, place, worker, counted, wants)
+  local is_there = record[place] == worker
   if counted > 0 or wants then
-    table.insert(record, place, now + (counted > 0 and rules.lease or POLICY.want))
-    table.insert(record, place, counted)
-    table.insert(record, place, worker)
+    for _ = 1, is_there and 0 or 3 do
+      table.insert(record, place, 0)
+    end
+    record[place], record[place + 1] = worker, counted
+    record[place + 2] = now + (counted > 0 and rules.lease or POLICY.want)
+  elseif is_there then
+    for _ = 1, 3 do
+      table.remove(record, place)
+    end
   end
 end
 
 -- Divide a host's room anew, for a worker that has so many requests in flight there. Returns how many
 -- it may have from now on. Those that are in flight count until they are answered.
 local function divide(host, worker, in_flight, wants)
-  local record, room, told = shares_of(host.name) or {0}, limit_of(host), 0
+  local record, told = shares_of(host.name) or {0}, 0
+  local place, is_there = place_of(record, worker)
   wants = wants and is_shareable(host)
   if wants then
-    local place, is_there = place_of(record, worker)
+    local room = limit_of(host)
     local others = taken_by_shares(host.name) - (is_there and record[place + 1] or 0)
     local workers = (#record - 1) / 3 + (is_there and 0 or 1)
     local target = fair_share(room, workers, (place - 2) / 3)
     told = math.max(math.min(target, room - plain_of(host) - others), 0)
   end
-  put_share(record, worker, math.max(told, in_flight), wants)
+  put_share(record, place, worker, math.max(told, in_flight), wants)
   shared[host.name], changed[host.name] = record, true
   return told
 end
