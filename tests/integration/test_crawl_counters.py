@@ -32,11 +32,11 @@ PAGES = 301
 LINKS = 20
 DATABASE = "counted"
 
-ON_FLEET = {"round trips": 0.22, "scripts": 0.18, "commands": 2.5, "transactions": 0.13}
+ON_FLEET = {"round trips": 0.18, "scripts": 0.085, "commands": 1.5, "transactions": 0.08}
 """Per page, with the queue on Redis and the items in PostgreSQL. A batch of pages is finished, and
 the next one leased, in one round trip; its items are saved in one transaction. `commands` are those
 on Redis that scripts call."""
-ON_FILE = {"statements": 2.0, "transactions": 0.16}
+ON_FILE = {"statements": 1.3, "transactions": 0.075}
 """Per page, with both in one file."""
 MARGIN = 1.5
 """How far a busy machine, with its smaller batches, may be from that."""
