@@ -59,7 +59,7 @@ def test_it_sends_nothing_before_it_has_asked_again(
             worker = workers.others[name]
             until_now("visits of all", lambda: site.visits[name] and site.visits[STARTERS])
             wait_for_request(site, len(site.hits) + chance.randrange(20, 60))
-            site.held |= {STARTERS, name}
+            site.held_agents |= {STARTERS, name}
             until_now(
                 "all to wait for answers",
                 lambda: site.in_flight.total() == ROOM > site.in_flight[name] > 0,
@@ -71,7 +71,7 @@ def test_it_sends_nothing_before_it_has_asked_again(
             )
             sent = site.in_flight[name]
             worker.send(signal.SIGSTOP)
-            site.held.remove(name)
+            site.held_agents.remove(name)
             until_now("others to have it all", lambda: site.in_flight[STARTERS] == ROOM)
             read = worker.err.count(READS)
             network.freeze()
@@ -79,7 +79,7 @@ def test_it_sends_nothing_before_it_has_asked_again(
             until_now("its pages to be read", lambda: worker.err.count(READS) >= read + sent)
             network.heal()
             until_now("it to learn that it is late", lambda: LATE in worker.err)
-            site.held.clear()
+            site.held_agents.clear()
             workers.wait()
         assert site.most == ROOM
         assert_links_are_complete(folder, [site], PAGES)

@@ -11,7 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
@@ -21,8 +22,9 @@ from support.processes import Folder, Running
 from support.sites import Site
 from support.until import until, until_now
 
-LEAST_S, MOST_S = 0.02, 0.2
-"""How long answers take."""
+RANDOM_S = (0.02, 0.2)
+EVEN_S = (0.1, 0.1)
+"""How long answers take, at least and at most."""
 
 
 class Change(NamedTuple):
@@ -34,39 +36,46 @@ class Change(NamedTuple):
     by: int
 
 
-class CrowdedSite(Site):
+class Crowded(Site):
     """Notes when each request begins and ends, and whose it is: workers differ by User-Agent."""
 
     notices_hang_ups = True
 
-    def __init__(self, pages: int, chance: random.Random) -> None:
-        super().__init__(numbered_pages(pages))
-        self._chance = chance
+    def __init__(self, *args: Any, takes_s: tuple[float, float]) -> None:
+        super().__init__(*args)
+        self._takes_s = takes_s
+        self.chance = random.Random()
         self.changes: list[Change] = []
         self.in_flight: Counter[str] = Counter()
         """Requests that are there now, by User-Agent."""
         self.visits: Counter[str] = Counter()
         """Requests that were answered, by User-Agent."""
-        self.held: set[str] = set()
+        self.held_agents: set[str] = set()
         """User-Agents that get no answer while they are here."""
 
     @property
     def most(self) -> int:
         """The most requests that were there at once."""
-        now = most = 0
-        for change in self.changes:
-            now += change.by
-            most = max(most, now)
-        return most
+        return self.most_since(0)
+
+    def most_since(self, change: int) -> int:
+        """The same, from a change on."""
+        return max([*accumulate(change.by for change in self.changes)][change:], default=0)
+
+    def visits_of_next(self, requests: int) -> Counter[str]:
+        """Wait for so many more answers. Returns whose they are."""
+        before, number = self.visits.copy(), self.visits.total() + requests
+        until_now(f"answer {number}", lambda: self.visits.total() >= number)
+        return self.visits - before
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         agent = request.headers["User-Agent"]
         self._note(agent, 1)
         try:
             response = await super()._respond(request)
-            await asyncio.sleep(self._chance.uniform(LEAST_S, MOST_S))
-            if agent in self.held:
-                await until(f"{agent} to be answered", lambda: agent not in self.held)
+            await asyncio.sleep(self.chance.uniform(*self._takes_s))
+            if agent in self.held_agents:
+                await until(f"{agent} to be answered", lambda: agent not in self.held_agents)
         finally:
             self._note(agent, -1)
         self.visits[agent] += 1
@@ -75,6 +84,19 @@ class CrowdedSite(Site):
     def _note(self, agent: str, by: int) -> None:
         self.changes.append(Change(time.monotonic(), agent, by))
         self.in_flight[agent] += by
+
+
+class CrowdedSite(Crowded):
+    """One of numbered pages."""
+
+    def __init__(
+        self,
+        pages: int,
+        chance: random.Random | None = None,
+        takes_s: tuple[float, float] = RANDOM_S,
+    ) -> None:
+        super().__init__(numbered_pages(pages), takes_s=takes_s)
+        self.chance = chance or self.chance
 
 
 class Crowd:
