@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple, Protocol
 
+from shoal.core.policy import SEND_SLACK_S
 from shoal.frontier.values import Grant, Holding, Lease, Outcome, Verdict
-from shoal.worker.shares import Ready, Shares
+from shoal.worker.shares import Granted, Ready, Shares
 
 POLL_S = 0.25
 """How often an idle worker looks for work that others brought."""
@@ -40,6 +41,10 @@ AHEAD_PER_SLOT = 4
 STUCK_S = 10.0
 """Leases that have waited so long for a slot are given back: the site has come to a stand, and
 other workers may have nothing to do."""
+
+SEND_PART = 0.5
+"""A share lasts for a lease time after it was told. Requests are sent by it in this part of that
+time: the rest is for their answers."""
 
 MAX_HELD_BYTES = 64 * 1024 * 1024
 """Nothing more is leased while what waits for the stores takes so much memory."""
@@ -86,7 +91,7 @@ class Leasing:
     def __init__(self, slots: int) -> None:
         self.held: dict[str, Lease] = {}
         """What was granted and is not finished, by token."""
-        self.ready: deque[Ready] = deque()
+        self.ready: deque[Granted] = deque()
         """What waits for a slot and for nothing else, oldest first."""
         self.shares = Shares()
         self.in_flight = 0
@@ -95,6 +100,7 @@ class Leasing:
         """Whether the crawl had ended when it last granted anything."""
         self.is_draining = False
         self._slots = slots
+        self._send_s = 0.0  # How long requests are sent by a share, once it was told.
         self._is_asking = False
         self._asked = 0  # Of the open question.
         self._ask_at = 0.0
@@ -108,10 +114,11 @@ class Leasing:
 
     # Asking
 
-    def begin(self, now: float) -> None:
-        """The crawl runs, for the first time or again."""
+    def begin(self, now: float, lease_s: float) -> None:
+        """The crawl runs, for the first time or again. Its leases, and shares, last so long."""
         self.is_over = False
         self._finished_at = now  # The first batch takes its time from here.
+        self._send_s = lease_s * SEND_PART
 
     def wait_s(self, now: float, backlog: Backlog) -> float | None:
         """How long to wait until it is time to `ask`: not at all if 0 or less; until something
@@ -152,7 +159,9 @@ class Leasing:
             self._is_alone = any(lease.alone for lease in leases)
         self._has_others = any(self._is_elsewhere(lease) for lease in leases)
         self._hold(leases, grant.decided)
-        given_back = self.shares.told(grant.shares) if self.shares or grant.shares else []
+        given_back: list[Lease] = []
+        if self.shares or grant.shares:
+            given_back = self.shares.told(grant.shares, grant.decided + self._send_s)
         if self.is_draining:
             return Moves([], given_back + self.give_back_ready())
         return Moves(self._next_visits(), given_back)
@@ -240,7 +249,9 @@ class Leasing:
 
     def _following(self) -> Ready | None:
         if self.ready:
-            return self.ready.popleft()
+            lease, decided = self.ready.popleft()
+            # A host without a rate lets us take our time.
+            return lease, decided + SEND_SLACK_S if lease.paced else inf
         return self.shares.send_next() if self.shares.unsent else None
 
     def _next_visits(self) -> list[Ready]:

@@ -1,7 +1,9 @@
 """A worker's shares of hosts: what may be sent to them, and what waits until it may. Pure.
 
 While a question is open, the frontier may already have given others what we do not use. So until
-it is answered no more may be in flight at a host than the question said.
+it is answered no more may be in flight at a host than the question said. And a share that we have
+not asked about for long, because we stood still or the frontier is away, may be others' by now: so
+each request has a moment until which it may be sent.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from math import inf
 from shoal.core.sharing import AHEAD_PER_SHARE
 from shoal.frontier.values import Holding, Lease
 
+Granted = tuple[Lease, float]
+"""A lease that waits, and when it was granted: see `Grant.decided`."""
+
 Ready = tuple[Lease, float]
-"""A lease whose visit may begin, and when it was granted: see `Grant.decided`."""
+"""A lease whose visit may begin, and until when its request may be sent."""
 
 
 class _Host:
@@ -27,7 +32,7 @@ class _Host:
         self.may_have = 0  # In flight.
         self.in_flight = 0
         self.said = 0  # What was in flight, as the last question has it.
-        self.unsent: deque[Ready] = deque()
+        self.unsent: deque[Granted] = deque()
         self.is_next = False  # Among those that wait for a slot.
 
     @property
@@ -44,6 +49,7 @@ class Shares:
         self._hosts: dict[str, _Host] = {}
         self._sent: dict[str, _Host] = {}  # By token: what is at a host.
         self._next: deque[_Host] = deque()  # What may send, in turn, once there is a slot.
+        self._send_by = 0.0
 
     def __contains__(self, host: str) -> bool:
         return host in self._hosts
@@ -78,9 +84,11 @@ class Shares:
             name: Holding(host.in_flight, len(host.unsent)) for name, host in self._hosts.items()
         }
 
-    def told(self, shares: Mapping[str, int]) -> list[Lease]:
-        """Our shares are these from now on, and no others. Returns what is to be given back. A host
-        is forgotten when the frontier knows that nothing of ours is there."""
+    def told(self, shares: Mapping[str, int], send_by: float) -> list[Lease]:
+        """Our shares are these from now on, and no others; what is not sent by a moment needs
+        another answer. Returns what is to be given back. A host is forgotten when the frontier
+        knows that nothing of ours is there."""
+        self._send_by = send_by
         for name in shares.keys() - self._hosts.keys():
             self._hosts[name] = _Host()
         given_back: list[Lease] = []
@@ -102,13 +110,13 @@ class Shares:
 
     # Leases
 
-    def hold(self, ready: Ready) -> None:
+    def hold(self, granted: Granted) -> None:
         """This was granted. It waits at least until it is `told` how much may be in flight."""
-        name = ready[0].task.site
+        name = granted[0].task.site
         host = self._hosts.get(name)
         if host is None:
             host = self._hosts[name] = _Host()
-        host.unsent.append(ready)
+        host.unsent.append(granted)
         self.unsent += 1
 
     def send_next(self) -> Ready | None:
@@ -117,12 +125,12 @@ class Shares:
             host = self._next.popleft()
             host.is_next = False
             if host.may_send:
-                ready = host.unsent.popleft()
+                lease, _ = host.unsent.popleft()
                 self.unsent -= 1
                 host.in_flight += 1
-                self._sent[ready[0].token] = host
+                self._sent[lease.token] = host
                 self._line_up(host)
-                return ready
+                return lease, self._send_by
         return None
 
     def answered(self, lease: Lease) -> None:

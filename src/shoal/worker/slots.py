@@ -34,9 +34,9 @@ class Slots:
         self._on_over = on_over
         self._visits: dict[asyncio.Task[Report], Lease] = {}
 
-    def start(self, lease: Lease, decided: float) -> None:
+    def start(self, lease: Lease, send_by: float) -> None:
         """Begin a visit. How many there may be at once is for the caller to know."""
-        visit = asyncio.create_task(self._guarded(lease, decided))
+        visit = asyncio.create_task(self._guarded(lease, send_by))
         visit.add_done_callback(self._over)
         self._visits[visit] = lease
 
@@ -60,10 +60,10 @@ class Slots:
         if self._visits:
             await asyncio.wait(self._visits.keys())
 
-    async def _guarded(self, lease: Lease, decided: float) -> Report:
+    async def _guarded(self, lease: Lease, send_by: float) -> Report:
         answered = partial(self._on_answered, lease) if lease.shared else nobody_waits
         try:
-            return await self._visit(lease, decided, answered)
+            return await self._visit(lease, send_by, answered)
         except StorageError:  # Who leases will meet it too, and say so.
             return give_back(lease, sent=False)
         except Exception as error:

@@ -36,8 +36,8 @@ class Visits(Protocol):
     def begin(self, rules: Rules) -> None:
         """The crawl is running, under these rules. Comes again if it is started again."""
 
-    async def visit(self, lease: Lease, decided: float, answered: Callable[[], None]) -> Report:
-        """One try. `decided` is the monotonic moment of the grant: permission to send is short.
+    async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
+        """One try. Its request may leave until `send_by`, by time.monotonic(), and not later.
         `answered` is to be called when the host has answered, and has nothing to complain of, and
         there is still something to do, such as reading the page: others may be sent then."""
 
@@ -136,7 +136,7 @@ class Worker:
     # The crawl runs
 
     async def _work(self, rules: Rules) -> None:
-        self._leasing.begin(time.monotonic())
+        self._leasing.begin(time.monotonic(), rules.lease_s)
         self._committer = self._new_committer(rules)
         renewals = Renewals(
             self._assignment,
@@ -247,8 +247,8 @@ class Worker:
             self._visits.start_over()
             self._give_back(self._leasing.start_over())
         visit, given_back = self._leasing.granted(grant, time.monotonic())
-        for lease, decided in visit:
-            self._slots.start(lease, decided)
+        for ready in visit:
+            self._slots.start(*ready)
         self._give_back(given_back)
 
     def _answered(self, lease: Lease) -> None:
@@ -270,8 +270,8 @@ class Worker:
             self._committer.put(give_back(lease, sent=False))
 
     def _finished(self, outcomes: list[Outcome], stale: set[str]) -> None:
-        for lease, decided in self._leasing.finished(outcomes, time.monotonic()):
-            self._slots.start(lease, decided)
+        for ready in self._leasing.finished(outcomes, time.monotonic()):
+            self._slots.start(*ready)
         confirm, pages = self._visits.confirm, 0
         for outcome in outcomes:
             if outcome.lease.token not in stale:

@@ -22,6 +22,7 @@ from support.state_machines import lives
 TASK = Task(url="http://shop.example/", site="shop.example")
 KINDS = ["plain", "paced", "crowded", "alone"]
 
+LEASE_S = 30.0
 LATE = 8
 """Leases that are granted before a worker is told to stop: after that, little happens."""
 
@@ -58,7 +59,7 @@ class LeasesMachine(RuleBasedStateMachine):
     def begin(self, slots: int) -> None:
         self.slots = slots
         self.leasing = Leasing(slots)
-        self.leasing.begin(self.now)
+        self.leasing.begin(self.now, LEASE_S)
 
     # Questions and answers
 
@@ -119,7 +120,7 @@ class LeasesMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.leasing.is_over and not self.asked)
     @rule()
     def begin_again(self) -> None:
-        self.leasing.begin(self.now)
+        self.leasing.begin(self.now, LEASE_S)
 
     # Visits
 

@@ -9,9 +9,10 @@ import pytest
 from shoal.core.sharing import AHEAD_PER_SHARE
 from shoal.core.task import Task
 from shoal.frontier.values import CrawlState, Grant, Holding, Lease, Outcome, Pushback, Verdict
-from shoal.worker.leasing import AHEAD_S, POLL_S, STUCK_S, Leasing, Question
+from shoal.worker.leasing import AHEAD_S, POLL_S, SEND_PART, STUCK_S, Leasing, Question
 
 SLOTS = 8
+LEASE_S = 30.0
 SITE, OTHER = "shop.example", "other.example"
 
 
@@ -28,7 +29,7 @@ class Bench:
         self.visiting: list[Lease] = []
         self.given_back: list[Lease] = []
         self._names = count(1)
-        self.leasing.begin(self.now)
+        self.leasing.begin(self.now, LEASE_S)
 
     def leases(self, number: int, site: str = SITE, *, shared: bool = True) -> list[Lease]:
         names = [f"{next(self._names)}" for _ in range(number)]
@@ -179,6 +180,24 @@ def test_what_has_its_permission_now_goes_first(bench: Bench) -> None:
     plain = bench.leases(SLOTS, OTHER, shared=False)
     bench.grant([*bench.leases(SLOTS), *plain], shop=SLOTS)
     assert bench.visiting == plain
+
+
+def test_requests_are_sent_only_while_the_share_surely_lasts(sharing: Bench) -> None:
+    """What follows on an answer that comes late, because we stood still or the frontier is away,
+    has to be asked for again."""
+    asked_at = sharing.now
+    sharing.now += LEASE_S
+    following = sharing.leasing.answered(sharing.visiting[0])
+    assert following is not None
+    assert following[1] == asked_at + LEASE_S * SEND_PART < sharing.now
+
+
+def test_each_answer_prolongs_the_time_to_send(sharing: Bench) -> None:
+    sharing.ask()
+    sharing.now += LEASE_S
+    grant = Grant(CrawlState.RUNNING, shares={SITE: 3}, decided=sharing.now)
+    (_, send_by), *_ = sharing.leasing.granted(grant, sharing.now).visit
+    assert send_by == sharing.now + LEASE_S * SEND_PART
 
 
 # How many

@@ -25,6 +25,7 @@ NUMBERS = st.integers(0, 10)
 TOLD = st.fixed_dictionaries({site: st.sampled_from([6, 4, 2, 1, 0]) for site in SITES})
 GIVEN = st.fixed_dictionaries({site: st.integers(0, 4) for site in [*SITES, "plain.example"]})
 
+LEASE_S = 30.0
 LATE = 40
 """Leases that are granted before a worker is told to stop: after that, little happens."""
 
@@ -56,7 +57,7 @@ class SharesMachine(RuleBasedStateMachine):
     def begin(self, slots: int) -> None:
         self.slots = slots
         self.leasing = Leasing(slots)
-        self.leasing.begin(self.now)
+        self.leasing.begin(self.now, LEASE_S)
 
     def in_flight(self, site: str) -> int:
         return sum(at.shared and at.task.site == site for at in self.at_host.values())

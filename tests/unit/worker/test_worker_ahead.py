@@ -110,7 +110,7 @@ class Pages:
 
     def begin(self, rules: Rules) -> None: ...
 
-    async def visit(self, lease: Lease, decided: float, answered: Callable[[], None]) -> Report:
+    async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
         self.visited.append(lease.token)
         self.under_way.add(lease.token)
         self.most = max(self.most, len(self.under_way))

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.config import Rules
 from shoal.core.task import Task
-from shoal.errors import StorageFailed
+from shoal.errors import StorageBusy, StorageFailed
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import (
     Ask,
@@ -27,12 +27,15 @@ from shoal.frontier.values import (
     Verdict,
 )
 from shoal.worker.assignment import Assignment, Stores
-from shoal.worker.report import Report
+from shoal.worker.leasing import SEND_PART
+from shoal.worker.report import Report, give_back
 from shoal.worker.worker import Visits, Worker
 from support.until import in_time, until
 
 SITE = "shop.example"
 SLOTS = 8
+LEASE_S = 0.03
+"""Renewed every hundredth of a second."""
 
 
 class SharingFrontier:
@@ -47,21 +50,27 @@ class SharingFrontier:
         self.lost: set[str] = set()
         self.asks: list[Ask] = []
         self.is_broken = False
+        self.is_away = False
+        self.decided = 0.0
         self._names = count()
 
     async def lease(self, crawl: str, ask: Ask) -> Grant:
+        if self.is_away:
+            raise StorageBusy("no route to host")
         self.asks.append(ask)
+        self.decided = time.monotonic()
         leases = [self._lease() for _ in range(min(ask.room, self.share * 8))]
         named = {*ask.holdings, *(lease.task.site for lease in leases)}
         shares = dict.fromkeys(named, self.share if ask.room or ask.holdings[SITE].unsent else 0)
         return Grant(
-            self.state, leases, shares, epoch=self.epoch, wait_s=0.01, decided=time.monotonic()
+            self.state, leases, shares, epoch=self.epoch, wait_s=0.01, decided=self.decided
         )
 
     async def exchange(
         self, crawl: str, outcomes: Sequence[Outcome], ask: Ask
     ) -> tuple[list[Lease], Grant]:
-        return await self.finish(crawl, outcomes), await self.lease(crawl, ask)
+        grant = await self.lease(crawl, ask)
+        return await self.finish(crawl, outcomes), grant
 
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
         for outcome in outcomes:
@@ -75,7 +84,7 @@ class SharingFrontier:
         return [lease for lease in leases if lease.token in self.lost]
 
     async def stats(self, crawl: str) -> Stats:
-        rules = Rules(lease_s=0.03)  # Renewed every hundredth of a second.
+        rules = Rules(lease_s=LEASE_S)
         return Stats(crawl=crawl, state=self.state, rules=rules, created_at=0.0)
 
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
@@ -96,11 +105,15 @@ class Pages:
         self.end = asyncio.Event()
         self.at_host: set[str] = set()
         self.most = 0
+        self.permissions: list[float] = []
         self.started_over = 0
 
     def begin(self, rules: Rules) -> None: ...
 
-    async def visit(self, lease: Lease, decided: float, answered: Callable[[], None]) -> Report:
+    async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
+        self.permissions.append(send_by)
+        if time.monotonic() > send_by:
+            return give_back(lease, sent=False)
         self.at_host.add(lease.token)
         self.most = max(self.most, len(self.at_host))
         try:
@@ -194,6 +207,23 @@ async def test_a_lease_that_is_lost_is_not_in_flight_any_more() -> None:
     assert pages.most == 2
     pages.answer.set()
     pages.end.set()
+    await stop(frontier, worker, running)
+
+
+async def test_while_the_frontier_is_away_nothing_is_sent_that_may_be_others_by_now() -> None:
+    frontier, pages = SharingFrontier(2), Pages()
+    worker, running = start(frontier, pages)
+    await until("its share in flight", lambda: len(pages.at_host) == 2)
+    frontier.is_away = True
+    pages.answer.set()
+    pages.end.set()
+    await until("all that it held to be over", lambda: worker._leasing.is_short)
+    await until("the last visits", lambda: not worker._leasing.in_flight)
+    assert max(pages.permissions) <= frontier.decided + LEASE_S * SEND_PART
+    frontier.is_away = False
+    done = len(frontier.ended)
+    await until("many pages", lambda: len(frontier.ended) > done + 100)
+    assert pages.most == 2
     await stop(frontier, worker, running)
 
 

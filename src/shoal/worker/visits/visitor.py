@@ -99,15 +99,15 @@ class Visitor:
         self._shortage = Shortage("large and odd pages cannot be read")
 
     async def visit(
-        self, lease: Lease, decided: float, answered: Callable[[], None] = nobody_waits
+        self, lease: Lease, send_by: float, answered: Callable[[], None] = nobody_waits
     ) -> Report:
-        """One try. `decided` is the monotonic moment of the grant: permission to send is short.
+        """One try. Its request may leave until `send_by`, by time.monotonic(), and not later.
         `answered` is called when the host has answered as a healthy one would."""
         if lease.task.job_type == ALIAS:
             return Report(dropped_alias(lease))
         if self._robots is not None:
             if lease.robots_at is None:
-                return await self._robots.learn(lease, decided)
+                return await self._robots.learn(lease, send_by)
             refusal = await self._robots.refusal(lease, lease.robots_at)
             if refusal is not None:
                 await self._reader.turn_past(refusal.outcome)
@@ -116,7 +116,7 @@ class Visitor:
         task = conditional(lease.task, known) if known else lease.task
         started_at = lease.now()
         try:
-            response = await send(self._fetcher, task, lease, decided)
+            response = await send(self._fetcher, task, send_by)
         except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except FetchError as error:
