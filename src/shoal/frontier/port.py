@@ -183,7 +183,7 @@ class Upkeep(Overview, Protocol):
 
     @abstractmethod
     async def holders(self, crawl: str) -> list[str]:
-        """The workers that hold leases, by name."""
+        """The workers that hold leases, or shares of hosts, by name."""
 
     @abstractmethod
     async def release(self, crawl: str, worker: str) -> int:

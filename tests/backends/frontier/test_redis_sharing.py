@@ -78,7 +78,6 @@ class TestDividing:
         leases = (await ask(client, 50)).leases
         await on_redis.advance(20.0)
         await client.renew(leases[0])
-        await on_redis.frontier.release(CRAWL, "a")
         await on_redis.advance(29.0)
         assert (await ask(other, 50)).leases == []
         await on_redis.advance(2.0)

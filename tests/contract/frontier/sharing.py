@@ -200,16 +200,29 @@ class TestGone:
         await backend.advance(LEASE_S + A_MOMENT_S)
         assert (await second.ask()).shares == {HOST: ROOM}
 
-    async def test_its_tasks_come_back_at_once_its_room_does_not(self, backend: Backend) -> None:
-        """Its requests may still be at the host."""
+    async def test_whoever_knows_that_it_is_dead_takes_its_tasks_and_its_room(
+        self, backend: Backend
+    ) -> None:
         first, second = fleet_of(backend, 2)
         await start(first, 20)
         await first.ask()
-        assert await second.client.frontier.release(second.client.crawl, "worker-0") == 20
+        frontier, crawl = second.client.frontier, second.client.crawl
+        assert await frontier.holders(crawl) == ["worker-0"]
+        assert await frontier.release(crawl, "worker-0") == 20
+        assert await frontier.holders(crawl) == []
         assert (await second.client.stats()).waiting == 20
-        assert (await second.ask()).leases == []
-        await backend.advance(LEASE_S + A_MOMENT_S)
-        assert len((await second.ask()).leases) == 20
+        grant = await second.ask()
+        assert (len(grant.leases), grant.shares) == (20, {HOST: ROOM})
+
+    async def test_also_if_it_has_no_task_left(self, backend: Backend) -> None:
+        first, second = fleet_of(backend, 2)
+        await start(first)
+        leases = (await first.ask()).leases
+        await first.client.finish(*map(outcome, leases))
+        frontier, crawl = second.client.frontier, second.client.crawl
+        assert await frontier.holders(crawl) == ["worker-0"]
+        assert await frontier.release(crawl, "worker-0") == 0
+        assert (await second.ask()).shares == {HOST: ROOM}
 
     async def test_one_that_waited_in_vain_is_forgotten_soon(self, backend: Backend) -> None:
         first, second = fleet_of(backend, 2)

@@ -251,6 +251,8 @@ class SqliteFrontier(Frontier):
                 held = current.execute("held_tasks", current.id, worker).fetchall()
                 for row in held:
                     lose(current, row)
+                for (host_id,) in current.execute("shared_hosts", current.id, worker).fetchall():
+                    current.shares.put(current.host(host_id), worker, None)
             return len(held)
 
         return await self._db.run(take_back)

@@ -84,6 +84,21 @@ local function prolong_shares(name, worker)
   end
 end
 
+-- A worker is gone. Returns whether it had a part in a host.
+local function strike_share(name, worker)
+  local record = shares_of(name)
+  for i = 2, #record, 3 do
+    if record[i] == worker then
+      for _ = 1, 3 do
+        table.remove(record, i)
+      end
+      changed[name] = true
+      return true
+    end
+  end
+  return false
+end
+
 -- Write the records back. Who has nobody left is not shared any more.
 local function save_shares()
   local rows, removed = {}, {}

@@ -158,8 +158,11 @@ WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
 SELECT id, host_id, chain, state, losses, shared FROM tasks
 WHERE crawl_id = ? AND state = {LEASED} AND worker = ?;
 
--- holders: who holds leases
-SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND state = {LEASED} ORDER BY worker;
+-- holders: who holds leases, or shares of hosts
+SELECT worker FROM tasks WHERE crawl_id = :crawl_id AND state = {LEASED}
+UNION
+SELECT worker FROM shares JOIN hosts ON hosts.id = shares.host_id WHERE hosts.crawl_id = :crawl_id
+ORDER BY worker;
 
 -- wake_task: a retry's wait is over
 UPDATE tasks SET state = {WAITING}, due = NULL, place = ? WHERE id = ?;
@@ -219,6 +222,10 @@ SELECT worker, share, until FROM shares WHERE host_id = ?;
 
 -- share: so much is a worker's until then
 INSERT OR REPLACE INTO shares (host_id, worker, share, until) VALUES (?, ?, ?, ?);
+
+-- shared_hosts: the hosts that a worker has a part in
+SELECT host_id FROM shares JOIN hosts ON hosts.id = shares.host_id
+WHERE hosts.crawl_id = ? AND shares.worker = ?;
 
 -- unshare: a worker has no part in it any more
 DELETE FROM shares WHERE host_id = ? AND worker = ?;
