@@ -38,6 +38,8 @@ class Run(msgspec.Struct):
     """From the first page on, by everything that runs on this machine, the servers for instance."""
     load: Load | None = None
     """What it was for the Redis server."""
+    by_each: list[int] = []
+    """The pages of each process, where that is known."""
 
     @property
     def pages_per_s(self) -> float:

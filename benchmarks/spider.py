@@ -66,3 +66,19 @@ class Waiting(Spider):
 
     def parse(self, page: Page) -> Iterator[dict[str, str]]:
         yield {"url": page.url, "title": page.css("h1::text").get() or ""}
+
+
+class OneSite(Spider):
+    """For one host that is slow: keeps the title, follows nothing. SHOAL_BENCH_URLS is the host,
+    SHOAL_BENCH_PAGES how many pages it has."""
+
+    name = "one-site"
+    rate = "none"
+    robots = False
+
+    def start(self) -> Iterator[str]:
+        base = os.environ["SHOAL_BENCH_URLS"]
+        return (f"{base}/{number}" for number in range(int(os.environ["SHOAL_BENCH_PAGES"])))
+
+    def parse(self, page: Page) -> Iterator[dict[str, str]]:
+        yield {"url": page.url, "title": page.css("h1::text").get() or ""}
