@@ -146,4 +146,5 @@ class _Host(asyncio.Protocol):
 
     def _answer(self, hit: Hit) -> None:
         hit.answered = time.monotonic()
-        self._transport.write(ANSWER)
+        if not self._transport.is_closing():
+            self._transport.write(ANSWER)
