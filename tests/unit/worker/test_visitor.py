@@ -174,3 +174,28 @@ async def test_it_says_that_the_host_has_answered_unless_it_is_not_well(
     lease = Lease(b"12345678", "token", Task(url=URL), robots_at=0.0)
     await visitor.visit(lease, inf, lambda: answered.append("once"))
     assert len(answered) == times
+
+
+@pytest.mark.parametrize(("shared", "order"), [(True, ["sent", "read"]), (False, ["read", "sent"])])
+async def test_what_may_be_sent_goes_out_before_the_page_is_read(
+    shared: bool, order: list[str]
+) -> None:
+    """Of hosts whose room is shared: elsewhere nothing waits for an answer."""
+    happened: list[str] = []
+    following: list[asyncio.Task[None]] = []
+
+    class Noting(Looker):
+        def parse(self, page: Page) -> list[Task]:
+            happened.append("read")
+            return []
+
+    async def send() -> None:
+        happened.append("sent")
+
+    visitor = page_visitor(Noting(), Answering(200), Rules(robots=False))
+    lease = Lease(b"12345678", "token", Task(url=URL), robots_at=0.0, shared=shared)
+    await visitor.visit(
+        lease, time.monotonic(), lambda: following.append(asyncio.create_task(send()))
+    )
+    await asyncio.gather(*following)
+    assert happened == order

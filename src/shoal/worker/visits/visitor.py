@@ -11,6 +11,7 @@ Whatever happens, a visit ends in a Report; only a cancelled one raises.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -123,6 +124,10 @@ class Visitor:
             return await self._unanswered(lease, error, started_at)
         if response.status not in RETRY_STATUSES:
             answered()
+            if lease.shared:
+                # What may be sent now goes out before this page is read. Where several are answered
+                # at once, the host would have nothing to do until the last of them is read.
+                await asyncio.sleep(0)
         visit = Visit(self._worker, lease, response, started_at)
         if known and response.status == NOT_MODIFIED:
             report = _unchanged(visit, known)
