@@ -194,8 +194,6 @@ async def test_what_may_be_sent_goes_out_before_the_page_is_read(
 
     visitor = page_visitor(Noting(), Answering(200), Rules(robots=False))
     lease = Lease(b"12345678", "token", Task(url=URL), robots_at=0.0, shared=shared)
-    await visitor.visit(
-        lease, time.monotonic(), lambda: following.append(asyncio.create_task(send()))
-    )
+    await visitor.visit(lease, inf, lambda: following.append(asyncio.create_task(send())))
     await asyncio.gather(*following)
     assert happened == order
