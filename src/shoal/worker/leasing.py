@@ -278,6 +278,8 @@ class Leasing:
             del self.held[outcome.lease.token]
             if outcome.fault and outcome.lease.shared:
                 self.shares.answered(outcome.lease)
+            if outcome.pushback is not None:
+                self.shares.heard(outcome.lease)
         self._look_ahead(visited, now)
         return self._next_visits() if self.shares.unsent else []
 
