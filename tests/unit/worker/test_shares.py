@@ -266,6 +266,17 @@ def test_a_worker_that_can_take_nothing_still_says_what_it_has(sharing: Bench) -
 # The end
 
 
+def test_nor_does_it_wait_for_a_slot_to_say_so(bench: Bench) -> None:
+    bench.ask()
+    bench.grant(bench.leases(SLOTS * 2), shop=SLOTS)
+    for lease in [*bench.visiting]:
+        bench.be_answered(lease)
+    assert bench.leasing.in_flight == SLOTS
+    assert bench.leasing.wait_s(bench.now, bench) == POLL_S
+    bench.now += POLL_S
+    assert bench.ask() == Question(0, {SITE: Holding(0, SLOTS)})
+
+
 def test_what_waits_long_is_for_others(sharing: Bench) -> None:
     sharing.now += STUCK_S
     assert len(sharing.leasing.give_back_stuck(sharing.now)) == 4
