@@ -148,7 +148,8 @@ class WorkSource(WorkIntake, Protocol):
 
     @abstractmethod
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
-        """Prolong leases. Returns those that are no longer ours."""
+        """Prolong leases, and the shares that those of them which are shared are sent by. Returns
+        those that are no longer ours."""
 
     @abstractmethod
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -187,7 +188,8 @@ class Upkeep(Overview, Protocol):
 
     @abstractmethod
     async def release(self, crawl: str, worker: str) -> int:
-        """Take back all that a dead worker held, without waiting for its leases to expire."""
+        """Take back all that a dead worker held, leases and shares, without waiting for them to
+        expire. Returns how many leases."""
 
     @abstractmethod
     async def retry_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:

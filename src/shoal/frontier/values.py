@@ -121,7 +121,7 @@ class Ask(msgspec.Struct, frozen=True):
     """How many tasks it can take."""
     holdings: dict[str, Holding] = {}
     """By host, what it has of those that it shares: all of which it was ever told a share, until it
-    is told 0."""
+    is told 0 and has said that nothing of its own is there."""
 
 
 class Grant(msgspec.Struct):

@@ -125,8 +125,8 @@ class Leasing:
         has happened if None."""
         if self._room(backlog) > 0:
             ask_at = self._ask_at
-        elif self._may_look(backlog):
-            ask_at = self._look_at
+        elif self.shares:
+            ask_at = self._look_at  # Others may wait for what we have, even if we can take nothing.
         else:
             return None
         return max(ask_at - now, self._leases_expected_s(now, backlog))
@@ -278,6 +278,8 @@ class Leasing:
             del self.held[outcome.lease.token]
             if outcome.fault and outcome.lease.shared:
                 self.shares.answered(outcome.lease)
+            if outcome.pushback is not None:
+                self.shares.heard(outcome.lease)
         self._look_ahead(visited, now)
         return self._next_visits() if self.shares.unsent else []
 

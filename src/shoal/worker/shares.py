@@ -25,7 +25,7 @@ Ready = tuple[Lease, float]
 class _Host:
     """What we have of one host."""
 
-    __slots__ = ("in_flight", "is_next", "may_have", "said", "share", "unsent")
+    __slots__ = ("in_flight", "is_next", "may_have", "refusals", "said", "share", "unsent")
 
     def __init__(self) -> None:
         self.share = 0  # As the last answer has it.
@@ -33,6 +33,7 @@ class _Host:
         self.in_flight = 0
         self.said = 0  # What was in flight, as the last question has it.
         self.unsent: deque[Granted] = deque()
+        self.refusals: set[str] = set()  # By token: of which the frontier has not heard.
         self.is_next = False  # Among those that wait for a slot.
 
     @property
@@ -93,8 +94,9 @@ class Shares:
             self._hosts[name] = _Host()
         given_back: list[Lease] = []
         for name, host in [*self._hosts.items()]:
-            host.share = host.may_have = shares.get(name, 0)
-            if host.may_have:
+            host.share = shares.get(name, 0)
+            host.may_have = 0 if host.refusals else host.share
+            if host.share:
                 self._line_up(host)
                 continue
             given_back += self._take_back(host)
@@ -146,6 +148,13 @@ class Shares:
         host = self._hosts.get(lease.task.site)
         if host is not None:
             host.may_have = 0
+            host.refusals.add(lease.token)
+
+    def heard(self, lease: Lease) -> None:
+        """The frontier knows that this was refused."""
+        host = self._hosts.get(lease.task.site)
+        if host is not None:
+            host.refusals.discard(lease.token)
 
     def give_back(self, until: float) -> list[Lease]:
         """What was granted until a moment and has not been sent is to be given back."""

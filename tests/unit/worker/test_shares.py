@@ -145,10 +145,27 @@ def test_a_host_is_forgotten_when_the_frontier_has_heard_that_nothing_is_there(
 
 
 def test_a_host_that_asks_for_less_gets_nothing_until_the_frontier_says_so(sharing: Bench) -> None:
-    sharing.end(sharing.visiting[0], Pushback())
+    refusal = sharing.end(sharing.visiting[0], Pushback())
     sharing.end(sharing.visiting[0])
     assert sharing.visiting == []
+    assert sharing.leasing.finished([refusal], sharing.now) == []
     assert sharing.ask().holdings == {SITE: Holding(0, 4)}
+    sharing.grant([], shop=2)
+    assert len(sharing.visiting) == 2
+
+
+def test_an_answer_to_what_was_asked_before_does_not_say_so(sharing: Bench) -> None:
+    first, second = sharing.visiting
+    sharing.ask()
+    refusal = sharing.end(first, Pushback(), fault=True)
+    sharing.grant([], shop=2)
+    sharing.end(second)
+    assert not sharing.visiting
+    assert not sharing.given_back
+
+    sharing.ask()
+    sharing.leasing.finished([refusal], sharing.now)
+    assert not sharing.visiting
     sharing.grant([], shop=2)
     assert len(sharing.visiting) == 2
 
@@ -247,6 +264,17 @@ def test_a_worker_that_can_take_nothing_still_says_what_it_has(sharing: Bench) -
 
 
 # The end
+
+
+def test_nor_does_it_wait_for_a_slot_to_say_so(bench: Bench) -> None:
+    bench.ask()
+    bench.grant(bench.leases(SLOTS * 2), shop=SLOTS)
+    for lease in [*bench.visiting]:
+        bench.be_answered(lease)
+    assert bench.leasing.in_flight == SLOTS
+    assert bench.leasing.wait_s(bench.now, bench) == POLL_S
+    bench.now += POLL_S
+    assert bench.ask() == Question(0, {SITE: Holding(0, SLOTS)})
 
 
 def test_what_waits_long_is_for_others(sharing: Bench) -> None:

@@ -88,7 +88,7 @@ class Step:
     def room(self, host: HostSchedule) -> int:
         """How many more leases it may give that take room."""
         shares = self.shares.taken(host) if host.sharers else 0
-        return max(host.limit(self.rules, self.now) - host.leased + host.shared - shares, 0)
+        return max(host.limit(self.rules, self.now) - host.plain - shares, 0)
 
     def may_share(self, host: HostSchedule) -> bool:
         """Whether workers may share its room: not if each request has its moment."""

@@ -101,20 +101,20 @@ local function knows_robots(host)
   return host.robots_at > 0 and now < host.robots_until
 end
 
--- A host's room, how many requests may be in flight there: one until robots.txt is known, and one to a
--- host that only fails.
+-- Whether a host may get more than one request at a time: not until robots.txt is known, nor if it only
+-- fails.
+local function is_open(host)
+  return (rules.robots ~= 1 or knows_robots(host)) and not is_broken(host.failures)
+end
+
+-- A host's room: how many requests may be in flight there.
 local function limit_of(host)
-  if rules.robots == 1 and not knows_robots(host) or is_broken(host.failures) then
-    return 1
-  end
-  return rules.room
+  return is_open(host) and rules.room or 1
 end
 
 -- Whether workers may share a host's room: it may be hit at any moment, as often as there is room.
 local function is_shareable(host)
-  return interval_of(host) == 0
-    and (rules.robots ~= 1 or knows_robots(host))
-    and not is_broken(host.failures)
+  return interval_of(host) == 0 and is_open(host)
 end
 
 -- The leases of a host that take room themselves: those that are not shared.
