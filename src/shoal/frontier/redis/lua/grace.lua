@@ -12,7 +12,7 @@ if open_crawl() then
   for _, token in ipairs(call('ZRANGE', prefix .. 'due', 0, -1)) do
     call('ZADD', prefix .. 'due', 'XX', 'GT', whole(now + rules.lease), token)
   end
-  for _, name in ipairs(call('HKEYS', prefix .. 'shares')) do
+  for _, name in ipairs(shared_hosts()) do
     prolong_shares(name)
   end
 end

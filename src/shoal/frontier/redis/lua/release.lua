@@ -19,7 +19,7 @@ if state ~= 'cancelled' then
       count = count + 1
     end
   end
-  for _, name in ipairs(call('HKEYS', prefix .. 'shares')) do
+  for _, name in ipairs(shared_hosts()) do
     if strike_share(name, worker) then
       host_named(name) -- It may be ready now.
     end

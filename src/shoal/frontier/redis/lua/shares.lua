@@ -84,6 +84,15 @@ local function prolong_shares(name, worker)
   end
 end
 
+-- All hosts that are shared.
+local function shared_hosts()
+  local found, all = {}, call('HGETALL', prefix .. 'shares')
+  for i = 1, #all, 2 do
+    found[#found + 1] = all[i]
+  end
+  return found
+end
+
 -- A worker is gone. Returns whether it had a part in a host.
 local function strike_share(name, worker)
   local record = shares_of(name)
