@@ -50,7 +50,7 @@ test-all: setup .scrapy-oldest/.ready  ## what make test leaves out: long ones, 
 	$(PYTEST) $(BESIDE) --hypothesis-profile=full -m "(rare or hypothesis) and not alone" tests
 	$(PYTEST) $(ALONE) -m "rare and alone" tests
 
-bench: setup  ## Shoal beside scrapy-redis, Scrapy, Crawlee and a bare loop: 20 minutes
+bench: setup  ## Shoal beside scrapy-redis, Scrapy, Crawlee and a bare loop: half an hour
 	@scripts/servers
 	$(PY) -m benchmarks
 

@@ -2,8 +2,8 @@
 
 aiohttp, Lexbor and uvloop, a queue and a seen set in memory: no politeness, no retries, nothing
 stored. can-ada joins the links: urllib's `urljoin` takes half as much CPU again for a whole page,
-and a slow yardstick would flatter us. `python -m benchmarks.bare BASE_URL...` prints one line of
-JSON.
+and a slow yardstick would flatter us. With --own-client it fetches with Shoal's client, which takes
+less CPU than aiohttp. `python -m benchmarks.bare BASE_URL...` prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import asyncio
 import json
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import aiohttp
 import can_ada
@@ -21,6 +22,23 @@ import uvloop
 from selectolax.lexbor import LexborHTMLParser
 
 FIELDS = {"title": "h1", "sku": "span.sku", "price": "span.price", "stock": "span.stock"}
+
+
+Get = Callable[[str], Awaitable[bytes]]
+Client = Callable[[int], AbstractAsyncContextManager[Get]]
+
+
+@asynccontextmanager
+async def usual_client(concurrency: int) -> AsyncIterator[Get]:
+    """aiohttp."""
+    connector = aiohttp.TCPConnector(limit=concurrency)
+    async with aiohttp.ClientSession(connector=connector, raise_for_status=True) as session:
+
+        async def get(url: str) -> bytes:
+            async with session.get(url) as response:
+                return await response.read()
+
+        yield get
 
 
 class BareLoop:
@@ -34,23 +52,18 @@ class BareLoop:
         self.pages = 0
         self.items: list[dict[str, str]] = []
 
-    async def run(self, concurrency: int) -> None:
+    async def run(self, client: Client, concurrency: int) -> None:
         """Crawl all that can be reached."""
-        connector = aiohttp.TCPConnector(limit=concurrency)
-        async with (
-            aiohttp.ClientSession(connector=connector, raise_for_status=True) as session,
-            asyncio.TaskGroup() as group,
-        ):
-            loops = [group.create_task(self._loop(session)) for _ in range(concurrency)]
+        async with client(concurrency) as get, asyncio.TaskGroup() as group:
+            loops = [group.create_task(self._loop(get)) for _ in range(concurrency)]
             await self._queue.join()
             for loop in loops:
                 loop.cancel()
 
-    async def _loop(self, session: aiohttp.ClientSession) -> None:
+    async def _loop(self, get: Get) -> None:
         while True:
             url = await self._queue.get()
-            async with session.get(url) as response:
-                self._read(url, await response.read())
+            self._read(url, await get(url))
             self._queue.task_done()
 
     def _read(self, url: str, body: bytes) -> None:
@@ -72,10 +85,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bare")
     parser.add_argument("base_urls", nargs="+")
     parser.add_argument("--concurrency", type=int, default=32)
+    parser.add_argument("--own-client", action="store_true", help="Shoal's instead of aiohttp")
     args = parser.parse_args()
+    client: Client = usual_client
+    if args.own_client:
+        from benchmarks.own_client import own_client as client  # Else it would count as memory.
     crawl = BareLoop([f"{base}/index.html" for base in args.base_urls])
     started = time.perf_counter()
-    uvloop.run(crawl.run(args.concurrency))
+    uvloop.run(crawl.run(client, args.concurrency))
     seconds = time.perf_counter() - started
     usage = resource.getrusage(resource.RUSAGE_SELF)
     figures = {

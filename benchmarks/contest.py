@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 
 from benchmarks import crawls, scrapy_crawls
-from benchmarks.crawls import Run, Runs
+from benchmarks.crawls import Run, Runs, Setup
 from benchmarks.postgres_server import new_database, postgres_server
 from benchmarks.redis_server import RedisServer, redis_server
 from benchmarks.scrapy_crawls import Contestant
@@ -56,34 +56,40 @@ def opened(pages: int, small_pages: int) -> Iterator[Arena]:
         yield Arena(one, twenty, less, redis, postgres)
 
 
-def all_contestants(arena: Arena) -> Contestants:
-    """Everybody, the yardsticks first."""
-    return headline(arena) | ours(arena) | theirs(arena)
-
-
 def headline(arena: Arena) -> Contestants:
     """The fewest that give the two ratios which matter most."""
+    own = yardsticks(arena)
+    return {
+        BARE: own.pop(BARE),
+        SCRAPY_REDIS: lambda: _scrapy(arena, "scrapy-redis-fifo", tuned=True),
+        **own,
+    }
+
+
+def yardsticks(arena: Arena) -> Contestants:
+    """One process with no limit per host, bare and ours."""
     return {
         BARE: lambda: crawls.bare(arena.large),
-        SCRAPY_REDIS: lambda: _scrapy(arena, "scrapy-redis-fifo", tuned=True),
-        FLEET: lambda: _on_postgres(arena, arena.large),
-        EMBEDDED: lambda: crawls.shoal(arena.large, 1),
+        FLEET: lambda: on_postgres(arena, arena.large),
+        EMBEDDED: lambda: crawls.shoal(arena.large),
     }
 
 
 def ours(arena: Arena) -> Contestants:
     """Shoal on all stores, with one and two workers, on one and on twenty hosts."""
-    redis = arena.redis
+    redis, hundred = arena.redis, Setup(concurrency=100)
     return {
-        f"{FLEET}{TWO}": lambda: _on_postgres(arena, arena.large, workers=2),
-        f"{FLEET}, concurrency 100": lambda: _on_postgres(arena, arena.large, concurrency=100),
-        f"{EMBEDDED}{TWO}": lambda: crawls.shoal(arena.large, 2),
-        "Shoal, Redis + SQLite": lambda: crawls.shoal_on_redis(arena.large, 1, redis),
-        f"Shoal, Redis + SQLite{TWO}": lambda: crawls.shoal_on_redis(arena.large, 2, redis),
+        f"{FLEET}{TWO}": lambda: on_postgres(arena, arena.large, crawls.TWO),
+        f"{FLEET}, concurrency 100": lambda: on_postgres(arena, arena.large, hundred),
+        f"{EMBEDDED}{TWO}": lambda: crawls.shoal(arena.large, crawls.TWO),
+        "Shoal, Redis + SQLite": lambda: crawls.shoal_on_redis(arena.large, redis),
+        f"Shoal, Redis + SQLite{TWO}": lambda: crawls.shoal_on_redis(
+            arena.large, redis, crawls.TWO
+        ),
         f"{BARE}{MANY}": lambda: crawls.bare(arena.many),
-        f"{FLEET}{MANY}": lambda: _on_postgres(arena, arena.many),
-        f"{FLEET}{TWO}{MANY}": lambda: _on_postgres(arena, arena.many, workers=2),
-        f"{EMBEDDED}{MANY}": lambda: crawls.shoal(arena.many, 1),
+        f"{FLEET}{MANY}": lambda: on_postgres(arena, arena.many),
+        f"{FLEET}{TWO}{MANY}": lambda: on_postgres(arena, arena.many, crawls.TWO),
+        f"{EMBEDDED}{MANY}": lambda: crawls.shoal(arena.many),
     }
 
 
@@ -98,17 +104,10 @@ def theirs(arena: Arena) -> Contestants:
     }
 
 
-def _on_postgres(
-    arena: Arena,
-    bases: Sequence[str],
-    *,
-    workers: int = 1,
-    concurrency: int = crawls.CONCURRENCY,
-) -> Run:
+def on_postgres(arena: Arena, bases: Sequence[str], setup: Setup = crawls.ONE) -> Run:
+    """The queue on Redis, the items in a new database."""
     with new_database(arena.postgres) as results:
-        return crawls.shoal_on_redis(
-            bases, workers, arena.redis, results=results, concurrency=concurrency
-        )
+        return crawls.shoal_on_redis(bases, arena.redis, setup, results=results)
 
 
 def _scrapy(arena: Arena, scheduler: str, *, tuned: bool = False, many: int = 1) -> Run:

@@ -20,6 +20,7 @@ from benchmarks import peers, procstat
 from benchmarks.redis_server import Load, RedisServer
 
 CONCURRENCY = 32
+NAME = "bench"
 
 
 class Run(msgspec.Struct):
@@ -38,6 +39,8 @@ class Run(msgspec.Struct):
     """From the first page on, by everything that runs on this machine, the servers for instance."""
     load: Load | None = None
     """What it was for the Redis server."""
+    by_each: list[int] = []
+    """The pages of each process, where that is known."""
 
     @property
     def pages_per_s(self) -> float:
@@ -60,10 +63,30 @@ class Run(msgspec.Struct):
 Runs = dict[str, list[Run]]
 
 
-def bare(bases: Sequence[str]) -> Run:
+class Setup(msgspec.Struct, frozen=True):
+    """How Shoal is to crawl, wherever it keeps its queue and its items."""
+
+    workers: int = 1
+    concurrency: int = CONCURRENCY
+    per_host: int | None = None
+    """Requests in flight per host. None: as many as the spider says, which is no limit."""
+    spider: str = "Bench"
+
+    def options(self) -> list[str]:
+        """For the command line."""
+        options = ["--workers", f"{self.workers}", "--concurrency", f"{self.concurrency}"]
+        if self.per_host is not None:
+            options += ["--concurrency-per-host", f"{self.per_host}"]
+        return options
+
+
+ONE, TWO = Setup(), Setup(workers=2)
+
+
+def bare(bases: Sequence[str], in_flight: int = CONCURRENCY, *, own_client: bool = False) -> Run:
     """The yardstick."""
-    command = [sys.executable, "-m", "benchmarks.bare", *bases]
-    return _in_one_process([*command, "--concurrency", str(CONCURRENCY)])
+    command = [sys.executable, "-m", "benchmarks.bare", *bases, "--concurrency", f"{in_flight}"]
+    return _in_one_process([*command, "--own-client"] if own_client else command)
 
 
 def crawlee(base: str) -> Run:
@@ -85,22 +108,15 @@ def _succeeding(command: Sequence[str]) -> procstat.Usage:
 
 
 def shoal(
-    bases: Sequence[str],
-    workers: int,
-    *,
-    frontier: str = "",
-    results: str = "",
-    concurrency: int = CONCURRENCY,
-    name: str = "bench",
+    bases: Sequence[str], setup: Setup = ONE, *, frontier: str = "", results: str = ""
 ) -> Run:
     """A whole `shoal crawl`: on a new file, unless it is said where the queue or the items go."""
     os.environ["SHOAL_BENCH_URLS"] = ",".join(f"{base}/index.html" for base in bases)
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
         os.environ["SHOAL_BENCH_CLOCK"] = folder
         store = f"sqlite:///{folder}/bench.db"
-        command = [sys.executable, "-m", "shoal", "crawl", "benchmarks.spider:Bench", "--json"]
-        command += ["--allow-private", "--workers", str(workers), "--name", name]
-        command += ["--concurrency", str(concurrency)]
+        command = [sys.executable, "-m", "shoal", "crawl", f"benchmarks.spider:{setup.spider}"]
+        command += ["--json", "--allow-private", "--name", NAME, *setup.options()]
         command += ["--frontier", frontier or store, "--results", results or store]
         usage = _succeeding(command)
         ended, busy_s = time.time(), procstat.busy_s()
@@ -112,23 +128,18 @@ def shoal(
         seconds=told["finished_at"] - began,
         cpu_s=usage.cpu_s,
         rss_mb=usage.peak_rss_mb,
-        workers=workers,
+        workers=setup.workers,
         whole_s=usage.wall_s,
         busy_cores=(busy_s - busy_before_s) / (ended - began),
     )
 
 
 def shoal_on_redis(
-    bases: Sequence[str],
-    workers: int,
-    server: RedisServer,
-    *,
-    results: str = "",
-    concurrency: int = CONCURRENCY,
+    bases: Sequence[str], server: RedisServer, setup: Setup = ONE, *, results: str = ""
 ) -> Run:
     """The same on an empty Redis, and what that costs the server."""
     server.empty()
     before = server.load()
-    run = shoal(bases, workers, frontier=server.address, results=results, concurrency=concurrency)
+    run = shoal(bases, setup, frontier=server.address, results=results)
     run.load = server.load() - before
     return run

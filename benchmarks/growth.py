@@ -77,7 +77,7 @@ class Frontier:
         """Crawl a shop that it does not know."""
         done = sum(run.pages for run in self.depth.runs)
         before = self._server.load() if self._server else None
-        own = crawls.shoal([base], 1, frontier=self.address)
+        own = crawls.shoal([base], frontier=self.address)
         own.pages -= done  # It counts all that it ever did.
         if self._server and before:
             own.load = self._server.load() - before

@@ -1,7 +1,7 @@
 """`python -m benchmarks.publish FILE.json`: puts what a `make bench` found into the documents.
 
 Draws docs/images/pages-per-second.svg, and writes the tables between the marks in README.md (what
-the chart shows) and docs/performance.md (everything).
+the chart shows) and docs/performance.md (everything). Of `--one-site`, its own table alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks import one_site
 from benchmarks.chart import OURS, THEIRS, YARDSTICK, Bar, bars
 from benchmarks.contest import BARE, EMBEDDED, FLEET, MANY, SCRAPY_REDIS, TWO
 from benchmarks.crawls import Run, Runs
@@ -21,7 +22,8 @@ from benchmarks.tables import figures, ratio
 
 ROOT = Path(__file__).parent.parent
 CHART = ROOT / "docs/images/pages-per-second.svg"
-BEGIN, END = "<!-- make bench -->", "<!-- end of make bench -->"
+WHOLE, ONE_SITE = "make bench", "make bench, one site"
+"""What the marks say."""
 RATIOS = ("times scrapy-redis", "of the bare loop")
 
 SHOWN = {
@@ -70,14 +72,23 @@ def _bar(name: str, own: Sequence[Run], colour: str) -> Bar:
 def table_of(measured: Contest, names: Iterable[str]) -> str:
     """Some runs as a table, with what it says about them."""
     runs = measured.runs
-    rounds = len(runs[BARE])
     heads = ["", "pages/s", "CPU s per 1,000 pages", "RSS MB", *RATIOS]
     rows = [[name, *figures(runs[name]), *_ratios(runs, name)] for name in names if name in runs]
-    said = (
-        f"Measured on {measured.date}: {measured.machine}, {rounds} rounds, {measured.pages:,}"
-        f" pages (the peers {measured.small_pages:,}), `{measured.command}`."
+    return f"{_said(measured)}\n\n{markdown(heads, rows)}"
+
+
+def one_site_table(measured: Contest) -> str:
+    """Those that share a host, and the aims."""
+    table = markdown(one_site.HEADS, one_site.rows(measured.runs))
+    aims = "".join(f"- {line.strip()}\n" for line in one_site.headlines(measured.runs))
+    return f"{_said(measured)}\n\n{table}\n{aims}"
+
+
+def _said(measured: Contest) -> str:
+    return (
+        f"Measured on {measured.date}: {measured.machine}, {len(measured.runs[BARE])} rounds,"
+        f" {measured.pages:,} pages (the peers {measured.small_pages:,}), `{measured.command}`."
     )
-    return f"{said}\n\n{markdown(heads, rows)}"
 
 
 def _ratios(runs: Runs, name: str) -> list[str]:
@@ -86,13 +97,14 @@ def _ratios(runs: Runs, name: str) -> list[str]:
     return [ratio(runs[name], runs[yardstick]) for yardstick in (SCRAPY_REDIS, BARE)]
 
 
-def replace_marked(page: Path, text: str) -> None:
+def replace_marked(page: Path, mark: str, text: str) -> None:
     """Put a text between the marks of a page."""
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"benchmarks: {page} has no place for the table: {BEGIN} ... {END}")
-    page.write_text(f"{before}{BEGIN}\n{text}{END}{after}")
+    begin, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
+    before, found, rest = page.read_text().partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found or not found_end:
+        raise SystemExit(f"benchmarks: {page} has no place for the table: {begin} ... {end}")
+    page.write_text(f"{before}{begin}\n{text}{end}{after}")
 
 
 def main() -> None:
@@ -101,10 +113,16 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     args = parser.parse_args()
     measured = msgspec.json.decode(args.file.read_bytes(), type=Contest)
+    performance = ROOT / "docs/performance.md"
+    if one_site.rows(measured.runs):
+        replace_marked(performance, ONE_SITE, one_site_table(measured))
+    if SCRAPY_REDIS not in measured.runs:
+        return
+    whole = [name for name in measured.runs if not one_site.is_shared(name)]
+    replace_marked(ROOT / "README.md", WHOLE, table_of(measured, SHOWN))
+    replace_marked(performance, WHOLE, table_of(measured, whole))
     CHART.parent.mkdir(parents=True, exist_ok=True)
     CHART.write_text(chart_of(measured))
-    replace_marked(ROOT / "README.md", table_of(measured, SHOWN))
-    replace_marked(ROOT / "docs/performance.md", table_of(measured, measured.runs))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,9 @@ def settings_for(args: argparse.Namespace) -> dict[str, Any]:
         settings["SHOAL_RESULTS"] = f"sqlite:///{args.folder}/results.db"
     else:
         settings["FEEDS"] = {f"{args.folder}/%(time)s-{args.part}.jsonl": {"format": "jsonlines"}}
-    if args.scheduler == "shoal":  # It is for all processes together.
+    if args.room:
+        settings["CONCURRENT_REQUESTS_PER_DOMAIN"] = args.room
+    elif args.scheduler == "shoal":  # It is for all processes together.
         settings["CONCURRENT_REQUESTS_PER_DOMAIN"] = CONCURRENCY * args.processes
     if args.only_queue:
         settings["CLOSESPIDER_PAGECOUNT"] = 1
@@ -81,6 +83,7 @@ def main() -> None:
     parser.add_argument("folder", help="where files may be written")
     parser.add_argument("--processes", type=int, default=1, help="that take part in all")
     parser.add_argument("--part", type=int, default=0, help="which of them this is")
+    parser.add_argument("--room", type=int, help="requests in flight per domain; default 32 each")
     parser.add_argument("--store-items", action="store_true")
     parser.add_argument("--tuned", action="store_true", help="as fast as it can be made")
     parser.add_argument("--only-queue", action="store_true", help="close after the first page")

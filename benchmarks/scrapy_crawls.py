@@ -26,6 +26,8 @@ class Contestant(msgspec.Struct, frozen=True):
     processes: int = 1
     store_items: bool = False
     tuned: bool = False
+    room: int | None = None
+    """Requests in flight per domain, on Shoal for all processes together. None: 32 for each."""
 
 
 MEMORY = "Scrapy, in memory"
@@ -65,6 +67,7 @@ def _command(
     command = [python_for(contestant.scheduler), "-m", "benchmarks.scrapy_crawl"]
     command += [contestant.scheduler, base, server.address, folder, "--part", str(part)]
     command += ["--processes", str(contestant.processes)]
+    command += ["--room", str(contestant.room)] if contestant.room else []
     command += ["--store-items"] if contestant.store_items else []
     return [*command, "--tuned"] if contestant.tuned else command
 
@@ -79,13 +82,15 @@ def _run_of(usages: Sequence[procstat.Usage]) -> Run:
     if any(usage.exit_code for usage in usages):
         raise SystemExit("a crawl failed")
     figures = [json.loads(usage.stdout) for usage in usages]
+    begun = [own for own in figures if own["pages"]]
     return Run(
         pages=sum(own["pages"] for own in figures),
-        seconds=max(own["ended"] for own in figures) - min(own["began"] for own in figures),
+        seconds=max(own["ended"] for own in figures) - min(own["began"] for own in begun),
         cpu_s=sum(usage.cpu_s for usage in usages),
         rss_mb=max(usage.peak_rss_mb for usage in usages),
         workers=len(usages),
         whole_s=max(usage.wall_s for usage in usages),
+        by_each=[own["pages"] for own in figures],
     )
 
 

@@ -1,17 +1,20 @@
 """Hosts that take their time: many ports, one process, every answer after the same delay.
 
 Bare asyncio protocols on uvloop, so that the server is never what is measured. It notes when each
-request came, and so can say whether anybody was hit too often.
+request came, when it was answered and what its sender called itself, and so can say whether anybody
+was hit too often, or by too many at once: see site_log.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import re
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from multiprocessing.connection import Connection
 from typing import cast
 
@@ -24,8 +27,21 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\
     _BODY,
 )
 
-Hits = dict[int, list[float]]
-"""For each port, when it was hit."""
+_user_agent = re.compile(rb"\r\nuser-agent: ([^\r]*)", re.IGNORECASE).search
+
+
+class Hit(msgspec.Struct):
+    """A request, by the monotonic clock, which all processes of a machine share."""
+
+    came: float
+    agent: str
+    """What its sender calls itself."""
+    answered: float = inf
+    """Also if nobody waits for the answer any more: until then the host is at work on it."""
+
+
+Hits = dict[int, list[Hit]]
+"""What each port was asked for, in the order in which it came."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -46,14 +62,19 @@ class SlowHosts:
         self._delay_s = delay_s
         self.ports: list[int] = pipe.recv()
 
-    def seen(self) -> Seen:
+    def hits(self) -> Hits:
         """What came since this was last asked."""
         self._pipe.send("tell")
         hits: Hits = self._pipe.recv()
-        times = sorted(at for own in hits.values() for at in own)
+        return hits
+
+    def seen(self) -> Seen:
+        """The same in short."""
+        moments = [[hit.came for hit in own] for own in self.hits().values()]
+        times = sorted(at for own in moments for at in own)
         if not times:
             raise SystemExit("benchmarks: nobody asked for a page")
-        busiest = max(_most_within(own, 1.0) for own in hits.values())
+        busiest = max(_most_within(own, 1.0) for own in moments)
         return Seen(len(times), times[-1] - times[0] + self._delay_s, busiest)
 
 
@@ -94,8 +115,8 @@ async def _answer_all(pipe: Connection, count: int, delay_s: float) -> None:
     def tell() -> None:
         pipe.recv()
         pipe.send(hits)
-        for times in hits.values():
-            times.clear()
+        for own in hits.values():
+            own.clear()
 
     loop.add_reader(pipe.fileno(), tell)
     pipe.send(list(hits))
@@ -105,7 +126,7 @@ async def _answer_all(pipe: Connection, count: int, delay_s: float) -> None:
 class _Host(asyncio.Protocol):
     """One connection to a host. Requests have no bodies and come one at a time."""
 
-    def __init__(self, hits: list[float], delay_s: float) -> None:
+    def __init__(self, hits: list[Hit], delay_s: float) -> None:
         self._hits = hits
         self._delay_s = delay_s
         self._received = b""
@@ -117,6 +138,13 @@ class _Host(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._received += data
         if self._received.endswith(b"\r\n\r\n"):
+            agent = _user_agent(self._received)
+            hit = Hit(time.monotonic(), agent[1].decode() if agent else "")
             self._received = b""
-            self._hits.append(time.monotonic())
-            asyncio.get_running_loop().call_later(self._delay_s, self._transport.write, ANSWER)
+            self._hits.append(hit)
+            asyncio.get_running_loop().call_later(self._delay_s, self._answer, hit)
+
+    def _answer(self, hit: Hit) -> None:
+        hit.answered = time.monotonic()
+        if not self._transport.is_closing():
+            self._transport.write(ANSWER)

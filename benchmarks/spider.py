@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import ClassVar
 
@@ -38,19 +39,51 @@ class Bench(Spider):
             self.note_begin()
         sku = page.css("span.sku::text").get()
         if sku:
-            yield Product(
-                sku=sku,
-                title=page.css("h1::text").get() or "",
-                price=page.css("span.price::text").get() or "",
-                stock=page.css("span.stock::text").get() or "",
-            )
+            yield self.product(page, sku)
         yield page.follow_all("a")
+
+    def product(self, page: Page, sku: str) -> Product:
+        """What a page says of its product."""
+        return Product(
+            sku=sku,
+            title=page.css("h1::text").get() or "",
+            price=page.css("span.price::text").get() or "",
+            stock=page.css("span.stock::text").get() or "",
+        )
 
     def note_begin(self) -> None:
         """Note the moment of the first page."""
         self.has_begun = True
         if folder := os.environ.get("SHOAL_BENCH_CLOCK"):
             (Path(folder) / f"{os.getpid()}.began").write_text(f"{time.time()} {busy_s()}")
+
+
+class Thorough(Bench):
+    """Reads all properties of a product and digests what is written about it, as one does to find
+    products that are alike: parsing is what takes the time."""
+
+    def product(self, page: Page, sku: str) -> Product:
+        product = super().product(page, sku)
+        properties = {
+            row.css("td.name::text").get(): (row.css("td.value::text").get(), row.css("i").get())
+            for row in page.css("table.properties tr")
+        }
+        words = [
+            word.strip(".,;").lower()
+            for text in page.css("div.description *::text").getall()
+            for word in text.split()
+        ]
+        phrases = {
+            _digest(" ".join(words[at : at + size]))
+            for size in (3, 5, 8)
+            for at in range(len(words) - size + 1)
+        }
+        product.stock += f", {len(properties)} properties, {len(phrases)} phrases"
+        return product
+
+
+def _digest(phrase: str) -> bytes:
+    return blake2b(phrase.encode(), digest_size=8).digest()
 
 
 class Waiting(Spider):
@@ -63,6 +96,22 @@ class Waiting(Spider):
 
     def start(self) -> list[str]:
         return os.environ["SHOAL_BENCH_URLS"].split(",")
+
+    def parse(self, page: Page) -> Iterator[dict[str, str]]:
+        yield {"url": page.url, "title": page.css("h1::text").get() or ""}
+
+
+class OneSite(Spider):
+    """For one host that is slow: keeps the title, follows nothing. SHOAL_BENCH_URLS is the host,
+    SHOAL_BENCH_PAGES how many pages it has."""
+
+    name = "one-site"
+    rate = "none"
+    robots = False
+
+    def start(self) -> Iterator[str]:
+        base = os.environ["SHOAL_BENCH_URLS"]
+        return (f"{base}/{number}" for number in range(int(os.environ["SHOAL_BENCH_PAGES"])))
 
     def parse(self, page: Page) -> Iterator[dict[str, str]]:
         yield {"url": page.url, "title": page.css("h1::text").get() or ""}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
@@ -25,6 +25,17 @@ def ratios(own: Sequence[Run], yardstick: Sequence[Run]) -> list[float]:
 def ratio(own: Sequence[Run], yardstick: Sequence[Run]) -> str:
     """The same, to print."""
     return spread(ratios(own, yardstick))
+
+
+def parts_of(run: Run) -> list[float]:
+    """What each process did, as times what would be its even part."""
+    return [pages * len(run.by_each) / run.pages for pages in run.by_each]
+
+
+def part_range(parts: Iterable[float]) -> str:
+    """The smallest and the largest part."""
+    found = [*parts]
+    return f"{min(found):.2f} to {max(found):.2f}"
 
 
 def crawl_table(runs: Runs, yardsticks: dict[str, str], title: str) -> Table:

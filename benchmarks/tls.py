@@ -61,7 +61,7 @@ def contestants(bases: dict[str, str], server: RedisServer) -> dict[str, Callabl
     found: dict[str, Callable[[], Run]] = {}
     for kind, base in bases.items():
         found[f"{BARE}, {kind}"] = partial(crawls.bare, [base])
-        found[f"{SHOAL}, {kind}"] = partial(crawls.shoal_on_redis, [base], 1, server)
+        found[f"{SHOAL}, {kind}"] = partial(crawls.shoal_on_redis, [base], server)
     return found
 
 

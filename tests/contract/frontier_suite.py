@@ -52,11 +52,14 @@ from contract.frontier.racing import TestRace
 from contract.frontier.refusing import TestUnavailable
 from contract.frontier.registering import TestInbox, TestWorkers
 from contract.frontier.remembering import TestRemember
+from contract.frontier.sharing import TestFleet, TestGone, TestPlainAndShared, TestShares
+from contract.frontier.sharing_among import TestAmongOthers, TestNothingIsLeftBehind, TestUnshared
 from contract.frontier.steering import TestCancel, TestEnd, TestForget, TestPause, TestUnknown
 
 __all__ = [
     "TestAdd",
     "TestAddByState",
+    "TestAmongOthers",
     "TestAuto",
     "TestBlocked",
     "TestBreaker",
@@ -73,10 +76,12 @@ __all__ = [
     "TestExchange",
     "TestFairness",
     "TestFindOthers",
+    "TestFleet",
     "TestFollowUps",
     "TestFollowUpsOfChains",
     "TestForget",
     "TestFrontiersTime",
+    "TestGone",
     "TestInbox",
     "TestLatency",
     "TestLeading",
@@ -87,8 +92,10 @@ __all__ = [
     "TestManyPriorities",
     "TestMaxPages",
     "TestNotes",
+    "TestNothingIsLeftBehind",
     "TestOrder",
     "TestPause",
+    "TestPlainAndShared",
     "TestPurgeDead",
     "TestPushback",
     "TestQueries",
@@ -100,6 +107,7 @@ __all__ = [
     "TestRenew",
     "TestRetryDead",
     "TestRobots",
+    "TestShares",
     "TestSlots",
     "TestStale",
     "TestStart",
@@ -107,6 +115,7 @@ __all__ = [
     "TestTwoCrawls",
     "TestUnavailable",
     "TestUnknown",
+    "TestUnshared",
     "TestVerdicts",
     "TestWait",
     "TestWorkers",

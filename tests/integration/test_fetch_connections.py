@@ -11,11 +11,11 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import pytest
 from aiohappyeyeballs import start_connection
-from msgspec.structs import replace
 
 from shoal.config import Rules
 from shoal.core.policy import SEND_SLACK_S
@@ -33,7 +33,7 @@ from shoal.worker.visits.visitor import Visitor
 from support.dns_server import NameServer
 from support.fetching import fetching, request
 from support.hostile import HostileServer
-from support.until import LIMIT_S, until
+from support.until import until
 from support.visitors import page_visitor
 
 HOSTS = [f"h{number}.example" for number in range(12)]
@@ -162,13 +162,13 @@ async def test_the_host_is_not_blamed_and_no_try_is_used_up(
     monkeypatch.setattr(patience, "OWN_FAULT_PAUSE_S", 0.0)
     Shortage(monkeypatch, code, times=1)
     async with fetching() as fetcher:
-        report = await visitor(fetcher, robots=robots).visit(lease(server), 0.0)
+        report = await visitor(fetcher, robots=robots).visit(lease(server), inf)
         outcome = report.outcome
         assert (outcome.verdict, outcome.sent) == (Verdict.RETURNED, False)
         assert not outcome.fault
         assert outcome.robots is None
         assert report.page is None
-        again = await visitor(fetcher, robots=False).visit(lease(server), 0.0)
+        again = await visitor(fetcher, robots=False).visit(lease(server), inf)
         assert again.outcome.verdict is Verdict.DONE
 
 
@@ -177,7 +177,7 @@ async def test_a_host_that_refuses_is_blamed_as_ever(
 ) -> None:
     Shortage(monkeypatch, errno.ECONNREFUSED, times=1)
     async with fetching() as fetcher:
-        report = await visitor(fetcher, robots=False).visit(lease(server), 0.0)
+        report = await visitor(fetcher, robots=False).visit(lease(server), inf)
     assert (report.outcome.verdict, report.outcome.fault) == (Verdict.RETRY, True)
 
 
@@ -263,11 +263,10 @@ async def test_what_may_not_be_sent_any_more_is_given_back(
         return connection
 
     monkeypatch.setattr(pool.Pool, "connect", connect_slowly)
-    paced = replace(lease(server), paced=True)
     async with fetching() as fetcher:
         visits = visitor(fetcher, robots=False)
-        late = await visits.visit(paced, time.monotonic())
+        late = await visits.visit(lease(server), time.monotonic() + SEND_SLACK_S)
         assert (late.outcome.verdict, late.outcome.sent) == (Verdict.RETURNED, False)
         assert server.requests == []
-        assert (await visits.visit(paced, time.monotonic() + LIMIT_S)).outcome.sent
+        assert (await visits.visit(lease(server), inf)).outcome.sent
         assert len(server.connections) == len(server.requests) == 1

@@ -35,7 +35,20 @@ FROM robots WHERE host_id NOT IN (SELECT id FROM hosts)
 
 _STUCK = """
 SELECT 'host', host, 'has work and room, and no turn'
-FROM hosts WHERE ready_at IS NULL AND waiting > 0 AND leased = 0
+FROM hosts WHERE ready_at IS NULL AND waiting > 0 AND leased = shared
+"""
+
+_SHARED = """
+SELECT 'host', host, shared || ' shared leases are counted'
+FROM hosts WHERE shared != (
+    SELECT COUNT(*) FROM tasks WHERE tasks.host_id = hosts.id AND tasks.state = 2 AND tasks.shared
+)
+UNION ALL
+SELECT 'host', host, sharers || ' sharers are counted'
+FROM hosts WHERE sharers != (SELECT COUNT(*) FROM shares WHERE shares.host_id = hosts.id)
+UNION ALL
+SELECT 'share', worker, 'is of a host that is gone'
+FROM shares WHERE host_id NOT IN (SELECT id FROM hosts)
 """
 
 
@@ -67,5 +80,6 @@ def _audits() -> list[str]:
         _STRAY,
         _LEFT_BEHIND,
         _STUCK,
+        _SHARED,
         _CHAINS,
     ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shoal.core.records import Robots
-from shoal.frontier.values import Pushback, Record, TaskState, Verdict
+from shoal.frontier.values import Holding, Pushback, Record, TaskState, Verdict
 from support.frontiers import entry, open_rules
 
 HOSTS = 3
@@ -89,6 +89,12 @@ def possible(end: dict[str, Any]) -> dict[str, Any]:
 
 
 some_ends = st.lists(ends.map(possible), min_size=1, max_size=4)
+some_holdings = st.dictionaries(
+    st.sampled_from([f"h{host}.example" for host in range(HOSTS)]),
+    st.builds(Holding, in_flight=st.integers(0, 2), unsent=st.integers(0, 3)),
+    max_size=HOSTS,
+)
+"""What a worker says of its shares, true or not."""
 some_keys = st.none() | st.lists(st.sampled_from(KEYS), max_size=3)
 FAILURE = {
     "verdict": Verdict.RETRY,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from shoal.frontier.values import (
     CrawlState,
     Entry,
     Grant,
+    Holding,
     Host,
     Lease,
     Outcome,
@@ -39,6 +41,7 @@ CRAWL = "crawl"
 HOST = "a.example"
 A_MOMENT_S = 0.01
 ALLOW_ALL = Robots(text="", ttl_s=3600.0)
+NOTHING: Mapping[str, Holding] = {}
 _admission = Admission(Rules())
 
 
@@ -93,8 +96,8 @@ class Client:
     async def add(self, *entries: Entry) -> Added:
         return await self.frontier.add(self.crawl, entries)
 
-    async def ask(self, limit: int = 1) -> Grant:
-        return await self.frontier.lease(self.crawl, Ask(self.worker, limit))
+    async def ask(self, limit: int = 1, holdings: Mapping[str, Holding] = NOTHING) -> Grant:
+        return await self.frontier.lease(self.crawl, Ask(self.worker, limit, dict(holdings)))
 
     async def lease(self, limit: int = 1) -> list[Lease]:
         return (await self.ask(limit)).leases
@@ -103,14 +106,29 @@ class Client:
         (lease,) = await self.lease(limit)
         return lease
 
+    async def send(self, limit: int = 1, holdings: Mapping[str, Holding] = NOTHING) -> list[Lease]:
+        """Lease, and give back at once what may not be sent now. Returns what is in flight then."""
+        grant = await self.ask(limit, holdings)
+        may_send = Counter(grant.shares)
+        sent, unsent = list[Lease](), list[Lease]()
+        for lease in grant.leases:
+            site = lease.task.site
+            (sent if not lease.shared or may_send[site] > 0 else unsent).append(lease)
+            may_send[site] -= lease.shared
+        await self.finish(*(outcome(lease, Verdict.RETURNED, sent=False) for lease in unsent))
+        return sent
+
     async def renew(self, *leases: Lease) -> list[Lease]:
         return await self.frontier.renew(self.crawl, leases)
 
     async def finish(self, *outcomes: Outcome) -> list[Lease]:
         return await self.frontier.finish(self.crawl, outcomes)
 
-    async def exchange(self, *outcomes: Outcome, limit: int) -> tuple[list[Lease], Grant]:
-        return await self.frontier.exchange(self.crawl, outcomes, Ask(self.worker, limit))
+    async def exchange(
+        self, *outcomes: Outcome, limit: int, holdings: Mapping[str, Holding] = NOTHING
+    ) -> tuple[list[Lease], Grant]:
+        ask = Ask(self.worker, limit, dict(holdings))
+        return await self.frontier.exchange(self.crawl, outcomes, ask)
 
     async def end(self, lease: Lease, verdict: Verdict = Verdict.DONE, **fields: Any) -> None:
         """Finish one lease that must still be ours."""

@@ -36,11 +36,13 @@ def put_spider(folder: Folder, sites: Sequence[Site], **settings: object) -> Non
 def numbered_pages(count: int, size: int = 0) -> Answer:
     """A front page with links to so many pages, and these, with some text in each."""
 
+    front, *others = paths_of(count)
+    known = set(others)
+
     async def answer(path: str) -> web.Response:
-        if path == "/":
-            links = (f'<a href="{link}"></a>' for link in paths_of(count)[1:])
-            return html("\n".join(links))
-        if path in paths_of(count):
+        if path == front:
+            return html("\n".join(f'<a href="{link}"></a>' for link in others))
+        if path in known:
             return html(f"<h1>{path}</h1>{'x' * size}")
         return html("no such page", 404)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -49,12 +49,13 @@ def scene(
     settings: Mapping[str, object] | None = None,
     *,
     version: str = "newest",
+    site_of: Callable[[Sequence[str]], TroubleSite] = TroubleSite,
     **more: Any,
 ) -> Iterator[Scene]:
     """Open a site whose front page has these links, start a Redis, write a project that uses it."""
     with (
         RedisServer(path / "redis", *DURABLE) as server,
-        serving(TroubleSite(links)) as site,
+        serving(site_of(links)) as site,
     ):
         own = {**ADDON, "REDIS_URL": server.url, **(settings or {})}
         more |= {"sites": [site.url], "scrapy": VERSIONS[version]}

@@ -52,6 +52,9 @@ class Hit(NamedTuple):
 class Site:
     """A host whose pages a test makes up. robots.txt allows everything unless it is one of them."""
 
+    notices_hang_ups = False
+    """Whether a request is over when who sent it is gone."""
+
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._stack = AsyncExitStack()
@@ -64,7 +67,8 @@ class Site:
     async def __aenter__(self) -> Self:
         ticking = asyncio.create_task(self._tick())
         self._stack.callback(ticking.cancel)
-        runner = web.ServerRunner(web.Server(self._respond), shutdown_timeout=0.5)
+        server = web.Server(self._respond, handler_cancellation=self.notices_hang_ups)
+        runner = web.ServerRunner(server, shutdown_timeout=0.5)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", self.port).start()

@@ -11,6 +11,8 @@ RECLAIM_BATCH = 500
 """Retries that are due and leases that have expired, of each so many are taken back at a time."""
 SUSPECTS_SEEN = 50
 """So many suspects are looked at for one whose host may be hit."""
+WITHHELD_SEEN = 50
+"""So many hosts are looked at for one that gives something, where others have their room."""
 
 POISON = "poison: {} workers died with it"
 """Why a task is dead that took worker after worker."""

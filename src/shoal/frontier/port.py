@@ -28,6 +28,14 @@ Three rules hold on every backend, and `tests/contract` checks them:
 
 At all times: added = waiting + delayed + leased + done + dead + dropped.
 
+A host's room is how many requests may be in flight there. A plain lease is the permission to send
+one, and takes one of the room until it is finished. Who wants more of a host than it has room for
+gets a share of the room instead, and leases ahead of it that are shared: these take no room. One
+may be sent while the worker has less in flight at the host than its share (`Grant.shares`). Plain
+leases and shares together are never more than the room. With each question a worker says what it
+has in flight (`Holding`), and others may get the rest at once: so while the question is open, and
+after it has failed, it has no more in flight than it said, until another is answered.
+
 Tasks of one chain (`Task.chain`) go one after the other, for the whole fleet. The next one is
 handed out only when the one before has ended: done, dead or dropped. A retry, a lost worker or a
 task given back keep the chain where it is; a dead step does not stop it. Of those that wait, the
@@ -130,7 +138,9 @@ class WorkSource(WorkIntake, Protocol):
 
     @abstractmethod
     async def lease(self, crawl: str, ask: Ask) -> Grant:
-        """Tasks whose hosts may be hit now, at most `ask.room`. Takes back expired leases first.
+        """Tasks whose hosts may be hit now, at most `ask.room`. Takes back expired leases first,
+        and divides the room of shared hosts anew. Of a host of which the worker has nothing and
+        gets nothing, it has no share any more.
 
         A task that two workers died with is a suspect: it is handed out only where there is
         nothing else to do, and alone, to a worker that holds nothing. One death proves nothing;
@@ -138,7 +148,8 @@ class WorkSource(WorkIntake, Protocol):
 
     @abstractmethod
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
-        """Prolong leases. Returns those that are no longer ours."""
+        """Prolong leases, and the shares that those of them which are shared are sent by. Returns
+        those that are no longer ours."""
 
     @abstractmethod
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -173,11 +184,12 @@ class Upkeep(Overview, Protocol):
 
     @abstractmethod
     async def holders(self, crawl: str) -> list[str]:
-        """The workers that hold leases, by name."""
+        """The workers that hold leases, or shares of hosts, by name."""
 
     @abstractmethod
     async def release(self, crawl: str, worker: str) -> int:
-        """Take back all that a dead worker held, without waiting for its leases to expire."""
+        """Take back all that a dead worker held, leases and shares, without waiting for them to
+        expire. Returns how many leases."""
 
     @abstractmethod
     async def retry_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:

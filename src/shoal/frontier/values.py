@@ -91,12 +91,25 @@ class Lease(msgspec.Struct):
     until this is finished."""
     crowded: bool = False
     """The host has no room for more, with this one: others wait for it."""
+    shared: bool = False
+    """The request may be sent while the worker has less in flight at the host than its share of it:
+    see `Grant.shares`."""
     clock_s: float = 0.0
     """The frontier's time when our time.monotonic() was 0."""
 
     def now(self) -> float:
         """The frontier's time, which is the same for all workers whatever their own clocks say."""
         return self.clock_s + time.monotonic()
+
+
+class Holding(msgspec.Struct, frozen=True, array_like=True):
+    """What a worker has of a host that it shares with others."""
+
+    in_flight: int
+    """Requests of shared leases that are at the host now. One that failed counts until its outcome
+    is finished: the frontier is to hear of a host that is down before the next one is sent."""
+    unsent: int
+    """Shared leases whose requests have not been sent."""
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -106,6 +119,9 @@ class Ask(msgspec.Struct, frozen=True):
     worker: str
     room: int
     """How many tasks it can take."""
+    holdings: dict[str, Holding] = {}
+    """By host, what it has of those that it shares: all of which it was ever told a share, until it
+    is told 0 and has said that nothing of its own is there."""
 
 
 class Grant(msgspec.Struct):
@@ -113,6 +129,10 @@ class Grant(msgspec.Struct):
 
     state: CrawlState
     leases: list[Lease] = []
+    shares: dict[str, int] = {}
+    """By host, how many requests of shared leases the worker may have in flight from now on. Says
+    so of every host that the ask named, and of those whose tasks are handed out shared. 0: none may
+    be sent, and what was not sent is to be given back."""
     wait_s: float | None = None
     """When asking again makes sense; None if only new work can change anything."""
     epoch: int = 0

@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple, Protocol
 
-from shoal.frontier.values import Grant, Lease, Outcome, Verdict
+from shoal.core.policy import SEND_SLACK_S
+from shoal.frontier.values import Grant, Holding, Lease, Outcome, Verdict
+from shoal.worker.shares import Granted, Ready, Shares
 
 POLL_S = 0.25
 """How often an idle worker looks for work that others brought."""
@@ -40,6 +42,10 @@ STUCK_S = 10.0
 """Leases that have waited so long for a slot are given back: the site has come to a stand, and
 other workers may have nothing to do."""
 
+SEND_PART = 0.5
+"""A share lasts for a lease time after it was told. Requests are sent by it in this part of that
+time: the rest is for their answers."""
+
 MAX_HELD_BYTES = 64 * 1024 * 1024
 """Nothing more is leased while what waits for the stores takes so much memory."""
 
@@ -57,8 +63,11 @@ class Backlog(Protocol):
         """Whether nothing waits beside the batch that is being committed."""
 
 
-Ready = tuple[Lease, float]
-"""A lease whose visit may begin, and when it was granted: see `Grant.decided`."""
+class Question(NamedTuple):
+    """What to ask the frontier for, and what to tell it: see `Ask`."""
+
+    room: int
+    holdings: dict[str, Holding]
 
 
 class Moves(NamedTuple):
@@ -74,106 +83,183 @@ class Leasing:
     Each is first ready, then in flight, then with the committer, which finishes it. What is given
     back skips the flight. Nobody asks while a question is open: `ask` opens one, and `granted` or
     `not_granted` answers it.
+
+    Plain ones are visited as soon as there is a slot. Shared ones wait, beside that, until less is
+    in flight at their host than we may have there: see shares.py.
     """
 
     def __init__(self, slots: int) -> None:
         self.held: dict[str, Lease] = {}
         """What was granted and is not finished, by token."""
-        self.ready: deque[Ready] = deque()
-        """What waits for a slot, oldest first."""
+        self.ready: deque[Granted] = deque()
+        """What waits for a slot and for nothing else, oldest first."""
+        self.shares = Shares()
         self.in_flight = 0
+        """Visits that are under way."""
         self.is_over = False
         """Whether the crawl had ended when it last granted anything."""
         self.is_draining = False
         self._slots = slots
+        self._send_s = 0.0  # How long requests are sent by a share, once it was told.
+        self._is_asking = False
         self._asked = 0  # Of the open question.
         self._ask_at = 0.0
+        self._look_at = 0.0
+        self._has_others = False
         self._ahead = 0
         self._finished_at = 0.0
+        self._is_quick = False
         self._is_scarce = False
         self._is_alone = False
 
     # Asking
 
-    def begin(self, now: float) -> None:
-        """The crawl runs, for the first time or again."""
+    def begin(self, now: float, lease_s: float) -> None:
+        """The crawl runs, for the first time or again. Its leases, and shares, last so long."""
         self.is_over = False
         self._finished_at = now  # The first batch takes its time from here.
+        self._send_s = lease_s * SEND_PART
 
     def wait_s(self, now: float, backlog: Backlog) -> float | None:
         """How long to wait until it is time to `ask`: not at all if 0 or less; until something
         has happened if None."""
-        if self._room(backlog) <= 0:
+        if self._room(backlog) > 0:
+            ask_at = self._ask_at
+        elif self.shares:
+            ask_at = self._look_at  # Others may wait for what we have, even if we can take nothing.
+        else:
             return None
-        return max(self._ask_at - now, self._leases_expected_s(now, backlog))
+        return max(ask_at - now, self._leases_expected_s(now, backlog))
 
-    def ask(self, backlog: Backlog) -> int:
-        """Open a question for so many leases. 0: there is nothing to ask for now."""
-        if self._asked or self.is_over or self.is_draining:
-            return 0
-        self._asked = max(self._room(backlog), 0)
-        return self._asked
+    def ask(self, now: float, backlog: Backlog) -> Question | None:
+        """Open a question. None: there is nothing to ask for now, and nothing to say."""
+        if self._is_asking or self.is_over or self.is_draining:
+            return None
+        room = max(self._room(backlog), 0)
+        if not room and now >= self._look_at and self._may_look(backlog):
+            room = 1
+        if not room and not self.shares:
+            return None
+        self._is_asking, self._asked = True, room
+        return Question(room, self.shares.say() if self.shares else {})
 
     def not_granted(self) -> None:
         """The question has failed."""
-        self._asked = 0
+        self._is_asking, self._asked = False, 0
 
     def granted(self, grant: Grant, now: float) -> Moves:
         """The question was answered. Once we were told to stop all is given back: nobody would
         wait for it any more."""
         self.is_over = grant.state.over
         self._ask_at = now + _ask_again_s(grant, self._asked)
-        self._asked = 0
+        self._look_at = now + POLL_S
+        self._is_asking, self._asked = False, 0
         if leases := grant.leases:
-            self._hold(leases, grant.decided)
             self._is_scarce = any(lease.paced or lease.crowded for lease in leases)
             self._is_alone = any(lease.alone for lease in leases)
+        self._has_others = any(self._is_elsewhere(lease) for lease in leases)
+        self._hold(leases, grant.decided)
+        given_back: list[Lease] = []
+        if self.shares or grant.shares:
+            given_back = self.shares.told(grant.shares, grant.decided + self._send_s)
         if self.is_draining:
-            return Moves([], self.give_back_ready())
-        return Moves(self._next_visits(), [])
+            return Moves([], given_back + self.give_back_ready())
+        return Moves(self._next_visits(), given_back)
 
     def _hold(self, leases: list[Lease], decided: float) -> None:
         for lease in leases:
             self.held[lease.token] = lease
-            self.ready.append((lease, decided))
+            if lease.shared:
+                self.shares.hold((lease, decided))
+            else:
+                self.ready.append((lease, decided))
 
     def crawl_gone(self) -> None:
         """The question was about a crawl that does not exist any more."""
-        self._asked = 0
+        self._is_asking, self._asked = False, 0
         self.is_over = True
 
     def _room(self, backlog: Backlog) -> int:
-        """How many leases to ask for: none beside a task that must be alone, nor while there is
+        """How many leases to ask for. Slots that our shares leave idle are for other hosts, if
+        there are any. Else what would wait for them is taken only where pages are quick, and no
+        more is asked for than the hosts would give us."""
+        free = self._slots - self.in_flight
+        waiting = len(self.ready) + self.shares.unsent
+        wanted = free + self._ahead - waiting if self._is_quick else 0
+        most = self._most(backlog)
+        if self.shares and not self._has_others:
+            free = min(free, self.shares.unfilled)
+            most = min(most, self.shares.left)
+        return min(max(wanted, free + max(self._ahead - waiting, 0)), most)
+
+    def _most(self, backlog: Backlog) -> int:
+        """How many leases may be taken: none beside a task that must be alone, nor while there is
         much to store."""
         held = len(self.held)
         if (self._is_alone and held) or backlog.held_bytes > MAX_HELD_BYTES:
             return 0
-        wanted = self._slots + self._ahead - self.in_flight - len(self.ready)
-        return min(wanted, self._slots * HELD_PER_SLOT - held)
+        return self._slots * HELD_PER_SLOT - held
+
+    def _may_look(self, backlog: Backlog) -> bool:
+        """Whether to look, now and then, for work of hosts other than those that we share: there
+        are slots that these leave idle."""
+        return bool(self.shares) and self.in_flight < self._slots and self._most(backlog) > 0
+
+    def _is_elsewhere(self, lease: Lease) -> bool:
+        """Whether there is more to do than at the hosts of which we have shares."""
+        return not lease.shared or (bool(self.shares) and lease.task.site not in self.shares)
 
     def _leases_expected_s(self, now: float, backlog: Backlog) -> float:
         """How long to wait for what is finished to bring new leases with it. With half of its
         slots idle, a worker does not wait for a store that takes long to save."""
-        if self._asked or self.ready:
+        if self._is_asking or self.ready:
             return SOON_S
         if backlog.busy_since is None:
             return 0.0 if backlog.is_empty else SOON_S
-        is_idle = self.in_flight * 2 < self._slots
+        is_idle = self.in_flight * 2 < self._slots and not self.shares.unsent
         return backlog.busy_since + (IDLE_S if is_idle else SOON_S) - now
 
     # Visits
 
-    def visit_over(self) -> Ready | None:
+    @property
+    def is_short(self) -> bool:
+        """Whether nothing waits to be visited."""
+        return not self.ready and not self.shares.unsent
+
+    def answered(self, lease: Lease) -> Ready | None:
+        """The request of a shared lease is not at its host any more. Returns what is to be visited
+        now beside it."""
+        self.shares.answered(lease)
+        if self.in_flight >= self._slots or (following := self.shares.send_next()) is None:
+            return None
+        self.in_flight += 1
+        return following
+
+    def visit_over(self, outcome: Outcome) -> Ready | None:
         """A slot is free. Returns what is to be visited in it now."""
+        if outcome.lease.shared:
+            if outcome.pushback is not None and outcome.pushback.meant:
+                self.shares.refused(outcome.lease)
+            if not outcome.fault:
+                self.shares.answered(outcome.lease)
+        following = self._following()
+        if following is None:
+            self.in_flight -= 1
+        return following
+
+    def _following(self) -> Ready | None:
         if self.ready:
-            return self.ready.popleft()
-        self.in_flight -= 1
-        return None
+            lease, decided = self.ready.popleft()
+            # A host without a rate lets us take our time.
+            return lease, decided + SEND_SLACK_S if lease.paced else inf
+        return self.shares.send_next() if self.shares.unsent else None
 
     def _next_visits(self) -> list[Ready]:
-        count = min(self._slots - self.in_flight, len(self.ready))
-        self.in_flight += count
-        return [self.ready.popleft() for _ in range(count)]
+        visits: list[Ready] = []
+        while self.in_flight < self._slots and (following := self._following()) is not None:
+            self.in_flight += 1
+            visits.append(following)
+        return visits
 
     # The end of leases
 
@@ -182,26 +268,40 @@ class Leasing:
         tasks."""
         self._ask_at = 0.0
 
-    def finished(self, outcomes: Iterable[Outcome], now: float) -> None:
-        """These tries have ended for good."""
+    def finished(self, outcomes: Iterable[Outcome], now: float) -> list[Ready]:
+        """These tries have ended for good. Returns what is to be visited now. A request that came
+        to grief makes no way for the next before this, so that a host which is down gets as few as
+        the frontier wants."""
         visited = 0
         for outcome in outcomes:
             visited += outcome.verdict is not Verdict.RETURNED
             del self.held[outcome.lease.token]
+            if outcome.fault and outcome.lease.shared:
+                self.shares.answered(outcome.lease)
+            if outcome.pushback is not None:
+                self.shares.heard(outcome.lease)
         self._look_ahead(visited, now)
+        return self._next_visits() if self.shares.unsent else []
 
     def give_back_ready(self, until: float = inf) -> list[Lease]:
-        """What waits for a slot and was granted until a moment is to be given back."""
+        """What is not in flight and was granted until a moment is to be given back."""
         given_back = []
         while self.ready and self.ready[0][1] <= until:
             lease, _ = self.ready.popleft()
             given_back.append(lease)
-            self._ahead = 0  # Others are not taken in its place.
+        given_back += self.shares.give_back(until)
+        if given_back:
+            self._ahead = 0  # Others are not taken in their place.
         return given_back
 
     def give_back_stuck(self, now: float) -> list[Lease]:
         """What has waited too long for a slot is to be given back."""
         return self.give_back_ready(until=now - STUCK_S)
+
+    def start_over(self) -> list[Lease]:
+        """The crawl was started over. Of its old leases, those that are shared are to be given back
+        unless they are in flight."""
+        return self.shares.give_back(inf)
 
     def drain(self) -> list[Lease]:
         """Ask for no more, begin no more visits. Returns what is to be given back."""
@@ -214,9 +314,11 @@ class Leasing:
         that is full, others wait for what we hold."""
         per_second = visited / max(now - self._finished_at, ASK_EVERY_S)
         self._finished_at = now
-        is_quick = visited >= self._slots and not self._is_scarce
-        most = self._slots * AHEAD_PER_SLOT if is_quick else 0
-        self._ahead = min(int(per_second * AHEAD_S), most)
+        self._is_quick = visited >= self._slots and not self._is_scarce
+        # Where it is not for a slot that leases have to wait, as much as that is always taken.
+        has_shares = len(self.shares) > 0 and not self._is_scarce
+        most = self._slots * AHEAD_PER_SLOT if self._is_quick or has_shares else 0
+        self._ahead = min(int(per_second * AHEAD_S) + has_shares, most)
 
 
 def _ask_again_s(grant: Grant, asked: int) -> float:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from math import inf
-
 import msgspec
 
 from shoal.archive.port import RawPage
 from shoal.core.content import page_digest
-from shoal.core.policy import SEND_SLACK_S
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import PageLog
@@ -54,13 +50,3 @@ def page_log(
 def give_back(lease: Lease, *, sent: bool) -> Report:
     """The task goes back to the queue as if it had not been tried."""
     return Report(Outcome(lease=lease, verdict=Verdict.RETURNED, sent=sent))
-
-
-def too_late(lease: Lease, decided: float) -> bool:
-    """Whether the permission to send has lapsed."""
-    return time.monotonic() > send_by(lease, decided)
-
-
-def send_by(lease: Lease, decided: float) -> float:
-    """Until when a request may leave. A host without a rate lets us take our time."""
-    return decided + SEND_SLACK_S if lease.paced else inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from shoal.errors import StorageError
 from shoal.frontier.values import Lease, Outcome, Verdict
@@ -13,21 +14,29 @@ from shoal.worker.report import Report, give_back
 log = logging.getLogger("shoal")
 
 
+def nobody_waits() -> None:
+    """For visits of leases that take their host's room until they are finished."""
+
+
 class Slots:
     """Runs visits. Each ends in one report, also if it fails or is cancelled."""
 
     def __init__(
         self,
-        visit: Callable[[Lease, float], Awaitable[Report]],
+        visit: Callable[[Lease, float, Callable[[], None]], Awaitable[Report]],
+        on_answered: Callable[[Lease], None],
         on_over: Callable[[Report], None],
     ) -> None:
+        """`on_answered` is told when the request of a shared lease is not at its host any more, if
+        that is long before its visit is over."""
         self._visit = visit
+        self._on_answered = on_answered
         self._on_over = on_over
         self._visits: dict[asyncio.Task[Report], Lease] = {}
 
-    def start(self, lease: Lease, decided: float) -> None:
+    def start(self, lease: Lease, send_by: float) -> None:
         """Begin a visit. How many there may be at once is for the caller to know."""
-        visit = asyncio.create_task(self._guarded(lease, decided))
+        visit = asyncio.create_task(self._guarded(lease, send_by))
         visit.add_done_callback(self._over)
         self._visits[visit] = lease
 
@@ -51,9 +60,10 @@ class Slots:
         if self._visits:
             await asyncio.wait(self._visits.keys())
 
-    async def _guarded(self, lease: Lease, decided: float) -> Report:
+    async def _guarded(self, lease: Lease, send_by: float) -> Report:
+        answered = partial(self._on_answered, lease) if lease.shared else nobody_waits
         try:
-            return await self._visit(lease, decided)
+            return await self._visit(lease, send_by, answered)
         except StorageError:  # Who leases will meet it too, and say so.
             return give_back(lease, sent=False)
         except Exception as error:

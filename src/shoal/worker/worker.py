@@ -36,8 +36,10 @@ class Visits(Protocol):
     def begin(self, rules: Rules) -> None:
         """The crawl is running, under these rules. Comes again if it is started again."""
 
-    async def visit(self, lease: Lease, decided: float) -> Report:
-        """One try. `decided` is the monotonic moment of the grant: permission to send is short."""
+    async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
+        """One try. Its request may leave until `send_by`, by time.monotonic(), and not later.
+        `answered` is to be called when the host has answered, and has nothing to complain of, and
+        there is still something to do, such as reading the page: others may be sent then."""
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
         """The frontier has these now: they need not be offered again."""
@@ -67,7 +69,7 @@ class Worker:
         self._on_idle = on_idle
         self._watch = watch  # Looks after work whose leases last so long: see watchdog.py.
         self._leasing = Leasing(assignment.slots)
-        self._slots = Slots(visits.visit, self._visited)
+        self._slots = Slots(visits.visit, self._answered, self._visited)
         self._heartbeat = Heartbeat(self._frontier, self._crawl, self._name, self._in_flight)
         self._epoch = 0
         self._stirred = 0
@@ -134,7 +136,7 @@ class Worker:
     # The crawl runs
 
     async def _work(self, rules: Rules) -> None:
-        self._leasing.begin(time.monotonic())
+        self._leasing.begin(time.monotonic(), rules.lease_s)
         self._committer = self._new_committer(rules)
         renewals = Renewals(
             self._assignment,
@@ -151,6 +153,7 @@ class Worker:
                 self._committer.close()
                 await commits
                 renewing.cancel()
+            await self._leave_shares()
         except BaseExceptionGroup as group_error:
             cause = cause_of(group_error)
             if isinstance(cause, ShoalError):
@@ -193,6 +196,14 @@ class Worker:
         with suppress(ShoalError, TimeoutError):
             async with asyncio.timeout(DRAIN_S):
                 await self._frontier.finish(self._crawl, given_back)
+        await self._leave_shares()
+
+    async def _leave_shares(self) -> None:
+        """Let others have our shares of hosts at once. If that fails they end by themselves."""
+        if given_up := self._leasing.shares.leave():
+            with suppress(ShoalError, TimeoutError):
+                async with asyncio.timeout(DRAIN_S):
+                    await self._frontier.lease(self._crawl, Ask(self._name, 0, given_up))
 
     def _cancel_visits(self) -> None:
         # Else each visit that ends would begin the next.
@@ -202,8 +213,10 @@ class Worker:
     # Leases, from the grant to the end
 
     async def _lease(self) -> None:
-        room = self._leasing.ask(self._committer)
-        lease = partial(self._frontier.lease, self._crawl, Ask(self._name, room))
+        question = self._leasing.ask(time.monotonic(), self._committer)
+        if question is None:
+            return
+        lease = partial(self._frontier.lease, self._crawl, Ask(self._name, *question))
         try:
             grant = await patiently("frontier", lease)
         except UnknownCrawl:
@@ -214,12 +227,12 @@ class Worker:
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
         """End tries, and ask in the same breath for as many new ones as there is room for."""
         await add_surplus(self._frontier, self._crawl, outcomes)
-        room = self._leasing.ask(self._committer)
-        if not room:
+        question = self._leasing.ask(time.monotonic(), self._committer)
+        if question is None:
             stale = await self._frontier.finish(self._crawl, outcomes)
             self._leasing.finished_apart()
             return stale
-        ask = Ask(self._name, room)
+        ask = Ask(self._name, *question)
         try:
             stale, grant = await self._frontier.exchange(self._crawl, outcomes, ask)
         except BaseException:
@@ -232,17 +245,22 @@ class Worker:
         if grant.leases and grant.epoch != self._epoch:
             self._epoch = grant.epoch
             self._visits.start_over()
+            self._give_back(self._leasing.start_over())
         visit, given_back = self._leasing.granted(grant, time.monotonic())
-        for lease, decided in visit:
-            self._slots.start(lease, decided)
+        for ready in visit:
+            self._slots.start(*ready)
         self._give_back(given_back)
+
+    def _answered(self, lease: Lease) -> None:
+        if (following := self._leasing.answered(lease)) is not None:
+            self._slots.start(*following)
 
     def _visited(self, report: Report) -> None:
         self._committer.put(report)
         leasing = self._leasing
-        if (following := leasing.visit_over()) is not None:
+        if (following := leasing.visit_over(report.outcome)) is not None:
             self._slots.start(*following)
-        if not leasing.ready:
+        if leasing.is_short:
             self._changed.set()
         if not leasing.in_flight:
             self._committer.hurry()
@@ -252,7 +270,8 @@ class Worker:
             self._committer.put(give_back(lease, sent=False))
 
     def _finished(self, outcomes: list[Outcome], stale: set[str]) -> None:
-        self._leasing.finished(outcomes, time.monotonic())
+        for ready in self._leasing.finished(outcomes, time.monotonic()):
+            self._slots.start(*ready)
         confirm, pages = self._visits.confirm, 0
         for outcome in outcomes:
             if outcome.lease.token not in stale:

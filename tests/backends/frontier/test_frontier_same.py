@@ -4,7 +4,7 @@ does, the other does."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
+from shoal.config import Rules
 from shoal.errors import ShoalError
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import (
@@ -29,6 +30,7 @@ from shoal.frontier.values import (
     Control,
     Entry,
     Grant,
+    Holding,
     Host,
     HostOrder,
     Lease,
@@ -46,10 +48,11 @@ from support.frontier_lives import (
     rules_of_many,
     rules_of_one,
     some_ends,
+    some_holdings,
     some_keys,
     told,
 )
-from support.frontiers import CRAWL, Backend, SqliteBackend, outcome
+from support.frontiers import CRAWL, NOTHING, Backend, SqliteBackend, outcome
 from support.redis_backend import RedisBackend
 from support.redis_groups import RedisCluster
 from support.redis_servers import RedisServer
@@ -101,6 +104,7 @@ class SameMachine(RuleBasedStateMachine):
     """Drives both, and compares all they say."""
 
     servers: ClassVar[RedisServer | RedisCluster]
+    shares = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,15 +168,24 @@ class SameMachine(RuleBasedStateMachine):
         return grant.wait_s if self.both_can.exact_waits or not grant.leases else None
 
     async def stats(self, frontier: Frontier) -> Stats:
-        stats = await frontier.stats(CRAWL)
+        return self.comparable(await frontier.stats(CRAWL))
+
+    async def started(self, frontier: Frontier, rules: Rules) -> Stats:
+        return self.comparable(await frontier.start(CRAWL, rules))
+
+    def comparable(self, stats: Stats) -> Stats:
         return stats if self.both_can.exact_rate else replace(stats, pages_per_s=0.0)
 
     @rule(data=st.data())
     def start(self, data: st.DataObject) -> None:
         """Again too: with other rules."""
         may_limit = self.has_one_host and self.both_can.exact_max_pages
-        rules = data.draw(rules_of_one if may_limit else rules_of_many)
-        self.same(lambda frontier: frontier.start(CRAWL, rules))
+        rules = self.fitting(data.draw(rules_of_one if may_limit else rules_of_many))
+        self.same(partial(self.started, rules=rules))
+
+    def fitting(self, rules: Rules) -> Rules:
+        """Rules under which both must do the same."""
+        return rules
 
     @rule(data=st.data())
     def start_over(self, data: st.DataObject) -> None:
@@ -185,13 +198,17 @@ class SameMachine(RuleBasedStateMachine):
         wanted = self.within(entries)
         self.same(lambda frontier: frontier.add(CRAWL, wanted))
 
-    @rule(worker=st.sampled_from(WORKERS), limit=limits)
-    def lease(self, worker: str, limit: int) -> None:
-        self.leased(worker, limit)
+    @rule(worker=st.sampled_from(WORKERS), limit=limits, said=some_holdings)
+    def lease(self, worker: str, limit: int, said: dict[str, Holding]) -> None:
+        self.leased(worker, limit, said)
 
-    def leased(self, worker: str, limit: int) -> list[Pair]:
-        limit = self.limited(limit)
-        return self.paired(self.both(lambda frontier: frontier.lease(CRAWL, Ask(worker, limit))))
+    def leased(self, worker: str, limit: int, said: Mapping[str, Holding] = NOTHING) -> list[Pair]:
+        ask = Ask(worker, self.limited(limit), self.true(said))
+        return self.paired(self.both(lambda frontier: frontier.lease(CRAWL, ask)))
+
+    def true(self, said: Mapping[str, Holding]) -> dict[str, Holding]:
+        """What a worker says of its shares, if there can be any."""
+        return dict(said) if self.shares else {}
 
     def limited(self, limit: int) -> int:
         return limit if self.has_one_host else MANY
@@ -200,6 +217,7 @@ class SameMachine(RuleBasedStateMachine):
         """The leases of both, which must be the same."""
         sqlite, redis = grants
         assert redis.state is sqlite.state
+        assert redis.shares == sqlite.shares
         assert rounded(self.wait_s(redis)) == self.wait_s(sqlite)
         mine, theirs = (
             sorted(grant.leases, key=lambda lease: lease.fingerprint) for grant in (sqlite, redis)
@@ -207,6 +225,7 @@ class SameMachine(RuleBasedStateMachine):
         for one, other in zip(mine, theirs, strict=True):
             assert (other.fingerprint, other.task) == (one.fingerprint, one.task)
             assert (other.paced, other.alone) == (one.paced, one.alone)
+            assert other.shared == one.shared
             assert other.robots_at == rounded(one.robots_at)
         assert full_hosts(theirs) == full_hosts(mine)
         pairs = list(zip(mine, theirs, strict=True))
@@ -247,14 +266,25 @@ class SameMachine(RuleBasedStateMachine):
             for number in range(len(self.backends))
         ]
 
-    @rule(worker=st.sampled_from(WORKERS), which=some_pairs, ends=some_ends, limit=limits)
+    @rule(
+        worker=st.sampled_from(WORKERS),
+        which=some_pairs,
+        ends=some_ends,
+        limit=limits,
+        said=some_holdings,
+    )
     def exchange(
-        self, worker: str, which: list[int], ends: list[dict[str, Any]], limit: int
+        self,
+        worker: str,
+        which: list[int],
+        ends: list[dict[str, Any]],
+        limit: int,
+        said: dict[str, Holding],
     ) -> None:
         """What a busy worker does all the time."""
-        limit = self.limited(limit)
+        ask = Ask(worker, self.limited(limit), self.true(said))
         (sqlite_stale, sqlite), (redis_stale, redis) = (
-            self.run(backend.frontier.exchange(CRAWL, tries, Ask(worker, limit)))
+            self.run(backend.frontier.exchange(CRAWL, tries, ask))
             for backend, tries in zip(
                 self.backends, self.tries_of(self.chosen(which), ends), strict=True
             )
@@ -325,7 +355,15 @@ class SameMachine(RuleBasedStateMachine):
 
 
 class SameOnCluster(SameMachine):
-    """The hosts are spread over three servers."""
+    """The hosts are spread over three servers. Each of them is asked for a part of what the worker
+    wants, and perhaps twice: so who wants more than there is room for is not the same, and hosts
+    are not shared here."""
+
+    shares = False
+
+    def fitting(self, rules: Rules) -> Rules:
+        is_shared = rules.rate == "none"
+        return replace(rules, concurrency_per_host=MANY) if is_shared else rules
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,8 @@ from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.sqlite.statements import SQL
 from shoal.frontier.values import Ask
-from support.frontiers import CRAWL, Backend, Client, SqliteBackend, checked, outcome, pages
+from support.frontiers import CRAWL, HOST, Backend, Client, SqliteBackend, checked, outcome, pages
+from support.sharers import SharingClient
 
 
 @pytest.fixture
@@ -98,6 +99,37 @@ class TestSeen:
     async def test_auto_is_exact(self, backend: Backend) -> None:
         stats = await backend.client().start(*pages(2), seen="auto")
         assert not stats.bloom
+
+
+WITHOUT_SHARES = """
+ALTER TABLE hosts DROP COLUMN shared;
+ALTER TABLE hosts DROP COLUMN sharers;
+ALTER TABLE tasks DROP COLUMN shared;
+DROP TABLE shares;
+UPDATE versions SET version = 4 WHERE part = 'frontier';
+"""
+
+
+class TestOlderFile:
+    @pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 35), reason="no DROP COLUMN")
+    async def test_that_knew_no_shares_goes_on_with_its_leases(
+        self, backend: Backend, path: Path
+    ) -> None:
+        client = backend.client()
+        await client.start(*pages(40), concurrency_per_host=4, lease_s=30.0)
+        held = await client.lease(3)
+        await backend.close()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(WITHOUT_SHARES)
+        await backend.reopen()
+        worker = SharingClient(backend.another())
+        assert (await worker.ask()).shares == {HOST: 1}, "what is in flight counts"
+        await worker.client.finish(*map(outcome, held[:2]))
+        assert (await worker.ask()).shares == {HOST: 3}
+        await backend.advance(31.0)
+        grant = await worker.ask()
+        assert grant.shares == {HOST: 4}
+        assert await worker.client.finish(outcome(held[2])) == [held[2]], "it has expired"
 
 
 class TestFile:

@@ -119,7 +119,7 @@ class TestHolding:
     async def test_no_lease_is_read(self, on_redis: RedisBackend, raw: redis.Redis) -> None:
         client, other = on_redis.client(), on_redis.another("other")
         await self.start(client)
-        assert len(await other.lease(50)) == 16
+        assert len(await other.lease(16)) == 16
         raw.config_resetstat()
         (lease,) = await client.lease(1)
         assert lease.alone
@@ -132,7 +132,7 @@ class TestHolding:
     ) -> None:
         client = on_redis.client()
         await self.start(client)
-        leases = await client.lease(50)
+        leases = await client.lease(16)
         assert len(leases) == 16
         if end == "finished":
             await client.finish(*map(outcome, leases))

@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 
 from contract.frontier.model import Model
 from shoal.config import Rules
+from shoal.core.sharing import SHARE_WAIT_S
 from shoal.errors import ConfigError
 from shoal.frontier.values import (
     Control,
@@ -33,6 +34,7 @@ from shoal.frontier.values import (
     Verdict,
 )
 from support.frontiers import CRAWL, Backend, Client, entry, open_rules, outcome
+from support.sharers import Sharer
 
 T = TypeVar("T")
 
@@ -52,6 +54,8 @@ ENTRIES = [
 BY_KEY = {entry.fingerprint: entry for entry in ENTRIES}
 SEEDS = ENTRIES[:8]
 WORKERS = ["one", "two"]
+HOSTS = ["h0.example", "h1.example"]
+GIVEN_BACK = {"verdict": Verdict.RETURNED, "sent": False}
 # Those that come back first: hypothesis prefers what is first, and these make long lives.
 VERDICTS = [Verdict.RETRY, Verdict.RETURNED, Verdict.DEAD, Verdict.DONE, Verdict.DROPPED]
 LEASE_S = 4.0
@@ -82,16 +86,13 @@ limits = st.integers(1, 4)
 some_keys = st.none() | st.lists(st.sampled_from([e.fingerprint for e in ENTRIES]), max_size=3)
 
 
-def tries_of(leases: list[Lease], ends: list[dict[str, Any]]) -> list[Outcome]:
-    return [outcome(lease, **end) for lease, end in zip(leases, ends, strict=False)]
-
-
 class FrontierMachine(RuleBasedStateMachine):
     """Subclasses say which backend; `TestCase` of such a class is the test."""
 
     def __init__(self) -> None:
         super().__init__()
         self.leases: list[Lease] = []  # all that were ever granted; most of them are stale
+        self.fleet = {worker: Sharer() for worker in WORKERS}
         self.runner = asyncio.Runner()
         self.folder = TemporaryDirectory()
         self.backend = self.make_backend(Path(self.folder.name))
@@ -130,7 +131,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(worker=st.sampled_from(WORKERS), limit=limits)
     def lease(self, worker: str, limit: int) -> None:
-        self.granted(worker, limit, self.run(self.backend.client(worker).ask(limit)))
+        said = self.fleet[worker].holdings()
+        self.granted(worker, limit, self.run(self.backend.client(worker).ask(limit, said)))
 
     def granted(self, worker: str, limit: int, grant: Grant) -> None:
         """Do in the model what the frontier has done, if it may."""
@@ -138,7 +140,9 @@ class FrontierMachine(RuleBasedStateMachine):
             self.model.reclaim()
         # At most what was asked for; at least one of every ready host, as far as that allows.
         limit = min(limit, self.model.pages_left())
-        assert min(limit, len(self.model.ready())) <= len(grant.leases) <= limit
+        is_ready = limit > 0 and bool(self.model.ready())
+        assert min(limit, self.must_give(worker)) <= len(grant.leases) <= max(limit, 0)
+        self.share(worker, grant)
         for lease in grant.leases:
             (task,) = [
                 task
@@ -147,12 +151,39 @@ class FrontierMachine(RuleBasedStateMachine):
                 if task.key == lease.fingerprint
             ]
             assert lease.task.retry_count == task.attempts
-            self.model.lease(task, lease.token, worker)
+            assert not lease.shared or grant.shares[task.host] > 0
+            self.model.lease(task, lease, worker)
         self.model.settle()
         assert grant.state is self.model.state
         expected = self.model.wait_s()
+        if expected is not None and is_ready and not grant.leases:
+            expected = max(expected, SHARE_WAIT_S)
         assert grant.wait_s == (None if expected is None else pytest.approx(expected, abs=0.01))
         self.leases += grant.leases
+        self.end(self.fleet[worker].granted(grant), [GIVEN_BACK] * len(ENTRIES))
+
+    def must_give(self, worker: str) -> int:
+        """How many hosts must give something: those with room, if nobody else wants it."""
+        if self.model.interval_s:
+            return len(self.model.ready())
+        if not self.model.is_alone(worker):
+            return 0
+        return sum(self.model.room_left(host, but=worker) > 0 for host in self.model.ready())
+
+    def share(self, worker: str, grant: Grant) -> None:
+        """It is told its shares: what it has in flight counts as well."""
+        said = self.fleet[worker].said
+        assert said.keys() <= grant.shares.keys()
+        assert not any(grant.shares.values()) or not self.model.interval_s
+        for host, told in grant.shares.items():
+            in_flight = said[host].in_flight if host in said else 0
+            self.model.share(host, worker, told, in_flight)
+        self.model.asked_at[worker] = self.model.now
+
+    @rule(worker=st.sampled_from(WORKERS), host=st.sampled_from(HOSTS), count=st.integers(1, 2))
+    def answer(self, worker: str, host: str, count: int) -> None:
+        """What is answered and not saved takes no room."""
+        self.fleet[worker].answer(host, count)
 
     @rule(worker=st.sampled_from(WORKERS), ends=some_ends)
     def lease_and_finish(self, worker: str, ends: list[dict[str, Any]]) -> None:
@@ -166,18 +197,24 @@ class FrontierMachine(RuleBasedStateMachine):
         self.end(list(map(self.chosen, which)), ends)
 
     def end(self, leases: list[Lease], ends: list[dict[str, Any]]) -> None:
-        tries = tries_of(leases, ends)
+        tries = self.tries_of(leases, ends)
         assert self.run(self.client.finish(*tries)) == self.model.finish(tries)
         self.model.settle()
+
+    def tries_of(self, leases: list[Lease], ends: list[dict[str, Any]]) -> list[Outcome]:
+        """Ends of leases: nothing of them is in flight any more."""
+        for sharer in self.fleet.values():
+            sharer.drop(leases)
+        return [outcome(lease, **end) for lease, end in zip(leases, ends, strict=False)]
 
     @rule(worker=st.sampled_from(WORKERS), which=some_leases, ends=some_ends, limit=limits)
     def exchange(
         self, worker: str, which: list[int], ends: list[dict[str, Any]], limit: int
     ) -> None:
         """What a busy worker does all the time."""
-        tries = tries_of(list(map(self.chosen, which)) if self.leases else [], ends)
-        client = self.backend.client(worker)
-        stale, grant = self.run(client.exchange(*tries, limit=limit))
+        tries = self.tries_of(list(map(self.chosen, which)) if self.leases else [], ends)
+        client, said = self.backend.client(worker), self.fleet[worker].holdings()
+        stale, grant = self.run(client.exchange(*tries, limit=limit, holdings=said))
         assert stale == self.model.finish(tries)
         self.model.settle()
         self.granted(worker, limit, grant)
@@ -191,6 +228,8 @@ class FrontierMachine(RuleBasedStateMachine):
         for lease in renewed:
             if task := self.model.owned(lease):
                 task.due = self.model.now + LEASE_S
+                if task.shared and (share := self.model.shares.get((task.host, task.worker))):
+                    share.until = task.due
 
     @rule(worker=st.sampled_from(WORKERS))
     def release(self, worker: str) -> None:
@@ -198,7 +237,12 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.run(self.backend.frontier.release(CRAWL, worker)) == len(held)
         for task in held:
             self.model.lose(task)
+        self.model.shares = {
+            at: share for at, share in self.model.shares.items() if at[1] != worker
+        }
+        self.fleet[worker] = Sharer()
         self.model.settle()
+        assert worker not in self.run(self.backend.frontier.holders(CRAWL))
 
     @precondition(lambda self: self.model.sealed)
     @rule(worker=st.sampled_from(WORKERS))
@@ -210,11 +254,17 @@ class FrontierMachine(RuleBasedStateMachine):
             before = len(self.leases)
             self.lease(worker, 4)
             self.end(self.leases[before:], [{}] * 4)
+            if not self.leases[before:]:  # The other one has the room, and is gone.
+                self.advance(0.25)
 
     @rule(seconds=st.sampled_from([0.25, 1.0, 2.5, LEASE_S + 0.25]))
     def advance(self, seconds: float) -> None:
         self.run(self.backend.advance(seconds))
         self.model.now += seconds
+        for (host, worker), share in [*self.model.shares.items()]:
+            if share.until <= self.model.now:  # It has no lease any more by which it could go on.
+                self.fleet[worker].leave(host)
+                del self.model.shares[host, worker]
 
     @rule(action=st.sampled_from([Control.SEAL, Control.PAUSE, Control.RESUME]))
     def control(self, action: Control) -> None:
@@ -257,6 +307,15 @@ class FrontierMachine(RuleBasedStateMachine):
         self.run(self.backend.frontier.forget(CRAWL))
         self.run(self.backend.frontier.start(CRAWL, self.model.rules))
         self.model = Model(self.model.rules, self.model.now)
+        self.fleet = {worker: Sharer() for worker in WORKERS}
+
+    @invariant()
+    def no_host_has_more_in_flight_than_it_may(self) -> None:
+        plain = [task for task in self.model.in_state(TaskState.LEASED) if not task.shared]
+        for host in HOSTS:
+            in_flight = sum(sharer.may_have(host) for sharer in self.fleet.values())
+            in_flight += sum(task.host == host for task in plain)
+            assert in_flight <= self.model.rules.concurrency_per_host
 
     @invariant()
     def every_task_is_where_the_model_has_it(self) -> None:
@@ -279,6 +338,7 @@ class FrontierMachine(RuleBasedStateMachine):
             assert getattr(stats, name) == self.model.counts[name]
 
     @invariant()
-    def the_holders_are_those_of_the_model(self) -> None:
+    def the_holders_of_the_model_are_known(self) -> None:
+        """Beside those that only have a part in a host."""
         holders = {task.worker for task in self.model.in_state(TaskState.LEASED)}
-        assert set(self.run(self.backend.frontier.holders(CRAWL))) == holders
+        assert holders <= set(self.run(self.backend.frontier.holders(CRAWL)))

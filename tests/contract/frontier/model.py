@@ -1,7 +1,8 @@
 """A frontier in a few dictionaries: slow, obvious, and right. Real ones are compared with it.
 
 It knows nothing of robots.txt, pushback, faults and the wait after a second loss; the suite has
-tests of their own for those.
+tests of their own for those. Nor does it say how a host's room is to be divided among workers: it
+believes what they are told, and sees to it that there was room for it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from shoal.config import Rules
 from shoal.core.policy import parse_rate
+from shoal.core.sharing import WANT_S
 from shoal.frontier.values import (
     Added,
     Control,
@@ -54,6 +56,8 @@ class ModelTask:
     token: str = ""
     worker: str = ""
     leased_at: float = 0.0
+    shared: bool = False
+    """Its lease takes no room: its worker's share does."""
     chain: str | None = None
     turn: tuple[bool, int] = (False, 0)
     """In its chain: the target of a redirect is the next, then goes who was added first."""
@@ -66,6 +70,15 @@ class ModelTask:
 
     def move(self, state: TaskState, due: float | None = None) -> None:
         self.state, self.due, self.token, self.worker = state, due, "", ""
+        self.shared = False
+
+
+@dataclass
+class ModelShare:
+    """What a worker may have in flight at a host, or has if that is more."""
+
+    counted: int
+    until: float
 
 
 class Model:
@@ -77,6 +90,10 @@ class Model:
         self.state, self.sealed = CrawlState.RUNNING, False
         self.tasks: dict[bytes, ModelTask] = {}
         self.next_at: dict[str, float] = {}
+        self.shares: dict[tuple[str, str], ModelShare] = {}
+        """By host and worker."""
+        self.asked_at: dict[str, float] = {}
+        """When workers were last here. One that gets nothing is counted for a while."""
         self.counts: Counter[str] = Counter()
         self._last_place = 0
 
@@ -133,14 +150,14 @@ class Model:
         return len(self.tasks) if self.rules.max_pages is None else self.rules.max_pages - used
 
     def next_up(self) -> dict[str, list[ModelTask]]:
-        """The tasks of which each host with room would hand out one next."""
+        """The tasks of which each host would hand out one next: it has room, or who has it can be
+        told to share."""
         if self.state is not CrawlState.RUNNING or self.pages_left() <= 0:
             return {}
         waiting = [task for task in self.in_state(TaskState.WAITING) if not task.blocked]
-        busy = Counter(task.host for task in self.in_state(TaskState.LEASED))
         up: dict[str, list[ModelTask]] = {}
         for host in {task.host for task in waiting}:
-            if busy[host] < self.rules.concurrency_per_host:
+            if self.room_left(host) > 0 or not self.interval_s:
                 queue = [task for task in waiting if task.host == host]
                 first = min(task.rank for task in queue)
                 up[host] = [task for task in queue if task.rank == first]
@@ -153,9 +170,32 @@ class Model:
             host: tasks for host, tasks in up.items() if self.next_at.get(host, 0.0) <= self.now
         }
 
-    def lease(self, task: ModelTask, token: str, worker: str) -> None:
+    def room_left(self, host: str, but: str = "") -> int:
+        """The room that nobody has, but for one worker."""
+        plain = [t for t in self.in_state(TaskState.LEASED) if t.host == host and not t.shared]
+        shares = [
+            share.counted
+            for (at, worker), share in self.shares.items()
+            if at == host and worker != but and share.until > self.now
+        ]
+        return self.rules.concurrency_per_host - len(plain) - sum(shares)
+
+    def share(self, host: str, worker: str, told: int, in_flight: int) -> None:
+        """A worker may have so many requests in flight from now on."""
+        assert 0 <= told <= max(self.room_left(host, but=worker), 0)
+        counted = max(told, in_flight)
+        self.shares[host, worker] = ModelShare(counted, self.now + self.rules.lease_s)
+
+    def is_alone(self, worker: str) -> bool:
+        """Whether nobody else wants anything, as far as the frontier knows."""
+        times = [at for other, at in self.asked_at.items() if other != worker]
+        return all(at + WANT_S <= self.now for at in times)
+
+    def lease(self, task: ModelTask, lease: Lease, worker: str) -> None:
+        assert lease.shared or self.room_left(task.host) > 0
         task.move(TaskState.LEASED, self.now + self.rules.lease_s)
-        task.token, task.worker, task.leased_at = token, worker, self.now
+        task.token, task.worker, task.leased_at = lease.token, worker, self.now
+        task.shared = lease.shared
         self.next_at[task.host] = self.now + self.interval_s
 
     def wait_s(self) -> float | None:

@@ -261,7 +261,7 @@ class TestBreaker:
         await client.end(await next_lease(backend, client))
         host = await client.host()
         assert (host.failures, host.is_broken) == (0, False)
-        assert len(await client.lease(9)) == 8
+        assert len(await client.send(9)) == 8
 
     async def test_a_host_that_stays_away_is_given_up(self, backend: Backend) -> None:
         """Its tasks can then die, and the crawl can finish."""
@@ -270,18 +270,18 @@ class TestBreaker:
         await self.fail_often(backend, client, BREAKER_AFTER + BREAKER_PROBES)
         host = await client.host()
         assert (host.failures, host.is_broken) == (BREAKER_AFTER + BREAKER_PROBES, False)
-        leases = await client.lease(9)
+        leases = await client.send(9)
         assert len(leases) == 8
         for lease in leases:
             await self.fail(client, lease)
-        assert len(await client.lease(9)) == 8
+        assert len(await client.send(9)) == 8
 
     async def test_other_hosts_notice_nothing(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(BREAKER_AFTER + 5), concurrency_per_host=4)
         await self.fail_often(backend, client, BREAKER_AFTER)
         await client.add(*pages(9, SECOND_HOST))
-        leases = await client.lease(9)
+        leases = await client.send(9)
         assert [lease.task.site for lease in leases] == [SECOND_HOST] * 4
 
     async def test_holds_for_everybody_and_after_a_restart(self, backend: Backend) -> None:

@@ -91,7 +91,7 @@ class TestRobots:
         robots = Robots(text="User-agent: *", ttl_s=3600.0, error="sort of")
         await client.end(lease, Verdict.RETURNED, robots=robots)
         assert await other.frontier.robots(other.crawl, HOST) == robots
-        leases = await other.lease(9)
+        leases = await other.send(9)
         assert len(leases) == 4
         assert all(lease.robots_at is not None for lease in leases)
 

@@ -6,8 +6,8 @@ import pytest
 
 from contract.frontier.politeness import is_held_back
 from shoal.core.policy import PUSHBACK_FIRST_S, REFUSALS_IN_A_ROW
-from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
-from support.frontiers import A_MOMENT_S, Backend, Client, outcome, pages
+from shoal.frontier.values import Holding, Lease, Outcome, Pushback, Verdict
+from support.frontiers import A_MOMENT_S, HOST, Backend, Client, outcome, pages
 
 BARE = Pushback(meant=False)
 
@@ -111,7 +111,7 @@ async def requests_in(seconds: float, backend: Backend, client: Client, pushback
     """How many requests a host gets in this time if it refuses all of them."""
     waited_s, sent = 0.0, 0
     while waited_s < seconds:
-        while leases := await client.lease(99):
+        while leases := await client.send(99, {HOST: Holding(in_flight=0, unsent=0)}):
             sent += len(leases)
             for lease in leases:
                 await client.finish(unavailable(lease, 3600.0, pushback))

@@ -125,7 +125,7 @@ class TestCancel:
     async def test_drops_all_that_has_not_ended(self, backend: Backend) -> None:
         client = backend.client()
         await client.start(*pages(6), concurrency_per_host=5)
-        done, dead, dropped, delayed, leased = await client.lease(9)
+        done, dead, dropped, delayed, leased = await client.lease(5)
         await client.finish(
             outcome(done),
             outcome(dead, Verdict.DEAD, reason="dead"),

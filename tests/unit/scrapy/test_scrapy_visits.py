@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from math import inf
 from typing import cast
 
 import pytest
@@ -12,7 +13,6 @@ from scrapy import Request, Spider
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.request import RequestFingerprinter
 
-from shoal.core.policy import SEND_SLACK_S
 from shoal.core.task import Task
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Entry, Lease, Verdict
@@ -35,6 +35,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.woken = 0
+        self.answered = 0
         self.requests = Requests(Shop(), RequestFingerprinter(), None)
         self.intake = Intake(cast(Frontier, None), "crawl", lambda: None)
         self.visits = ScrapyVisits(
@@ -44,13 +45,13 @@ class Scene:
     def _wake(self) -> None:
         self.woken += 1
 
-    async def begin(
-        self, *, paced: bool = False, decided: float | None = None, **fields: str
-    ) -> asyncio.Task[Report]:
+    def _note_answer(self) -> None:
+        self.answered += 1
+
+    async def begin(self, *, send_by: float = inf, **fields: str) -> asyncio.Task[Report]:
         """Lease a task, and let it get as far as the queue for the engine."""
-        lease = Lease(b"12345678", "token", Task(url=URL, **fields), paced=paced)  # type: ignore[arg-type]
-        moment = time.monotonic() if decided is None else decided
-        visit = asyncio.create_task(self.visits.visit(lease, moment))
+        lease = Lease(b"12345678", "token", Task(url=URL, **fields))  # type: ignore[arg-type]
+        visit = asyncio.create_task(self.visits.visit(lease, send_by, self._note_answer))
         await asyncio.sleep(0)
         return visit
 
@@ -93,16 +94,30 @@ async def test_a_task_waits_for_the_engine_and_ends_with_it(scene: Scene) -> Non
     assert scene.visits.count == 0
 
 
+@pytest.mark.parametrize(
+    ("status", "answered"), [(200, 1), (404, 1), (None, 0), (429, 0), (500, 0)]
+)
+async def test_a_request_that_has_left_the_downloader_is_not_at_its_host(
+    scene: Scene, status: int | None, answered: int
+) -> None:
+    """One that the host could not serve keeps its place until it is known how it ended."""
+    visit = await scene.begin()
+    request = scene.next_request()
+    life = scene.visits.life_of(request)
+    assert life is not None
+    life.status = status
+    scene.visits.left_downloader(request)
+    scene.visits.left_downloader(Request(URL))  # None of ours.
+    assert scene.answered == answered
+    scene.visits.ended(request)
+    await visit
+
+
 async def test_a_permission_that_has_lapsed_is_given_back_unsent(scene: Scene) -> None:
-    visit = await scene.begin(paced=True, decided=time.monotonic() - SEND_SLACK_S - 1)
+    visit = await scene.begin(send_by=time.monotonic() - 1)
     assert scene.visits.next_request() is None
     outcome = (await visit).outcome
     assert (outcome.verdict, outcome.sent) == (Verdict.RETURNED, False)
-
-
-async def test_without_a_rate_a_permission_does_not_lapse(scene: Scene) -> None:
-    await scene.begin(decided=time.monotonic() - SEND_SLACK_S - 1)
-    assert scene.next_request().url == URL
 
 
 async def test_what_the_engine_has_not_begun_with_goes_back_when_it_closes(scene: Scene) -> None:

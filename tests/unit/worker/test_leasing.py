@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from math import inf
 
 import msgspec
 import pytest
 
+from shoal.core.policy import SEND_SLACK_S
 from shoal.core.task import Task
 from shoal.frontier.values import CrawlState, Grant, Lease, Outcome, Verdict
 from shoal.worker.leasing import (
@@ -24,6 +26,7 @@ from shoal.worker.leasing import (
 )
 
 SLOTS = 4
+LEASE_S = 30.0
 TASK = Task(url="http://shop.example/", site="shop.example")
 MOST_AHEAD = SLOTS * AHEAD_PER_SLOT
 
@@ -51,7 +54,7 @@ class Bench:
         """What is to be finished."""
         self.given_back: list[str] = []
         self._names = count(1)
-        self.leasing.begin(self.now)
+        self.leasing.begin(self.now, LEASE_S)
 
     def leases(self, number: int, **what: bool) -> list[Lease]:
         names = [f"{next(self._names)}" for _ in range(number)]
@@ -59,7 +62,7 @@ class Bench:
 
     def grant(self, leases: Sequence[Lease], wait_s: float | None = None) -> None:
         """Answer a question."""
-        grant = Grant(CrawlState.RUNNING, list(leases), wait_s, decided=self.now)
+        grant = Grant(CrawlState.RUNNING, list(leases), wait_s=wait_s, decided=self.now)
         moves = self.leasing.granted(grant, self.now)
         self.visiting += [lease.token for lease, _ in moves.visit]
         self.take_back(moves.give_back)
@@ -76,8 +79,10 @@ class Bench:
 
     def end_visits(self, number: int) -> None:
         for _ in range(number):
-            self.visited.append(self.leasing.held[self.visiting.pop(0)])
-            if (following := self.leasing.visit_over()) is not None:
+            lease = self.leasing.held[self.visiting.pop(0)]
+            self.visited.append(lease)
+            outcome = Outcome(lease=lease, verdict=Verdict.DONE)
+            if (following := self.leasing.visit_over(outcome)) is not None:
                 self.visiting.append(following[0].token)
 
     def finish(self) -> None:
@@ -90,7 +95,8 @@ class Bench:
         self.visited = []
 
     def ask(self, backlog: Waiting = NOTHING) -> int:
-        return self.leasing.ask(backlog)
+        question = self.leasing.ask(self.now, backlog)
+        return question.room if question is not None else 0
 
     def wait_s(self, backlog: Waiting = NOTHING) -> float | None:
         return self.leasing.wait_s(self.now, backlog)
@@ -221,13 +227,21 @@ def test_a_task_that_must_be_alone_is_alone(bench: Bench) -> None:
     assert bench.ask() == SLOTS
 
 
+@pytest.mark.parametrize(("paced", "send_in_s"), [(True, SEND_SLACK_S), (False, inf)])
+def test_a_rate_makes_the_time_to_send_short(bench: Bench, paced: bool, send_in_s: float) -> None:
+    bench.ask()
+    grant = Grant(CrawlState.RUNNING, bench.leases(1, paced=paced), decided=bench.now)
+    ((_, send_by),) = bench.leasing.granted(grant, bench.now + 1).visit
+    assert send_by == bench.now + send_in_s
+
+
 @pytest.mark.parametrize("state", [CrawlState.FINISHED, CrawlState.CANCELLED])
 def test_a_crawl_that_is_over_is_asked_for_no_more(bench: Bench, state: CrawlState) -> None:
     bench.ask()
     bench.leasing.granted(Grant(state), bench.now)
     assert bench.leasing.is_over
     assert bench.ask() == 0
-    bench.leasing.begin(bench.now)  # Somebody has started it again.
+    bench.leasing.begin(bench.now, LEASE_S)  # Somebody has started it again.
     assert bench.ask() == SLOTS
 
 

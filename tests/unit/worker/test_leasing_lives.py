@@ -22,6 +22,7 @@ from support.state_machines import lives
 TASK = Task(url="http://shop.example/", site="shop.example")
 KINDS = ["plain", "paced", "crowded", "alone"]
 
+LEASE_S = 30.0
 LATE = 8
 """Leases that are granted before a worker is told to stop: after that, little happens."""
 
@@ -58,14 +59,15 @@ class LeasesMachine(RuleBasedStateMachine):
     def begin(self, slots: int) -> None:
         self.slots = slots
         self.leasing = Leasing(slots)
-        self.leasing.begin(self.now)
+        self.leasing.begin(self.now, LEASE_S)
 
     # Questions and answers
 
     @precondition(lambda self: not self.asked)
     @rule()
     def ask(self) -> None:
-        self.asked = self.leasing.ask(self)
+        question = self.leasing.ask(self.now, self)
+        self.asked = question.room if question is not None else 0
         if self.asked:
             assert not self.is_draining
             assert not self.leasing.is_over
@@ -82,7 +84,7 @@ class LeasesMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.asked)
     @rule()
     def ask_meanwhile(self) -> None:
-        assert self.leasing.ask(self) == 0
+        assert self.leasing.ask(self.now, self) is None
 
     @precondition(lambda self: self.asked)
     @rule(
@@ -98,7 +100,7 @@ class LeasesMachine(RuleBasedStateMachine):
             number = min(number, 0 if self.held else 1)
         leases = [self._lease(what) for _ in range(number)]
         visit, given_back = self.leasing.granted(
-            Grant(state, leases, wait_s, decided=self.now), self.now
+            Grant(state, leases, wait_s=wait_s, decided=self.now), self.now
         )
         self.asked = 0
         self.waiting.update((lease.token, lease) for lease in leases)
@@ -118,7 +120,7 @@ class LeasesMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.leasing.is_over and not self.asked)
     @rule()
     def begin_again(self) -> None:
-        self.leasing.begin(self.now)
+        self.leasing.begin(self.now, LEASE_S)
 
     # Visits
 
@@ -128,7 +130,8 @@ class LeasesMachine(RuleBasedStateMachine):
         token = list(self.visiting)[number % len(self.visiting)]
         del self.visiting[token]
         self.ended[token] = Verdict.DONE
-        following = self.leasing.visit_over()
+        outcome = Outcome(lease=self.leases[token], verdict=Verdict.DONE)
+        following = self.leasing.visit_over(outcome)
         if following is not None:
             self._visit([following[0]])
 

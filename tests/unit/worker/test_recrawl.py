@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ async def visited(fetcher: Fetcher, results: Results, **changes: Any) -> Report:
     """Visit the page in a crawl that follows on Monday's."""
     earlier = Earlier(results, "monday")
     visitor = page_visitor(Spider(), fetcher, Rules(robots=False), earlier=earlier)
-    return await visitor.visit(lease(**changes), time.monotonic())
+    return await visitor.visit(lease(**changes), inf)
 
 
 async def read_on_monday(results: Results, **changes: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
+from math import inf
 
 import pytest
 from multidict import CIMultiDict
@@ -76,7 +76,7 @@ async def visited(
     task.retry_count = failures
     visitor = page_visitor(own, fetcher or Linking(), rules)
     lease = Lease(b"12345678", "token", task, robots_at=0.0)
-    return await visitor.visit(lease, time.monotonic())
+    return await visitor.visit(lease, inf)
 
 
 async def test_others_have_their_turn() -> None:
@@ -153,3 +153,47 @@ async def test_one_that_may_be_the_reason_has_no_more_tries_than_others(
     assert verdicts == [Verdict.RETRY, Verdict.RETRY, Verdict.DEAD]
     assert reports[-1].outcome.reason == "it was ended"
     assert not any(report.outcome.fault for report in reports)
+
+
+class Answering(Linking):
+    """Answers with one status."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    async def fetch(self, request: Request) -> Response:
+        return Response(request.task.url, self._status, CIMultiDict(), b"", 0.1)
+
+
+@pytest.mark.parametrize(("status", "times"), [(200, 1), (404, 1), (500, 0), (429, 0), (503, 0)])
+async def test_it_says_that_the_host_has_answered_unless_it_is_not_well(
+    status: int, times: int
+) -> None:
+    answered: list[str] = []
+    visitor = page_visitor(Looker(), Answering(status), Rules(robots=False))
+    lease = Lease(b"12345678", "token", Task(url=URL), robots_at=0.0)
+    await visitor.visit(lease, inf, lambda: answered.append("once"))
+    assert len(answered) == times
+
+
+@pytest.mark.parametrize(("shared", "order"), [(True, ["sent", "read"]), (False, ["read", "sent"])])
+async def test_what_may_be_sent_goes_out_before_the_page_is_read(
+    shared: bool, order: list[str]
+) -> None:
+    """Of hosts whose room is shared: elsewhere nothing waits for an answer."""
+    happened: list[str] = []
+    following: list[asyncio.Task[None]] = []
+
+    class Noting(Looker):
+        def parse(self, page: Page) -> list[Task]:
+            happened.append("read")
+            return []
+
+    async def send() -> None:
+        happened.append("sent")
+
+    visitor = page_visitor(Noting(), Answering(200), Rules(robots=False))
+    lease = Lease(b"12345678", "token", Task(url=URL), robots_at=0.0, shared=shared)
+    await visitor.visit(lease, inf, lambda: following.append(asyncio.create_task(send())))
+    await asyncio.gather(*following)
+    assert happened == order

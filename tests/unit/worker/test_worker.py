@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import cast
 
@@ -212,7 +212,7 @@ async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: Both
 class NoVisits:
     """Nothing is ever granted."""
 
-    async def visit(self, lease: Lease, decided: float) -> Report:
+    async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
         raise AssertionError(lease)
 
     async def close(self) -> None: ...

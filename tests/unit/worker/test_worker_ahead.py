@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import cast
@@ -110,7 +110,7 @@ class Pages:
 
     def begin(self, rules: Rules) -> None: ...
 
-    async def visit(self, lease: Lease, decided: float) -> Report:
+    async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
         self.visited.append(lease.token)
         self.under_way.add(lease.token)
         self.most = max(self.most, len(self.under_way))

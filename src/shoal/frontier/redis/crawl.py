@@ -7,7 +7,8 @@ here, in an order in which a crash at any point loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -29,6 +30,7 @@ from shoal.frontier.values import (
     CrawlState,
     Entry,
     Grant,
+    Holding,
     Lease,
     Outcome,
     Stats,
@@ -84,13 +86,16 @@ class RedisCrawl:
         stats = stats_of(self.name, counts)
         ask = replace(ask, room=min(ask.room, _pages_left(stats)))
         offers = await self._ask_shards(ask, suspects=False)
+        shares = _shares(offers)
         if not _have_leases(offers) and not any(offer.holds for offer in offers):
             offers = await self._ask_shards(ask, suspects=True)
+            shares |= _shares(offers)  # Not all are asked again.
         state = offers[0].grant.state
         is_idle = not _have_leases(offers) and any(offer.idle for offer in offers)
         if await self._finish_if_idle(is_idle):
             state = CrawlState.FINISHED
-        return _merged(offers, state, hash(tuple(shard["epoch"] for shard in counts)))
+        epoch = hash(tuple(shard["epoch"] for shard in counts))
+        return replace(_merged(offers, state, epoch), shares=shares)
 
     async def renew(self, leases: Sequence[Lease]) -> list[Lease]:
         """Prolong leases. Returns those that are stale."""
@@ -182,26 +187,37 @@ class RedisCrawl:
         return spread.items()
 
     async def _ask_shards(self, ask: Ask, *, suspects: bool) -> list[Offer]:
-        """Ask each shard for its share, and then for what others had no work for. Those that were
-        asked in vain are not asked again."""
+        """Ask each shard for its part, and then for what others had no work for. Those that were
+        asked in vain are not asked again. All are told what the worker has of their hosts."""
         first = next(self._turn) % len(self.shards)
         asked = self.shards[first:] + self.shards[:first]
+        holdings = self._spread_holdings(ask)
         offers: list[Offer] = []
         left = ask.room
-        for share in (-(-ask.room // len(asked)), ask.room):
-            for shard in asked if left or not offers else []:
+        for again, portion in enumerate((-(-ask.room // len(asked)), ask.room)):
+            for shard in asked:
+                is_due = not again and (not ask.room or bool(holdings[shard]))
+                if left <= 0 and not is_due:
+                    continue
                 try:
-                    part = replace(ask, room=min(share, left))
+                    part = replace(ask, room=min(portion, left), holdings=holdings[shard])
                     offer = await shard.lease(part, suspects=suspects)
                 except StorageBusy:
                     if left == ask.room:
                         raise
                     return offers  # What was granted so far must be worked on.
                 offers.append(offer)
+                holdings[shard] = _with_granted(holdings[shard], offer.grant)
                 left -= len(offer.grant.leases)
-                if left <= 0 < ask.room or (suspects and offer.grant.leases):
+                if suspects and offer.grant.leases:
                     return offers
         return offers
+
+    def _spread_holdings(self, ask: Ask) -> dict[Shard, dict[str, Holding]]:
+        spread: dict[Shard, dict[str, Holding]] = {shard: {} for shard in self.shards}
+        for site, holding in ask.holdings.items():
+            spread[self.shard(site)][site] = holding
+        return spread
 
     async def _queue_on_other_shards(self, outcomes: Sequence[Outcome]) -> list[Lease]:
         """Queue the follow-ups that are not of their page's shard. Returns the leases that were
@@ -277,6 +293,18 @@ def _pages_left(stats: Stats) -> int:
 
 def _have_leases(offers: Sequence[Offer]) -> bool:
     return any(offer.grant.leases for offer in offers)
+
+
+def _shares(offers: Sequence[Offer]) -> dict[str, int]:
+    return {site: share for offer in offers for site, share in offer.grant.shares.items()}
+
+
+def _with_granted(holdings: Mapping[str, Holding], grant: Grant) -> dict[str, Holding]:
+    """What a worker has of the hosts that it shares, with what it was granted just now."""
+    more = Counter(lease.task.site for lease in grant.leases if lease.shared)
+    none = Holding(in_flight=0, unsent=0)
+    had = {site: holdings.get(site, none) for site in grant.shares}
+    return {site: Holding(at.in_flight, at.unsent + more[site]) for site, at in had.items()}
 
 
 def _merged(offers: Sequence[Offer], state: CrawlState, epoch: int) -> Grant:

@@ -58,14 +58,19 @@ def finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> li
 def leases_of(granted: list[Any], nonce: str, clock_s: float, *, alone: bool) -> list[Lease]:
     """The leases of each host, in the order of their tokens."""
     leases = list[Lease]()
-    for host, stored_at, paced, crowded, *tasks in granted:
+    for host, stored_at, paced, crowded, shared, *tasks in granted:
         site, robots_at = host.decode(), int(stored_at) / 1e6 or None
-        how = (bool(paced), alone, bool(crowded), clock_s)
+        how = (bool(paced), alone, bool(crowded), bool(shared), clock_s)
         for number in range(0, len(tasks), 2):
             fingerprint, task, _ = unpack(tasks[number + 1], site, int(tasks[number]))
             token = f"{nonce}{len(leases) + 1}"
             leases.append(Lease(fingerprint, token, task, robots_at, *how))
     return leases
+
+
+def shares_of(told: list[Any]) -> dict[str, int]:
+    """A worker's shares by host, as lease.lua tells them."""
+    return {host.decode(): share for host, share in zip(told[::2], told[1::2], strict=True)}
 
 
 def epoch_of(crawl_id: str, life: str) -> int:

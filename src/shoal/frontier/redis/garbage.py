@@ -8,7 +8,7 @@ from shoal.frontier.redis.stats import priorities_of
 CHUNK = 500
 _SINGLE = (
     *("ready", "load", "slow", "failing", "suspects", "held", "due", "delayed", "dead", "died"),
-    *("dropped", "robots", "workers", "blocked", "holding"),
+    *("dropped", "robots", "workers", "blocked", "holding", "shares"),
 )
 
 

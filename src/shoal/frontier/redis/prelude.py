@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.core import policy
+from shoal.core import policy, sharing
 from shoal.core.counters import COUNTERS, PAGE_COUNTERS
 from shoal.frontier import facts
 from shoal.frontier.clock import JUMP_S
@@ -69,6 +69,9 @@ def _times() -> dict[str, int]:
         "auto_floor": policy.AUTO_FLOOR_S,
         "probe_first": policy.PROBE_FIRST_S,
         "probe_limit": policy.PROBE_LIMIT_S,
+        "turn": sharing.TURN_S,
+        "want": sharing.WANT_S,
+        "share_wait": sharing.SHARE_WAIT_S,
     }
     return {name: round(value * 1e6) for name, value in seconds.items()}
 
@@ -83,8 +86,10 @@ def _numbers() -> dict[str, float]:
         "suspect_after": policy.SUSPECT_AFTER,
         "max_tries": policy.MAX_TRIES,
         "max_losses": policy.MAX_LOSSES,
+        "ahead_per_share": sharing.AHEAD_PER_SHARE,
         "reclaim_batch": facts.RECLAIM_BATCH,
         "suspects_seen": facts.SUSPECTS_SEEN,
+        "withheld_seen": facts.WITHHELD_SEEN,
         "bloom_first": BLOOM_FIRST,
         "bloom_most": BLOOM_MOST,
         "chained": packing.CHAINED,

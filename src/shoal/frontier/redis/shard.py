@@ -24,6 +24,7 @@ from shoal.frontier.redis.forms import (
     owner_of,
     pack_values,
     seconds_or_none,
+    shares_of,
     sizes_of,
 )
 from shoal.frontier.redis.rules import numbers_of
@@ -176,7 +177,8 @@ class Shard:
     def _leasing(self, ask: Ask, *, suspects: bool) -> Iterator[_LeaseCall]:
         """If the answer is lost, what was granted is given back by the next call."""
         nonce, room = secrets.token_hex(6) + ".", min(ask.room, MOST_LEASES)
-        args: list[Argument] = [ask.worker, room, nonce, int(suspects), *self._unsure]
+        holdings = pack_values(ask.holdings) if ask.holdings else b""
+        args: list[Argument] = [ask.worker, room, nonce, int(suspects), holdings, *self._unsure]
         try:
             yield _LeaseCall(nonce, time.monotonic(), args)
         except StorageBusy:
@@ -186,11 +188,12 @@ class Shard:
         self._unsure = []
 
     def _offer(self, call: _LeaseCall, answer: list[Any]) -> Offer:
-        state, crawl_id, life, now, wait, idle, holds, alone, *granted = answer
+        state, crawl_id, life, now, wait, idle, holds, alone, told, *granted = answer
         self._id = crawl_id.decode()
         grant = Grant(
             state=CrawlState(state.decode()),
             leases=leases_of(granted, call.nonce, int(now) / 1e6 - call.decided, alone=bool(alone)),
+            shares=shares_of(told),
             wait_s=seconds_or_none(wait),
             epoch=epoch_of(self._id, life.decode()),
             decided=call.decided,

@@ -36,9 +36,9 @@ def robots_of(connection: sqlite3.Connection, crawl: str, host: str) -> Robots |
 
 
 def holders_of(connection: sqlite3.Connection, crawl: str) -> list[str]:
-    """Who holds leases."""
+    """Who holds leases, or shares of hosts."""
     crawl_id = crawl_row(connection, crawl)["id"]
-    return [row[0] for row in connection.execute(SQL["holders"], (crawl_id,))]
+    return [row[0] for row in connection.execute(SQL["holders"], {"crawl_id": crawl_id})]
 
 
 def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Record | None:

@@ -48,6 +48,7 @@ class Owned(msgspec.Struct, array_like=True):
     attempts: int
     leased_at: float
     reserved: float
+    shared: int
 
 
 _read_owned = msgspec.json.Decoder(list[Owned]).decode
@@ -89,6 +90,7 @@ def _add_up(current: Step, counted: list[tuple[int, ...]]) -> None:
 def _end_try(current: Step, task: Owned, outcome: Outcome) -> Move:
     host = current.host(task.host_id)
     host.leased -= 1
+    host.shared -= task.shared
     _adjust(current, host, outcome, task.leased_at)
     _free_turn(current, host, outcome, task)
     state, due = _next_state(current, outcome)

@@ -30,7 +30,8 @@ from shoal.frontier.sqlite.asking import (
 )
 from shoal.frontier.sqlite.board import SqliteNotes
 from shoal.frontier.sqlite.finish import end_tries
-from shoal.frontier.sqlite.lease import enter, hand_out, lose, queue, wait_s
+from shoal.frontier.sqlite.handing import hand_out
+from shoal.frontier.sqlite.lease import enter, lose, queue, wait_s
 from shoal.frontier.sqlite.statements import SCHEMA, SQL, add_missing_counters
 from shoal.frontier.sqlite.step import (
     Clock,
@@ -60,7 +61,7 @@ from shoal.frontier.values import (
     Stats,
 )
 
-_FORGOTTEN = ("robots", "workers", "tasks", "remembered", "hosts", "crawl")
+_FORGOTTEN = ("robots", "workers", "shares", "tasks", "remembered", "hosts", "crawl")
 _encode_json = msgspec.json.encode
 
 
@@ -152,7 +153,7 @@ class SqliteFrontier(Frontier):
         return await self._db.run(partial(self._lease, crawl=crawl, ask=ask))
 
     def _lease(self, connection: sqlite3.Connection, crawl: str, ask: Ask) -> Grant:
-        idle = self._nothing_to_lease(connection, crawl)
+        idle = None if ask.holdings else self._nothing_to_lease(connection, crawl)
         return idle or self._exchange(connection, crawl, [], ask)[1]
 
     def _nothing_to_lease(self, connection: sqlite3.Connection, crawl: str) -> Grant | None:
@@ -163,7 +164,7 @@ class SqliteFrontier(Frontier):
         if current.has_jumped:
             return None  # Which has to be noted, or this moment would last.
         idle_s = wait_s(current)
-        return None if idle_s == 0.0 else Grant(current.state, [], idle_s)
+        return None if idle_s == 0.0 else Grant(current.state, wait_s=idle_s)
 
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
         return await self._db.run(partial(self._renew, crawl=crawl, leases=leases))
@@ -173,6 +174,8 @@ class SqliteFrontier(Frontier):
     ) -> list[Lease]:
         with step(connection, crawl, self._clock) as current:
             due = current.now + current.rules.lease_s
+            if shared := [name_of(lease) for lease in leases if lease.shared]:
+                current.execute("renew_shares", due, as_json(shared), current.id)
             return [
                 lease
                 for lease in leases
@@ -198,9 +201,8 @@ class SqliteFrontier(Frontier):
     ) -> tuple[list[Lease], Grant]:
         with step(connection, crawl, self._clock) as current:
             stale = end_tries(current, outcomes)
-            leases = hand_out(current, ask.worker, ask.room)
-        grant = Grant(current.state, leases, wait_s(current), current.id, current.begun)
-        return stale, grant
+            answer = hand_out(current, ask)
+        return stale, answer.grant()
 
     async def robots(self, crawl: str, host: str) -> Robots | None:
         return await self._db.run(partial(robots_of, crawl=crawl, host=host))
@@ -249,6 +251,8 @@ class SqliteFrontier(Frontier):
                 held = current.execute("held_tasks", current.id, worker).fetchall()
                 for row in held:
                     lose(current, row)
+                for (host_id,) in current.execute("shared_hosts", current.id, worker).fetchall():
+                    current.shares.put(current.host(host_id), worker, None)
             return len(held)
 
         return await self._db.run(take_back)

@@ -25,21 +25,28 @@ class HostSchedule(msgspec.Struct):
     failures: int
     broken_at: float
     latency_s: float
+    shared: int
+    sharers: int
 
-    def room(self, rules: Rules, now: float) -> int:
-        """How many more requests may be in flight. One until robots.txt is known, and one to a
-        host that only fails."""
-        alone = rules.robots and not self.knows_robots(now)
-        limit = 1 if alone or self.pace.is_broken else rules.concurrency_per_host
-        return max(limit - self.leased, 0)
+    @property
+    def plain(self) -> int:
+        """Leases that take room by themselves."""
+        return self.leased - self.shared
+
+    def limit(self, rules: Rules, now: float) -> int:
+        """How many requests may be in flight. One until robots.txt is known, and one to a host that
+        only fails."""
+        return rules.concurrency_per_host if self.is_open(rules, now) else 1
+
+    def is_open(self, rules: Rules, now: float) -> bool:
+        """Whether it may get more than one request at a time."""
+        if rules.robots and not self.knows_robots(now):
+            return False
+        return not (self.failures and self.pace.is_broken)
 
     def knows_robots(self, now: float) -> bool:
         """Whether a robots.txt has been stored and still holds."""
         return self.robots_at is not None and now < self.robots_until
-
-    def ready_at(self, rules: Rules, now: float) -> float | None:
-        """Its place in the heap of hosts. None while it has no work or no room."""
-        return self.next_at if self.waiting > 0 and self.room(rules, now) else None
 
     @property
     def pace(self) -> Pace:

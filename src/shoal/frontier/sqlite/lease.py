@@ -1,8 +1,7 @@
-"""Queueing, leasing and losing tasks: the moves of a step on the way in and out of WAITING."""
+"""Queueing and losing tasks: the moves of a step into WAITING; and how many may leave it."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 
 import msgspec
@@ -10,31 +9,16 @@ import msgspec
 from shoal.core import task as wire
 from shoal.core.policy import MAX_TRIES, is_poison
 from shoal.core.task import Task
-from shoal.core.urls import fingerprint_of, number_of
-from shoal.frontier.facts import POISON, RECLAIM_BATCH, SUSPECTS_SEEN
+from shoal.core.urls import number_of
+from shoal.frontier.facts import POISON, RECLAIM_BATCH
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.statements import DEAD, DELAYED, HELD_BACK, SQL, STATES, WAITING
 from shoal.frontier.sqlite.step import Step, as_json
-from shoal.frontier.values import Added, CrawlState, Entry, Lease
+from shoal.frontier.values import Added, CrawlState, Entry
 
 NEXT, BEHIND = 0, 1
 """The places of tasks that wait in a chain. The target of a redirect is the next, because it is the
 same step as what led there; the others go in the order of their rows."""
-
-Granted = tuple[int, Lease, float]
-"""The row of a task, its lease, and its host's next turn as the lease left it."""
-
-
-class Queued(msgspec.Struct, array_like=True):
-    """A task that waits, in the order of the query `best_tasks`."""
-
-    id: int
-    fingerprint: int
-    attempts: int
-    payload: str
-
-
-_read_queued = msgspec.json.Decoder(list[Queued]).decode
 
 
 def queue(current: Step, entries: Sequence[Entry]) -> Added:
@@ -93,76 +77,11 @@ def allowed(current: Step, limit: int) -> int:
     return min(limit, current.rules.max_pages - current.pages_tried() - current.count("leased"))
 
 
-def hand_out(current: Step, worker: str, limit: int) -> list[Lease]:
-    """Take back what is due, then serve the ready hosts in turn; a host without a rate may give
-    several at once."""
-    if current.state is not CrawlState.RUNNING:
-        return []
-    _reclaim(current)
-    limit = allowed(current, limit)
-    if limit <= 0:
-        return []
-    ready = current.execute("ready_hosts", current.id, current.now, limit).fetchall()
-    current.read_hosts(host_id for (host_id,) in ready)
-    granted: list[Granted] = []
-    for served, (host_id,) in enumerate(ready):
-        share = -(-(limit - len(granted)) // (len(ready) - served))
-        granted += _serve(current, current.host(host_id), share)
-    granted = granted or _suspect(current, worker)
-    rows = [(row_id, lease.token, reserved) for row_id, lease, reserved in granted]
-    due = current.now + current.rules.lease_s
-    current.write("lease_tasks", rows, due, worker, current.now)
-    return [lease for _, lease, _ in granted]
-
-
-def _serve(current: Step, host: HostSchedule, share: int) -> list[Granted]:
-    count = min(1 if current.interval_of(host) else share, host.room(current.rules, current.now))
-    if not count:
-        return []
-    (found,) = current.execute("best_tasks", host.id, count).fetchone()
-    return _grant(current, host, _read_queued(found), alone=False)
-
-
-def _suspect(current: Step, worker: str) -> list[Granted]:
-    """One task that workers died with, for a worker that has nothing else to lose."""
-    suspects = current.execute("suspects", current.id, SUSPECTS_SEEN).fetchall()
-    if not suspects or current.execute("holds_any", current.id, worker).fetchone()[0]:
-        return []
-    for host_id, *row in suspects:
-        host = current.host(host_id)
-        if host.next_at <= current.now and host.room(current.rules, current.now):
-            return _grant(current, host, [Queued(*row)], alone=True)
-    return []
-
-
-def _grant(
-    current: Step, host: HostSchedule, tasks: Sequence[Queued], *, alone: bool
-) -> list[Granted]:
-    if not tasks:
-        return []
-    interval_s = current.interval_of(host)
-    host.next_at = current.now + interval_s
-    robots_at = host.robots_at if host.knows_robots(current.now) else None
-    host.waiting -= len(tasks)
-    host.leased += len(tasks)
-    crowded = host.room(current.rules, current.now) == 0
-    granted = []
-    for queued in tasks:
-        task = wire.decode(bytes.fromhex(queued.payload))
-        task.retry_count = queued.attempts
-        key = fingerprint_of(queued.fingerprint)
-        token = secrets.token_hex(8)
-        how = (interval_s > 0, alone, crowded, current.now - current.begun)
-        lease = Lease(key, token, task, robots_at, *how)
-        granted.append((queued.id, lease, host.next_at))
-    current.tally.update(waiting=-len(tasks), leased=len(tasks))
-    return granted
-
-
-def _reclaim(current: Step) -> None:
+def reclaim(current: Step) -> None:
+    """Take back what is due: retries whose wait is over, leases that have expired."""
     due = current.execute("due_tasks", current.id, current.now, RECLAIM_BATCH).fetchall()
     for row in due:
-        row_id, host_id, _, state, _ = row
+        row_id, host_id, _, state, *_ = row
         if state == DELAYED:
             # Behind what waits: a host's failures must not keep its other pages from their turn.
             current.execute("wake_task", current.next_place(), row_id)
@@ -175,14 +94,15 @@ def _reclaim(current: Step) -> None:
     current.save_hosts()
 
 
-def lose(current: Step, row: tuple[int, int, str | None, int, int]) -> None:
+def lose(current: Step, row: tuple[int, int, str | None, int, int, int]) -> None:
     """The worker that held it is gone. A task that takes worker after worker is poison."""
-    row_id, host_id, chain, _, losses = row
+    row_id, host_id, chain, _, losses, shared = row
     poisoned = is_poison(losses + 1, current.rules.max_losses)
     state, reason = (DEAD, POISON.format(losses + 1)) if poisoned else (WAITING, "")
     current.execute("lose_task", state, reason, row_id)
     host = current.host(host_id)
     host.leased -= 1
+    host.shared -= shared
     host.waiting += state == WAITING
     if state == DEAD:
         current.touch_chain(chain)

@@ -21,7 +21,9 @@ from shoal.frontier.values import CrawlState, Host, TaskState
 _PACKAGE = "shoal.frontier.sqlite"
 _NAME = re.compile(r"\{([A-Z_]+)\}")
 
-SCHEMA = load_schema(_PACKAGE, "schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql")
+SCHEMA = load_schema(
+    _PACKAGE, "schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schema_5.sql"
+)
 
 HELD_BACK, WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(-1, 6)
 """The states of a task as the table has them. One that is held back waits for another one of its

@@ -21,6 +21,7 @@ from shoal.errors import UnknownCrawl
 from shoal.frontier.clock import JUMP_S, Moment, moment
 from shoal.frontier.facts import SAMPLE_EVERY_S, recent_rate
 from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.shares import Shares
 from shoal.frontier.sqlite.statements import HELD_BACK, SQL
 from shoal.frontier.values import CrawlState, Lease, Stats
 
@@ -43,6 +44,7 @@ class Step:
         self.rules = read_rules(row["rules"])
         self.rate = parse_rate(self.rules.rate)
         self.tally: Counter[str] = Counter()
+        self.shares = Shares(connection, self.now)
         self._hosts: dict[int, HostSchedule] = {}
         self._touched_chains: dict[str, None] = {}
 
@@ -70,7 +72,11 @@ class Step:
         """The schedules of hosts, which are made if nobody has seen them yet."""
         unique = dict.fromkeys(names)  # In this order: of two new hosts the first goes first.
         self.write("add_hosts", [(self.id, name) for name in unique])
-        found = self.execute("hosts_named", self.id, as_json(unique)).fetchall()
+        return self.known_hosts(unique)
+
+    def known_hosts(self, names: Iterable[str]) -> dict[str, HostSchedule]:
+        """The schedules of hosts, of those that somebody has seen."""
+        found = self.execute("hosts_named", self.id, as_json(names)).fetchall()
         return {name: self._hosts.setdefault(row[0], HostSchedule(*row)) for name, *row in found}
 
     def interval_of(self, host: HostSchedule) -> float:
@@ -78,6 +84,26 @@ class Step:
         crawl_delay_s = host.crawl_delay_s + SEND_SLACK_S if host.crawl_delay_s else 0.0
         own_s = host.penalty_s or (AUTO_START_S if self.rate.auto else 0.0)
         return max(self.rate.interval_s, crawl_delay_s, own_s)
+
+    def room(self, host: HostSchedule) -> int:
+        """How many more leases it may give that take room."""
+        shares = self.shares.taken(host) if host.sharers else 0
+        return max(host.limit(self.rules, self.now) - host.plain - shares, 0)
+
+    def may_share(self, host: HostSchedule) -> bool:
+        """Whether workers may share its room: not if each request has its moment."""
+        return not self.interval_of(host) and host.is_open(self.rules, self.now)
+
+    def _ready_at(self, host: HostSchedule) -> float | None:
+        """Its place in the heap of hosts. None while it has no work; or no room, unless who has it
+        can be told to share."""
+        if host.waiting <= 0:
+            return None
+        if self.room(host) or self.may_share(host):
+            return host.next_at
+        if host.plain >= host.limit(self.rules, self.now):
+            return None
+        return max(host.next_at, self.shares.next_void(host))
 
     def next_place(self) -> int:
         """A task's turn: behind all that waits now."""
@@ -92,6 +118,7 @@ class Step:
         """Everything that has not ended is dropped; its leases are void."""
         self.save_hosts()
         self.execute("drop_unended", self.id)
+        self.execute("forget_shares", self.id)
         self.execute("idle_hosts", self.id)
         for name in ("waiting", "delayed", "leased"):
             self.tally["dropped"] += self.count(name)
@@ -159,7 +186,9 @@ class Step:
     def save_hosts(self) -> None:
         """Write the hosts back, and with them their places in the heap."""
         hosts = self._hosts.values()
-        rows = [(*astuple(host), host.ready_at(self.rules, self.now)) for host in hosts]
+        # First its place: to find that, shares that are void may be struck.
+        ready = [self._ready_at(host) for host in hosts]
+        rows = [(*astuple(host), at) for host, at in zip(hosts, ready, strict=True)]
         self.write("save_hosts", rows)
         self._hosts.clear()
 

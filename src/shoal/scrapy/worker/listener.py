@@ -42,6 +42,7 @@ class Listener:
         for handler, signal in (
             (self._sent, signals.request_reached_downloader),
             (self._downloaded, signals.response_downloaded),
+            (self._left, signals.request_left_downloader),
             (self._scraped, signals.item_scraped),
             (self._failed, signals.item_error),
             (self._failed, signals.spider_error),
@@ -60,6 +61,9 @@ class Listener:
         life.latency_s = request.meta.get("download_latency", 0.0)
         retry_after = response.headers.get("Retry-After")
         life.retry_after = retry_after.decode("latin-1") if retry_after else None
+
+    def _left(self, request: Request) -> None:
+        self._visits.left_downloader(request)
 
     def _failed(self, failure: Failure, response: Response | Failure | None) -> None:
         """A callback, an errback or a pipeline raised: the page is not done."""

@@ -18,6 +18,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from shoal.config import Rules
+from shoal.core.policy import RETRY_STATUSES
 from shoal.core.task import Task
 from shoal.errors import ShoalError
 from shoal.frontier.admission import Admission
@@ -28,7 +29,7 @@ from shoal.scrapy.worker.intake import Intake
 from shoal.scrapy.worker.verdicts import Life, report_of
 from shoal.seeds.sitemap_tasks import NO_ROBOTS_STATUSES, SITEMAP, is_robots, read_listed
 from shoal.seeds.sitemap_xml import MAX_BYTES, BadSitemap
-from shoal.worker.report import Report, give_back, too_late
+from shoal.worker.report import Report, give_back
 from shoal.worker.visits.known_links import Recent
 
 log = logging.getLogger("shoal")
@@ -70,10 +71,13 @@ def _without(meta: dict[str, Any], name: str) -> dict[str, Any]:
 class _Visit:
     """One leased task in Scrapy's hands."""
 
-    def __init__(self, lease: Lease, decided: float, request: Request) -> None:
+    def __init__(
+        self, lease: Lease, send_by: float, answered: Callable[[], None], request: Request
+    ) -> None:
         self.life = Life(lease=lease)
         self.request = request
-        self.decided = decided
+        self.send_by = send_by
+        self.answered = answered
         self.ended: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
 
     def end(self, report: Report) -> None:
@@ -120,7 +124,7 @@ class ScrapyVisits:
         """Scrapy has its own rules. Only what a sitemap lists is admitted by ours, as seeds are."""
         self._rules = rules
 
-    async def visit(self, lease: Lease, decided: float) -> Report:
+    async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
         """One try. It ends when Scrapy is done with the request, and the frontier has what was
         queued on the side meanwhile."""
         if self.is_closing:
@@ -133,7 +137,7 @@ class ScrapyVisits:
             return Report(outcome)
         if lease.task.job_type == SITEMAP:
             request.meta.update(_meta_for_sitemap(lease.task))
-        visit = _Visit(lease, decided, request)
+        visit = _Visit(lease, send_by, answered, request)
         self._ready.append(visit)
         self._wake_engine()
         report = await visit.ended
@@ -174,7 +178,7 @@ class ScrapyVisits:
             visit = self._ready.popleft()
             if visit.ended.done():
                 continue
-            if too_late(visit.life.lease, visit.decided):
+            if time.monotonic() > visit.send_by:
                 visit.end(give_back(visit.life.lease, sent=False))
                 continue
             visit.life.started_at = visit.life.lease.now()
@@ -199,7 +203,16 @@ class ScrapyVisits:
         """The life of the request whose page, or answer, led to this one."""
         return self._parents.get(request)
 
-    # For the engine
+    # For the engine, and who listens to it
+
+    def left_downloader(self, request: Request) -> None:
+        """The request is not at its host any more. One that is not well gets no other before it is
+        known how this one ended."""
+        visit = self._running.get(request)
+        if visit is None or (status := visit.life.status) is None:
+            return
+        if status not in RETRY_STATUSES:
+            visit.answered()
 
     def answered(self, request: Request, answer: Response | Request | Failure) -> bool:
         """The downloader's last word. A request to try again goes to the frontier instead."""

@@ -31,13 +31,13 @@ class RobotsVisits:
         self._known_robots = known_robots
         self._judge = judge
 
-    async def learn(self, lease: Lease, decided: float) -> Report:
+    async def learn(self, lease: Lease, send_by: float) -> Report:
         """This lease's permission goes to robots.txt; its task is given back."""
         known = await self._known_robots(lease.task.site)
         moved = known if known and known.location else None
         request = Task(url=moved.location if moved else robots_url(lease.task.url))
         try:
-            answer: Response | FetchError = await send(self._fetcher, request, lease, decided)
+            answer: Response | FetchError = await send(self._fetcher, request, send_by)
         except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except Refused as error:  # The page itself would be refused too.

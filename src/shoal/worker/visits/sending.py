@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 from shoal.core.task import Task
 from shoal.errors import TooLate
 from shoal.fetch.port import Fetcher, Request, Response
-from shoal.frontier.values import Lease
-from shoal.worker.report import send_by, too_late
 
 
-async def send(fetcher: Fetcher, task: Task, lease: Lease, decided: float) -> Response:
+async def send(fetcher: Fetcher, task: Task, send_by: float) -> Response:
     """Ask for a task's page with the permission of a lease. Raises FetchError, of which TooLate if
-    the permission has lapsed. `decided` is the monotonic moment of the grant."""
-    if too_late(lease, decided):
+    the permission has lapsed: it holds until `send_by`, by time.monotonic()."""
+    if time.monotonic() > send_by:
         raise TooLate("the permission to send has lapsed")
-    return await fetcher.fetch(Request(task, send_by(lease, decided)))
+    return await fetcher.fetch(Request(task, send_by))

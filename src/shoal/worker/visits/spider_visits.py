@@ -88,14 +88,14 @@ class SpiderVisits:
             robots,
         )
 
-    async def visit(self, lease: Lease, decided: float) -> Report:
+    async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
         """One try, by the visitor for its kind of task."""
         if lease.task.job_type != SITEMAP:
-            return await self._visitor.visit(lease, decided)
+            return await self._visitor.visit(lease, send_by, answered)
         if not is_large(lease.task):
-            return await self._sitemap_visitor.visit(lease, decided)
+            return await self._sitemap_visitor.visit(lease, send_by, answered)
         async with self._large_room:
-            return await self._sitemap_visitor.visit(lease, decided)
+            return await self._sitemap_visitor.visit(lease, send_by, answered)
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
         """These links need not be offered to the frontier again."""

@@ -11,11 +11,14 @@ Whatever happens, a visit ends in a Report; only a cancelled one raises.
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
+from shoal.core.policy import RETRY_STATUSES
 from shoal.core.task import Task
 from shoal.errors import FetchError, OwnFault, Starved, TooLate
 from shoal.fetch.port import Fetcher, Response
@@ -23,6 +26,7 @@ from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import KnownPage
 from shoal.runtime.patience import Shortage, jitter
 from shoal.worker.report import Report, give_back, page_log
+from shoal.worker.slots import nobody_waits
 from shoal.worker.visits.canonical import ALIAS, dropped_alias
 from shoal.worker.visits.outcomes import Judge, note_answer
 from shoal.worker.visits.recrawl import (
@@ -95,13 +99,16 @@ class Visitor:
         self._earlier = earlier
         self._shortage = Shortage("large and odd pages cannot be read")
 
-    async def visit(self, lease: Lease, decided: float) -> Report:
-        """One try. `decided` is the monotonic moment of the grant: permission to send is short."""
+    async def visit(
+        self, lease: Lease, send_by: float, answered: Callable[[], None] = nobody_waits
+    ) -> Report:
+        """One try. Its request may leave until `send_by`, by time.monotonic(), and not later.
+        `answered` is called when the host has answered as a healthy one would."""
         if lease.task.job_type == ALIAS:
             return Report(dropped_alias(lease))
         if self._robots is not None:
             if lease.robots_at is None:
-                return await self._robots.learn(lease, decided)
+                return await self._robots.learn(lease, send_by)
             refusal = await self._robots.refusal(lease, lease.robots_at)
             if refusal is not None:
                 await self._reader.turn_past(refusal.outcome)
@@ -110,11 +117,17 @@ class Visitor:
         task = conditional(lease.task, known) if known else lease.task
         started_at = lease.now()
         try:
-            response = await send(self._fetcher, task, lease, decided)
+            response = await send(self._fetcher, task, send_by)
         except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except FetchError as error:
             return await self._unanswered(lease, error, started_at)
+        if response.status not in RETRY_STATUSES:
+            answered()
+            if lease.shared:
+                # What may be sent now goes out before this page is read. Where several are answered
+                # at once, the host would have nothing to do until the last of them is read.
+                await asyncio.sleep(0)
         visit = Visit(self._worker, lease, response, started_at)
         if known and response.status == NOT_MODIFIED:
             report = _unchanged(visit, known)

@@ -1,7 +1,7 @@
 #!lua
 -- Queue tasks that were never seen. Refused as a whole when the server is out of memory.
 --
--- uses     step pace hosts seen queue chains adding
+-- uses     step pace shares hosts seen queue chains adding
 -- ARGV[2]  packed {group, ...}, see adding.lua
 -- ARGV...  their entries
 -- returns  {state before, added, duplicates}

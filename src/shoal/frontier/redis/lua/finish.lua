@@ -2,7 +2,7 @@
 -- End tries: count them, adjust their hosts' pace, queue their follow-ups, release their leases.
 -- Runs also when the server is out of memory: work that is done must be able to leave.
 --
--- uses     step pace hosts seen queue chains adding
+-- uses     step pace shares hosts seen queue chains adding
 -- ARGV[2]  packed {outcome, ...}: names and values, without those that are 0 or empty
 -- ARGV[3]  packed {group, ...}: follow-ups of tries on other shards, see adding.lua
 -- ARGV...  the owners of the outcomes, see queue.lua; then the entries of all follow-ups, first those
@@ -95,9 +95,12 @@ function moves.returned(host, priority, entry)
 end
 
 local function end_try(outcome, task, token)
-  local host_name, priority, entry, worker, leased_at, reserved = unpack(task, 1, 6)
+  local host_name, priority, entry, worker, leased_at, reserved, is_shared = unpack(task, 1, 7)
   local host = host_named(host_name)
   host.leased = host.leased - 1
+  if is_shared then
+    note_shared(host_name, -1)
+  end
   counts.leased = counts.leased - 1
   note_holding(worker, -1)
   adjust(host, entry, outcome, leased_at, reserved)
@@ -126,14 +129,18 @@ place_groups(others, argument)
 local ended, groups = {}, {}
 local answer = {state, 0}
 local held = held_by(owners)
-local wanted, is_wanted = {}, {}
+local wanted, wanted_shares, is_wanted = {}, {}, {}
 for _, task in ipairs(held) do
   if task and not is_wanted[task[1]] then
     is_wanted[task[1]] = true
     wanted[#wanted + 1] = task[1]
+    wanted_shares[#wanted_shares + 1] = task[7] and task[1]
   end
 end
 read_hosts(wanted)
+if #wanted_shares > 0 then
+  read_shares(wanted_shares)
+end
 for i, outcome in ipairs(outcomes) do
   local token = owners[i]:sub(9)
   if held[i] and not ended[token] then

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- The workers that hold leases.
+-- The workers that hold leases, or shares of hosts.
 --
 -- uses     step
 -- returns  their names
@@ -10,12 +10,22 @@ if not open_crawl() then
   return unknown()
 end
 local names, known = {}, {}
+
+local function note(worker)
+  if not known[worker] then
+    known[worker] = true
+    names[#names + 1] = worker
+  end
+end
+
 if state ~= 'cancelled' then
   for _, packed in ipairs(call('HVALS', prefix .. 'held')) do
-    local worker = cmsgpack.unpack(packed)[4]
-    if not known[worker] then
-      known[worker] = true
-      names[#names + 1] = worker
+    note(cmsgpack.unpack(packed)[4])
+  end
+  for _, packed in ipairs(call('HVALS', prefix .. 'shares')) do
+    local record = cmsgpack.unpack(packed)
+    for i = 2, #record, 3 do
+      note(record[i])
     end
   end
 end

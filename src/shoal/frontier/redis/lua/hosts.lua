@@ -1,9 +1,10 @@
--- The hosts of a shard. Needs step.lua, pace.lua.
+-- The hosts of a shard. Needs step.lua, pace.lua, shares.lua.
 --
 -- ID:hosts    hash  host -> packed numbers, see HOST_NUMBERS in stats.py, and then the priorities of its queues,
 --                   the highest first; MORE at their end if there are others
 -- ID:lower:HOST  zset  the others: priorities of its queues that are lower than those
--- ID:ready    zset  hosts with work and room, by the moment they may next be hit: the heap
+-- ID:ready    zset  hosts with work and room, or whose room can be shared, by the moment they may next be
+--                   hit: the heap
 -- ID:load     zset  every host, by the tasks it has waiting or in flight, roughly
 -- ID:slow     zset  every host that has answered, by its latency, roughly
 -- ID:failing  zset  every host that has failed, by how often
@@ -100,14 +101,50 @@ local function knows_robots(host)
   return host.robots_at > 0 and now < host.robots_until
 end
 
--- How many more requests may be in flight: one until robots.txt is known, and one to a host that
--- only fails.
-local function room_of(host)
-  local limit = rules.room
-  if rules.robots == 1 and not knows_robots(host) or is_broken(host.failures) then
-    limit = 1
+-- Whether a host may get more than one request at a time: not until robots.txt is known, nor if it only
+-- fails.
+local function is_open(host)
+  return (rules.robots ~= 1 or knows_robots(host)) and not is_broken(host.failures)
+end
+
+-- A host's room: how many requests may be in flight there.
+local function limit_of(host)
+  return is_open(host) and rules.room or 1
+end
+
+-- Whether workers may share a host's room: it may be hit at any moment, as often as there is room.
+local function is_shareable(host)
+  return interval_of(host) == 0 and is_open(host)
+end
+
+-- The leases of a host that take room themselves: those that are not shared.
+local function plain_of(host)
+  local record = shares_of(host.name)
+  return record and math.max(host.leased - record[1], 0) or host.leased
+end
+
+-- How much of its room nobody has.
+local function room_left(host)
+  local used = host.leased
+  if shares_of(host.name) then
+    used = plain_of(host) + taken_by_shares(host.name)
   end
-  return math.max(limit - host.leased, 0)
+  return math.max(limit_of(host) - used, 0)
+end
+
+-- When tasks of a host may next be handed out, or nothing if that needs more than time.
+local function ready_at(host)
+  if host.waiting <= host.suspects then
+    return nil
+  end
+  if is_shareable(host) or room_left(host) > 0 then
+    return host.next
+  end
+  if plain_of(host) >= limit_of(host) then
+    return nil
+  end
+  local _, first_void = taken_by_shares(host.name)
+  return math.max(host.next, first_void)
 end
 
 -- A lease was not used: its turn is free again, if nobody was served or told to wait since.
@@ -142,13 +179,14 @@ local function note_score(scores, host, order, score)
   end
 end
 
--- Write the hosts back, and with them their places in the heap.
+-- Write the hosts back, and with them their places in the heap and who shares them.
 local function save_hosts()
   local rows, ready, load, slow, failing, removed = {}, {}, {}, {}, {}, {}
   for _, name in ipairs(names) do
     local host = hosts[name]
-    if host.waiting > host.suspects and room_of(host) > 0 then
-      note_score(ready, host, 'ready', host.next)
+    local at = ready_at(host)
+    if at then
+      note_score(ready, host, 'ready', at)
     elseif host.ready >= 0 then
       host.ready = -1
       removed[#removed + 1] = name
@@ -170,4 +208,5 @@ local function save_hosts()
   call_many('ZADD', prefix .. 'load', load)
   call_many('ZADD', prefix .. 'slow', slow)
   call_many('ZADD', prefix .. 'failing', failing)
+  save_shares()
 end

@@ -1,14 +1,17 @@
 #!lua flags=allow-oom
 -- Hand out tasks whose hosts may be hit now, and reserve their hosts' next turns.
 --
--- uses     step pace hosts queue chains losing
+-- uses     step pace shares hosts sharing queue chains losing
 -- ARGV[2]  the worker
 -- ARGV[3]  how many at most
 -- ARGV[4]  what the tokens begin with; a number from 1 on follows. Nobody has used it before
 -- ARGV[5]  1 if a suspect may be handed out, 0 if the worker may hold tasks of other shards
+-- ARGV[6]  packed {host = {requests in flight, leases unsent}, ...}: what the worker has of those that it
+--          shares. Or nothing
 -- ARGV...  tokens that may have been granted and never arrived: they are given back first
 -- returns  {state, id, life, now, wait (-1: none), idle, whether the worker holds anything, alone,
---           {host, robots.txt stored at (0: unknown), paced, crowded, priority, entry, ...}, ...}
+--           {host, share, ...},
+--           {host, robots.txt stored at (0: unknown), paced, crowded, shared, priority, entry, ...}, ...}
 --
 -- Atomic, because a turn that is free and a turn that is taken must be one decision for the fleet.
 
@@ -19,6 +22,8 @@ if not open_crawl() then
 end
 
 local granted = {}
+local has = ARGV[6] ~= '' and cmsgpack.unpack(ARGV[6]) or {}
+local shares, has_given = {}, {}
 
 -- The answer to an earlier request was lost on the way: nobody has seen these.
 local function undo(tokens)
@@ -26,9 +31,12 @@ local function undo(tokens)
   for i = #tokens, 1, -1 do -- The last first: then they wait in the order they had.
     local packed = held[i]
     if packed then
-      local host_name, priority, entry, holder, leased_at, reserved = values_of(packed)
+      local host_name, priority, entry, holder, leased_at, reserved, is_shared = values_of(packed)
       local host = host_named(host_name)
       host.leased = host.leased - 1
+      if is_shared then
+        note_shared(host_name, -1)
+      end
       counts.leased = counts.leased - 1
       note_holding(holder, -1)
       free_turn(host, leased_at, reserved)
@@ -77,10 +85,53 @@ local function take(host, count)
   return entries, priorities
 end
 
+-- Divide the hosts anew of which the worker has shares, if it can take so many tasks.
+local function divide_own(most)
+  local own = {}
+  for name in pairs(has) do
+    own[#own + 1] = name
+  end
+  if #own == 0 then
+    return
+  end
+  read_shares(own)
+  for i, packed in ipairs(ask_many('HMGET', prefix .. 'hosts', own)) do
+    local name = own[i]
+    local host = hosts[name] or packed and unpack_host(name, packed)
+    shares[name] = 0 -- Of a host that is not of this crawl, it has none.
+    if host then
+      local is_waiting = most > 0 and host.waiting > host.suspects
+      local wants = state == 'running' and (has[name][2] > 0 or is_waiting)
+      shares[name] = divide(host, worker, has[name][1], wants)
+    end
+  end
+end
+
+-- A host of which the worker has nothing, and was given nothing, is for others.
+local function leave_idle()
+  for name, own in pairs(has) do
+    if shares[name] > 0 and own[1] + own[2] == 0 and not has_given[name] then
+      shares[name] = divide(hosts[name], worker, 0, false)
+    end
+  end
+end
+
+-- What the worker is told: its shares of the hosts that it named, and of those that are new.
+local function told_shares()
+  local told = {}
+  for name, share in pairs(shares) do
+    if has[name] or share > 0 then
+      told[#told + 1] = name
+      told[#told + 1] = share
+    end
+  end
+  return told
+end
+
 local held, due, count = {}, {}, 0
 local expires = whole(now + rules.lease)
 
-local function grant(host, entries, priorities)
+local function grant(host, entries, priorities, is_shared)
   local interval = interval_of(host)
   local paced = interval > 0 and 1 or 0
   local robots_at = whole(knows_robots(host) and host.robots_at or 0)
@@ -90,32 +141,73 @@ local function grant(host, entries, priorities)
   counts.waiting = counts.waiting - #entries
   counts.leased = counts.leased + #entries
   note_holding(worker, #entries)
-  local crowded = room_of(host) == 0 and 1 or 0
-  local told = {host.name, robots_at, paced, crowded}
+  if is_shared then
+    note_shared(host.name, #entries)
+  end
+  local crowded = not is_shared and room_left(host) == 0 and 1 or 0
+  local told = {host.name, robots_at, paced, crowded, is_shared and 1 or 0}
   for i, entry in ipairs(entries) do
     local priority = priorities[i]
-    told[2 * i + 3], told[2 * i + 4] = priority, entry
+    told[2 * i + 4], told[2 * i + 5] = priority, entry
     count = count + 1
     local own = token .. count
-    local packed = cmsgpack.pack({host.name, priority, entry, worker, now, host.next})
+    local value = {host.name, priority, entry, worker, now, host.next, is_shared and 1 or nil}
+    local packed = cmsgpack.pack(value)
     held[2 * count - 1], held[2 * count] = own, packed
     due[2 * count - 1], due[2 * count] = expires, own
   end
-  granted[#granted + 1] = told
+  granted[#granted + 1], has_given[host.name] = told, true
 end
 
-local function serve_ready_hosts(most)
-  local ready = call('ZRANGEBYSCORE', prefix .. 'ready', '-inf', whole(now), 'LIMIT', 0, most)
+-- How many tasks of a host the worker may be given, as shared leases.
+local function shared_limit(host)
+  local name = host.name
+  local own = has[name] or {0, 0}
+  shares[name] = shares[name] or divide(host, worker, own[1], true)
+  return shares[name] * POLICY.ahead_per_share - own[2]
+end
+
+-- Give the worker so many tasks of a host, if it has them and there is room. Returns whether it gave any.
+local function serve(host, wanted)
+  wanted = math.min(wanted, host.waiting - host.suspects)
+  local most = room_left(host)
+  local is_shared = (wanted > most or is_shared_by_any(host.name)) and is_shareable(host)
+  if is_shared then
+    most = shared_limit(host)
+  end
+  local entries, priorities = take(host, math.min(wanted, most))
+  if #entries == 0 then
+    host.next = now -- Behind others, of which there may be something.
+    return false
+  end
+  grant(host, entries, priorities, is_shared)
+  return true
+end
+
+-- Serve hosts in turn. Returns whether there was one that gave nothing: others have its room.
+local function serve_hosts(ready, most)
+  local is_withheld = false
   read_hosts(ready)
+  read_shares(ready)
   for i, name in ipairs(ready) do
     local host = host_named(name)
-    local share = math.ceil((most - count) / (#ready - i + 1))
-    local wanted = math.min(interval_of(host) > 0 and 1 or share, room_of(host))
-    local entries, priorities = take(host, wanted)
-    if #entries > 0 then
-      grant(host, entries, priorities)
+    local portion = math.ceil((most - count) / (#ready - i + 1))
+    if not serve(host, interval_of(host) > 0 and 1 or portion) then
+      is_withheld = true
     end
   end
+  return is_withheld
+end
+
+-- Serve the ready hosts; if they give nothing, those behind them. Returns as serve_hosts does.
+local function serve_ready_hosts(most)
+  local heap, seen, is_withheld = prefix .. 'ready', 0, false
+  repeat
+    local ready = call('ZRANGEBYSCORE', heap, '-inf', whole(now), 'LIMIT', seen, most)
+    is_withheld = serve_hosts(ready, most) or is_withheld
+    seen = seen + #ready
+  until count > 0 or #ready < most or seen >= POLICY.withheld_seen
+  return is_withheld
 end
 
 -- One task that workers died with, for a worker that has nothing else to lose.
@@ -124,7 +216,7 @@ local function serve_suspect()
   for _, packed in ipairs(call('LRANGE', suspects, 0, POLICY.suspects_seen - 1)) do
     local host_name, priority, entry = values_of(packed)
     local host = host_named(host_name)
-    if host.next <= now and room_of(host) > 0 then
+    if host.next <= now and room_left(host) > 0 then
       host.suspects = host.suspects - 1
       grant(host, {entry}, {priority})
       call('LREM', suspects, 1, packed)
@@ -146,7 +238,7 @@ local function next_moment()
   if may_lease then
     for _, packed in ipairs(call('LRANGE', prefix .. 'suspects', 0, POLICY.suspects_seen - 1)) do
       local host = host_named(cmsgpack.unpack(packed)[1])
-      if room_of(host) > 0 then
+      if room_left(host) > 0 then
         first = math.min(first, host.next)
       end
     end
@@ -154,13 +246,15 @@ local function next_moment()
   return first < math.huge and math.max(first - now, 0) or -1
 end
 
-if #ARGV > 5 and state ~= 'cancelled' then
-  undo(arguments_from(6))
+if #ARGV > 6 and state ~= 'cancelled' then
+  undo(arguments_from(7))
   save_hosts()
   close_crawl()
 end
 if state ~= 'running' then
-  return {state, id, life(), whole(now), -1, is_idle(), 0, 0}
+  divide_own(0)
+  save_hosts()
+  return {state, id, life(), whole(now), -1, is_idle(), 0, 0, told_shares()}
 end
 wake_delayed()
 reclaim_expired()
@@ -170,9 +264,9 @@ if #names > 0 then
 end
 
 local most = math.min(limit, pages_left())
-if most > 0 then
-  serve_ready_hosts(most)
-end
+divide_own(most)
+local is_withheld = most > 0 and serve_ready_hosts(most)
+leave_idle()
 local alone, holds = 0, 0
 if most > 0 and count == 0 and call('LLEN', prefix .. 'suspects') > 0 then
   holds = held_count(worker) > 0 and 1 or 0
@@ -185,7 +279,10 @@ call_many('ZADD', prefix .. 'due', due)
 save_hosts()
 close_crawl()
 local wait = state == 'running' and next_moment() or -1
-local answer = {state, id, life(), whole(now), whole(wait), is_idle(), holds, alone}
+if is_withheld and count == 0 then
+  wait = math.max(wait, POLICY.share_wait)
+end
+local answer = {state, id, life(), whole(now), whole(wait), is_idle(), holds, alone, told_shares()}
 for _, told in ipairs(granted) do
   answer[#answer + 1] = told
 end

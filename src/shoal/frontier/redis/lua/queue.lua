@@ -2,7 +2,8 @@
 --
 -- ID:q:PRIORITY:HOST  list    entries that wait, the next one first
 -- ID:suspects         list    packed {host, priority, entry}: several workers died with these
--- ID:held             hash    token -> packed {host, priority, entry, worker, leased at, reserved}
+-- ID:held             hash    token -> packed {host, priority, entry, worker, leased at, reserved}, and 1 if
+--                             it is shared, see shares.lua
 -- ID:holding          hash    worker -> how many leases it has
 -- ID:due              zset    tokens by the moment their lease expires
 -- ID:delayed          zset    packed {host, priority, entry, token} by the moment of the next try; the
@@ -21,7 +22,7 @@ local function fingerprint_of(entry)
   return entry:sub(1, 8)
 end
 
--- For each owner the task it holds, or false: {host, priority, entry, worker, leased at, reserved}.
+-- For each owner the task it holds, or false: the values that ID:held has of it.
 local function held_by(owners)
   if #owners == 0 or state == 'cancelled' then
     return {}

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Take back all that a dead worker held.
+-- Take back all that a dead worker held, leases and shares.
 --
--- uses     step pace hosts queue chains losing
+-- uses     step pace shares hosts queue chains losing
 -- ARGV[2]  the worker
 -- returns  {state, idle, how many}
 --
@@ -10,13 +10,18 @@
 if not open_crawl() then
   return unknown()
 end
-local count = 0
+local worker, count = ARGV[2], 0
 if state ~= 'cancelled' then
   local all = call('HGETALL', prefix .. 'held')
   for i = 1, #all, 2 do
-    if cmsgpack.unpack(all[i + 1])[4] == ARGV[2] then
+    if cmsgpack.unpack(all[i + 1])[4] == worker then
       lose(all[i], all[i + 1])
       count = count + 1
+    end
+  end
+  for _, name in ipairs(shared_hosts()) do
+    if strike_share(name, worker) then
+      host_named(name) -- It may be ready now.
     end
   end
 end

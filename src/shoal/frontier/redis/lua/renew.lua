@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Prolong leases, only while they are owned.
+-- Prolong leases, only while they are owned; and with them the shares of their workers.
 --
--- uses     step pace hosts queue
+-- uses     step pace shares hosts queue
 -- ARGV...  owners, see queue.lua
 -- returns  the numbers of those that are no longer owned
 --
@@ -10,12 +10,18 @@
 if not open_crawl() then
   return unknown()
 end
-local stale = {}
+local stale, prolonged = {}, {}
 local owners = arguments_from(2)
 local held = held_by(owners)
 for i, owner in ipairs(owners) do
   if held[i] then
+    local task = held[i]
+    local host_name, _, _, worker, _, _, is_shared = unpack(task, 1, 7)
     call('ZADD', prefix .. 'due', 'XX', whole(now + rules.lease), owner:sub(9))
+    if is_shared and prolonged[host_name] ~= worker then
+      prolonged[host_name] = worker
+      prolong_shares(host_name, worker)
+    end
   else
     stale[#stale + 1] = i
   end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Retry dead tasks, with a fresh start, or purge them: then they are dropped.
 --
--- uses     step pace hosts queue chains
+-- uses     step pace shares hosts queue chains
 -- ARGV[2]  retry or purge
 -- ARGV...  fingerprints
 -- returns  {state before, idle, how many}. Of a cancelled crawl nothing is retried

@@ -56,7 +56,7 @@ end
 
 -- The values of a packed record, see queue.lua.
 local function values_of(packed)
-  return unpack(cmsgpack.unpack(packed), 1, 6)
+  return unpack(cmsgpack.unpack(packed), 1, 7)
 end
 
 -- The arguments of the script from one on, as a list.

@@ -43,7 +43,7 @@ SELECT host, {SCHEDULE} FROM hosts WHERE crawl_id = ? AND host IN (SELECT value 
 SELECT {SCHEDULE} FROM hosts WHERE id IN (SELECT value FROM json_each(?));
 
 -- ready_hosts: hosts that may be hit now, the longest ready first
-SELECT id FROM hosts WHERE crawl_id = ? AND ready_at <= ? ORDER BY ready_at LIMIT ?;
+SELECT id FROM hosts WHERE crawl_id = ? AND ready_at <= ? ORDER BY ready_at LIMIT ? OFFSET ?;
 
 -- next_ready: when the next host may be hit
 SELECT MIN(ready_at) FROM hosts WHERE crawl_id = ? AND ready_at IS NOT NULL;
@@ -101,6 +101,11 @@ SELECT json_group_array(json_array(id, fingerprint, attempts, hex(task))) FROM (
     ORDER BY priority DESC, place, id LIMIT ?
 );
 
+-- count_tasks: how many of a host's tasks wait, suspects apart, up to so many
+SELECT COUNT(*) FROM (
+    SELECT 1 FROM tasks WHERE host_id = ? AND state = {WAITING} AND losses < {SUSPECT_AFTER} LIMIT ?
+);
+
 -- suspects: tasks that several workers died with, the oldest first
 SELECT host_id, id, fingerprint, attempts, hex(task) FROM tasks
 WHERE crawl_id = ? AND state = {WAITING} AND losses >= {SUSPECT_AFTER} ORDER BY id LIMIT ?;
@@ -111,18 +116,27 @@ SELECT EXISTS (
 );
 
 -- lease_tasks: hand tasks out
-WITH granted (id, token, reserved) AS (VALUES {rows})
+WITH granted (id, token, reserved, shared) AS (VALUES {rows})
 UPDATE tasks
-SET token = g.token, reserved = g.reserved, state = {LEASED}, due = ?, worker = ?, leased_at = ?
+SET token = g.token, reserved = g.reserved, shared = g.shared, state = {LEASED}, due = ?, worker = ?,
+    leased_at = ?
 FROM granted AS g
 WHERE tasks.id = g.id;
 
 -- renew_lease: only while it is still ours
 UPDATE tasks SET due = ? WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = {LEASED};
 
+-- renew_shares: of the hosts of shared leases (a JSON array of fingerprint and token) that are ours
+UPDATE shares SET until = ?
+WHERE share > 0 AND (host_id, worker) IN (
+    SELECT t.host_id, t.worker FROM json_each(?) AS lease CROSS JOIN tasks AS t
+    WHERE t.crawl_id = ? AND t.fingerprint = json_extract(lease.value, '$[0]')
+      AND t.token = json_extract(lease.value, '$[1]') AND t.state = {LEASED} AND t.shared
+);
+
 -- owned_tasks: the tasks of leases (a JSON array of fingerprint and token), of those that are ours
 SELECT json_group_array(
-    json_array(t.token, t.id, t.host_id, t.chain, t.attempts, t.leased_at, t.reserved)
+    json_array(t.token, t.id, t.host_id, t.chain, t.attempts, t.leased_at, t.reserved, t.shared)
 )
 FROM json_each(?) AS lease CROSS JOIN tasks AS t
 WHERE t.crawl_id = ? AND t.fingerprint = json_extract(lease.value, '$[0]')
@@ -137,15 +151,18 @@ FROM moved AS m
 WHERE tasks.id = m.id;
 
 -- due_tasks: retries that are ready and leases that have expired, the longest due first
-SELECT id, host_id, chain, state, losses FROM tasks
+SELECT id, host_id, chain, state, losses, shared FROM tasks
 WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
 
 -- held_tasks: what one worker holds
-SELECT id, host_id, chain, state, losses FROM tasks
+SELECT id, host_id, chain, state, losses, shared FROM tasks
 WHERE crawl_id = ? AND state = {LEASED} AND worker = ?;
 
--- holders: who holds leases
-SELECT DISTINCT worker FROM tasks WHERE crawl_id = ? AND state = {LEASED} ORDER BY worker;
+-- holders: who holds leases, or shares of hosts
+SELECT worker FROM tasks WHERE crawl_id = :crawl_id AND state = {LEASED}
+UNION
+SELECT worker FROM shares JOIN hosts ON hosts.id = shares.host_id WHERE hosts.crawl_id = :crawl_id
+ORDER BY worker;
 
 -- wake_task: a retry's wait is over
 UPDATE tasks SET state = {WAITING}, due = NULL, place = ? WHERE id = ?;
@@ -162,7 +179,8 @@ SET state = {DROPPED}, due = NULL, token = NULL, worker = NULL, reason = '{DROPP
 WHERE crawl_id = ? AND state < {ENDED_FROM};
 
 -- idle_hosts: nothing waits any more, nothing is in flight
-UPDATE hosts SET waiting = 0, leased = 0, ready_at = NULL WHERE crawl_id = ?;
+UPDATE hosts SET waiting = 0, leased = 0, shared = 0, sharers = 0, ready_at = NULL
+WHERE crawl_id = ?;
 
 -- dead_ids: dead tasks, by fingerprint (a JSON array) or all of them
 SELECT id, host_id, chain FROM tasks
@@ -198,6 +216,25 @@ ON CONFLICT (host_id) DO UPDATE SET body = excluded.body;
 -- robots: what a worker stored
 SELECT body FROM robots JOIN hosts ON hosts.id = robots.host_id
 WHERE hosts.crawl_id = ? AND hosts.host = ?;
+
+-- shares: what workers have of a host's room
+SELECT worker, share, until FROM shares WHERE host_id = ?;
+
+-- share: so much is a worker's until then
+INSERT OR REPLACE INTO shares (host_id, worker, share, until) VALUES (?, ?, ?, ?);
+
+-- shared_hosts: the hosts that a worker has a part in
+SELECT host_id FROM shares JOIN hosts ON hosts.id = shares.host_id
+WHERE hosts.crawl_id = ? AND shares.worker = ?;
+
+-- unshare: a worker has no part in it any more
+DELETE FROM shares WHERE host_id = ? AND worker = ?;
+
+-- void_shares: those of workers that were not heard of
+DELETE FROM shares WHERE host_id = ? AND until <= ?;
+
+-- forget_shares: with their crawl, or its leases
+DELETE FROM shares WHERE host_id IN (SELECT id FROM hosts WHERE crawl_id = ?);
 
 -- beat: a worker's sign of life
 INSERT INTO workers (crawl_id, worker, seen_at, body) VALUES (?, ?, ?, ?)

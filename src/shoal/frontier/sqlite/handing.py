@@ -1,0 +1,172 @@
+"""Handing tasks out: the move of a step from WAITING to LEASED."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+import msgspec
+
+from shoal.core import task as wire
+from shoal.core.sharing import SHARE_WAIT_S
+from shoal.core.urls import fingerprint_of
+from shoal.frontier.facts import SUSPECTS_SEEN, WITHHELD_SEEN
+from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.lease import allowed, reclaim, wait_s
+from shoal.frontier.sqlite.sharing import Sharing
+from shoal.frontier.sqlite.step import Step
+from shoal.frontier.values import Ask, CrawlState, Grant, Lease
+
+Granted = tuple[int, Lease, float]
+"""The row of a task, its lease, and its host's next turn as the lease left it."""
+
+
+class Queued(msgspec.Struct, array_like=True):
+    """A task that waits, in the order of the query `best_tasks`."""
+
+    id: int
+    fingerprint: int
+    attempts: int
+    payload: str
+
+
+_read_queued = msgspec.json.Decoder(list[Queued]).decode
+
+
+def hand_out(current: Step, ask: Ask) -> HandOut:
+    """Take back what is due, then hand out what may be sent now."""
+    if current.state is CrawlState.RUNNING:
+        reclaim(current)
+    answer = HandOut(current, ask)
+    answer.serve()
+    return answer
+
+
+class HandOut:
+    """The answer to one ask, as it comes about."""
+
+    def __init__(self, current: Step, ask: Ask) -> None:
+        self._current = current
+        self._ask = ask
+        self._sharing = Sharing(current, ask)
+        self._granted: list[Granted] = []
+        self._is_withheld = False  # A host gave nothing: others have its room.
+
+    def serve(self) -> None:
+        """Find what the worker gets, and hand it out."""
+        limit = max(allowed(self._current, self._ask.room), 0)
+        if self._ask.holdings:
+            self._sharing.settle_all(self._ask, limit)
+        if limit:
+            self._serve_ready(limit)
+            if self._ask.holdings:
+                self._sharing.leave_idle({lease.task.site for _, lease, _ in self._granted})
+            if not self._granted:
+                self._serve_suspect()
+        self._write()
+
+    def grant(self) -> Grant:
+        """What the worker is told, once the step is written."""
+        current = self._current
+        again_s = wait_s(current)
+        if self._is_withheld and not self._granted and again_s is not None:
+            again_s = max(again_s, SHARE_WAIT_S)
+        leases = [lease for _, lease, _ in self._granted]
+        return Grant(
+            current.state, leases, self._sharing.shares, again_s, current.id, current.begun
+        )
+
+    def _serve_ready(self, limit: int) -> None:
+        """Serve the ready hosts in turn; a host without a rate may give several at once."""
+        seen = 0
+        while seen < WITHHELD_SEEN and not self._granted:
+            when = (self._current.id, self._current.now)
+            ready = self._current.execute("ready_hosts", *when, limit, seen).fetchall()
+            self._serve_hosts([host_id for (host_id,) in ready], limit)
+            seen += len(ready)
+            if len(ready) < limit:
+                return
+
+    def _serve_hosts(self, host_ids: Sequence[int], limit: int) -> None:
+        self._current.read_hosts(host_ids)
+        for served, host_id in enumerate(host_ids):
+            wanted = -(-(limit - len(self._granted)) // (len(host_ids) - served))
+            host = self._current.host(host_id)
+            room = self._current.room(host)
+            if self._sharing.takes_part(host, wanted, room):
+                self._serve_shared(host, wanted)
+            else:
+                self._serve_plain(host, wanted, room)
+
+    def _serve_shared(self, host: HostSchedule, wanted: int) -> None:
+        tasks = self._best(host, min(wanted, self._sharing.ahead(host)))
+        self._grant(host, tasks, shared=True)
+        if tasks:
+            site = self._granted[-1][1].task.site
+            self._sharing.shares[site] = self._sharing.told(host)
+        else:
+            self._withhold(host)
+
+    def _serve_plain(self, host: HostSchedule, wanted: int, room: int) -> None:
+        count = min(1 if self._current.interval_of(host) else wanted, room)
+        self._grant(host, self._best(host, count))
+        if not room:
+            self._withhold(host)
+
+    def _withhold(self, host: HostSchedule) -> None:
+        self._is_withheld = True
+        host.next_at = self._current.now  # Others go first.
+
+    def _best(self, host: HostSchedule, count: int) -> list[Queued]:
+        if count <= 0:
+            return []
+        (found,) = self._current.execute("best_tasks", host.id, count).fetchone()
+        return _read_queued(found)
+
+    def _serve_suspect(self) -> None:
+        """One task that workers died with, for a worker that has nothing else to lose."""
+        current = self._current
+        suspects = current.execute("suspects", current.id, SUSPECTS_SEEN).fetchall()
+        if not suspects or current.execute("holds_any", current.id, self._ask.worker).fetchone()[0]:
+            return
+        for host_id, *row in suspects:
+            host = current.host(host_id)
+            if host.next_at <= current.now and current.room(host):
+                self._grant(host, [Queued(*row)], alone=True)
+                return
+
+    def _grant(
+        self,
+        host: HostSchedule,
+        tasks: Sequence[Queued],
+        *,
+        alone: bool = False,
+        shared: bool = False,
+    ) -> None:
+        if not tasks:
+            return
+        current = self._current
+        interval_s = current.interval_of(host)
+        host.next_at = current.now + interval_s
+        robots_at = host.robots_at if host.knows_robots(current.now) else None
+        host.waiting -= len(tasks)
+        host.leased += len(tasks)
+        host.shared += len(tasks) if shared else 0
+        crowded = not shared and current.room(host) == 0
+        how = (interval_s > 0, alone, crowded, shared, current.now - current.begun)
+        for queued in tasks:
+            task = wire.decode(bytes.fromhex(queued.payload))
+            task.retry_count = queued.attempts
+            key = fingerprint_of(queued.fingerprint)
+            lease = Lease(key, secrets.token_hex(8), task, robots_at, *how)
+            self._granted.append((queued.id, lease, host.next_at))
+        current.tally.update(waiting=-len(tasks), leased=len(tasks))
+
+    def _write(self) -> None:
+        current = self._current
+        rows = [
+            (row_id, lease.token, reserved, lease.shared)
+            for row_id, lease, reserved in self._granted
+        ]
+        due = current.now + current.rules.lease_s
+        current.write("lease_tasks", rows, due, self._ask.worker, current.now)
