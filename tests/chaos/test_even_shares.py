@@ -32,7 +32,7 @@ def site() -> Iterator[CrowdedSite]:
         yield site
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.rare), "redis"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer) -> Folder:
     on_redis = {"SHOAL_FRONTIER": redis_server.url}
     return Folder(tmp_path, on_redis if request.param == "redis" else {})
