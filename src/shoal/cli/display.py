@@ -123,7 +123,7 @@ def progress_line(stats: Stats) -> str:
         f"{stats.done:,} pages",
         f"{stats.pages_per_s:,.1f}/s",
         f"{stats.waiting + stats.delayed:,} queued",
-        f"{stats.leased} in flight",
+        f"{stats.leased} in hand",
         f"{stats.retries:,} failed",
         f"{stats.dead:,} dead",
         f"ETA {duration(left_s) if left_s is not None else '?'}",
@@ -233,7 +233,7 @@ def status_table(stats: Stats, now: float) -> Table:
             " were duplicates)",
         ),
         ("queued", f"{stats.waiting:,} waiting, {stats.delayed:,} delayed"),
-        ("in flight", f"{stats.leased:,}"),
+        ("in hand", f"{stats.leased:,}"),
         ("ended", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
         ("retries", f"{stats.retries:,}"),
         ("requests", _requests(stats)),
@@ -302,7 +302,7 @@ def _worker_row(pulse: Pulse) -> tuple[str, ...]:
 
 def hosts_table(hosts: list[Host], now: float) -> Table:
     """How some hosts are being served."""
-    columns = ("host", "waiting", "in flight", "done", "failed", "latency", "next", "delay", "")
+    columns = ("host", "waiting", "in hand", "done", "failed", "latency", "next", "delay", "")
     return table(columns, [_host_row(host, now) for host in hosts])
 
 
