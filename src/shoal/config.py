@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from shoal.core.fields import Field, at_most, checked, explained, fields_of
-from shoal.core.policy import MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
+from shoal.core.policy import MAX_BLOCKS, MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
 from shoal.core.urls import TRACKING_PARAMETERS
 from shoal.errors import ConfigError
 from shoal.version import __version__
@@ -88,6 +88,23 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
             description="Workers that may die on a task before it is declared dead, "
             f"at most {MAX_LOSSES}",
             extra={"check": at_most(MAX_LOSSES)},
+        ),
+    ] = 5
+
+    pools: Annotated[
+        tuple[str, ...],
+        Meta(description="Pools of exits that its tasks may name; the tables [proxies.NAME]"),
+    ] = ()
+    proxy_pool: Annotated[
+        str | None, Meta(description="The pool of exits for tasks that name none")
+    ] = None
+    max_blocks: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Blocks by a site before a task that goes by exits is declared dead, "
+            f"at most {MAX_BLOCKS}",
+            extra={"check": at_most(MAX_BLOCKS)},
         ),
     ] = 5
 

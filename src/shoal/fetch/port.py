@@ -8,6 +8,7 @@ from math import inf
 
 import msgspec
 
+from shoal.core.proxies import ProxyAddress
 from shoal.core.task import Task
 
 
@@ -15,10 +16,20 @@ class Route(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """The way that a request takes to its host. Requests share connections only on one route."""
 
     name: str
+    """`direct`, or the id of an exit and its session. It may be shown."""
+    proxy: ProxyAddress | None = None
+    """What it goes by. None: from this machine to the host, with nobody between."""
+    keeps_connections: bool = True
+    """Whether a connection may serve more than one request. Not at a gateway that gives each
+    connection another address."""
+    tunnels_all: bool = False
+    """Whether plain http goes through a tunnel as well."""
+    allows_direct: bool = False
+    """Whether a task with a pool may leave without an exit."""
 
 
 DIRECT = Route("direct")
-"""From this machine to the host, with nobody between."""
+"""From this machine to the host, with nobody between. Tasks with a pool never take it."""
 
 
 class Request(msgspec.Struct, frozen=True):

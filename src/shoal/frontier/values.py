@@ -10,6 +10,7 @@ import msgspec
 
 from shoal.config import Rules
 from shoal.core.counters import Counts, PageCounts
+from shoal.core.exits import Lent, Passage
 from shoal.core.policy import Pace
 from shoal.core.records import Robots
 from shoal.core.task import Task
@@ -96,6 +97,9 @@ class Lease(msgspec.Struct):
     see `Grant.shares`."""
     clock_s: float = 0.0
     """The frontier's time when our time.monotonic() was 0."""
+    lent: Lent | None = None
+    """The exit that its request leaves by. Set for every task with a pool, and for no other: such a
+    request may leave in no other way."""
 
     def now(self) -> float:
         """The frontier's time, which is the same for all workers whatever their own clocks say."""
@@ -122,6 +126,10 @@ class Ask(msgspec.Struct, frozen=True):
     holdings: dict[str, Holding] = {}
     """By host, what it has of those that it shares: all of which it was ever told a share, until it
     is told 0 and has said that nothing of its own is there."""
+    pools: tuple[str, ...] = ()
+    """The pools whose exits it knows the addresses of. It gets no tasks of others."""
+    slots: int = 0
+    """How many tasks by exits it can take: they are sent at once, so none is taken ahead."""
 
 
 class Grant(msgspec.Struct):
@@ -171,6 +179,8 @@ class Outcome(PageCounts, kw_only=True):
     """How long the host took to answer. 0 if it did not."""
     pushback: Pushback | None = None
     robots: Robots | None = None
+    passage: Passage | None = None
+    """What the try says of the exit that it left by, if it did. Without one, nothing is known."""
 
 
 class Added(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState
 from shoal.core.records import Robots
 from shoal.drivers.redis.link import RedisLink, redis_address
 from shoal.errors import UnknownCrawl
@@ -268,6 +269,20 @@ class RedisFrontier(Frontier):
         if silent:
             await self._link.command("HDEL", key, *silent)
         return alive
+
+    # Exits
+
+    async def put_pool(self, rules: PoolRules, exits: Sequence[ExitEntry]) -> None:
+        raise ConfigError("not here yet")
+
+    async def pools(self) -> list[PoolState]:
+        return []
+
+    async def exits(self, pool: str) -> list[Exit]:
+        return []
+
+    async def lanes(self, crawl: str, limit: int) -> list[LaneState]:
+        return []
 
     async def close(self) -> None:
         await self._link.close()

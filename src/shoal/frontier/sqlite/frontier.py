@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.config import Rules
+from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState
 from shoal.core.records import Robots
 from shoal.core.urls import number_of
 from shoal.drivers.sqlite import Database, transaction
@@ -314,6 +315,20 @@ class SqliteFrontier(Frontier):
 
     async def workers(self, crawl: str) -> list[Pulse]:
         return await self._db.run(lambda c: workers_of(c, crawl, self._clock))
+
+    # Exits
+
+    async def put_pool(self, rules: PoolRules, exits: Sequence[ExitEntry]) -> None:
+        raise ConfigError("not here yet")
+
+    async def pools(self) -> list[PoolState]:
+        return []
+
+    async def exits(self, pool: str) -> list[Exit]:
+        return []
+
+    async def lanes(self, crawl: str, limit: int) -> list[LaneState]:
+        return []
 
     async def close(self) -> None:
         await self._db.close()
