@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from math import inf
+from typing import Any
 
 import msgspec
 import pytest
@@ -56,7 +57,7 @@ class Bench:
         self._names = count(1)
         self.leasing.begin(self.now, LEASE_S)
 
-    def leases(self, number: int, **what: bool) -> list[Lease]:
+    def leases(self, number: int, **what: Any) -> list[Lease]:
         names = [f"{next(self._names)}" for _ in range(number)]
         return [Lease(name.encode(), name, TASK, **what) for name in names]
 

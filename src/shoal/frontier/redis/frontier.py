@@ -12,7 +12,7 @@ from shoal.config import Rules
 from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState
 from shoal.core.records import Robots
 from shoal.drivers.redis.link import RedisLink, redis_address
-from shoal.errors import UnknownCrawl
+from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier import stored_robots
 from shoal.frontier.port import Capabilities, Frontier
 from shoal.frontier.redis.board import RedisNotes
