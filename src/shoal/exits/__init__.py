@@ -1,3 +1,3 @@
-"""Exits: the pools that a project has, where their addresses come from, and what may be learnt of
-them before a crawl. Imports the frontier and the fetcher; knows of no worker.
+"""Exits as a worker has them: lists of proxies are read, and exits become routes. What decides
+which exit is used is in the frontier. Imports frontier, fetch, config and core.
 """

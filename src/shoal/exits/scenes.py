@@ -17,7 +17,7 @@ MAX_S = 366 * 86_400.0
 """What takes longer than a year of its own time is given up."""
 
 
-class Pool(msgspec.Struct, frozen=True):
+class PlayedPool(msgspec.Struct, frozen=True):
     """A pool as it is played: its rules, and how many exits it has."""
 
     rules: PoolRules
@@ -27,7 +27,7 @@ class Pool(msgspec.Struct, frozen=True):
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """A crawl of one site by exits."""
 
-    pools: tuple[Pool, ...]
+    pools: tuple[PlayedPool, ...]
     """The pool of the tasks, then those that it may go up to."""
     host: str = "site.example"
     pages: int = 10_000

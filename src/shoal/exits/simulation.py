@@ -17,7 +17,7 @@ from shoal.config import Rules
 from shoal.core.exit_policy import faded
 from shoal.core.exits import Exit, ExitEntry, Lent, Passage
 from shoal.core.task import Task
-from shoal.exits.scenes import MAX_S, STICKY_S, BanningSite, Figures, Pool, Scene
+from shoal.exits.scenes import MAX_S, STICKY_S, BanningSite, Figures, PlayedPool, Scene
 from shoal.frontier.admission import Admission
 from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite.frontier import SqliteFrontier
@@ -42,7 +42,7 @@ def by_strategy(scene: Scene, strategy: str) -> Scene:
         rules = replace(rules, rotation="rested", sticky_s=rules.sticky_s or STICKY_S)
     else:
         rules = replace(rules, rotation=strategy, sticky_s=0.0)
-    return replace(scene, pools=(Pool(rules, first.exits), *more))
+    return replace(scene, pools=(PlayedPool(rules, first.exits), *more))
 
 
 async def simulate(scene: Scene, strategy: str, watch: Watch = lambda *_: None) -> Figures:

@@ -11,11 +11,14 @@ from shoal.cli import display
 from shoal.cli.bars import bars
 from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, with_settings
+from shoal.config import Settings
+from shoal.core.exit_policy import tiers
 from shoal.core.exits import PoolRules
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
 from shoal.exits.chart import course
-from shoal.exits.scenes import STRATEGIES, Figures, Pool, Scene
+from shoal.exits.routes import Exits
+from shoal.exits.scenes import STRATEGIES, Figures, PlayedPool, Scene
 from shoal.exits.simulation import Watch
 from shoal.exits.simulation import simulate as play
 from shoal.runtime.eventloop import run
@@ -25,7 +28,7 @@ PoolName = Annotated[
 ]
 Host = Annotated[str, typer.Option(metavar="HOST", help="The site, for the title.")]
 Pages = Annotated[int, typer.Option(min=1, help="Pages to read.")]
-Exits = Annotated[
+ExitCount = Annotated[
     int | None, typer.Option(min=1, help="Exits of the pool. [default: as many as it has]")
 ]
 BanAfter = Annotated[
@@ -56,7 +59,7 @@ def simulate(
     options: dict[str, Any],
     host: Host = "site.example",
     pages: Pages = 10_000,
-    exits: Exits = None,
+    exits: ExitCount = None,
     ban_after: BanAfter = 40,
     ban_within: BanWithin = "10m",
     ban_for: BanFor = "30m",
@@ -75,7 +78,7 @@ def simulate(
         raise ConfigError(f"--rotation {rotation!r}: one of {', '.join(STRATEGIES)}")
     settings = settings_from(options)
     scene = Scene(
-        pools=_pools(pool, exits),
+        pools=run(_pools(settings, pool, exits)),
         host=host,
         pages=pages,
         workers=settings.workers,
@@ -100,11 +103,24 @@ async def _play(scene: Scene, strategies: tuple[str, ...], watch: Watch) -> list
     return [await play(scene, strategy, watch) for strategy in strategies]
 
 
-def _pools(name: str, exits: int | None) -> tuple[Pool, ...]:
+async def _pools(settings: Settings, name: str, exits: int | None) -> tuple[PlayedPool, ...]:
     """The pool and those that it may go up to, as shoal.toml has them."""
-    if exits is None:
-        raise ConfigError(f"no pool {name!r} in shoal.toml: say how many exits it has (--exits)")
-    return (Pool(PoolRules(name=name), exits),)
+    if name not in settings.proxy_pools:
+        if exits is None:
+            there_are = ", ".join(settings.proxy_pools) or "none"
+            raise ConfigError(
+                f"no pool {name!r} (there are: {there_are}); with --exits any name will do"
+            )
+        return (PlayedPool(PoolRules(name=name), exits),)
+    opened = await Exits.open(settings)
+    try:
+        rules = {pool: opened.pool(pool).rules for pool in settings.proxy_pools}
+        played = [PlayedPool(rules[at], len(opened.pool(at).exits)) for at in tiers(name, rules)]
+    finally:
+        await opened.close()
+    if exits is not None:
+        played[0] = PlayedPool(played[0].rules, exits)
+    return tuple(played)
 
 
 def _show(scene: Scene, played: list[Figures], *, json: bool) -> None:
