@@ -13,20 +13,20 @@ from math import floor, log10
 from shoal.exits.scenes import Figures
 
 _WIDTH = 760
-_LEFT, _TOP, _PLOT_WIDTH, _PLOT_HEIGHT = 70.0, 46.0, 650.0, 260.0
+_LEFT, _TOP, _PLOT_WIDTH, _PLOT_HEIGHT = 70.0, 78.0, 650.0, 260.0
 _TEXT, _RULE = "#7d8590", "#7d859055"
 _COLOURS = ("#2f8af5", "#cf7a1c", "#3fa35c", "#b065d6")
 _UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 _TICKS = 6
 
 
-def course(title: str, played: Sequence[Figures]) -> str:
+def course(title: str, note: str, played: Sequence[Figures]) -> str:
     """Pages done over time, a line for each strategy."""
     longest_s = max(figures.seconds for figures in played) or 1.0
     unit_s, unit = next((u for u in _UNITS if longest_s >= 2 * u[0]), _UNITS[-1])
     wide = _Axis(longest_s / unit_s, _LEFT, _PLOT_WIDTH)
     high = _Axis(max(f.done for f in played) or 1, _TOP + _PLOT_HEIGHT, -_PLOT_HEIGHT)
-    parts = [_text(8, 20, title, size=16, bold=True), *_grid(wide, high)]
+    parts = [_text(8, 20, title, size=16, bold=True), _text(8, 40, note), *_grid(wide, high)]
     bottom = _TOP + _PLOT_HEIGHT
     parts.append(_text(_LEFT + _PLOT_WIDTH, bottom + 36, unit, anchor="end", size=12))
     parts.append(_text(_LEFT, _TOP - 8, "pages done", size=12))

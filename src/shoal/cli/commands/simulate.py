@@ -127,7 +127,7 @@ def _show(scene: Scene, played: list[Figures], *, json: bool) -> None:
     if json:
         display.print_json({"scene": scene, "strategies": played})
         return
-    display.say(_title(scene))
+    display.say(f"{_title(scene)}; {_note(scene)}")
     columns = (
         *("strategy", "time", "pages", "dead", "left", "requests", "blocked"),
         *("quarantines", "exits used", "busiest exit", "traffic", "cost"),
@@ -137,10 +137,14 @@ def _show(scene: Scene, played: list[Figures], *, json: bool) -> None:
 
 def _title(scene: Scene) -> str:
     first = scene.pools[0]
+    exits = display.counted(first.exits, "exit")
+    return f"{scene.pages:,} pages of {scene.host} by {exits} of {first.rules.name}"
+
+
+def _note(scene: Scene) -> str:
     return (
-        f"{scene.pages:,} pages of {scene.host} by {display.counted(first.exits, 'exit')} of"
-        f" {first.rules.name}, banned after {scene.ban_after:,} requests in"
-        f" {display.duration(scene.ban_within_s)} for {display.duration(scene.ban_for_s)}"
+        f"an exit is banned after {scene.ban_after:,} requests in"
+        f" {display.duration(scene.ban_within_s)}, for {display.duration(scene.ban_for_s)}"
     )
 
 
@@ -164,7 +168,7 @@ def _row(figures: Figures) -> tuple[str, ...]:
 
 def _draw(scene: Scene, played: list[Figures], file: Path) -> None:
     try:
-        file.write_text(course(_title(scene), played), "utf-8")
+        file.write_text(course(_title(scene), _note(scene), played), "utf-8")
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None
     display.say(f"drawn: {file}", err=True)
