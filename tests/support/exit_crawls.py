@@ -15,6 +15,8 @@ from support.processes import Folder
 from support.proxies import MicroSocks, ProxyServer, TinyProxy, sources
 from support.redis_chaos import assert_adds_up
 
+CLOCKS = Path(__file__).parent / "clocks"
+
 SPIDER = """
 from shoal import Spider
 
@@ -30,12 +32,24 @@ class Links(Spider):
 
 
 class ExitFolder(Folder):
-    """A folder whose commands go by exits."""
+    """A folder whose commands go by exits, and have a clock of their own."""
 
     def __init__(self, path: Path, frontier: str = "", **env: str) -> None:
         """`frontier` is the address of one; by default it is a file there."""
-        super().__init__(path, {**({"SHOAL_FRONTIER": frontier} if frontier else {}), **env})
+        self._clock = path / "clock"
+        clock = {"PYTHONPATH": str(CLOCKS), "TEST_CLOCK_FILE": str(self._clock)}
+        given = {"SHOAL_FRONTIER": frontier} if frontier else {}
+        super().__init__(path, {**clock, **given, **env})
         self._tables: dict[str, dict[str, Any]] = {}
+        self._later_s = 0.0
+        self.pass_time(0.0)
+
+    def pass_time(self, seconds: float) -> None:
+        """For all commands, those that run too, it is so much later from now on."""
+        self._later_s += seconds
+        new = self._clock.with_suffix(".new")
+        new.write_text(str(self._later_s))
+        new.replace(self._clock)
 
     def put_pool(self, name: str, exits: Sequence[str], **settings: Any) -> None:
         """A pool, by the addresses of its exits."""
