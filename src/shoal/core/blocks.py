@@ -114,7 +114,7 @@ def is_marked(headers: Mapping[str, str]) -> bool:
 
 
 def _leads_to_guard(url: str, location: str) -> Block | None:
-    """A redirect to where people log in, or show that they are people; unless that was asked for."""
+    """A redirect to where people log in, or show what they are; unless that was asked for."""
     kind = _guards_place(location)
     if kind is None or _guards_place(url) == kind:
         return None
