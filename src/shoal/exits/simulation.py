@@ -168,7 +168,7 @@ class _Play:
         scene = self._scene
         verdict = Verdict.DONE
         if is_block:
-            verdict = Verdict.RETRY if lent.blocks < scene.max_blocks else Verdict.DEAD
+            verdict = Verdict.RETRY if lent.blocks + 1 < scene.max_blocks else Verdict.DEAD
         return Outcome(
             lease=lease,
             verdict=verdict,
