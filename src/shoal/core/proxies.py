@@ -33,7 +33,7 @@ MAX_LOGIN_BYTES = 255
 _scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.S).fullmatch
 # A name, or an IPv6 address in brackets; then a port; then, where no @ came before, a login.
 _place = re.compile(
-    r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@]+))(?::(?P<port>[^:/]*))?(?::(?P<login>.+))?",
+    r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@]+))(?::(?P<port>[^:/]*)(?::(?P<login>.+))?)?",
     re.S,
 ).fullmatch
 _is_name = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?").fullmatch

@@ -74,9 +74,8 @@ class Pool:
                 read = self._lists[source] = await read_source(source, self._environ, fetcher)
             except ConfigError as error:
                 self.failed.append(str(error))
-                self._complain(
-                    source, f"{error}; it stays as it was" if self._lists else f"{error}"
-                )
+                kept = "; it stays as it was" if source in self._lists else ""
+                self._complain(source, f"{error}{kept}")
                 continue
             plural = "lines are no proxies" if read.bad > 1 else "line is no proxy"
             self._complain(source, f"{read.bad} {plural} ({read.why})" if read.bad else "")

@@ -55,7 +55,7 @@ class Exits:
         try:
             await opened._read(pools.values())
             if strict:
-                opened._check(settings)
+                opened._check()
         except BaseException:
             await opened.close()
             raise
@@ -128,14 +128,26 @@ class Exits:
                     "pool %s: %d exits, %d new, %d gone", pool.name, len(pool.exits), new, gone
                 )
 
-    def _check(self, settings: Settings) -> None:
+    def _check(self) -> None:
         for name, pool in self._pools.items():
             where = f"--{TABLES}" if name == TABLES else f"[{TABLES}.{name}]"
             if pool.failed:
                 raise ConfigError(f"{where}: {pool.failed[0]}")
             if not pool.exits:
                 raise ConfigError(f"{where}: no proxies are in its list")
-        check_default_pool(settings)
+
+
+async def tell_of_pools(settings: Settings, frontier: HasExits) -> None:
+    """For those who begin a crawl: look whether all its pools can be used, and tell the fleet of
+    them. Raises ConfigError."""
+    check_default_pool(settings)
+    if not settings.proxy_pools:
+        return
+    exits = await Exits.open(settings, strict=True)
+    try:
+        await exits.put(frontier)
+    finally:
+        await exits.close()
 
 
 def check_default_pool(settings: Settings) -> None:

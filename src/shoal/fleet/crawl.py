@@ -15,6 +15,7 @@ from shoal import config
 from shoal.config import Settings
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
+from shoal.exits.routes import tell_of_pools
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
@@ -126,6 +127,7 @@ async def _begin(
     """Start the crawl in both stores, or start it over, and take back what dead workers held."""
     frontier, results = stores.frontier, stores.results
     await check_previous(results, name, settings.rules)
+    await tell_of_pools(settings, frontier)
     if fresh:
         if not results.readable:
             await results.forget(name)  # Refuses, and says why, before anything is gone.

@@ -8,6 +8,7 @@ from scrapy.settings import BaseSettings
 
 from shoal.config import Settings
 from shoal.errors import ShoalError, UnknownCrawl
+from shoal.exits.routes import tell_of_pools
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.stores import open_stores
 from shoal.frontier import open_frontier
@@ -46,6 +47,7 @@ async def join(
     if membership_of(project) is None:
         if await _starts_over(frontier, crawl, project, is_fed=is_fed):
             await frontier.forget(crawl)
+        await tell_of_pools(settings, frontier)
         await frontier.start(crawl, settings.rules)
     await release_dead(frontier, crawl)
 
