@@ -11,11 +11,11 @@ from shoal.errors import OwnFault, TooLate
 from shoal.fetch.port import DIRECT, Fetcher, Request, Response, Route
 from shoal.frontier.values import Lease
 
-Routes = Callable[[Lent], Route | None]
-"""The route by an exit that was lent. None: it is not known here."""
+Routes = Callable[[Lent, str | None], Route | None]
+"""The route by an exit that was lent, for a task of a pool. None: it is not known here."""
 
 
-def no_routes(lent: Lent) -> Route | None:
+def no_routes(lent: Lent, task_pool: str | None) -> Route | None:
     """For those who know no exits."""
     return None
 
@@ -30,11 +30,11 @@ async def send(
         raise TooLate("the permission to send has lapsed")
     if lease.lent is None:
         return await fetcher.fetch(Request(task, send_by))
-    return await fetcher.fetch(Request(task, send_by, _route(lease.lent, routes)))
+    return await fetcher.fetch(Request(task, send_by, _route(lease.lent, task, routes)))
 
 
-def _route(lent: Lent, routes: Routes) -> Route:
-    route = routes(lent)
+def _route(lent: Lent, task: Task, routes: Routes) -> Route:
+    route = routes(lent, task.proxy_pool)
     if route is None or route is DIRECT:
         raise OwnFault(f"exit {lent.exit} is not known here")
     return route
