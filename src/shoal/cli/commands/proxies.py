@@ -202,20 +202,24 @@ def _fields(checked: Checked) -> dict[str, Any]:
 
 
 def _checked_table(checked: list[Checked]) -> Table:
-    columns = (
-        *("exit", "address", "kind", "country", "seen as", "latency"),
-        *("anonymity", "tls", "verdict"),
+    """Without the columns that are empty: names and addresses need the room."""
+    names = ("exit", "address", "kind", "country", "seen as", "latency", "anonymity", "tls")
+    rows = [_checked_row(each) for each in checked]
+    kept = [at for at in range(len(names)) if any(row[at] for row in rows)]
+    made = display.table(
+        (*(names[at] for at in kept), "verdict"),
+        [(*(row[at] for at in kept), row[-1]) for row in rows],
     )
-    return display.table(
-        columns,
-        [
-            (
-                *(each.exit, each.address, each.kind, each.country, each.seen),
-                "" if each.latency_ms is None else f"{each.latency_ms:,} ms",
-                *(each.anonymity, each.tls, each.verdict),
-            )
-            for each in checked
-        ],
+    for column in made.columns[:-1]:
+        column.no_wrap = True
+    return made
+
+
+def _checked_row(each: Checked) -> tuple[str, ...]:
+    return (
+        *(each.exit, each.address, each.kind, each.country, each.seen),
+        "" if each.latency_ms is None else f"{each.latency_ms:,} ms",
+        *(each.anonymity, each.tls, each.verdict),
     )
 
 
