@@ -228,8 +228,9 @@ ASKED = {
     "schedule pause": [["schedule", "pause", "shop"]],
     "schedule resume": [["schedule", "resume", "shop"]],
 }
-ELSEWHERE = {"crawl", "worker", "serve", "demo", "drain", "scrapy migrate"}
-"""What these say is log lines (test_plaintext.py), counts, and the summary below."""
+ELSEWHERE = {"crawl", "worker", "serve", "demo", "drain", "scrapy migrate", "proxies echo"}
+"""What these say is log lines (test_plaintext.py), counts, and the summary below. What an echo says
+is its own address."""
 
 
 @pytest.mark.parametrize("command", ASKED)
