@@ -46,6 +46,7 @@ class HandOut:
         self._ask = ask
         self._sharing = Sharing(current, ask)
         self._granted: list[Granted] = []
+        self._written = 0
         self._is_withheld = False  # A host gave nothing: others have its room.
         self._lending = Lending(current, ask, self) if ask.pools and ask.slots > 0 else None
 
@@ -82,6 +83,7 @@ class HandOut:
         self._lending.serve((limit + random.getrandbits(1)) // 2, yields=True)
         if len(self._granted) < limit:
             self._serve_ready(limit)
+        self._write()
         self._lending.serve(limit - len(self._granted), yields=False)
 
     def _serve_ready(self, limit: int) -> None:
@@ -195,8 +197,9 @@ class HandOut:
         current = self._current
         rows = [
             (row_id, lease.token, reserved, lease.shared)
-            for row_id, lease, reserved in self._granted
+            for row_id, lease, reserved in self._granted[self._written :]
         ]
+        self._written = len(self._granted)
         due = current.now + current.rules.lease_s
         current.write("lease_tasks", rows, due, self._ask.worker, current.now)
         if self._lending is not None:
