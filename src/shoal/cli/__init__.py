@@ -20,6 +20,7 @@ from shoal.cli.commands import (
     explain,
     export,
     merge,
+    proxies,
     reparse,
     results,
     schedule,
@@ -59,6 +60,7 @@ app.command("merge")(merge.merge)
 app.add_typer(results.app, name="results")
 app.command("reparse")(reparse.reparse)
 app.command("drain")(drain.drain)
+app.add_typer(proxies.app, name="proxies")
 app.add_typer(scrapy.app, name="scrapy")
 app.command("demo")(demo.demo)
 

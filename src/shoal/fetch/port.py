@@ -46,9 +46,10 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
 
     route: Route = DIRECT
     address: str = ""
-    """The IP address that was connected to."""
+    """The IP address of the host, as it was connected to. Empty by a proxy."""
     sent_bytes: int = 0
-    """The request line, headers and body."""
+    """The request line, headers and body. By a proxy, and if the request was the first on its
+    connection, both numbers have also what was said to the proxy before."""
     received_bytes: int = 0
     """All that came before the response was complete: status lines, headers, chunk sizes, the body
     as it was sent, still compressed. What TLS and TCP add is in neither number."""
@@ -84,7 +85,8 @@ class Fetcher(ABC):
     @abstractmethod
     async def fetch(self, request: Request) -> Response:
         """Get the page of the request's task. Raises FetchError, or one of its kinds: Refused,
-        TooLarge; TooLate if nothing could be sent in time, OwnFault if nothing could be at all.
+        TooLarge; TooLate if nothing could be sent in time, OwnFault if nothing could be at all,
+        ExitFault if an exit did not get it to the host.
 
         The message is one line for people, `retryable` says whether trying again may help, and
         `wire_bytes` what went over the network in vain.
