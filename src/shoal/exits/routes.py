@@ -104,6 +104,11 @@ class Exits:
             due |= {pool.name: time.monotonic() + _refresh_s(pool) for pool in ready}
             await self.put(frontier)
 
+    async def read_again(self, frontier: HasExits) -> None:
+        """Read all lists now."""
+        await self._read(self._pools.values())
+        await self.put(frontier)
+
     async def close(self) -> None:
         """Let go of connections."""
         if self._fetcher is not None:

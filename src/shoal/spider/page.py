@@ -42,6 +42,7 @@ class _Following(msgspec.Struct):
     body: str | None
     dont_filter: bool
     chain: str | None
+    proxy_pool: str | None
 
 
 class Page:
@@ -171,18 +172,24 @@ class Page:
         body: str | None = None,
         dont_filter: bool = False,
         chain: str | None = None,
+        proxy_pool: str | None = None,
     ) -> Task:
         """The task to fetch a URL, or the link of a selection, and read it with the handler.
 
         Without a handler that is `parse`. Tasks of one `chain`, a name of your choice, are done one
         after the other in the order in which they are added, by whichever worker; of several chains
-        side by side. Raises ValueError if there is no link in the selection, and BadUrl if it does
-        not lead to a page (`mailto:`, ...).
+        side by side. With a `proxy_pool` it leaves by an exit of that pool; without, by one of the
+        crawl's own pool if that has one, and "direct" is by none.
+
+        Raises ValueError if there is no link in the selection, and BadUrl if it does not lead to a
+        page (`mailto:`, ...).
         """
         link = target if isinstance(target, str) else next(_links(target), None)
         if link is None:
             raise ValueError(f"nothing to follow on {self.url}")
-        how = _Following(handler, priority, meta, method, headers, body, dont_filter, chain)
+        how = _Following(
+            handler, priority, meta, method, headers, body, dont_filter, chain, proxy_pool
+        )
         return self._tasks([self.urljoin(link)], how)[0]
 
     def follow_all(
@@ -197,6 +204,7 @@ class Page:
         body: str | None = None,
         dont_filter: bool = False,
         chain: str | None = None,
+        proxy_pool: str | None = None,
     ) -> list[Task]:
         """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
         `follow`.
@@ -205,7 +213,9 @@ class Page:
         """
         found = self.css(targets) if isinstance(targets, str) else targets
         links = links_in(found) if isinstance(found, Selection) else _links_of_each(found)
-        how = _Following(handler, priority, meta, method, headers, body, dont_filter, chain)
+        how = _Following(
+            handler, priority, meta, method, headers, body, dont_filter, chain, proxy_pool
+        )
         tasks = self._tasks(islice(self._pages(links), self.max_links), how)
         if len(tasks) == self.max_links:
             self.links_cut += sum(1 for _ in links)
@@ -226,7 +236,7 @@ class Page:
         job_type = DEFAULT_HANDLER if how.handler is None else _handler_name(how.handler)
         method, depth, parent = how.method.upper(), self.task.depth + 1, self.fingerprint.hex()
         headers, meta, priority = how.headers, how.meta, how.priority or 0
-        body, dont_filter, chain = how.body, how.dont_filter, how.chain
+        body, dont_filter, chain, proxy_pool = how.body, how.dont_filter, how.chain, how.proxy_pool
         if self._followed_at is None:
             self._followed_at = datetime.now(UTC).replace(microsecond=0)
         return [
@@ -243,6 +253,7 @@ class Page:
                 created_at=self._followed_at,
                 dont_filter=dont_filter,
                 chain=chain,
+                proxy_pool=proxy_pool,
             )
             for url in addresses
         ]

@@ -44,6 +44,7 @@ def page_log(
         error=outcome.reason,
         parent=task.parent,
         digest=page_digest(body) if body else b"",
+        exit=outcome.lease.lent.exit if outcome.lease.lent is not None else "",
     )
 
 

@@ -23,10 +23,10 @@ from shoal.core.networks import is_private_literal
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused, TooLate
 from shoal.fetch.guard import refusal
-from shoal.fetch.http.connection import Connection
+from shoal.fetch.http.connection import Connection, Reply
 from shoal.fetch.http.failures import cause
 from shoal.fetch.http.pool import Pool
-from shoal.fetch.http.tunnels.absolute import answer_of_proxy
+from shoal.fetch.http.tunnels.absolute import answer_of_proxy, is_kept
 from shoal.fetch.http.ways import Origin, Way
 from shoal.fetch.port import Fetcher, Request, Response, Transfer
 from shoal.runtime.patience import Shortage
@@ -109,8 +109,8 @@ class HttpFetcher(Fetcher):
         timer = self._loop.call_later(left_s, connection.time_out, self._too_slow)
         try:
             reply = await connection.ask(encoded, is_head=task.method == "HEAD")
-            if absolute is not None and (fault := answer_of_proxy(reply.status, reply.headers)):
-                raise fault
+            if absolute is not None:
+                _look_at_proxy(connection, reply)
         except FetchError as error:
             error.wire_bytes = connection.sent_bytes + connection.received_bytes
             raise
@@ -236,6 +236,14 @@ def _encoded(body: str | None) -> bytes | None:
         return None if body is None else body.encode()
     except UnicodeEncodeError as error:
         raise Refused(f"this request cannot be sent: {error}") from error
+
+
+def _look_at_proxy(connection: Connection, reply: Reply) -> None:
+    """Whether it was the proxy that answered, and whether it will do so again."""
+    if not is_kept(reply.headers):
+        connection.abort()
+    if fault := answer_of_proxy(reply.status, reply.headers):
+        raise fault
 
 
 def _check_exit(request: Request) -> None:

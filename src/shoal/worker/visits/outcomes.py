@@ -13,6 +13,8 @@ import msgspec
 from can_ada import URL
 
 from shoal.config import Rules
+from shoal.core.blocks import Block
+from shoal.core.exits import DIRECT, Blame, Lent, Passage
 from shoal.core.policy import (
     BLOCKED_STATUSES,
     GONE_STATUSES,
@@ -31,7 +33,15 @@ from shoal.core.urls import join, parse
 from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission, NotAdmitted
-from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
+from shoal.frontier.values import Entry, Lease, Outcome, Pushback, Verdict
+from shoal.worker.visits.passages import (
+    Warnings,
+    blocked_by_site,
+    is_of_exit,
+    note_passage,
+    passage_of,
+    reason_of,
+)
 
 KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 """Headers of a task that go along to another site. Any other may be a secret."""
@@ -47,17 +57,65 @@ class Judge:
 
     def __init__(self, rules: Rules, admission: Admission) -> None:
         self._max_retries = rules.max_retries
+        self._max_blocks = rules.max_blocks
+        self._has_default_pool = rules.proxy_pool is not None
         self._auto = parse_rate(rules.rate).auto
         self._admission = admission
+        self._warnings = Warnings()
 
     def unanswered(self, lease: Lease, error: FetchError, jitter: float) -> Outcome:
-        """The page could not be had. Where trying again may help, the host is to blame."""
+        """The page could not be had. Where trying again may help, the host is to blame, or the exit
+        that the request left by."""
+        if lease.lent is not None and lease.lent.exit:
+            return self._unanswered_by_exit(lease, lease.lent, error, jitter)
         sent = not isinstance(error, Refused)
         outcome = self.failed(lease, str(error), jitter, retryable=error.retryable, sent=sent)
         outcome.fault = error.retryable
         outcome.wire_bytes = error.wire_bytes
         if self._auto and _timed_out(error):
             outcome.pushback = Pushback()
+        return outcome
+
+    def _unanswered_by_exit(
+        self, lease: Lease, lent: Lent, error: FetchError, jitter: float
+    ) -> Outcome:
+        """An exit that cannot be used is no failure of the task, which goes by another. Whether a
+        host is to blame that an exit could not reach, the frontier finds out."""
+        if isinstance(error, Refused):
+            return self.failed(lease, str(error), jitter, retryable=False, sent=False)
+        passage = passage_of(error)
+        if is_of_exit(passage):
+            if passage.blame is Blame.FORGED:
+                self._warnings.forged(lent.exit, error)
+            return Outcome(
+                lease=lease,
+                verdict=Verdict.RETURNED,
+                reason=one_line(str(error)),
+                sent=False,
+                wire_bytes=error.wire_bytes,
+                passage=passage,
+            )
+        outcome = self.failed(lease, str(error), jitter, retryable=error.retryable)
+        outcome.wire_bytes = error.wire_bytes
+        outcome.passage = passage
+        return outcome
+
+    def blocked(
+        self, lease: Lease, response: Response, block: Block, now: float, jitter: float
+    ) -> Outcome:
+        """The host did not serve us. By an exit, others may be served; without one, it is taken for
+        a host that asks for less."""
+        reason = one_line(reason_of(response.status, block))
+        wait_s = parse_retry_after(response.headers.get("Retry-After"), now)
+        if lease.lent is None:
+            outcome = self.failed(lease, reason, jitter, retryable=True, retry_after_s=wait_s)
+            outcome.fault, outcome.pushback = True, Pushback(wait_s)
+        else:
+            passage = Passage(block=block.kind, retry_after_s=wait_s or 0.0, dice=jitter)
+            outcome = blocked_by_site(lease, lease.lent, reason, passage, self._max_blocks)
+            if not lease.lent.exit:  # There is no exit that could cool down: it was us.
+                outcome.pushback = Pushback(wait_s)
+        outcome.blocked = 1
         return outcome
 
     def answered(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
@@ -104,9 +162,9 @@ class Judge:
             asked = _redirect(task, status, join(parse(task.url), location))
             if (reason := _endless(asked)) is not None:
                 return Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason))
-            target = self._admission.admit(asked, task.site)
+            target = self._admitted(asked, task)
             if target.fingerprint in self._on_the_way(lease):
-                target = self._admission.admit(_copy(asked), task.site)
+                target = self._admitted(_copy(asked), task)
         except NotAdmitted as error:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
@@ -116,6 +174,13 @@ class Judge:
             reason += f", without {', '.join(left_out)}"
         reason = one_line(reason)
         return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
+
+    def _admitted(self, asked: Task, leading: Task) -> Entry:
+        """The target as an entry. It leaves as the task that led to it, also where that was
+        directly and the crawl has a pool for all."""
+        if self._has_default_pool and leading.proxy_pool is None:
+            asked.proxy_pool = DIRECT
+        return self._admission.admit(asked, leading.site)
 
     def _on_the_way(self, lease: Lease) -> set[bytes]:
         """What the task and the pages that redirected to it are known as."""
@@ -149,11 +214,14 @@ def put_off(outcome: Outcome, retry_after_s: float | None, jitter: float) -> Non
 
 
 def note_answer(outcome: Outcome, response: Response) -> None:
-    """What an answer says of its host, whatever became of the task."""
+    """What an answer says of its host and its exit, whatever became of the task."""
     outcome.body_bytes = len(response.body)
     outcome.wire_bytes = response.wire_bytes
     outcome.latency_s = response.duration_s
-    note_status(outcome, response.status)
+    if not outcome.blocked:  # Else it was judged by more than its status.
+        note_status(outcome, response.status)
+    if outcome.lease.lent is not None:
+        note_passage(outcome)
 
 
 def note_status(outcome: Outcome, status: int) -> None:

@@ -60,6 +60,13 @@ def answer_of_proxy(status: int, headers: CIMultiDict[str]) -> ExitFault | None:
     return None
 
 
+def is_kept(headers: CIMultiDict[str]) -> bool:
+    """Whether a proxy keeps the connection after an answer. Some close it without a word, and the
+    next request would be lost in the same moment: so it is to say that it does not."""
+    said = headers.get("Proxy-Connection") or headers.get("Connection") or ""
+    return "keep-alive" in said.lower()
+
+
 async def asks_for_login(wire: Wire) -> bool:
     """Whether a proxy lets in only those with user and password, by what it says to somebody
     without. One that does not would pass these on to the host, as any other header."""
