@@ -203,7 +203,9 @@ def warn_of_proxies(environ: Mapping[str, str]) -> None:
     set_ones = {name.upper() for name, value in environ.items() if value}
     if ignored := [name for name in PROXY_VARIABLES if name in set_ones]:
         names = " and ".join(ignored)
-        log.warning("%s: proxies are not supported yet, pages are fetched without", names)
+        log.warning(
+            "%s: not heeded, pages are fetched without; --proxies names a list of proxies", names
+        )
 
 
 @lru_cache(maxsize=4096)

@@ -33,7 +33,7 @@ from shoal.core.urls import join, parse
 from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission, NotAdmitted
-from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
+from shoal.frontier.values import Entry, Lease, Outcome, Pushback, Verdict
 from shoal.worker.visits.passages import (
     Warnings,
     blocked_by_site,
@@ -160,13 +160,11 @@ class Judge:
         task = lease.task
         try:
             asked = _redirect(task, status, join(parse(task.url), location))
-            if self._has_default_pool and asked.proxy_pool is None:
-                asked.proxy_pool = DIRECT  # As the task that led here, and not by the default.
             if (reason := _endless(asked)) is not None:
                 return Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason))
-            target = self._admission.admit(asked, task.site)
+            target = self._admitted(asked, task)
             if target.fingerprint in self._on_the_way(lease):
-                target = self._admission.admit(_copy(asked), task.site)
+                target = self._admitted(_copy(asked), task)
         except NotAdmitted as error:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
@@ -176,6 +174,13 @@ class Judge:
             reason += f", without {', '.join(left_out)}"
         reason = one_line(reason)
         return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
+
+    def _admitted(self, asked: Task, leading: Task) -> Entry:
+        """The target as an entry. It leaves as the task that led to it, also where that was
+        directly and the crawl has a pool for all."""
+        if self._has_default_pool and leading.proxy_pool is None:
+            asked.proxy_pool = DIRECT
+        return self._admission.admit(asked, leading.site)
 
     def _on_the_way(self, lease: Lease) -> set[bytes]:
         """What the task and the pages that redirected to it are known as."""
