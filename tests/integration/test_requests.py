@@ -36,7 +36,7 @@ class Early(Spider):
 
 class Late(Secret):
     def parse(self, page):
-        yield Task(url="http://127.0.0.1:1/", proxy_pool="mine")
+        yield Task(url="http://127.0.0.1:1/", session="mine")
 """
 
 
@@ -117,7 +117,7 @@ def test_what_no_worker_heeds_yet(folder: Folder, elsewhere: HostileServer) -> N
     assert early.err.strip() == says
     assert folder.shoal("crawl", "spiders.py:Late", *PLAIN).code == 3
     (dead, *_) = folder.shoal("dead", "list", "late", "--json").json()
-    assert "proxy_pool is not supported yet" in dead["reason"]
+    assert "session is not supported yet" in dead["reason"]
 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'x' * 64}.example", ".example"])

@@ -45,6 +45,10 @@ PROBE_EVERY_S = 600.0
 GOOD_PROBES = 5
 MAX_TIER = 3
 
+PAIR_KEPT_S = 86_400.0
+"""A pair that was not used for so long, since it could be, says nothing any more: its answers have
+faded, and a level of yesterday is no reason to be careful today."""
+
 EXITS_SEEN = 200
 """So many exits of a pool are looked at for one that may be used at a host."""
 TASKS_SEEN = 8
@@ -84,6 +88,12 @@ def valid_pair(pair: Pair | None, exit_: Exit) -> Pair | None:
     return pair if pair is not None and pair.session == exit_.session else None
 
 
+def is_of_session(exit_: Exit, session: int) -> bool:
+    """Whether what was lent is still what the exit is. If not, the answer to a request by it says
+    nothing of the exit: of a gateway, a block has made it another session meanwhile."""
+    return exit_.session == session
+
+
 def exit_limit(exit_: Exit, rules: PoolRules) -> int:
     """How many requests may be in flight by it: one, if it was out and is tried again."""
     return 1 if exit_.faults >= FAULTS_OUT else rules.concurrency
@@ -104,6 +114,12 @@ def pair_ready_at(pair: Pair | None) -> float:
     if pair.level and pair.is_tried:
         return inf
     return max(pair.next_at, pair.cool_until)
+
+
+def pair_void_at(pair: Pair, rules: PoolRules | None, now: float) -> float:
+    """When a pair that is not used any more says nothing, and may be forgotten."""
+    sticks_until = pair.since + rules.sticky_s if rules and pair.since else 0.0
+    return max(now, pair.next_at, pair.cool_until, sticks_until) + PAIR_KEPT_S
 
 
 def is_sticking(pair: Pair | None, rules: PoolRules, now: float) -> bool:
@@ -257,6 +273,31 @@ def tiers(pool: str, rules: dict[str, PoolRules]) -> list[str]:
             break
         found.append(at.escalate_to)
     return found
+
+
+def starved_reason(
+    pool: str, for_s: float, *, listed: int, out: int, cooling: int, may_spend: bool
+) -> str:
+    """Why a task is dead that no exit could be used for."""
+    if not may_spend:
+        state = "budget spent"
+    elif not listed:
+        state = "it has no exits"
+    else:
+        others = listed - out - cooling
+        counts = ((out, "out"), (cooling, "cooling here"), (others, "tried before"))
+        parts = [f"{listed} exit" + "s" * (listed != 1), *(f"{n} {how}" for n, how in counts if n)]
+        state = ", ".join(parts)
+    return f"no exit of pool {pool} could be used for {_span(for_s)}: {state}"
+
+
+def _span(seconds: float) -> str:
+    """A time span in its largest whole unit: 1h, 90m, 45s."""
+    whole = round(seconds)
+    for unit, unit_s in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if whole and whole % unit_s == 0:
+            return f"{whole // unit_s}{unit}"
+    return f"{whole}s"
 
 
 def period_of(rules: PoolRules, now: float) -> int:

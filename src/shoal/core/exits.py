@@ -206,7 +206,7 @@ class PoolState(msgspec.Struct, kw_only=True):
     cooling: int = 0
     """Not out, but cooling down at one host at least."""
     out: int = 0
-    spent: Spent = Spent()
+    spent: Spent = msgspec.field(default_factory=Spent)
 
 
 class LaneState(msgspec.Struct, kw_only=True):

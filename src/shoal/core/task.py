@@ -43,6 +43,7 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     max_retries: Annotated[int, Meta(ge=0, le=MAX_COUNT)] | None = None
     """Overrides the crawl's own limit."""
     proxy_pool: str | None = None
+    """The pool of exits by which its request leaves. `direct`: by none, whatever the crawl says."""
     session: str | None = None
     chain: Annotated[str, Meta(min_length=1, max_length=MAX_CHAIN_LENGTH)] | None = None
     """Tasks of one chain are done one after the other, in the order in which they were added."""
@@ -86,9 +87,7 @@ def bad_number(task: Task) -> str | None:
 
 def unsupported(task: Task) -> str | None:
     """What a task relies on that no worker heeds yet. None: it may be fetched."""
-    if task.proxy_pool is None and task.session is None:
-        return None
-    return f"{'session' if task.proxy_pool is None else 'proxy_pool'} is not supported yet"
+    return None if task.session is None else "session is not supported yet"
 
 
 _MORE = re.compile(rb'"(?:method|body|dont_filter|headers|meta)":')

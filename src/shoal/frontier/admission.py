@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable
 
 from shoal.config import Rules
+from shoal.core.exits import DIRECT
 from shoal.core.networks import is_private_literal
 from shoal.core.plugins import plugin
 from shoal.core.task import Task, bad_number, unsupported
@@ -37,6 +38,8 @@ class Admission:
         self._ports = tuple(host for host in self._allowed if without_port(host) != host)
         self._max_depth = rules.max_depth
         self._of_scrapy = _scrapy_fingerprints(rules.fingerprints)
+        self._pools = frozenset(rules.pools)
+        self._pool = rules.proxy_pool
 
     def admit(self, task: Task, found_on: str | None = None) -> Entry:
         """The task with its site and its fingerprint. `found_on` is the site of the page that leads
@@ -45,6 +48,8 @@ class Admission:
             raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
         if flaw := bad_number(task) or unsupported(task):
             raise BadUrl(f"{flaw}: {task.url!r}")
+        if task.proxy_pool is not None or self._pool is not None:
+            task.proxy_pool = self._pool_of(task)
         identity = self._normaliser.identify(task.url)
         if not identity.site:
             raise BadUrl(f"URL without a host: {task.url!r}")
@@ -56,6 +61,15 @@ class Admission:
         if other_port and found_on is not None and not self._is_port_allowed(identity.site):
             raise NotAdmitted(f"another port, which allowed_hosts does not name: {task.url}")
         return self._entry(task, identity.normal, identity.site)
+
+    def _pool_of(self, task: Task) -> str | None:
+        """The pool by whose exits it leaves, if it does not leave directly."""
+        pool = task.proxy_pool or self._pool
+        if pool is None or pool == DIRECT:
+            return None
+        if pool not in self._pools:
+            raise BadUrl(f"no such pool: {pool}: {task.url!r}")
+        return pool
 
     def _is_port_allowed(self, site: str) -> bool:
         """Whether pages of other sites may send us to this one. Ports are hosts of their own to the

@@ -52,12 +52,37 @@ def test_method_and_body_are_part_of_the_identity() -> None:
     assert len({admission().admit(task).fingerprint for task in tasks}) == 3
 
 
-@pytest.mark.parametrize("field", ["proxy_pool", "session"])
-def test_what_no_worker_heeds_yet_is_refused(field: str) -> None:
+def test_what_no_worker_heeds_yet_is_refused() -> None:
     """It is a field on the wire, but fetched without it the task would not be what was meant."""
-    task = decode(b'{"url": "https://shop.example/", "%s": "mine"}' % field.encode())
-    with pytest.raises(BadUrl, match=f"^{field} is not supported yet: 'https://shop.example/'$"):
+    task = decode(b'{"url": "https://shop.example/", "session": "mine"}')
+    with pytest.raises(BadUrl, match=r"^session is not supported yet: 'https://shop.example/'$"):
         admission().admit(task)
+
+
+@pytest.mark.parametrize(
+    ("of_task", "of_crawl", "admitted"),
+    [
+        (None, None, None),
+        ("dc", None, "dc"),
+        (None, "dc", "dc"),
+        ("res", "dc", "res"),
+        ("direct", "dc", None),
+        ("direct", None, None),
+        (None, "direct", None),
+        ("dc", "direct", "dc"),
+    ],
+)
+def test_pool(of_task: str | None, of_crawl: str | None, admitted: str | None) -> None:
+    door = admission(pools=("dc", "res"), proxy_pool=of_crawl)
+    task = Task(url="https://shop.example/", proxy_pool=of_task)
+    assert door.admit(task).task.proxy_pool == admitted
+
+
+@pytest.mark.parametrize(("of_task", "of_crawl"), [("tor", None), ("tor", "dc"), (None, "tor")])
+def test_a_pool_that_the_crawl_does_not_know(of_task: str | None, of_crawl: str | None) -> None:
+    door = admission(pools=("dc",), proxy_pool=of_crawl)
+    with pytest.raises(BadUrl, match=r"^no such pool: tor: 'https://shop.example/'$"):
+        door.admit(Task(url="https://shop.example/", proxy_pool=of_task))
 
 
 def test_depth() -> None:

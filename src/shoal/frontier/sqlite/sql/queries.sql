@@ -58,13 +58,15 @@ FROM saved AS s
 WHERE hosts.id = s.id;
 
 -- busiest_hosts: those with the most work left
-SELECT {HOST} FROM hosts WHERE crawl_id = ? ORDER BY waiting + leased DESC, done DESC, host LIMIT ?;
+SELECT {HOST} FROM {HOSTS} WHERE crawl_id = ?
+ORDER BY waiting + leased DESC, done DESC, host LIMIT ?;
 
 -- slowest_hosts: of those that have answered
-SELECT {HOST} FROM hosts WHERE crawl_id = ? AND latency_s > 0 ORDER BY latency_s DESC, host LIMIT ?;
+SELECT {HOST} FROM {HOSTS} WHERE crawl_id = ? AND latency_s > 0
+ORDER BY latency_s DESC, host LIMIT ?;
 
 -- failing_hosts: of those that have failed
-SELECT {HOST} FROM hosts WHERE crawl_id = ? AND failed > 0 ORDER BY failed DESC, host LIMIT ?;
+SELECT {HOST} FROM {HOSTS} WHERE crawl_id = ? AND failed > 0 ORDER BY failed DESC, host LIMIT ?;
 
 -- seen: which of these fingerprints (a JSON array) are known
 SELECT json_group_array(fingerprint) FROM (
@@ -199,8 +201,12 @@ SELECT {RECORD} FROM tasks WHERE crawl_id = ? AND fingerprint = ?;
 
 -- tasks_of_host: all that is known of a host's tasks, in the order they were added
 SELECT {RECORD} FROM tasks
-WHERE crawl_id = :crawl_id
-  AND host_id = (SELECT id FROM hosts WHERE crawl_id = :crawl_id AND host = :host)
+WHERE crawl_id = :crawl_id AND host_id IN (
+    SELECT id FROM hosts WHERE crawl_id = :crawl_id AND host = :host
+    UNION ALL
+    SELECT -lanes.id FROM lanes JOIN hosts ON hosts.id = lanes.host_id
+    WHERE hosts.crawl_id = :crawl_id AND hosts.host = :host
+)
 ORDER BY id;
 
 -- dead_tasks: dead letters in the order they were added, after a given one

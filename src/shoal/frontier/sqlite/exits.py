@@ -1,0 +1,271 @@
+"""Exits, pairs and pools, as a step sees and changes them. What they say is core/exit_policy.py's.
+
+Exits have a clock of their own: all crawls share them.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from math import inf
+from typing import Any, NamedTuple
+
+import msgspec
+
+from shoal.core import exit_policy as policy
+from shoal.core.exits import Exit, Pair, PoolRules, Spent
+from shoal.drivers.sqlite import write_rows
+from shoal.frontier.clock import JUMP_S, moment
+from shoal.frontier.sqlite.statements import SQL
+
+_read_exit = msgspec.json.Decoder(Exit).decode
+_read_pair = msgspec.json.Decoder(Pair).decode
+_read_spent = msgspec.json.Decoder(Spent).decode
+_encode = msgspec.json.encode
+
+SWEEP_EVERY_S = 60.0
+SWEPT_AT_ONCE = 1000
+"""Pairs that say nothing any more are removed so often, and so many at a time."""
+
+Choice = tuple[Exit, Pair | None]
+"""An exit, and what is known of it at a host."""
+
+
+class Outlook(NamedTuple):
+    """How the exits of a pool are doing at a host."""
+
+    listed: int
+    out: int
+    cooling: int
+    usable: int
+    next_at: float
+    """When the next one of the others may be used. Infinity where that is no question of time."""
+
+    @property
+    def busy(self) -> int:
+        """Those that only others keep from being used, or their pace."""
+        return self.listed - self.out - self.cooling - self.usable
+
+
+@lru_cache(maxsize=256)
+def read_pool(text: str) -> PoolRules:
+    """The rules of a pool, as they are stored."""
+    return msgspec.json.decode(text, type=PoolRules)
+
+
+class Exits:
+    """The exits of all pools in one step. Changes are collected, and written by `save`."""
+
+    def __init__(self, connection: sqlite3.Connection, machine_now: float) -> None:
+        self._connection = connection
+        self._latest, ahead, self._swept_at = connection.execute(SQL["clock"]).fetchone()
+        self.clock = moment(machine_now, self._latest, ahead)
+        self.now = self.clock.now
+        self._has_jumped = self.clock.ahead != ahead
+        self.rules: dict[str, PoolRules] = {}
+        self.spent: dict[str, Spent] = {}
+        self.listed: dict[str, int] = {}
+        self._spent_texts: dict[str, str] = {}
+        for name, rules, spent, listed in connection.execute(SQL["pools"]):
+            self.rules[name], self.listed[name] = read_pool(rules), listed
+            self.spent[name], self._spent_texts[name] = _read_spent(spent), spent
+        self._exits: dict[str, Exit] = {}
+        self._changed: dict[str, Exit] = {}
+        self._pairs: dict[tuple[str, str], Pair | None] = {}
+        self._changed_pairs: dict[tuple[str, str], Pair | None] = {}
+
+    # Reading
+
+    def read(self, exit_ids: Iterable[str]) -> None:
+        """Read exits that will be asked for."""
+        if unread := [exit_id for exit_id in set(exit_ids) if exit_id not in self._exits]:
+            for (body,) in self._connection.execute(SQL["exits"], (_text(unread),)):
+                self._seen(_read_exit(body))
+
+    def exit(self, exit_id: str) -> Exit | None:
+        """One exit. None if there is none of this id."""
+        self.read([exit_id])
+        return self._exits.get(exit_id)
+
+    def read_pairs(self, keys: Iterable[tuple[str, str]]) -> None:
+        """Read pairs that will be asked for, by host and exit."""
+        if unread := [key for key in set(keys) if key not in self._pairs]:
+            self._pairs.update(dict.fromkeys(unread))
+            for host, exit_id, body in self._connection.execute(SQL["pairs"], (_text(unread),)):
+                self._pairs[host, exit_id] = _read_pair(body)
+
+    def pair(self, host: str, exit_: Exit) -> Pair | None:
+        """What is known of an exit, as it is, at a host."""
+        self.read_pairs([(host, exit_.id)])
+        return policy.valid_pair(self._pairs[host, exit_.id], exit_)
+
+    def _seen(self, exit_: Exit) -> Exit:
+        return self._exits.setdefault(exit_.id, exit_)
+
+    # Choosing
+
+    def usable(self, pool: str, host: str, count: int) -> list[Choice]:
+        """Exits that may be used at a host now: so many at least, if there are."""
+        rules = self.rules[pool]
+        if rules.rotation != "rested":
+            count = policy.EXITS_SEEN
+        # What this step has changed is seen as it was: those may have to be passed over.
+        limit = min(count, policy.EXITS_SEEN) + len(self._changed)
+        values = {"pool": pool, "host": host, "now": self.now, "limit": limit}
+        found: dict[str, Choice] = {}
+        if rules.sticky_s:
+            values["since"] = self.now - rules.sticky_s
+            self._collect(found, host, self._connection.execute(SQL["sticking"], values))
+        if len(found) < limit:
+            self._collect(found, host, self._connection.execute(SQL["rested"], values))
+        return [choice for choice in found.values() if self.is_usable(choice)]
+
+    def _collect(
+        self, found: dict[str, Choice], host: str, rows: Iterator[tuple[str, str | None]]
+    ) -> None:
+        for body, pair in rows:
+            exit_ = self._seen(_read_exit(body))
+            key = host, exit_.id
+            if key not in self._pairs:
+                self._pairs[key] = None if pair is None else _read_pair(pair)
+            found[exit_.id] = exit_, policy.valid_pair(self._pairs[key], exit_)
+
+    def is_usable(self, choice: Choice) -> bool:
+        """Whether an exit may still be used, now that others were lent."""
+        exit_, pair = choice
+        ready_at = policy.exit_ready_at(exit_, self.rules[exit_.pool])
+        return max(ready_at, policy.pair_ready_at(pair)) <= self.now
+
+    def ordered(self, choices: Sequence[Choice]) -> list[Choice]:
+        """Which to use first: those that stick to the host, then as the pool has it."""
+        return sorted(filter(self.is_usable, choices), key=self._rank)
+
+    def _rank(self, choice: Choice) -> tuple[int, float, str]:
+        exit_, pair = choice
+        rules = self.rules[exit_.pool]
+        if pair is not None and policy.is_sticking(pair, rules, self.now):
+            return 0, pair.since, exit_.id
+        if rules.rotation == "random":
+            return 1, random.random(), exit_.id  # noqa: S311
+        if rules.rotation == "best":
+            return 1, -policy.score_at(pair, exit_, self.now), exit_.id
+        return 1, exit_.used_at, exit_.id
+
+    def may_spend(self, pool: str) -> bool:
+        """Whether one more request may leave by an exit of this pool."""
+        return policy.may_spend(self.spent[pool], self.rules[pool], self.now)
+
+    def next_free(self, pool: str) -> float:
+        """When the next exit of a pool may be used, whatever the host."""
+        (at,) = self._connection.execute(SQL["next_free"], (pool,)).fetchone()
+        return inf if at is None else float(at)
+
+    def outlook(self, pool: str, host: str = "") -> Outlook:
+        """How the exits of a pool are doing, at a host or without one."""
+        self.save()
+        values = {"pool": pool, "host": host, "now": self.now}
+        listed, out, cooling, usable, at = self._connection.execute(
+            SQL["outlook"], values
+        ).fetchone()
+        return Outlook(listed, int(out), int(cooling), int(usable), inf if at is None else at)
+
+    # Changing
+
+    def lend(self, choice: Choice, host: str) -> None:
+        """Hand an exit out for a request to a host."""
+        exit_, pair = choice
+        self.spent[exit_.pool].leased += 1
+        kept = policy.lend(exit_, pair, self.rules[exit_.pool], self.now)
+        self.put(exit_)
+        if kept is not None:
+            self.put_pair(host, exit_.id, kept)
+
+    def give_back(self, exit_: Exit, pair: Pair | None, leased_at: float) -> None:
+        """An exit that was lent is free again."""
+        policy.unlend(exit_, pair, leased_at)
+        spent = self.spent[exit_.pool]
+        spent.leased = max(spent.leased - 1, 0)
+        self.put(exit_)
+
+    def take_back_all(self, crawl_id: int) -> None:
+        """All leases of a crawl are void: so is what was lent with them."""
+        lent = self._connection.execute(SQL["passages_of_crawl"], (crawl_id,)).fetchall()
+        for exit_id, host, leased_at in lent:
+            if (exit_ := self.exit(exit_id)) is not None:
+                pair = self.pair(host, exit_)
+                self.give_back(exit_, pair, leased_at)
+                if pair is not None:
+                    self.put_pair(host, exit_id, pair)
+        self.save()
+        self._connection.execute(SQL["forget_passages"], (crawl_id,))
+
+    def put(self, exit_: Exit) -> None:
+        """An exit has changed."""
+        self._changed[exit_.id] = self._exits[exit_.id] = exit_
+
+    def put_pair(self, host: str, exit_id: str, pair: Pair | None) -> None:
+        """What is known of an exit at a host has changed. None: there is nothing to say."""
+        self._pairs[host, exit_id] = self._changed_pairs[host, exit_id] = pair
+
+    def save(self) -> None:
+        """Write what has changed."""
+        write_rows(
+            self._connection, SQL["save_exits"], list(map(self._row, self._changed.values()))
+        )
+        kept = [(*key, pair) for key, pair in self._changed_pairs.items() if pair is not None]
+        write_rows(self._connection, SQL["save_pairs"], [self._pair_row(*row) for row in kept])
+        for key, pair in self._changed_pairs.items():
+            if pair is None:
+                self._connection.execute(SQL["drop_pair"], key)
+        self._changed.clear()
+        self._changed_pairs.clear()
+        for name, spent in self.spent.items():
+            if (text := _encode(spent).decode()) != self._spent_texts[name]:
+                self._connection.execute(SQL["save_spent"], (text, name))
+                self._spent_texts[name] = text
+        self._save_clock()
+
+    def _save_clock(self) -> None:
+        if self._has_jumped or self.now >= self._latest + JUMP_S:
+            self._connection.execute(SQL["set_clock"], (self.now, self.clock.ahead))
+            self._has_jumped, self._latest = False, self.now
+
+    def sweep(self) -> None:
+        """Now and then, remove pairs that say nothing any more."""
+        if self.now >= self._swept_at + SWEEP_EVERY_S:
+            self._swept_at = self.now
+            self._connection.execute(SQL["sweep_pairs"], (self.now, SWEPT_AT_ONCE))
+            self._connection.execute(SQL["note_sweep"], (self.now,))
+
+    def _row(self, exit_: Exit) -> tuple[Any, ...]:
+        rules = self.rules.get(exit_.pool)
+        free_at = policy.exit_ready_at(exit_, rules) if rules else inf
+        return (
+            exit_.id,
+            exit_.pool,
+            exit_.is_listed,
+            exit_.session,
+            exit_.used_at,
+            None if free_at == inf else free_at,
+            exit_.out_until,
+            _encode(exit_).decode(),
+        )
+
+    def _pair_row(self, host: str, exit_id: str, pair: Pair) -> tuple[Any, ...]:
+        exit_ = self._exits[exit_id]
+        return (
+            host,
+            exit_id,
+            pair.session,
+            pair.since,
+            policy.pair_ready_at(pair),
+            pair.cool_until,
+            policy.pair_void_at(pair, self.rules.get(exit_.pool), self.now),
+            _encode(pair).decode(),
+        )
+
+
+def _text(values: Any) -> str:
+    return _encode(values).decode()
