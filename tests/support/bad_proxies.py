@@ -10,6 +10,7 @@ from contextlib import suppress
 from shoal.core.proxies import ProxyScheme
 from support.own_proxies import CHUNK, ESTABLISHED, OwnProxy, asked, pass_on
 from support.redis_servers import TlsFiles
+from support.until import until
 
 
 class Trickster(OwnProxy):
@@ -21,6 +22,8 @@ class Trickster(OwnProxy):
         self.scheme = scheme
         self.heard = b""
         """All that it was told."""
+        self.left = 0
+        """Connections that the other end has closed."""
         self._pieces = pieces
         self._closes = closes
 
@@ -31,6 +34,15 @@ class Trickster(OwnProxy):
         if not self._closes:
             while heard := await reader.read(CHUNK):
                 self.heard += heard
+            self.left += 1
+
+    async def hears(self, what: bytes) -> None:
+        """Wait until it was told something."""
+        await until(f"a proxy to hear {what!r}", lambda: what in self.heard)
+
+    async def is_left(self) -> None:
+        """Wait until a connection to it is closed by the other end."""
+        await until("a connection to a proxy to be closed", lambda: self.left)
 
 
 class Endless(OwnProxy):

@@ -44,8 +44,6 @@ class Pool:
         self._complaints: dict[str, str] = {}
         self._routes: dict[str, tuple[int, Route]] = {}
         self.exits: dict[str, KnownExit] = {}
-        self.failed: list[str] = []
-        """Why lists could not be read, the last time."""
         try:
             self.rules = rules_of(name, table, max_body_bytes)
             self._gateway = Gateway(table.endpoint, environ) if table.endpoint else None
@@ -64,16 +62,16 @@ class Pool:
         """Its exits as the frontier knows them."""
         return [known.entry for known in self.exits.values()]
 
-    async def read(self, fetcher: Fetcher) -> None:
-        """Read its lists. One that cannot be read stays as it was."""
+    async def read(self, fetcher: Fetcher, *, strict: bool = False) -> None:
+        """Read its lists. One that cannot be read stays as it was; or is a ConfigError."""
         if self._gateway is not None:
             return
-        self.failed = []
         for source in self.table.sources:
             try:
                 read = self._lists[source] = await read_source(source, self._environ, fetcher)
             except ConfigError as error:
-                self.failed.append(str(error))
+                if strict:
+                    raise
                 kept = "; it stays as it was" if source in self._lists else ""
                 self._complain(source, f"{error}{kept}")
                 continue

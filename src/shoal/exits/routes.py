@@ -53,9 +53,10 @@ class Exits:
         }
         opened = cls(pools, _list_fetcher(settings) if pools else None)
         try:
-            await opened._read(pools.values())
             if strict:
-                opened._check()
+                await opened._read_or_raise()
+            else:
+                await opened._read(pools.values())
         except BaseException:
             await opened.close()
             raise
@@ -128,13 +129,16 @@ class Exits:
                     "pool %s: %d exits, %d new, %d gone", pool.name, len(pool.exits), new, gone
                 )
 
-    def _check(self) -> None:
+    async def _read_or_raise(self) -> None:
         for name, pool in self._pools.items():
-            where = f"--{TABLES}" if name == TABLES else f"[{TABLES}.{name}]"
-            if pool.failed:
-                raise ConfigError(f"{where}: {pool.failed[0]}")
-            if not pool.exits:
-                raise ConfigError(f"{where}: no proxies are in its list")
+            try:
+                if self._fetcher is not None:
+                    await pool.read(self._fetcher, strict=True)
+                if not pool.exits:
+                    raise ConfigError("no proxies are in its list")
+            except ConfigError as error:
+                where = f"--{TABLES}" if name == TABLES else f"[{TABLES}.{name}]"
+                raise ConfigError(f"{where}: {error}") from None
 
 
 async def tell_of_pools(settings: Settings, frontier: HasExits) -> None:
