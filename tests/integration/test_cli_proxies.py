@@ -12,13 +12,18 @@ from subprocess import PIPE
 from typing import Any, NamedTuple
 
 import pytest
+from aiohttp import web
 
 from shoal import config
 from shoal.exits.routes import tell_of_pools
 from shoal.frontier.port import Frontier
+from support.bad_proxies import Forger
+from support.onlooker import Onlooker
 from support.own_proxies import OwnProxy, asked, pass_on
 from support.processes import SHOAL, Ended, Folder, environment
 from support.proxies import Gateway, MicroSocks, TinyProxy
+from support.redis_servers import TlsFiles
+from support.sites import serving
 from support.until import LIMIT_S
 
 CANARY = "canary-4711"
@@ -36,6 +41,15 @@ class Telling(OwnProxy):
         ask = await asked(reader)
         kept = [line for line in ask.lines if not line.lower().startswith("connection:")]
         await pass_on(ask._replace(lines=[*kept, *self._headers]), reader, writer, TINY)
+
+
+class SecureEcho(Onlooker):
+    """An echo with a certificate, as one behind another server."""
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        await super()._respond(request)
+        seen = self.seen[-1]
+        return web.json_response({"address": seen.source, "headers": seen.headers})
 
 
 class Scene(NamedTuple):
@@ -112,6 +126,19 @@ def test_who_passes_our_address_on_is_bad(scene: Scene) -> None:
     assert found[1]["anonymity"] == "says it is a proxy"
 
 
+def test_who_reads_along_is_found_by_an_echo_with_https(scene: Scene, tmp_path: Path) -> None:
+    files, forged = TlsFiles(tmp_path / "tls"), TlsFiles(tmp_path / "forged")
+    with serving(SecureEcho(files)) as echo, ExitStack() as stack:
+        forgers = [stack.enter_context(Forger(forged)) for _ in range(4)]
+        lines = (scene.tiny.url, *(f"127.0.0.1:{each.port}" for each in forgers))
+        scene.folder.write("list.txt", "\n".join(lines))
+        args = ("list.txt", "--echo", echo.url("/echo"), "--allow-private", "--json")
+        found = scene.check(*args, env={"SSL_CERT_FILE": str(files.authority)}).json()
+    assert [each["tls"] for each in found] == ["untouched", *["forged"] * 4]
+    assert [each["good"] for each in found] == [True, *[False] * 4]
+    assert found[0]["seen"] == TINY
+
+
 def test_pools_of_the_project(scene: Scene) -> None:
     with Gateway(4, password=CANARY) as gateway:
         endpoint = f"http://customer-key-sessid-{{session}}:${{PASS}}@127.0.0.1:{gateway.port}"
@@ -177,6 +204,28 @@ def test_where_no_echo_can_be(scene: Scene, listen: str) -> None:
     ended = scene.folder.shoal("proxies", "echo", "--listen", listen)
     assert ended.code == 2
     assert ended.err.startswith("shoal: --listen: ")
+
+
+def test_processes_of_a_crawl_know_its_pools_and_no_command_line_does(
+    scene: Scene, tmp_path: Path
+) -> None:
+    folder = scene.folder
+    folder.write("list.txt", scene.locked.url)
+    with serving(Onlooker()) as host:
+        seeds = [host.url(f"/{number}") for number in range(20)]
+        options = ("--allow-private", "--rate", "none", "--workers", "2", "--name", "shop")
+        env = {"SHOAL_PROXIES": "list.txt"}
+        ended = folder.shoal("crawl", *seeds, *options, env=env)
+        assert ended.code == 0, ended
+        assert {*host.sources} == {LOCKED}, "robots.txt, too"
+        assert CANARY not in "".join(f"{seen.headers}{seen.path}" for seen in host.seen)
+    assert CANARY not in ended.out + ended.err
+    (pool,) = folder.shoal("proxies", "list", "--json").json()
+    (exit_,) = pool["listed"]
+    assert exit_["requests"] == len(host.seen)
+    assert exit_["leased"] == 0
+    stored = b"".join(path.read_bytes() for path in tmp_path.glob("shoal.db*"))
+    assert CANARY.encode() not in stored
 
 
 def test_exits_are_listed_from_the_frontier(scene: Scene) -> None:

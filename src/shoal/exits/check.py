@@ -22,6 +22,7 @@ SAYS_SO = "says it is a proxy"
 HIDES = "hides us"
 
 GOOD = "good"
+_WRONG_CERTIFICATE = "certificate verify failed"
 _TELLING = ("via", "x-forwarded-for", "forwarded", "x-real-ip", "client-ip", "x-tinyproxy")
 """Headers that proxies add."""
 
@@ -109,11 +110,9 @@ async def check_one(
     is_tls = echo.lower().startswith("https:")
     try:
         response = await fetcher.fetch(Request(Task(url=echo), route=route))
-    except ExitFault as error:
-        forged = is_tls and error.blame == Blame.FORGED
-        return _replace(known, verdict=str(error), tls="forged" if forged else "")
     except FetchError as error:
-        return _replace(known, verdict=str(error))
+        forged = is_tls and _is_forged(error, own)
+        return _replace(known, verdict=str(error), tls="forged" if forged else "")
     known = _replace(
         known, latency_ms=round(response.duration_s * 1000), tls="untouched" if is_tls else ""
     )
@@ -123,6 +122,14 @@ async def check_one(
     if answer is None:
         return _replace(known, verdict="answered in place of the echo")
     return _judged(known, answer, own, is_proxy=_is_proxy(route))
+
+
+def _is_forged(error: FetchError, own: str) -> bool:
+    """Whether a certificate was not the echo's. If we have been there directly, its own is right,
+    however many exits say otherwise."""
+    if isinstance(error, ExitFault) and error.blame == Blame.FORGED:
+        return True
+    return bool(own) and _WRONG_CERTIFICATE in str(error)
 
 
 def _is_proxy(route: Route) -> bool:
