@@ -57,7 +57,7 @@ end
 -- Returns the pair as it is to be kept, or nothing.
 function exit_policy.lend(exit, pair, pool, at)
   exit.leased = exit.leased + 1
-  exit.used_at = at
+  exit.used_at = at + exit.leased -- A microsecond for each: see TURN_S.
   exit.next_at = at + pool.interval
   if not pair then
     if pool.pair_interval == 0 and pool.sticky == 0 then
