@@ -16,6 +16,8 @@
 
 local exits = {known = {}, pools = {}, costs = {}, at = {}, changed = {}, pairs_changed = {}}
 
+do
+
 function exits.open()
   if exits.now then
     return
@@ -244,4 +246,6 @@ function exits.save()
     exits.latest = exits.now
     call('SET', EXITS_BASE .. 'clock', cmsgpack.pack({exits.latest, exits.ahead}))
   end
+end
+
 end
