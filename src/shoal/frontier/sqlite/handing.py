@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from shoal.core import task as wire
+from shoal.core.exit_policy import BUSY_WAIT_S
 from shoal.core.sharing import SHARE_WAIT_S
 from shoal.core.urls import fingerprint_of
 from shoal.frontier.facts import SUSPECTS_SEEN, WITHHELD_SEEN
@@ -69,6 +70,8 @@ class HandOut:
         again_s = wait_s(current, self._ask)
         if self._is_withheld and not self._granted and again_s is not None:
             again_s = max(again_s, SHARE_WAIT_S)
+        if self._lending is not None and self._lending.is_withheld and not self._granted:
+            again_s = max(again_s or 0.0, BUSY_WAIT_S)
         leases = [lease for _, lease, _ in self._granted]
         return Grant(
             current.state, leases, self._sharing.shares, again_s, current.id, current.begun
@@ -152,7 +155,7 @@ class HandOut:
                 return
 
     def _lend_suspect(self, lane: LaneSchedule, row: Sequence[Any]) -> bool:
-        if self._lending is None or lane.pool not in self._ask.pools:
+        if self._lending is None:
             return False
         task_id = row[0]
         blocked = self._current.execute("blocks_of", task_id).fetchone() or ()
