@@ -73,14 +73,14 @@ def test_what_no_worker_heeds_yet_is_refused() -> None:
     ],
 )
 def test_pool(of_task: str | None, of_crawl: str | None, admitted: str | None) -> None:
-    door = admission(pools=("dc", "res"), proxy_pool=of_crawl)
+    door = Admission(Rules(pools=("dc", "res"), proxy_pool=of_crawl))
     task = Task(url="https://shop.example/", proxy_pool=of_task)
     assert door.admit(task).task.proxy_pool == admitted
 
 
 @pytest.mark.parametrize(("of_task", "of_crawl"), [("tor", None), ("tor", "dc"), (None, "tor")])
 def test_a_pool_that_the_crawl_does_not_know(of_task: str | None, of_crawl: str | None) -> None:
-    door = admission(pools=("dc",), proxy_pool=of_crawl)
+    door = Admission(Rules(pools=("dc",), proxy_pool=of_crawl))
     with pytest.raises(BadUrl, match=r"^no such pool: tor: 'https://shop.example/'$"):
         door.admit(Task(url="https://shop.example/", proxy_pool=of_task))
 

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import inf
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,9 +30,6 @@ SWEEP_EVERY_S = 60.0
 SWEPT_AT_ONCE = 1000
 """Pairs that say nothing any more are removed so often, and so many at a time."""
 
-Choice = tuple[Exit, Pair | None]
-"""An exit, and what is known of it at a host."""
-
 
 class Outlook(NamedTuple):
     """How the exits of a pool are doing at a host."""
@@ -40,13 +38,19 @@ class Outlook(NamedTuple):
     out: int
     cooling: int
     usable: int
+    full: int
+    """Those that are neither out nor cooling, and can be used when a lease ends."""
     next_at: float
-    """When the next one of the others may be used. Infinity where that is no question of time."""
+    """When the next one may be used that cannot be now. Infinity where time alone frees none."""
 
     @property
     def busy(self) -> int:
         """Those that only others keep from being used, or their pace."""
         return self.listed - self.out - self.cooling - self.usable
+
+    def again_at(self, now: float) -> float:
+        """When a look makes sense, where some are busy."""
+        return min(self.next_at, now + policy.BUSY_WAIT_S) if self.full else self.next_at
 
 
 @lru_cache(maxsize=256)
@@ -86,7 +90,8 @@ class Exits:
 
     def exit(self, exit_id: str) -> Exit | None:
         """One exit. None if there is none of this id."""
-        self.read([exit_id])
+        if exit_id not in self._exits:
+            self.read([exit_id])
         return self._exits.get(exit_id)
 
     def read_pairs(self, keys: Iterable[tuple[str, str]]) -> None:
@@ -98,7 +103,8 @@ class Exits:
 
     def pair(self, host: str, exit_: Exit) -> Pair | None:
         """What is known of an exit, as it is, at a host."""
-        self.read_pairs([(host, exit_.id)])
+        if (host, exit_.id) not in self._pairs:
+            self.read_pairs([(host, exit_.id)])
         return policy.valid_pair(self._pairs[host, exit_.id], exit_)
 
     def _seen(self, exit_: Exit) -> Exit:
@@ -106,7 +112,7 @@ class Exits:
 
     # Choosing
 
-    def usable(self, pool: str, host: str, count: int) -> list[Choice]:
+    def usable(self, pool: str, host: str, count: int) -> list[Exit]:
         """Exits that may be used at a host now: so many at least, if there are."""
         rules = self.rules[pool]
         if rules.rotation != "rested":
@@ -114,37 +120,38 @@ class Exits:
         # What this step has changed is seen as it was: those may have to be passed over.
         limit = min(count, policy.EXITS_SEEN) + len(self._changed)
         values = {"pool": pool, "host": host, "now": self.now, "limit": limit}
-        found: dict[str, Choice] = {}
+        found: dict[str, Exit] = {}
         if rules.sticky_s:
             values["since"] = self.now - rules.sticky_s
             self._collect(found, host, self._connection.execute(SQL["sticking"], values))
         if len(found) < limit:
             self._collect(found, host, self._connection.execute(SQL["rested"], values))
-        return [choice for choice in found.values() if self.is_usable(choice)]
+        return list(found.values())
 
     def _collect(
-        self, found: dict[str, Choice], host: str, rows: Iterator[tuple[str, str | None]]
+        self, found: dict[str, Exit], host: str, rows: Iterator[tuple[str, str | None]]
     ) -> None:
         for body, pair in rows:
             exit_ = self._seen(_read_exit(body))
             key = host, exit_.id
             if key not in self._pairs:
                 self._pairs[key] = None if pair is None else _read_pair(pair)
-            found[exit_.id] = exit_, policy.valid_pair(self._pairs[key], exit_)
+            found[exit_.id] = exit_
 
-    def is_usable(self, choice: Choice) -> bool:
-        """Whether an exit may still be used, now that others were lent."""
-        exit_, pair = choice
+    def ordered(self, exits: Sequence[Exit], host: str) -> list[Exit]:
+        """Those that may still be used at a host, now that some were lent, in the order to use
+        them: first what sticks to the host, then as the pool has it."""
+        ranks = [
+            (self._rank(exit_, host), exit_) for exit_ in exits if self._is_usable(exit_, host)
+        ]
+        return [exit_ for _, exit_ in sorted(ranks, key=itemgetter(0))]
+
+    def _is_usable(self, exit_: Exit, host: str) -> bool:
         ready_at = policy.exit_ready_at(exit_, self.rules[exit_.pool])
-        return max(ready_at, policy.pair_ready_at(pair)) <= self.now
+        return max(ready_at, policy.pair_ready_at(self.pair(host, exit_))) <= self.now
 
-    def ordered(self, choices: Sequence[Choice]) -> list[Choice]:
-        """Which to use first: those that stick to the host, then as the pool has it."""
-        return sorted(filter(self.is_usable, choices), key=self._rank)
-
-    def _rank(self, choice: Choice) -> tuple[int, float, str]:
-        exit_, pair = choice
-        rules = self.rules[exit_.pool]
+    def _rank(self, exit_: Exit, host: str) -> tuple[int, float, str]:
+        rules, pair = self.rules[exit_.pool], self.pair(host, exit_)
         if pair is not None and policy.is_sticking(pair, rules, self.now):
             return 0, pair.since, exit_.id
         if rules.rotation == "random":
@@ -166,18 +173,16 @@ class Exits:
         """How the exits of a pool are doing, at a host or without one."""
         self.save()
         values = {"pool": pool, "host": host, "now": self.now}
-        listed, out, cooling, usable, at = self._connection.execute(
-            SQL["outlook"], values
-        ).fetchone()
-        return Outlook(listed, int(out), int(cooling), int(usable), inf if at is None else at)
+        *counts, at = self._connection.execute(SQL["outlook"], values).fetchone()
+        listed, out, cooling, usable, full = map(int, counts)
+        return Outlook(listed, out, cooling, usable, full, inf if at is None else at)
 
     # Changing
 
-    def lend(self, choice: Choice, host: str) -> None:
+    def lend(self, exit_: Exit, host: str) -> None:
         """Hand an exit out for a request to a host."""
-        exit_, pair = choice
         self.spent[exit_.pool].leased += 1
-        kept = policy.lend(exit_, pair, self.rules[exit_.pool], self.now)
+        kept = policy.lend(exit_, self.pair(host, exit_), self.rules[exit_.pool], self.now)
         self.put(exit_)
         if kept is not None:
             self.put_pair(host, exit_.id, kept)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from shoal.core import task as wire
+from shoal.core.exit_policy import BUSY_WAIT_S
 from shoal.core.sharing import SHARE_WAIT_S
 from shoal.core.urls import fingerprint_of
 from shoal.frontier.facts import SUSPECTS_SEEN, WITHHELD_SEEN
@@ -46,6 +47,7 @@ class HandOut:
         self._ask = ask
         self._sharing = Sharing(current, ask)
         self._granted: list[Granted] = []
+        self._written = 0
         self._is_withheld = False  # A host gave nothing: others have its room.
         self._lending = Lending(current, ask, self) if ask.pools and ask.slots > 0 else None
 
@@ -68,6 +70,8 @@ class HandOut:
         again_s = wait_s(current, self._ask)
         if self._is_withheld and not self._granted and again_s is not None:
             again_s = max(again_s, SHARE_WAIT_S)
+        if self._lending is not None and self._lending.is_withheld and not self._granted:
+            again_s = max(again_s or 0.0, BUSY_WAIT_S)
         leases = [lease for _, lease, _ in self._granted]
         return Grant(
             current.state, leases, self._sharing.shares, again_s, current.id, current.begun
@@ -82,6 +86,7 @@ class HandOut:
         self._lending.serve((limit + random.getrandbits(1)) // 2, yields=True)
         if len(self._granted) < limit:
             self._serve_ready(limit)
+        self._write()
         self._lending.serve(limit - len(self._granted), yields=False)
 
     def _serve_ready(self, limit: int) -> None:
@@ -150,7 +155,7 @@ class HandOut:
                 return
 
     def _lend_suspect(self, lane: LaneSchedule, row: Sequence[Any]) -> bool:
-        if self._lending is None or lane.pool not in self._ask.pools:
+        if self._lending is None:
             return False
         task_id = row[0]
         blocked = self._current.execute("blocks_of", task_id).fetchone() or ()
@@ -195,8 +200,9 @@ class HandOut:
         current = self._current
         rows = [
             (row_id, lease.token, reserved, lease.shared)
-            for row_id, lease, reserved in self._granted
+            for row_id, lease, reserved in self._granted[self._written :]
         ]
+        self._written = len(self._granted)
         due = current.now + current.rules.lease_s
         current.write("lease_tasks", rows, due, self._ask.worker, current.now)
         if self._lending is not None:

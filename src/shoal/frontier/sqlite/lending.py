@@ -10,8 +10,8 @@ from typing import Protocol
 import msgspec
 
 from shoal.core import exit_policy as policy
-from shoal.core.exits import Lent
-from shoal.frontier.sqlite.exits import Choice, Exits
+from shoal.core.exits import Exit, Lent
+from shoal.frontier.sqlite.exits import Exits
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.lanes import LaneSchedule
 from shoal.frontier.sqlite.queued import Queued
@@ -51,6 +51,7 @@ class Lending:
         self._left = ask.slots
         self._passings: list[Passing] = []
         self._held_up = HeldUp(self._exits, ask.pools)
+        self.is_withheld = False
 
     def serve(self, limit: int, *, yields: bool) -> None:
         """Serve lanes in turn, the longest ready first. Where it yields, a host's other tasks
@@ -68,6 +69,9 @@ class Lending:
             lane = self._current.lanes.lane(lane_id)
             if lane.next_at > self._current.now or self._held_up.until(lane.pool) is not None:
                 continue
+            if self._pool_of(lane) not in self._pools:
+                self.is_withheld = True  # For others, who know its exits.
+                continue
             host = self._current.host(lane.host_id)
             if yields and host.waiting > 0 and random.getrandbits(1):
                 continue
@@ -78,7 +82,7 @@ class Lending:
         when = current.now, policy.LANES_SEEN
         found = [
             current.execute("ready_lanes", current.id, pool, *when).fetchall()
-            for pool in dict.fromkeys(self._pools)
+            for pool in pools_served(self._exits, self._pools)
             if self._held_up.until(pool) is None
         ]
         return [lane_id for _, lane_id in merge(*found)]
@@ -134,13 +138,13 @@ class Lending:
     ) -> int:
         """Hand out so many of these tasks, as far as there are exits for them."""
         given = 0
-        choices: dict[str, list[Choice]] = {}
+        choices: dict[str, list[Exit]] = {}
         most_tried = max(len(_read_tried(task.tried)) for task in tasks)
         while given < count and tasks:
             if not (found := self._match(lane, tasks, choices, count + most_tried)):
                 break
-            task, choice = found
-            self._hand_over(lane, host, task, choice, alone=alone)
+            task, exit_ = found
+            self._hand_over(lane, host, task, exit_, alone=alone)
             tasks.remove(task)
             given += 1
         return given
@@ -149,21 +153,21 @@ class Lending:
         self,
         lane: LaneSchedule,
         tasks: Sequence[LaneTask],
-        choices: dict[str, list[Choice]],
+        choices: dict[str, list[Exit]],
         count: int,
-    ) -> tuple[LaneTask, Choice] | None:
+    ) -> tuple[LaneTask, Exit] | None:
         """The first task for which there is an exit, and that exit."""
         for pool in self._pools_for(lane):
             if pool not in choices:
                 choices[pool] = self._exits.usable(pool, lane.host, count)
-            ordered = self._exits.ordered(choices[pool])
+            ordered = self._exits.ordered(choices[pool], lane.host)
             for task in tasks[: policy.TASKS_SEEN] if ordered else ():
                 tried = _read_tried(task.tried)
                 if len(tried) >= self._exits.listed[pool]:
                     tried = []
-                for choice in ordered:
-                    if choice[0].id not in tried:
-                        return task, choice
+                for exit_ in ordered:
+                    if exit_.id not in tried:
+                        return task, exit_
         return None
 
     def _pools_for(self, lane: LaneSchedule) -> list[str]:
@@ -194,15 +198,15 @@ class Lending:
         lane: LaneSchedule,
         host: HostSchedule,
         task: LaneTask,
-        choice: Choice | None,
+        exit_: Exit | None,
         *,
         alone: bool = False,
     ) -> None:
         exit_id, session, pool = "", 0, lane.pool
-        if choice is not None:
-            exit_id, session, pool = choice[0].id, choice[0].session, choice[0].pool
+        if exit_ is not None:
+            exit_id, session, pool = exit_.id, exit_.session, exit_.pool
             self._note_probe(lane, pool)
-            self._exits.lend(choice, lane.host)
+            self._exits.lend(exit_, lane.host)
         lease = self._grants.grant(host, task, lane, alone=alone)
         lease.lent = Lent(exit_id, session, pool, task.blocks, len(_read_tried(task.tried)))
         row = (task.id, exit_id, session, pool, self._exits.now, task.blocks, task.tried)
@@ -266,7 +270,13 @@ class HeldUp:
         outlook = exits.outlook(pool)
         if not outlook.busy:
             return None
-        return min(outlook.next_at, exits.now + policy.BUSY_WAIT_S)
+        return outlook.again_at(exits.now)
+
+
+def pools_served(exits: Exits, known: Sequence[str]) -> list[str]:
+    """The pools whose lanes may use exits of those that a worker knows."""
+    above = (name for name in exits.rules if set(policy.tiers(name, exits.rules)) & set(known))
+    return list(dict.fromkeys([*known, *above]))
 
 
 def next_look(current: Step, ask: Ask) -> float | None:
@@ -274,7 +284,7 @@ def next_look(current: Step, ask: Ask) -> float | None:
     exits = current.exits
     held_up = HeldUp(exits, ask.pools)
     moments = []
-    for pool in dict.fromkeys(ask.pools):
+    for pool in pools_served(exits, ask.pools):
         (at,) = current.execute("next_lane", current.id, pool).fetchone()
         if at is None:
             continue

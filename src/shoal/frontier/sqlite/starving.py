@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from shoal.core import exit_policy as policy
 from shoal.core.exits import PoolRules
 from shoal.frontier.sqlite.exits import Exits, Outlook
@@ -23,8 +21,8 @@ def put_off(current: Step, lane: LaneSchedule, pool: str) -> bool:
     may_spend = pool not in exits.rules or exits.may_spend(pool)
     if _is_busy(exits, pool, outlook, may_spend=may_spend):
         note_look(lane, exits.now, starved=False)
-        at = outlook.next_at if may_spend else inf
-        lane.next_at = current.by_crawl(min(at, exits.now + policy.BUSY_WAIT_S))
+        at = outlook.again_at(exits.now) if may_spend else exits.now + policy.BUSY_WAIT_S
+        lane.next_at = current.by_crawl(at)
         return False
     if rules.allow_direct:
         note_look(lane, exits.now, starved=False)
@@ -44,9 +42,8 @@ def put_off(current: Step, lane: LaneSchedule, pool: str) -> bool:
         )
         _starve(current, lane, reason)
         at = exits.now
-    at = min(at, max(dies_at, exits.now))
-    # Nobody need look before: that is not the same as nobody looking.
-    lane.state.looked_at = at
+    # Who does not look for long does not know that it was starved all the time.
+    at = min(at, max(dies_at, exits.now), exits.now + policy.UNSEEN_S / 2)
     lane.next_at = current.by_crawl(at)
     return False
 

@@ -135,10 +135,10 @@ ORDER BY p.since LIMIT :limit;
 -- next_free: when the next exit of a pool may be used
 SELECT MIN(free_at) FROM exits WHERE pool = ? AND free_at IS NOT NULL;
 
--- outlook: of the exits of a pool at a host: listed, out, cooling, usable; when the next one of the
--- others is
+-- outlook: of the exits of a pool at a host: listed, out, cooling, usable, full; when the next one
+-- may be used that cannot be now
 SELECT COUNT(*), TOTAL(is_out), TOTAL(is_cooling AND NOT is_out), TOTAL(at <= :now),
-    MIN(CASE WHEN at > :now THEN at END)
+    TOTAL(at = 9e999 AND NOT is_out AND NOT is_cooling), MIN(CASE WHEN at > :now THEN at END)
 FROM (
     SELECT e.out_until > :now AS is_out,
         p.exit IS NOT NULL AND p.session = e.session AND p.cool_until > :now AS is_cooling,
