@@ -1,9 +1,11 @@
 -- When an exit may be used, and what an answer says of it: exit_policy.py's decisions, where they can be
 -- made atomically. Tests in lock step compare them with the SQLite frontier, which uses that file itself.
 --
--- All in one table: a script has room for some 200 names.
+-- All in one table, and what is its own in a block: a script has room for some 200 names.
 
 local exit_policy = {}
+
+do
 
 function exit_policy.faded(count, since, at)
   if count == 0 then
@@ -261,4 +263,6 @@ function exit_policy.spend(spent, pool, wire_bytes, at)
   spent.total = spent.total + cost
   spent.requests = spent.requests + 1
   spent.wire_bytes = spent.wire_bytes + wire_bytes
+end
+
 end

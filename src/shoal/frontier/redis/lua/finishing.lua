@@ -20,7 +20,7 @@ local function adjust(host, entry, outcome, leased_at, reserved)
   local served, gave_page = false, false
   if outcome.fault then
     after_fault(host, now, leased_at, attempts_of(entry) > 0)
-  elseif outcome.sent and outcome.verdict ~= 'returned' then
+  elseif outcome.sent and outcome.verdict ~= 'returned' and not outcome.is_lost then
     host.failures = 0
     served = not outcome.blocked
     gave_page = served and (outcome.verdict == 'done' or outcome.ours)

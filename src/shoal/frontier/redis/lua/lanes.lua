@@ -2,7 +2,7 @@
 --
 -- A lane's name is POOL HOST; no host has a space. What waits in it is kept as that of a host: its numbers
 -- in ID:hosts, its queues in ID:q:PRIORITY:POOL HOST, and wherever a task names its host, it names the lane.
--- Its host's record has the turns and the room.
+-- Its host's record has the turns and the room. The moment at which a lane is looked at next is its `next`.
 --
 -- ID:lanes       hash  lane -> packed values, see exit_forms.py: only where there is something to say
 -- ID:ready:POOL  zset  lanes with work, by the moment they are worth a look
@@ -12,14 +12,17 @@
 
 local lanes = {known = {}, names = {}}
 
-local open_plain_crawl = open_crawl -- This is the other form of the script.
+do
+
+open_plain_crawl = open_crawl -- This is the other form of the script.
 
 local plain_host_named, plain_read_hosts, plain_save_hosts = host_named, read_hosts, save_hosts
 
 local function unpack_lane(name, packed)
   local lane = unpack_place(name, packed)
   local pool, host_name = name:match('^(.*) (.-)$')
-  lane.pool, lane.host, lane.is_new = pool, plain_host_named(host_name), not packed
+  lane.pool, lane.host, lane.packed = pool, plain_host_named(host_name), packed
+  lane.is_new = not packed
   lanes.known[name] = lane
   lanes.names[#lanes.names + 1] = name
   return lane
@@ -55,17 +58,12 @@ function lanes.state(lane)
   return lane.state
 end
 
--- A host, or a lane to which something happens: it is worth a look as soon as its host may be hit.
-local function host_named(name)
-  if not name:find(' ', 1, true) then
-    return plain_host_named(name)
-  end
-  local lane = lanes.named(name)
-  lane.is_touched = true
-  return lane
+-- A host, or a lane.
+function host_named(name)
+  return name:find(' ', 1, true) and lanes.named(name) or plain_host_named(name)
 end
 
-local function read_hosts(wanted)
+function read_hosts(wanted)
   local host_names, lane_names = {}, {}
   for _, name in ipairs(wanted) do
     local list = name:find(' ', 1, true) and lane_names or host_names
@@ -89,18 +87,13 @@ local function save_lanes()
   for _, name in ipairs(lanes.names) do
     local lane = lanes.known[name]
     local heap = prefix .. 'ready:' .. lane.pool
-    local at = lane.is_touched and math.max(lane.host.next, 0) or lane.at or lane.ready
-    if lane.waiting <= lane.suspects then
-      at = -1
-    elseif at < 0 then
-      at = lane.host.next
-    end
+    local at = lane.waiting > lane.suspects and lane.next or -1
     if at < 0 and lane.ready >= 0 then
       call('ZREM', heap, name)
     elseif at ~= lane.ready then
       call('ZADD', heap, whole(at), name)
     end
-    lane.ready, lane.at, lane.is_touched = at, nil, nil
+    lane.ready = at
     if lane.load < 0 or is_off(lane.load, lane.waiting) then
       note_score(load, lane, 'load', lane.waiting)
     end
@@ -109,8 +102,12 @@ local function save_lanes()
       lane.is_new = false
     end
     keep_few_priorities(lane)
-    rows[#rows + 1] = name
-    rows[#rows + 1] = pack_host(lane)
+    local packed = pack_host(lane)
+    if packed ~= lane.packed then
+      lane.packed = packed
+      rows[#rows + 1] = name
+      rows[#rows + 1] = packed
+    end
     if lane.is_changed then
       lane.is_changed = nil
       states[#states + 1] = name
@@ -122,7 +119,7 @@ local function save_lanes()
   call_many('ZADD', prefix .. 'lane_load', load)
 end
 
-local function save_hosts()
+function save_hosts()
   save_lanes()
   plain_save_hosts()
   exits.save()
@@ -136,20 +133,29 @@ end
 
 function lanes.note_block(fingerprint, exit_id)
   local record = lanes.blocks_of(fingerprint)
-  record[1] = record[1] + 1
+  record[1] = math.min(record[1] + 1, POLICY.max_blocks)
   local is_known = exit_id == ''
   for i = 2, #record do
     is_known = is_known or record[i] == exit_id
   end
-  if not is_known and #record <= POLICY.max_blocks then
+  if not is_known then
     record[#record + 1] = exit_id
   end
   call('HSET', prefix .. 'blocks', fingerprint, cmsgpack.pack(record))
 end
 
+-- A lane may have waited for the very lease that has ended.
+function lanes.look_soon(lane)
+  if lanes.state(lane).starved_at == 0 then
+    lane.next = math.min(lane.next, math.max(lane.host.next, now))
+  end
+end
+
 -- A lease of a lane has ended: its exit is free, and its host's room. Returns the lane, the exit and the pair.
 function lanes.let_go(task)
-  local lane = host_named(task[1])
+  local lane = lanes.named(task[1])
   lane.host.leased = lane.host.leased - 1
   return lane, exits.unlend(task[8], lane.host.name)
+end
+
 end

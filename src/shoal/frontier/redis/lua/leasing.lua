@@ -174,7 +174,8 @@ local function serve_hosts(ready, most)
   for i, name in ipairs(ready) do
     local host = host_named(name)
     local portion = math.ceil((most - count) / (#ready - i + 1))
-    if not serve(host, interval_of(host) > 0 and 1 or portion) then
+    -- A lane of it may have had its turn.
+    if host.next <= now and not serve(host, interval_of(host) > 0 and 1 or portion) then
       is_withheld = true
     end
   end
@@ -208,8 +209,14 @@ local function serve_suspect()
   return false
 end
 
--- When asking again makes sense.
-local function next_moment()
+-- When a suspect may be handed out, as far as its host goes.
+local function suspect_at(name)
+  local host = host_named(name)
+  return room_left(host) > 0 and host.next or math.huge
+end
+
+-- When asking again makes sense. Who knows more of suspects says when they may be handed out.
+local function next_moment(at_of)
   local first = math.huge
   local may_lease = limit > 0 and pages_left() > 0
   local orders = may_lease and {'due', 'delayed', 'ready'} or {'due', 'delayed'}
@@ -219,10 +226,7 @@ local function next_moment()
   end
   if may_lease then
     for _, packed in ipairs(call('LRANGE', prefix .. 'suspects', 0, POLICY.suspects_seen - 1)) do
-      local host = host_named(cmsgpack.unpack(packed)[1])
-      if room_left(host) > 0 then
-        first = math.min(first, host.next)
-      end
+      first = math.min(first, (at_of or suspect_at)(cmsgpack.unpack(packed)[1]))
     end
   end
   return first < math.huge and math.max(first - now, 0) or -1

@@ -2,6 +2,8 @@
 
 local lending = {woken = {}}
 
+do
+
 -- So many are looked at first: mostly one of them will do.
 local FIRST_LOOK = 8
 
@@ -155,39 +157,71 @@ function lending.choose(pool, host_name, tasks)
   return nil
 end
 
--- Why no exit of a pool can be used at a host: how many are out and cooling, whether any is merely busy, and
--- the first moment at which that may change.
-function lending.why_none(pool, host_name)
-  local why = {listed = pool.listed, out = 0, cooling = 0, busy = 0, at = math.huge}
-  local base, ids = EXITS_BASE, nil
+-- How the exits of a pool are doing, at a host or without one: how many are out, cooling, and merely busy, and of
+-- these how many until a lease ends; and when the next one may be used. Infinity where time alone frees none.
+function lending.outlook(pool, host_name)
+  local told = {listed = pool.listed, out = 0, cooling = 0, busy = 0, full = 0, at = math.huge}
+  local ids
   if pool.listed <= POLICY.exits_seen then
-    ids = call('SMEMBERS', base .. 'listed:' .. pool.name)
+    ids = call('SMEMBERS', EXITS_BASE .. 'listed:' .. pool.name)
   else
-    ids = call('ZRANGE', base .. 'later:' .. pool.name, 0, POLICY.exits_seen - 1)
-    local later = call('ZCARD', base .. 'later:' .. pool.name)
-    why.busy = later < pool.listed and 1 or 0 -- Others are full, or were not all looked at.
+    local later = EXITS_BASE .. 'later:' .. pool.name
+    ids = call('ZRANGE', later, 0, POLICY.exits_seen - 1)
+    told.busy = call('ZCARD', later) < pool.listed and 1 or 0 -- Others are full, or were not looked at.
+    told.full = told.busy
   end
   exits.read(ids)
-  exits.read_pairs(host_name, ids)
+  if host_name then
+    exits.read_pairs(host_name, ids)
+  end
   for _, exit_id in ipairs(ids) do
     local exit = exits.known[exit_id]
-    local pair = exit and exits.pair(exit, host_name)
-    if exit then
-      local kind = 'busy'
-      if exit.out_until > exits.now then
-        kind = 'out'
-      elseif pair and pair.cool_until > exits.now then
-        kind = 'cooling'
-      end
-      why[kind] = why[kind] + 1
-      local ready_at = exit_policy.exit_ready_at(exit, pool)
-      local pair_at = exit_policy.pair_ready_at(pair)
-      local soon = exits.now + POLICY.busy_wait
-      local at = math.max(ready_at < math.huge and ready_at or soon, pair_at < math.huge and pair_at or soon)
-      if at > exits.now then
-        why.at = math.min(why.at, at)
-      end
+    local pair = exit and host_name and exits.pair(exit, host_name)
+    local at = exit and exit_policy.exit_ready_at(exit, pool) or math.huge
+    at = math.max(at, exit_policy.pair_ready_at(pair))
+    if exit and exit.out_until > exits.now then
+      told.out = told.out + 1
+    elseif pair and pair.cool_until > exits.now then
+      told.cooling = told.cooling + 1
+    elseif at > exits.now then
+      told.busy = told.busy + 1
+      told.full = told.full + (at == math.huge and 1 or 0)
+    end
+    if at > exits.now then
+      told.at = math.min(told.at, at)
     end
   end
-  return why
+  return told
+end
+
+-- When a look makes sense, where some are busy.
+function lending.again_at(told)
+  return told.full > 0 and math.min(told.at, exits.now + POLICY.busy_wait) or told.at
+end
+
+local function look_at_pool(pool)
+  wake(pool)
+  if call('ZCARD', EXITS_BASE .. 'free:' .. pool.name) > 0 then
+    return 0
+  end
+  local told = lending.outlook(pool)
+  return told.busy > 0 and lending.again_at(told) or nil
+end
+
+-- How long the lanes of a pool need not be looked at: none of its exits, and of those above it, may be used now,
+-- though some only for a moment. False if they are to be looked at.
+function lending.held_up(pool_name, has_pools)
+  local first = false
+  for _, name in ipairs(exit_policy.tiers(pool_name, exits.pool)) do
+    local pool = has_pools[name] and exits.pool(name)
+    local at = pool and look_at_pool(pool)
+    if at == 0 then
+      return false
+    elseif at then
+      first = math.min(first or math.huge, at)
+    end
+  end
+  return first
+end
+
 end
