@@ -84,11 +84,15 @@ class Exits:
         return self._pools[name]
 
     async def put(self, frontier: HasExits) -> None:
-        """Tell the fleet of all pools, as far as it was not told."""
+        """Tell the fleet of all pools, as far as it was not told. Waits while the frontier is
+        away."""
+        await self._put(patient(frontier))
+
+    async def _put(self, frontier: HasExits) -> None:
         for name, pool in self._pools.items():
             now = pool.rules, pool.entries
             if pool.is_known and self._told.get(name) != now:
-                await patient(frontier).put_pool(*now)
+                await frontier.put_pool(*now)
                 self._told[name] = now
 
     async def keep_fresh(self, frontier: HasExits) -> None:
@@ -117,17 +121,9 @@ class Exits:
     async def _read(self, pools: Iterable[Pool]) -> None:
         if self._fetcher is None:
             return
-        for pool in pools:
-            known = pool.exits
-            await pool.read(self._fetcher)
-            if known and pool.exits.keys() != known.keys():
-                new, gone = (
-                    len(pool.exits.keys() - known.keys()),
-                    len(known.keys() - pool.exits.keys()),
-                )
-                log.info(
-                    "pool %s: %d exits, %d new, %d gone", pool.name, len(pool.exits), new, gone
-                )
+        async with asyncio.TaskGroup() as group:  # A slow list holds up no other.
+            for pool in pools:
+                group.create_task(_read_one(pool, self._fetcher))
 
     async def _read_or_raise(self) -> None:
         for name, pool in self._pools.items():
@@ -149,7 +145,7 @@ async def tell_of_pools(settings: Settings, frontier: HasExits) -> None:
         return
     exits = await Exits.open(settings, strict=True)
     try:
-        await exits.put(frontier)
+        await exits._put(frontier)  # If it is away now, its address may be wrong.
     finally:
         await exits.close()
 
@@ -160,6 +156,14 @@ def check_default_pool(settings: Settings) -> None:
     if chosen and chosen != DIRECT and chosen not in settings.rules.pools:
         there_are = ", ".join(settings.rules.pools) or "none"
         raise ConfigError(f"proxy_pool: no such pool: {chosen} (there are: {there_are})")
+
+
+async def _read_one(pool: Pool, fetcher: Fetcher) -> None:
+    known = pool.exits.keys()
+    await pool.read(fetcher)
+    new, gone = len(pool.exits.keys() - known), len(known - pool.exits.keys())
+    if known and (new or gone):
+        log.info("pool %s: %d exits, %d new, %d gone", pool.name, len(pool.exits), new, gone)
 
 
 def _refresh_s(pool: Pool) -> float:
