@@ -26,6 +26,9 @@ _read_pair = msgspec.json.Decoder(Pair).decode
 _read_spent = msgspec.json.Decoder(Spent).decode
 _encode = msgspec.json.encode
 
+RANDOM_AMONG = 50
+"""If any exit will do, it is one of so many: to read all of a large pool would take longer."""
+
 SWEEP_EVERY_S = 60.0
 SWEPT_AT_ONCE = 1000
 """Pairs that say nothing any more are removed so often, and so many at a time."""
@@ -116,7 +119,7 @@ class Exits:
         """Exits that may be used at a host now: so many at least, if there are."""
         rules = self.rules[pool]
         if rules.rotation != "rested":
-            count = policy.EXITS_SEEN
+            count = max(count, policy.EXITS_SEEN if rules.rotation == "best" else RANDOM_AMONG)
         # What this step has changed is seen as it was: those may have to be passed over.
         limit = min(count, policy.EXITS_SEEN) + len(self._changed)
         values = {"pool": pool, "host": host, "now": self.now, "limit": limit}
