@@ -26,7 +26,7 @@ function exits.open()
   local stored = packed and cmsgpack.unpack(packed) or {0, 0}
   exits.now, exits.latest, exits.ahead = clock + stored[2], stored[1], stored[2]
   if exits.now < exits.latest - POLICY.clock_jump then
-    exits.now, exits.ahead = exits.latest, exits.latest - clock
+    exits.now, exits.ahead, exits.has_jumped = exits.latest, exits.latest - clock, true
   end
 end
 
@@ -242,8 +242,8 @@ function exits.save()
     save_pairs(host_name, ids)
   end
   exits.changed, exits.pairs_changed = {}, {}
-  if exits.now > exits.latest then
-    exits.latest = exits.now
+  if exits.now > exits.latest or exits.has_jumped then
+    exits.latest, exits.has_jumped = exits.now, nil
     call('SET', EXITS_BASE .. 'clock', cmsgpack.pack({exits.latest, exits.ahead}))
   end
 end

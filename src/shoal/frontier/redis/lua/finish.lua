@@ -32,7 +32,7 @@ for _, task in ipairs(held) do
   if task and not is_wanted[task[1]] then
     is_wanted[task[1]] = true
     wanted[#wanted + 1] = task[1]
-    wanted_shares[#wanted_shares + 1] = task[7] and task[1]
+    wanted_shares[#wanted_shares + 1] = task[7] and task[1] or nil
   end
 end
 read_hosts(wanted)

@@ -5,7 +5,8 @@
 
 do
 
-local has_pools, slots, lane_count, is_refused = {}, 0, 0, {}
+local has_pools, slots, lane_count, is_refused = {}, 0, 0, false
+local held_up, served_pools = {}, {}
 
 if #has > 0 then
   local asked = has
@@ -198,13 +199,10 @@ end
 -- one. Else it is put off; if that lasts too long, its tasks die.
 local function put_off(lane, state, tasks)
   local name = pools_for(lane, state)
-  if exits.pool(name) and not has_pools[name] then
-    is_refused[lane.pool] = true -- That is for others to say.
-    return false
-  end
+  held_up = {}
   local pool, own = exits.pool(name), exits.pool(lane.pool)
-  local told = {listed = 0, out = 0, cooling = 0, busy = 0, at = math.huge}
-  local may_spend, soon = true, exits.now + POLICY.busy_wait
+  local told = {listed = 0, out = 0, cooling = 0, busy = 0, full = 0, at = math.huge}
+  local may_spend = true
   if pool then
     may_spend = exit_policy.may_spend(exits.cost(name), pool, exits.now)
     told = lending.outlook(pool, lane.host.name)
@@ -212,12 +210,12 @@ local function put_off(lane, state, tasks)
   local is_busy = told.busy > 0
   if not may_spend then
     is_busy = exits.cost(name).leased > 0
-    told.at = is_busy and math.huge
-      or (math.floor(exits.now / pool.budget_period) + 1) * pool.budget_period
+    told.full = 1
+    told.at = (math.floor(exits.now / pool.budget_period) + 1) * pool.budget_period
   end
   if is_busy then
     note_look(lane, state, false)
-    lane.next = own_moment(math.min(told.at, soon))
+    lane.next = own_moment(lending.again_at(told))
     return false
   end
   if own and own.allow_direct then
@@ -232,9 +230,8 @@ local function put_off(lane, state, tasks)
     let_die(lane, tasks, starved_reason(lane, told, may_spend))
     at = exits.now
   end
-  at = math.min(at, math.max(dies_at, exits.now))
-  state.looked_at = at -- Nobody need look before: that is not the same as nobody looking.
-  lane.next = own_moment(at)
+  -- Who does not look for long does not know that it was starved all the time.
+  lane.next = own_moment(math.min(at, math.max(dies_at, exits.now), exits.now + POLICY.unseen / 2))
   return false
 end
 
@@ -314,24 +311,51 @@ local function ready_lanes(pool_names, seen, most)
   return found
 end
 
--- The pools that have lanes here, and that the worker knows.
-local function own_pools()
-  local found = {}
-  for _, name in ipairs(call('SMEMBERS', prefix .. 'pools')) do
+local function is_served(pool_name)
+  for _, name in ipairs(exit_policy.tiers(pool_name, exits.pool)) do
     if has_pools[name] then
-      note_changes(name)
-      found[#found + 1] = name
+      return true
     end
   end
-  return found
+  return false
+end
+
+-- The pools that have lanes here, and that may use exits which the worker knows.
+local function find_pools()
+  for _, name in ipairs(call('SMEMBERS', prefix .. 'pools')) do
+    if is_served(name) then
+      note_changes(name)
+      served_pools[#served_pools + 1] = name
+    end
+  end
+end
+
+local function is_held_up(pool_name)
+  if held_up[pool_name] == nil then
+    held_up[pool_name] = lending.held_up(pool_name, has_pools)
+  end
+  return held_up[pool_name]
+end
+
+-- Whether a lane is one for this worker, now.
+local function may_serve(lane, yields)
+  if lane.next > now or is_held_up(lane.pool) then
+    return false
+  end
+  local name = pools_for(lane, lanes.state(lane))
+  if not has_pools[name] then
+    is_refused = true -- It is for others, who know its exits.
+    return false
+  end
+  return not (yields and lane.host.waiting > 0 and math.random() < 0.5)
 end
 
 -- Serve lanes in turn. Where it yields, a host's other tasks have its turn as often as those of its lanes.
-local function serve_lanes(pool_names, most, yields)
+local function serve_lanes(most, yields)
   local wanted, before = {}, lane_count
   most = math.min(most, slots - lane_count)
-  for _, name in ipairs(most > 0 and pool_names or {}) do
-    if not lending.held_up(name, has_pools) then
+  for _, name in ipairs(most > 0 and served_pools or {}) do
+    if not is_held_up(name) then
       wanted[#wanted + 1] = name
     end
   end
@@ -340,8 +364,7 @@ local function serve_lanes(pool_names, most, yields)
     local ready = ready_lanes(wanted, seen, batch)
     for i, name in ipairs(ready) do
       local lane, left = lanes.known[name], most - (lane_count - before)
-      local is_left_out = yields and lane.host.waiting > 0 and math.random() < 0.5
-      if left > 0 and lane.next <= now and not is_left_out then
+      if left > 0 and may_serve(lane, yields) then
         serve_lane(lane, math.ceil(left / (#ready - i + 1)))
       end
     end
@@ -359,14 +382,15 @@ function serve_ready_hosts(most)
     return plain_serve_ready_hosts(most)
   end
   exits.open()
-  local pool_names, is_withheld = own_pools(), false
+  local is_withheld = false
+  find_pools()
   local half = math.floor((most + (math.random() < 0.5 and 1 or 0)) / 2)
-  serve_lanes(pool_names, half, true)
+  serve_lanes(half, true)
   if count < most then
     is_withheld = plain_serve_ready_hosts(most)
   end
   if count < most then
-    serve_lanes(pool_names, most - count, false)
+    serve_lanes(most - count, false)
   end
   advance_chains()
   return is_withheld
@@ -388,6 +412,12 @@ local function lend_suspect(lane, priority, entry, packed)
   return true
 end
 
+-- Whether the worker knows the exits that a lane uses now.
+local function may_lend(lane)
+  exits.open()
+  return has_pools[(pools_for(lane, lanes.state(lane)))]
+end
+
 function serve_suspect()
   local suspects = prefix .. 'suspects'
   for _, packed in ipairs(call('LRANGE', suspects, 0, POLICY.suspects_seen - 1)) do
@@ -395,7 +425,7 @@ function serve_suspect()
     local place = host_named(name)
     local host = place.host or place
     local may_be_hit = host.next <= now and room_left(host) > 0
-    if may_be_hit and place.host and slots > 0 and has_pools[place.pool] then
+    if may_be_hit and place.host and slots > 0 and may_lend(place) then
       if lend_suspect(place, priority, entry, packed) then
         return true
       end
@@ -416,7 +446,7 @@ local function suspect_of_any_at(name)
   if not place.host then
     return suspect_at(name)
   end
-  local is_known = slots > 0 and has_pools[place.pool]
+  local is_known = slots > 0 and may_lend(place)
   return is_known and math.max(place.host.next, now + POLICY.busy_wait) or math.huge
 end
 
@@ -426,14 +456,17 @@ function next_moment()
     return first
   end
   first = first >= 0 and first or math.huge
-  for name in pairs(has_pools) do
+  for _, name in ipairs(served_pools) do
     local found = call('ZRANGE', prefix .. 'ready:' .. name, 0, 0, 'WITHSCORES')
     local at = tonumber(found[2]) or math.huge
     if at <= now then
-      local held_up = lending.held_up(name, has_pools)
-      at = held_up and own_moment(held_up) or is_refused[name] and now + POLICY.busy_wait or at
+      local again_at = lending.held_up(name, has_pools)
+      at = again_at and own_moment(again_at) or at
     end
     first = math.min(first, math.max(at - now, 0))
+  end
+  if is_refused and count == 0 then
+    return math.max(first < math.huge and first or 0, POLICY.busy_wait)
   end
   return first < math.huge and first or -1
 end

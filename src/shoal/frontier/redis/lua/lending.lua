@@ -157,10 +157,10 @@ function lending.choose(pool, host_name, tasks)
   return nil
 end
 
--- How the exits of a pool are doing, at a host or without one: how many are out, cooling, and merely busy, and when
--- the next one may be used. Infinity where that is no question of time.
+-- How the exits of a pool are doing, at a host or without one: how many are out, cooling, and merely busy, and of
+-- these how many until a lease ends; and when the next one may be used. Infinity where time alone frees none.
 function lending.outlook(pool, host_name)
-  local told = {listed = pool.listed, out = 0, cooling = 0, busy = 0, at = math.huge}
+  local told = {listed = pool.listed, out = 0, cooling = 0, busy = 0, full = 0, at = math.huge}
   local ids
   if pool.listed <= POLICY.exits_seen then
     ids = call('SMEMBERS', EXITS_BASE .. 'listed:' .. pool.name)
@@ -168,6 +168,7 @@ function lending.outlook(pool, host_name)
     local later = EXITS_BASE .. 'later:' .. pool.name
     ids = call('ZRANGE', later, 0, POLICY.exits_seen - 1)
     told.busy = call('ZCARD', later) < pool.listed and 1 or 0 -- Others are full, or were not looked at.
+    told.full = told.busy
   end
   exits.read(ids)
   if host_name then
@@ -184,6 +185,7 @@ function lending.outlook(pool, host_name)
       told.cooling = told.cooling + 1
     elseif at > exits.now then
       told.busy = told.busy + 1
+      told.full = told.full + (at == math.huge and 1 or 0)
     end
     if at > exits.now then
       told.at = math.min(told.at, at)
@@ -192,24 +194,29 @@ function lending.outlook(pool, host_name)
   return told
 end
 
+-- When a look makes sense, where some are busy.
+function lending.again_at(told)
+  return told.full > 0 and math.min(told.at, exits.now + POLICY.busy_wait) or told.at
+end
+
 local function look_at_pool(pool)
   wake(pool)
   if call('ZCARD', EXITS_BASE .. 'free:' .. pool.name) > 0 then
     return 0
   end
   local told = lending.outlook(pool)
-  return told.busy > 0 and math.min(told.at, exits.now + POLICY.busy_wait) or nil
+  return told.busy > 0 and lending.again_at(told) or nil
 end
 
--- How long the lanes of a pool need not be looked at: none of its exits, and of those above it, may be used now, though some
--- only for a moment. Nothing if they are to be looked at.
+-- How long the lanes of a pool need not be looked at: none of its exits, and of those above it, may be used now,
+-- though some only for a moment. False if they are to be looked at.
 function lending.held_up(pool_name, has_pools)
-  local first
+  local first = false
   for _, name in ipairs(exit_policy.tiers(pool_name, exits.pool)) do
     local pool = has_pools[name] and exits.pool(name)
     local at = pool and look_at_pool(pool)
     if at == 0 then
-      return nil
+      return false
     elseif at then
       first = math.min(first or math.huge, at)
     end
