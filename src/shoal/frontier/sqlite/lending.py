@@ -208,6 +208,7 @@ class Lending:
             self._note_probe(lane, pool)
             self._exits.lend(exit_, lane.host)
         lease = self._grants.grant(host, task, lane, alone=alone)
+        lease.paced |= exit_ is not None and self._exits.rules[pool].is_paced
         lease.lent = Lent(exit_id, session, pool, task.blocks, len(_read_tried(task.tried)))
         row = (task.id, exit_id, session, pool, self._exits.now, task.blocks, task.tried)
         self._passings.append(row)
