@@ -308,7 +308,7 @@ class TestBudget:
         later = NOW + self.RULES.budget_period_s
         assert policy.may_spend(spent, self.RULES, later)
         policy.spend(spent, self.RULES, 0, later)
-        assert (spent.spent, spent.total) == (pytest.approx(0.01), pytest.approx(8.02))
+        assert [spent.spent, spent.total] == pytest.approx([0.01, 8.02])
 
     def test_what_is_late_counts_in_the_period_that_is(self) -> None:
         spent = Spent(period=policy.period_of(self.RULES, NOW), spent=0.5)
