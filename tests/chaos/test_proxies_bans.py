@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from shoal.core.exit_policy import COOL_FIRST_S, PROBE_EVERY_S, SITE_S
 from support.banning_site import Ban, BanningSite, Limit, assert_only_by
-from support.exit_crawls import ExitFolder, assert_complete, bound, pages_of, source_of
+from support.exit_crawls import ExitFolder, assert_complete, bound, source_of
 from support.redis_servers import RedisServer
 from support.sites import serving
 from support.until import until_now
@@ -80,33 +81,40 @@ def test_a_site_that_forbids_everybody_is_left_in_peace(
 
 def test_up_where_it_is_blocked_and_down_again(folder: ExitFolder, site: BanningSite) -> None:
     """The cheap exits are banned: the dear ones serve, until the cheap ones do again."""
-    cheap, dear = bound(3), bound(4, first=3)
+    cheap, dear = bound(12), bound(4, first=12)
     folder.put_pool("dc", cheap, escalate_to="res")
     folder.put_pool("res", dear, cost={"per_request": 1.0}, budget="1000/day")
     folder.put_spider(site.urls, concurrency_per_host=2, lease_s=LONG_S, max_blocks=50)
-    site.takes_s = 0.02
-    for exit_ in cheap:
-        site.ban(source_of(exit_), Ban.FORBIDDEN)
+    site.takes_s = 0.1
     by_dear = [source_of(at) for at in dear]
 
     def served() -> int:
         return sum(site.sources[source] for source in by_dear)
 
     with folder.running("crawl", "links.py", "--workers", "2") as crawl:
-        until_now("the dear exits", lambda: served() > 5)
+        until_now("some pages", lambda: len(site.log) > 3)
+        for exit_ in cheap:
+            site.ban(source_of(exit_), Ban.FORBIDDEN)
+        until_now("the dear exits", lambda: served() > 2)
         site.lift()
-        for _ in range(30):
-            if crawl.has_ended():
-                break
+        while (lanes := asyncio.run(folder.lanes())) and lanes[0].tier_pool == "res":
             before = len(site.log)
             folder.pass_time(PROBE_EVERY_S)
-            until_now("more", lambda b=before: len(site.log) > b or crawl.has_ended())  # type: ignore[misc]
+            until_now("one more request", partial(_has_more, site, before))
+        assert lanes, "it has come down before the crawl was over"
+        back = len(site.log)
         assert crawl.wait().code == 0
     assert_complete(folder, site, PAGES)
-    last = [seen.source for seen in pages_of(site.log)[-3:]]
-    assert not set(last) & set(by_dear), last
+    assert_only_by(site, [*map(source_of, cheap), *by_dear])
+    late = [seen.source for seen in site.log[back + 2 :]]
+    assert late
+    assert not set(late) & set(by_dear)
     spent = asyncio.run(folder.pools())["res"].spent
     assert spent.total == spent.requests == served()
+
+
+def _has_more(site: BanningSite, than: int) -> bool:
+    return len(site.log) > than
 
 
 def test_a_budget_is_never_overspent(folder: ExitFolder, site: BanningSite) -> None:

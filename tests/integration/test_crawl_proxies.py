@@ -69,7 +69,7 @@ def test_no_exit_no_request(folder: ExitFolder, site: BanningSite) -> None:
     stats = folder.stats("links")
     assert stats.done + stats.dead == PAGES + 1
     told = folder.shoal("dead", "list", "links").out
-    assert "no exit of pool dc could be used for 2s: 2 exits, 2 out" in told
+    assert "no exit of pool dc could be used for 2s: 2 exits, " in told
 
 
 @pytest.mark.parametrize("ban", BLOCKS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -71,6 +72,10 @@ class ExitFolder(Folder):
     async def exits(self, pool: str = "dc") -> list[Exit]:
         """How the exits of a pool are doing."""
         return await self.ask_frontier(lambda frontier: frontier.exits(pool))
+
+    def exits_now(self, pool: str = "dc") -> list[Exit]:
+        """The same where there is no event loop."""
+        return asyncio.run(self.exits(pool))
 
     async def pools(self) -> dict[str, PoolState]:
         """How the pools are doing."""

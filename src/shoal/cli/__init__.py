@@ -27,6 +27,7 @@ from shoal.cli.commands import (
     scrapy,
     seed,
     serve,
+    simulate,
     status,
     worker,
 )
@@ -60,6 +61,7 @@ app.command("merge")(merge.merge)
 app.add_typer(results.app, name="results")
 app.command("reparse")(reparse.reparse)
 app.command("drain")(drain.drain)
+proxies.app.command("simulate")(simulate.simulate)
 app.add_typer(proxies.app, name="proxies")
 app.add_typer(scrapy.app, name="scrapy")
 app.command("demo")(demo.demo)

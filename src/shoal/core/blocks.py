@@ -53,7 +53,6 @@ _WIDGETS = (
     b"turnstile",
     b"_incapsula_resource",
     b"challenge-platform",
-    b"cf-chl",
     b"awswaf",
 )
 """What guards put into their pages, in lower case."""
@@ -135,29 +134,40 @@ def _guards_place(address: str) -> str | None:
 
 
 def _weak_signs(status: int, body: bytes, usual_bytes: int) -> Block | None:
+    size, is_page = len(body), 200 <= status < 300
     is_odd = status in ODD_STATUSES
-    is_short = 200 <= status < 300 and len(body) * FAR_SHORTER < usual_bytes
-    is_small = 200 <= status < 300 and len(body) <= SMALL_BYTES
-    if not (is_odd or is_short or is_small) or (found := _words(body)) is None:
+    is_short = is_page and size * FAR_SHORTER < usual_bytes
+    is_small = is_page and size <= SMALL_BYTES and not _is_usual(size, usual_bytes)
+    if not (is_odd or is_short or is_small):
         return None
-    kind, words, count = found
-    if is_short:
-        return Block(kind, f"says {words}, {len(body):,} bytes instead of some {usual_bytes:,}")
     # Small pages are of their own kind on some sites: then both kinds of words have to be there.
-    return Block(kind, f"says {words}") if is_odd or count > 1 else None
+    found = _words(body, needs_both=not is_odd and not is_short)
+    if found is None:
+        return None
+    kind, words = found
+    if is_short:
+        return Block(kind, f"says {words}, {size:,} bytes instead of some {usual_bytes:,}")
+    return Block(kind, f"says {words}")
 
 
-def _words(body: bytes) -> tuple[str, str, int] | None:
-    """What of a guard's words is in the start of a body: the kind of block, the words, and how many
-    kinds of words there are."""
+def _is_usual(size: int, usual_bytes: int) -> bool:
+    """Whether a page is about as long as others: most are, and need not be looked through. A block
+    of just that length is missed; what a spider expects of a page finds it."""
+    return usual_bytes * 2 <= size * 3 and size * 2 <= usual_bytes * 3
+
+
+def _words(body: bytes, *, needs_both: bool = False) -> tuple[str, str] | None:
+    """What of a guard's words is in the start of a body: the kind of block, and the words."""
     head = body[:HEAD_BYTES].lower()
-    said = next((word for word in _SAID if word in head), b"")
     widget = next((word for word in _WIDGETS if word in head), b"")
-    if not said and not widget:
+    if needs_both and not widget:
+        return None
+    said = next((word for word in _SAID if word in head), b"")
+    if not (said and widget if needs_both else said or widget):
         return None
     kind = "captcha" if widget == b"captcha" else "challenge"
     words = " and ".join(f"'{word.decode()}'" for word in (said, widget) if word)
-    return kind, words, bool(said) + bool(widget)
+    return kind, words
 
 
 class UsualSizes:

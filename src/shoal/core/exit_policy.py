@@ -49,6 +49,9 @@ PAIR_KEPT_S = 86_400.0
 """A pair that was not used for so long, since it could be, says nothing any more: its answers have
 faded, and a level of yesterday is no reason to be careful today."""
 
+TURN_S = 1e-6
+"""So much later, for each request in flight by it, an exit counts as used."""
+
 EXITS_SEEN = 200
 """So many exits of a pool are looked at for one that may be used at a host."""
 TASKS_SEEN = 8
@@ -130,7 +133,8 @@ def is_sticking(pair: Pair | None, rules: PoolRules, now: float) -> bool:
 def lend(exit_: Exit, pair: Pair | None, rules: PoolRules, now: float) -> Pair | None:
     """Hand an exit out. Returns the pair as it is to be kept; None if there is nothing to say."""
     exit_.leased += 1
-    exit_.used_at = now
+    # What is handed out in one step is handed out at one moment: then the least busy is next.
+    exit_.used_at = now + exit_.leased * TURN_S
     exit_.next_at = now + rules.interval_s
     if pair is None:
         if not rules.pair_interval_s and not rules.sticky_s:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -29,6 +30,8 @@ _ADD_AT_ONCE = 500
 _SAMPLES = 200
 _ASK_EVERY_S, _POLL_S = 0.01, 1.0
 """How soon and how late a worker asks again, as workers do."""
+_TOGETHER_S = 0.04
+"""So long answers are collected before they are handed in, as workers do."""
 
 Watch = Callable[[str, int], object]
 """Is told of a strategy how many of its pages have ended."""
@@ -89,18 +92,12 @@ class _Clock:
         return self.now
 
 
-class _Worker:
-    """What one of the made-up workers has to do."""
-
-    def __init__(self, name: str, slots: int) -> None:
-        self.name = name
-        self.free = slots
-        self.ended: list[Outcome] = []
-        self.asks_at = 0.0
-
-
 class _Play:
-    """A scene while it is played: events in the order of their time."""
+    """A scene while it is played.
+
+    Workers differ in nothing that the policy knows of: they are played as one with all their slots,
+    and what ends within a moment is handed in together, as workers do.
+    """
 
     def __init__(
         self, frontier: Frontier, scene: Scene, clock: _Clock, figures: Figures, watch: Watch
@@ -109,60 +106,49 @@ class _Play:
         self._figures, self._watch = figures, watch
         self._site = BanningSite(scene)
         self._pools = tuple(pool.rules.name for pool in scene.pools)
-        self._workers = [_Worker(f"w{n}", scene.slots) for n in range(scene.workers)]
-        self._events: list[tuple[float, int, _Worker, Outcome | None]] = []
+        self._slots = scene.workers * scene.slots
+        self._answers: list[tuple[float, int, Outcome]] = []
+        """What is in flight: when it ends, a number of its own, and how."""
         self._numbers = iter(range(10**12))
+        self._asks_at = clock.now
         self._by_exit: Counter[str] = Counter()
         self._known: dict[str, Exit] = {}
         self._is_over = False
 
     async def run(self) -> Figures:
         """Until all pages have ended, or it is no use."""
-        for worker in self._workers:
-            self._ask_at(worker, self._clock.now)
-        while self._events and not self._is_over and self._clock.now < _EPOCH + MAX_S:
+        while not self._is_over and self._clock.now < _EPOCH + MAX_S:
             await self._step()
         return await self._summed_up()
 
     async def _step(self) -> None:
-        """The next event, and what else befalls the same worker at that moment."""
-        at, _, worker, outcome = heapq.heappop(self._events)
-        self._clock.now = max(at, self._clock.now)
-        if outcome is not None:
-            worker.ended.append(outcome)
-            worker.free += 1
-        elif at < worker.asks_at:
-            return  # It has asked since, and knows better.
-        if outcome is None or worker.free:
-            await self._exchange(worker)
-
-    async def _exchange(self, worker: _Worker) -> None:
-        ended, worker.ended = worker.ended, []
-        ask = Ask(worker.name, worker.free, pools=self._pools, slots=worker.free)
+        """The next moment at which something ends, or may begin."""
+        first_end = self._answers[0][0] if self._answers else inf
+        moment_s = max(self._scene.latency_s / 10, _TOGETHER_S)
+        self._clock.now = max(min(first_end + moment_s, self._asks_at), self._clock.now)
+        ended = []
+        while self._answers and self._answers[0][0] <= self._clock.now:
+            ended.append(heapq.heappop(self._answers)[2])
+        free = self._slots - len(self._answers)
+        ask = Ask("fleet", free, pools=self._pools, slots=free)
         if ended:
             _, grant = await self._frontier.exchange(CRAWL, ended, ask)
             await self._note(ended)
         else:
             grant = await self._frontier.lease(CRAWL, ask)
         for lease in grant.leases:
-            worker.free -= 1
-            self._send(worker, lease)
+            self._send(lease)
         self._is_over = grant.state.over
-        if worker.free:
-            self._ask_at(worker, self._clock.now + _wait_s(grant))
+        self._asks_at = self._clock.now + _wait_s(grant)
 
-    def _ask_at(self, worker: _Worker, at: float) -> None:
-        worker.asks_at = at
-        heapq.heappush(self._events, (at, next(self._numbers), worker, None))
-
-    def _send(self, worker: _Worker, lease: Lease) -> None:
+    def _send(self, lease: Lease) -> None:
         """A request leaves: what will come of it is known at once, when is decided too."""
         lent = lease.lent or Lent("")
         is_block = self._site.blocks(lent, self._clock.now)
         self._by_exit[lent.exit] += 1
         answer_at = self._clock.now + self._site.takes_s()
         made = self._outcome(lease, lent, is_block=is_block)
-        heapq.heappush(self._events, (answer_at, next(self._numbers), worker, made))
+        heapq.heappush(self._answers, (answer_at, next(self._numbers), made))
 
     def _outcome(self, lease: Lease, lent: Lent, *, is_block: bool) -> Outcome:
         scene = self._scene
@@ -219,8 +205,7 @@ class _Play:
 
 
 def _wait_s(grant: Grant) -> float:
-    """When a worker with free slots asks again. In a simulation nobody has to poll for what others
-    may bring: whoever ends something asks."""
+    """When a worker with free slots asks again, if nothing ends before."""
     if grant.wait_s is None:
         return _POLL_S
     return max(grant.wait_s, _ASK_EVERY_S)

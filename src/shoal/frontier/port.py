@@ -287,8 +287,8 @@ class UpkeepAndNotes(Upkeep, HasNotes, Protocol):
     """For those who look after the crawls that coordinators began."""
 
 
-class QueriesAndNotes(Queries, HasNotes, Protocol):
-    """For those who ask about crawls, and about the schedules that began them."""
+class QueriesAndNotes(Queries, HasNotes, HasExits, Protocol):
+    """For those who ask about crawls, the schedules that began them, and the exits they go by."""
 
 
 class Frontier(WorkSource, Upkeep, Queries, HasNotes, HasExits):

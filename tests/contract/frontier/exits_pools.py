@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from shoal.core.exits import ExitEntry, PoolRules
-from shoal.errors import UnknownCrawl
 from shoal.frontier.values import Control, CrawlState, TaskState, Verdict
 from support.exits import (
     DC,
@@ -146,10 +145,6 @@ class TestLanes:
         await client.good(*await client.take(1))
         await client.take()
         assert await client.frontier.lanes(client.crawl, 9) == []
-
-    async def test_of_a_crawl_that_does_not_exist(self, backend: Backend) -> None:
-        with pytest.raises(UnknownCrawl):
-            await backend.frontier.lanes("nothing", 9)
 
     async def test_the_best_task_goes_first(self, backend: Backend) -> None:
         client = exit_client(backend)

@@ -83,6 +83,8 @@ def test_who_asks_for_a_login_page_may_be_sent_to_one() -> None:
         (200, CAPTCHA, 0, "captcha"),  # Small, and both kinds of words are in it.
         (200, CHALLENGE, 0, None),
         (200, CHALLENGE, 200, None),  # Pages are as short as this here.
+        (200, CAPTCHA, 100, None),  # A page as long as all others is not looked through.
+        (200, CAPTCHA, 40, "captcha"),
         (200, ARTICLE, USUAL, None),
         (200, WIDGET + PAGE, USUAL, None),
         (200, PAGE[:500], USUAL, None),  # Short, and says nothing.
