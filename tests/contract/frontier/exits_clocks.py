@@ -114,6 +114,15 @@ class TestThreeClocks:
         assert len(await other.take()) == 1
         assert len(await client.take()) == 1
 
+    @pytest.mark.parametrize("pace", [{}, {"interval_s": 1.0}, {"pair_interval_s": 1.0}])
+    async def test_who_may_not_be_late_is_told_so(
+        self, backend: Backend, pace: dict[str, float]
+    ) -> None:
+        client = exit_client(backend)
+        await put_pool(client.frontier, 1, **pace)
+        await client.begin(*laned_pages(9))
+        assert (await client.lease_one()).paced == bool(pace)
+
     async def test_hold_after_a_restart(self, backend: Backend) -> None:
         client = exit_client(backend)
         await put_pool(client.frontier, 1, interval_s=60.0, pair_interval_s=100.0)
