@@ -49,6 +49,8 @@ PAIR_KEPT_S = 86_400.0
 """A pair that was not used for so long, since it could be, says nothing any more: its answers have
 faded, and a level of yesterday is no reason to be careful today."""
 
+RETRY_S = 1.0
+"""After so long a task that was blocked may be tried by another exit."""
 TURN_S = 1e-6
 """So much later, for each request in flight by it, an exit counts as used."""
 
@@ -267,6 +269,11 @@ def after_probe(lane: Lane, now: float, *, is_good: bool) -> None:
         lane.tier -= 1
         lane.good_probes = 0
         lane.window_at, lane.answers, lane.blocks, lane.blocked_exits = now, 0, 0, []
+
+
+def blocked_wait_s(dice: float) -> float:
+    """How long a task waits that was blocked: what was blocked together does not come back so."""
+    return RETRY_S * (0.5 + 0.5 * dice)
 
 
 def tiers(pool: str, rules: dict[str, PoolRules]) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from shoal.config import Rules
-from shoal.core.exit_policy import faded
+from shoal.core.exit_policy import blocked_wait_s, faded
 from shoal.core.exits import Exit, ExitEntry, Lent, Passage
 from shoal.core.task import Task
 from shoal.exits.scenes import MAX_S, STICKY_S, BanningSite, Figures, PlayedPool, Scene
@@ -152,17 +152,18 @@ class _Play:
 
     def _outcome(self, lease: Lease, lent: Lent, *, is_block: bool) -> Outcome:
         scene = self._scene
-        verdict = Verdict.DONE
+        verdict, dice = Verdict.DONE, self._site.dice()
         if is_block:
             verdict = Verdict.RETRY if lent.blocks + 1 < scene.max_blocks else Verdict.DEAD
         return Outcome(
             lease=lease,
             verdict=verdict,
             reason="blocked" if is_block else "",
+            retry_in_s=blocked_wait_s(dice) if is_block else 0.0,
             blocked=int(is_block),
             wire_bytes=scene.block_bytes if is_block else scene.page_bytes,
             latency_s=scene.latency_s,
-            passage=Passage(block="forbidden" if is_block else "", dice=self._site.dice()),
+            passage=Passage(block="forbidden" if is_block else "", dice=dice),
         )
 
     async def _note(self, ended: Sequence[Outcome]) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 
 from shoal.core.blocks import Block
+from shoal.core.exit_policy import blocked_wait_s
 from shoal.core.exits import Blame, Lent, Passage
 from shoal.errors import ExitFault, FetchError
 from shoal.frontier.values import Lease, Outcome, Verdict
-
-RETRY_S = 1.0
-"""After so long a task that was blocked may be tried by another exit."""
 
 GOOD = Passage()
 
@@ -33,7 +31,7 @@ def blocked_by_site(
         outcome.verdict = Verdict.DEAD
         outcome.reason = _given_up(lent, passage.block)
     else:
-        outcome.retry_in_s = RETRY_S * (0.5 + 0.5 * passage.dice)
+        outcome.retry_in_s = blocked_wait_s(passage.dice)
     return outcome
 
 
