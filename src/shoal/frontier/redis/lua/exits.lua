@@ -65,6 +65,8 @@ function exits.read(ids)
     exits.known[wanted[i]] = exit
     if exit then
       exit.id = wanted[i]
+      -- Not since it was last lent: then it was put among those that may be used now, or was full.
+      exit.may_be_later = math.max(exit.next_at, exit.out_until) > exit.used_at
     end
   end
 end
@@ -115,17 +117,20 @@ function exits.touch(exit)
   local pool = exits.pool(exit.pool)
   local ready_at = pool and exit_policy.exit_ready_at(exit, pool) or math.huge
   local free, later = EXITS_BASE .. 'free:' .. exit.pool, EXITS_BASE .. 'later:' .. exit.pool
+  local is_later = ready_at > exits.now and ready_at < math.huge
   exits.changed[exit.id] = true
-  if ready_at <= exits.now then
-    call('ZADD', free, whole(exit.used_at), exit.id)
-  else
+  if ready_at > exits.now then
     call('ZREM', free, exit.id)
+  elseif exit.placed ~= exit.used_at then
+    call('ZADD', free, whole(exit.used_at), exit.id)
   end
-  if ready_at > exits.now and ready_at < math.huge then
+  exit.placed = ready_at <= exits.now and exit.used_at or nil
+  if is_later then
     call('ZADD', later, whole(ready_at), exit.id)
-  else
+  elseif exit.may_be_later then
     call('ZREM', later, exit.id)
   end
+  exit.may_be_later = is_later
 end
 
 -- Those whose moment has come may be used.
@@ -139,6 +144,7 @@ function exits.wake(pool_name)
     if exit then
       scores[#scores + 1] = whole(exit.used_at)
       scores[#scores + 1] = exit_id
+      exit.placed, exit.may_be_later = exit.used_at, false
     end
   end
   call_many('ZADD', EXITS_BASE .. 'free:' .. pool_name, scores)

@@ -2,7 +2,29 @@
 
 do
 
-local plain_end_try = end_try
+local plain_end_try, plain_held_by = end_try, held_by
+
+-- Read at once what the ends of these will need.
+function held_by(owners)
+  local held = plain_held_by(owners)
+  local ids, lane_names, by_host = {}, {}, {}
+  for _, task in ipairs(held) do
+    local lent = task and task[8]
+    if lent and lent[1] ~= '' then
+      local host_name = task[1]:match('[^ ]*$')
+      by_host[host_name] = by_host[host_name] or {}
+      table.insert(by_host[host_name], lent[1])
+      ids[#ids + 1], lane_names[#lane_names + 1] = lent[1], task[1]
+    end
+  end
+  exits.read(ids)
+  for host_name, own in pairs(by_host) do
+    exits.read_pairs(host_name, own)
+  end
+  lanes.read(lane_names)
+  lanes.read_states(lane_names)
+  return held
+end
 
 -- The site itself blocks: its tasks use the exits of another pool, or it is hit less often.
 local function blame_site(lane, state, tiers, at, leased_at, retry_after)

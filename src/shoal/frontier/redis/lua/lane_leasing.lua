@@ -6,7 +6,7 @@
 do
 
 local has_pools, slots, lane_count, is_refused = {}, 0, 0, false
-local held_up, served_pools = {}, {}
+local held_up, served_pools, are_blocked = {}, {}, nil
 
 if #has > 0 then
   local asked = has
@@ -51,13 +51,27 @@ local function first_tasks(lane, wanted)
   return tasks
 end
 
+-- Most crawls have none that were blocked.
+local function are_any_blocked()
+  if are_blocked == nil then
+    are_blocked = call('EXISTS', prefix .. 'blocks') == 1
+  end
+  return are_blocked
+end
+
 local function read_blocks(tasks)
   local fingerprints = {}
+  for _, task in ipairs(tasks) do
+    task.blocks = {0}
+  end
+  if not are_any_blocked() then
+    return
+  end
   for i, task in ipairs(tasks) do
     fingerprints[i] = fingerprint_of(task.entry)
   end
   for i, packed in ipairs(ask_many('HMGET', prefix .. 'blocks', fingerprints)) do
-    tasks[i].blocks = packed and cmsgpack.unpack(packed) or {0}
+    tasks[i].blocks = packed and cmsgpack.unpack(packed) or tasks[i].blocks
   end
 end
 
@@ -243,7 +257,7 @@ local function serve_lane(lane, wanted)
     return
   end
   local most = math.min(interval_of(host) > 0 and 1 or wanted, room)
-  local tasks = first_tasks(lane, math.max(most, POLICY.tasks_seen))
+  local tasks = first_tasks(lane, math.max(most, are_any_blocked() and POLICY.tasks_seen or 1))
   if #tasks == 0 then
     lane.next = now + POLICY.busy_wait
     return
@@ -301,6 +315,7 @@ local function ready_lanes(pool_names, seen, most)
     return a < b
   end)
   lanes.read(found)
+  lanes.read_states(found)
   for _, name in ipairs(found) do
     local lane = lanes.known[name]
     if lane.ready ~= order[name] and lane.next == lane.ready then

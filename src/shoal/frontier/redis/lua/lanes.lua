@@ -49,11 +49,17 @@ function lanes.named(name)
   return lanes.known[name]
 end
 
--- What decides how a lane is served: read when it is needed.
+-- What decides how lanes are served: read when it is needed, all at once if many are.
+function lanes.read_states(wanted)
+  for i, packed in ipairs(ask_many('HMGET', prefix .. 'lanes', wanted)) do
+    local lane = lanes.known[wanted[i]]
+    lane.state = lane.state or lane_of(packed and cmsgpack.unpack(packed) or NEW_LANE)
+  end
+end
+
 function lanes.state(lane)
   if not lane.state then
-    local packed = call('HGET', prefix .. 'lanes', lane.name)
-    lane.state = lane_of(packed and cmsgpack.unpack(packed) or NEW_LANE)
+    lanes.read_states({lane.name})
   end
   return lane.state
 end

@@ -11,6 +11,7 @@
 -- a server that does not know those is a new one, and workers are to notice that.
 
 exits.open()
+local new = {}
 local pool, listed = cmsgpack.unpack(ARGV[3]), {}
 local name = pool.name
 local before, rules_before = exits.pool(name), call('HGET', EXITS_BASE .. 'rules', name)
@@ -34,7 +35,11 @@ local function take_in(exit_id, kind, country)
   local exit = exits.known[exit_id]
   if not exit then
     exit = exit_of(NEW_EXIT)
-    exit.id, exits.known[exit_id] = exit_id, exit
+    exit.id, exit.pool, exit.kind, exit.country = exit_id, name, kind, country
+    exits.known[exit_id], exits.changed[exit_id] = exit, true
+    new[#new + 1] = 0 -- Never used,
+    new[#new + 1] = exit_id
+    return true
   end
   local is_new = exit.pool ~= name or not exit.is_listed
   if is_new and exit.pool ~= '' and exit.pool ~= name then
@@ -61,6 +66,7 @@ for _, exit_id in ipairs(was_listed) do
     exits.touch(exits.known[exit_id])
   end
 end
+call_many('ZADD', EXITS_BASE .. 'free:' .. name, new)
 call_many('SREM', EXITS_BASE .. 'listed:' .. name, gone)
 call_many('SADD', EXITS_BASE .. 'listed:' .. name, ids)
 pool.version = (before and before.version or 0) + ((is_other or is_more) and 1 or 0)
