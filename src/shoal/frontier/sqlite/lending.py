@@ -236,11 +236,14 @@ class HeldUp:
         self._known = frozenset(known)
         self._until: dict[str, float | None] = {}
         self._outlooks: dict[str, float | None] = {}
+        self._as_of = exits.changes
 
     def look_again(self) -> None:
-        """Exits were lent meanwhile."""
-        self._until.clear()
-        self._outlooks.clear()
+        """Exits may have been lent meanwhile."""
+        if self._as_of != self._exits.changes:
+            self._as_of = self._exits.changes
+            self._until.clear()
+            self._outlooks.clear()
 
     def until(self, pool: str) -> float | None:
         """How long the lanes of a pool need not be looked at, by the clock of the exits. None: they
