@@ -222,7 +222,7 @@ end
 function exit_policy.after_probe(lane, at, is_good)
   lane.good_probes = is_good and lane.good_probes + 1 or 0
   if lane.good_probes >= POLICY.good_probes then
-    lane.tier, lane.good_probes = lane.tier - 1, 0
+    lane.tier, lane.good_probes = math.max(lane.tier - 1, 0), 0
     begin_window(lane, at)
   end
 end
