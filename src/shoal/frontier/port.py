@@ -184,7 +184,7 @@ class Upkeep(Overview, Protocol):
 
     @abstractmethod
     async def holders(self, crawl: str) -> list[str]:
-        """The workers that hold leases, or shares of hosts, by name."""
+        """The workers that hold leases, or shares of hosts that are not void, by name."""
 
     @abstractmethod
     async def release(self, crawl: str, worker: str) -> int:

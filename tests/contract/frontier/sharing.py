@@ -224,6 +224,19 @@ class TestGone:
         assert await frontier.release(crawl, "worker-0") == 0
         assert (await second.ask()).shares == {HOST: ROOM}
 
+    async def test_who_has_only_a_share_that_is_void_holds_nothing(self, backend: Backend) -> None:
+        first, second = fleet_of(backend, 2)
+        await start(first)
+        leases = (await first.ask()).leases
+        await second.ask()
+        frontier, crawl = first.client.frontier, first.client.crawl
+        await first.client.finish(*map(outcome, leases))
+        assert await frontier.holders(crawl) == ["worker-0", "worker-1"]
+        await backend.advance(WANT_S + A_MOMENT_S)
+        assert await frontier.holders(crawl) == ["worker-0"], "the other one only waited"
+        await backend.advance(LEASE_S - WANT_S)
+        assert await frontier.holders(crawl) == []
+
     async def test_one_that_waited_in_vain_is_forgotten_soon(self, backend: Backend) -> None:
         first, second = fleet_of(backend, 2)
         await start(first)

@@ -243,7 +243,7 @@ class SqliteFrontier(Frontier):
         await self._db.run(delete)
 
     async def holders(self, crawl: str) -> list[str]:
-        return await self._db.run(partial(holders_of, crawl=crawl))
+        return await self._db.run(lambda c: holders_of(c, crawl, self._clock))
 
     async def release(self, crawl: str, worker: str) -> int:
         def take_back(connection: sqlite3.Connection) -> int:

@@ -158,10 +158,11 @@ WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
 SELECT id, host_id, chain, state, losses, shared FROM tasks
 WHERE crawl_id = ? AND state = {LEASED} AND worker = ?;
 
--- holders: who holds leases, or shares of hosts
+-- holders: who holds leases, or shares of hosts that are not void
 SELECT worker FROM tasks WHERE crawl_id = :crawl_id AND state = {LEASED}
 UNION
-SELECT worker FROM shares JOIN hosts ON hosts.id = shares.host_id WHERE hosts.crawl_id = :crawl_id
+SELECT worker FROM shares JOIN hosts ON hosts.id = shares.host_id
+WHERE hosts.crawl_id = :crawl_id AND shares.until > :now
 ORDER BY worker;
 
 -- wake_task: a retry's wait is over
