@@ -148,8 +148,8 @@ class WorkSource(WorkIntake, Protocol):
 
     @abstractmethod
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
-        """Prolong leases, and the shares that those of them which are shared are sent by. Returns
-        those that are no longer ours."""
+        """Prolong leases, and the shares that those of them which are shared are sent by, unless
+        these are void. Returns those that are no longer ours."""
 
     @abstractmethod
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:

@@ -200,6 +200,25 @@ class TestGone:
         await backend.advance(LEASE_S + A_MOMENT_S)
         assert (await second.ask()).shares == {HOST: ROOM}
 
+    @pytest.mark.parametrize("meanwhile", ["nothing", "release", "finish", "add"])
+    async def test_renewing_does_not_bring_a_void_one_back(
+        self, backend: Backend, meanwhile: str
+    ) -> None:
+        """Whatever was done since it is void, and by whom: it might have been struck then."""
+        first, second = fleet_of(backend, 2)
+        await start(first)
+        lease, other, *_ = (await first.ask()).leases
+        await backend.advance(LEASE_S + A_MOMENT_S)
+        match meanwhile:
+            case "release":
+                await first.client.frontier.release(first.client.crawl, second.client.worker)
+            case "finish":
+                await first.client.end(other)
+            case "add":
+                await first.client.add(entry(f"{HOST}/new"))
+        assert await first.client.renew(lease) == []
+        assert (await second.ask()).shares == {HOST: ROOM}
+
     async def test_whoever_knows_that_it_is_dead_takes_its_tasks_and_its_room(
         self, backend: Backend
     ) -> None:

@@ -175,7 +175,7 @@ class SqliteFrontier(Frontier):
         with step(connection, crawl, self._clock) as current:
             due = current.now + current.rules.lease_s
             if shared := [name_of(lease) for lease in leases if lease.shared]:
-                current.execute("renew_shares", due, as_json(shared), current.id)
+                current.execute("renew_shares", due, current.now, as_json(shared), current.id)
             return [
                 lease
                 for lease in leases

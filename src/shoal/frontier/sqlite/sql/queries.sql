@@ -126,9 +126,10 @@ WHERE tasks.id = g.id;
 -- renew_lease: only while it is still ours
 UPDATE tasks SET due = ? WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = {LEASED};
 
--- renew_shares: of the hosts of shared leases (a JSON array of fingerprint and token) that are ours
+-- renew_shares: of the hosts of shared leases (a JSON array of fingerprint and token) that are ours; not
+-- those that are void: whether they have been struck yet is chance
 UPDATE shares SET until = ?
-WHERE share > 0 AND (host_id, worker) IN (
+WHERE share > 0 AND until > ? AND (host_id, worker) IN (
     SELECT t.host_id, t.worker FROM json_each(?) AS lease CROSS JOIN tasks AS t
     WHERE t.crawl_id = ? AND t.fingerprint = json_extract(lease.value, '$[0]')
       AND t.token = json_extract(lease.value, '$[1]') AND t.state = {LEASED} AND t.shared
