@@ -236,16 +236,15 @@ class SameExits(RuleBasedStateMachine):
         return list(zip(self.backends, tries, strict=True))
 
     def fitting(self, lease: Lease, end: dict[str, Any]) -> dict[str, Any]:
-        """An end that such a lease can have: one without an exit says nothing of exits. Where a
-        host's other tasks wait beside its lanes, nothing slows it down: whose turn it is then is
-        for a frontier to choose."""
+        """An end that such a lease can have: one without an exit says nothing of exits. Where
+        hosts, and tasks with exits and without, would compete for a turn, nothing slows them down:
+        who comes first is for a frontier to choose."""
         passage = end.get("passage")
         if lease.lent is None or not lease.lent.exit:
             passage = None
         if not self.is_mixed:
             return end | {"passage": passage}
-        if passage is not None and passage.block:
-            passage = Passage()
+        passage = Passage() if passage is not None and end.get("sent", True) else None
         return end | {"passage": passage, "pushback": None, "fault": False}
 
     @rule(crawl=some_crawl, which=some_pairs, ends=some_ends, limit=st.integers(1, 5))
