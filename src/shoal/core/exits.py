@@ -54,6 +54,11 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     is in flight, so that a budget is never overspent."""
 
     @property
+    def is_paced(self) -> bool:
+        """Whether a request by one of its exits must leave in its turn: see `Lease.paced`."""
+        return self.interval_s > 0 or self.pair_interval_s > 0
+
+    @property
     def most_cost(self) -> float:
         """What one request may cost at most."""
         return self.per_request + self.per_gb * self.most_bytes / 1e9

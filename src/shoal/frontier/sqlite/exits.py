@@ -26,6 +26,9 @@ _read_pair = msgspec.json.Decoder(Pair).decode
 _read_spent = msgspec.json.Decoder(Spent).decode
 _encode = msgspec.json.encode
 
+RANDOM_AMONG = 50
+"""If any exit will do, it is one of so many: to read all of a large pool would take longer."""
+
 SWEEP_EVERY_S = 60.0
 SWEPT_AT_ONCE = 1000
 """Pairs that say nothing any more are removed so often, and so many at a time."""
@@ -77,6 +80,9 @@ class Exits:
             self.spent[name], self._spent_texts[name] = _read_spent(spent), spent
         self._exits: dict[str, Exit] = {}
         self._changed: dict[str, Exit] = {}
+        self._unusable: dict[str, Outlook] = {}
+        self.changes = 0
+        """How often an exit has changed in this step."""
         self._pairs: dict[tuple[str, str], Pair | None] = {}
         self._changed_pairs: dict[tuple[str, str], Pair | None] = {}
 
@@ -114,9 +120,11 @@ class Exits:
 
     def usable(self, pool: str, host: str, count: int) -> list[Exit]:
         """Exits that may be used at a host now: so many at least, if there are."""
+        if pool in self._unusable:
+            return []
         rules = self.rules[pool]
         if rules.rotation != "rested":
-            count = policy.EXITS_SEEN
+            count = max(count, policy.EXITS_SEEN if rules.rotation == "best" else RANDOM_AMONG)
         # What this step has changed is seen as it was: those may have to be passed over.
         limit = min(count, policy.EXITS_SEEN) + len(self._changed)
         values = {"pool": pool, "host": host, "now": self.now, "limit": limit}
@@ -170,12 +178,18 @@ class Exits:
         return inf if at is None else float(at)
 
     def outlook(self, pool: str, host: str = "") -> Outlook:
-        """How the exits of a pool are doing, at a host or without one."""
+        """How the exits of a pool are doing, at a host or without one. If none may be used whatever
+        the host, that is known of all hosts until one changes."""
+        if (known := self._unusable.get(pool)) is not None:
+            return known
         self.save()
         values = {"pool": pool, "host": host, "now": self.now}
         *counts, at = self._connection.execute(SQL["outlook"], values).fetchone()
         listed, out, cooling, usable, full = map(int, counts)
-        return Outlook(listed, out, cooling, usable, full, inf if at is None else at)
+        found = Outlook(listed, out, cooling, usable, full, inf if at is None else at)
+        if not host and not usable:
+            self._unusable[pool] = found
+        return found
 
     # Changing
 
@@ -209,6 +223,8 @@ class Exits:
     def put(self, exit_: Exit) -> None:
         """An exit has changed."""
         self._changed[exit_.id] = self._exits[exit_.id] = exit_
+        self._unusable.clear()
+        self.changes += 1
 
     def put_pair(self, host: str, exit_id: str, pair: Pair | None) -> None:
         """What is known of an exit at a host has changed. None: there is nothing to say."""

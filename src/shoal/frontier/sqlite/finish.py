@@ -79,6 +79,8 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
             counted.append(page_counts(outcome))
             follow_ups += outcome.follow_ups
     current.write("move_tasks", moves)
+    if by_exits is not None:
+        by_exits.write()
     _add_up(current, counted)
     queue(current, follow_ups)
     return stale

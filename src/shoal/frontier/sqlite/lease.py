@@ -125,6 +125,7 @@ def lose(current: Step, row: tuple[int, int, str | None, int, int, int]) -> None
         back = Returning(current, [row_id])
         back.settle(row_id, current.lanes.lane(-host_id), host, None)
         back.forget(row_id, has_ended=state == DEAD)
+        back.write()
     if state == DEAD:
         current.touch_chain(chain)
     current.tally.update(leased=-1, lost=1, **{STATES[state]: 1})

@@ -208,6 +208,7 @@ class Lending:
             self._note_probe(lane, pool)
             self._exits.lend(exit_, lane.host)
         lease = self._grants.grant(host, task, lane, alone=alone)
+        lease.paced |= exit_ is not None and self._exits.rules[pool].is_paced
         lease.lent = Lent(exit_id, session, pool, task.blocks, len(_read_tried(task.tried)))
         row = (task.id, exit_id, session, pool, self._exits.now, task.blocks, task.tried)
         self._passings.append(row)
@@ -235,11 +236,14 @@ class HeldUp:
         self._known = frozenset(known)
         self._until: dict[str, float | None] = {}
         self._outlooks: dict[str, float | None] = {}
+        self._as_of = exits.changes
 
     def look_again(self) -> None:
-        """Exits were lent meanwhile."""
-        self._until.clear()
-        self._outlooks.clear()
+        """Exits may have been lent meanwhile."""
+        if self._as_of != self._exits.changes:
+            self._as_of = self._exits.changes
+            self._until.clear()
+            self._outlooks.clear()
 
     def until(self, pool: str) -> float | None:
         """How long the lanes of a pool need not be looked at, by the clock of the exits. None: they

@@ -35,6 +35,7 @@ class Returning:
     def __init__(self, current: Step, task_ids: Iterable[int]) -> None:
         self._current = current
         self._exits = current.exits
+        self._ended: list[int] = []
         rows = current.execute("passages", as_json(task_ids)).fetchall()
         self._passed = {row[0]: Passed(*row) for row in rows}
         self._exits.read(passed.exit for passed in self._passed.values() if passed.exit)
@@ -66,9 +67,13 @@ class Returning:
         """Of a task that will be tried again, what blocked it stays known."""
         passed = self._passed.get(task_id)
         if has_ended or passed is None or not passed.blocks:
-            self._current.execute("end_passages", as_json([task_id]))
+            self._ended.append(task_id)
         else:
             self._current.execute("keep_blocks", task_id, passed.blocks, passed.tried)
+
+    def write(self) -> None:
+        """Strike what is of no use any more, all at once."""
+        self._current.execute("end_passages", as_json(self._ended))
 
 
 class Word:
