@@ -106,6 +106,7 @@ class Admission:
 
     def _entry(self, task: Task, normal: str, site: str) -> Entry:
         task.site = site if self._of_scrapy is None else without_public_port(site)
+        task.proxy_pool = task.proxy_pool or None
         if task.dont_filter:
             task.task_id = task.task_id or uuid.uuid4().hex
             key = digest(f"task {task.task_id}")
