@@ -76,7 +76,7 @@ def pack(entry: Entry) -> bytes:
 
 def queue_of(task: Task) -> str:
     """Whose queue a task waits in: that of its host, or of a lane, see lua/lanes.lua."""
-    return task.site if task.proxy_pool is None else f"{task.proxy_pool} {task.site}"
+    return f"{task.proxy_pool} {task.site}" if task.proxy_pool else task.site
 
 
 def site_of(queue: str) -> str:

@@ -151,7 +151,10 @@ end
 
 -- A list of its own: that of a new record is everybody's.
 local function with_one(names, name)
-  local more = {unpack(names)}
+  local more = {}
+  for i, known in ipairs(names) do
+    more[i] = known
+  end
   more[#more + 1] = name
   return more
 end

@@ -81,6 +81,7 @@ end
 local function usable_ones(pool, host_name)
   wake(pool)
   lending.free = call('ZCARD', EXITS_BASE .. 'free:' .. pool.name)
+  lending.dice = math.random() -- Of a sequence that the worker's own number began.
   local limit = math.min(lending.free, POLICY.exits_seen)
   local ids, place, seen, is_known = sticking(pool, host_name), 0, 0, {}
   local function more()
