@@ -72,6 +72,22 @@ def test_no_exit_no_request(folder: ExitFolder, site: BanningSite) -> None:
     assert "no exit of pool dc could be used for 2s: 2 exits, " in told
 
 
+def test_a_list_becomes_empty_while_it_is_used(folder: ExitFolder, site: BanningSite) -> None:
+    """What is left waits for its time, and is then told to be without exits."""
+    exits = bound(2)
+    folder.put_pool("dc", exits, pool_timeout="2s", refresh="1s")
+    folder.put_spider(site.urls, rate="5/s")
+    with folder.running("crawl", "links.py") as crawl:
+        until_now("some pages", lambda: len(site.log) > 5)
+        folder.put_pool("dc", [], pool_timeout="2s", refresh="1s")
+        ended = crawl.wait()
+    assert ended.code == 3, ended
+    assert "WARNING pool dc: 0 exits, 0 new, 2 gone" in ended.err
+    assert_only_by(site, [source_of(each) for each in exits])
+    told = folder.shoal("dead", "list", "links").out
+    assert "no exit of pool dc could be used for 2s: it has no exits" in told, told
+
+
 @pytest.mark.parametrize("ban", BLOCKS)
 def test_a_block_is_seen_whatever_it_looks_like(
     folder: ExitFolder, site: BanningSite, ban: Ban
