@@ -64,8 +64,8 @@ class Exits:
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """The pools whose lists could be read here: what a worker asks for. One whose list has become
-        empty is among them: if nobody asked for its tasks, they would wait for ever."""
+        """The pools whose lists could be read here: what a worker asks for. Also one whose list has
+        become empty: if nobody asked for its tasks, they would wait for ever."""
         return tuple(name for name, pool in self._pools.items() if pool.is_known)
 
     def route(self, lent: Lent, task_pool: str | None) -> Route | None:
