@@ -72,6 +72,43 @@ def test_no_exit_no_request(folder: ExitFolder, site: BanningSite) -> None:
     assert "no exit of pool dc could be used for 2s: 2 exits, " in told
 
 
+def test_a_list_becomes_empty_while_it_is_used(folder: ExitFolder, site: BanningSite) -> None:
+    """What is left waits for its time, and is then told to be without exits."""
+    exits = bound(2)
+    folder.put_pool("dc", exits, pool_timeout="2s", refresh="1s")
+    folder.put_spider(site.urls, rate="5/s")
+    with folder.running("crawl", "links.py") as crawl:
+        until_now("some pages", lambda: len(site.log) > 5)
+        folder.put_pool("dc", [], pool_timeout="2s", refresh="1s")
+        ended = crawl.wait()
+    assert ended.code == 3, ended
+    assert "WARNING pool dc: 0 exits, 0 new, 2 gone" in ended.err
+    assert_only_by(site, [source_of(each) for each in exits])
+    told = folder.shoal("dead", "list", "links").out
+    assert "no exit of pool dc could be used for 2s: it has no exits" in told, told
+
+
+def test_a_crawl_that_goes_on_keeps_its_pool(folder: ExitFolder, site: BanningSite) -> None:
+    """Who forgets it is told so: nothing leaves from our own address, and nobody waits for ever."""
+    exits = bound(2)
+    proxies_txt = folder.write("proxies.txt", "".join(f"{each}\n" for each in exits))
+    folder.put_spider(site.urls, proxy_pool=None)
+    by_proxies = ("crawl", "links.py", "--proxies", str(proxies_txt))
+    assert folder.shoal(*by_proxies, "--max-pages", "5").code == 0
+    ended = folder.shoal("crawl", "links.py")
+    assert ended.code == 2, ended
+    assert ended.err.endswith(
+        "shoal: crawl 'links' has gone by pool proxies so far: name it again (--proxies),"
+        " or go on without it (--proxy-pool direct)\n"
+    )
+    ended = folder.shoal("crawl", "links.py", "--proxy-pool", "direct")
+    assert ended.code == 2, ended
+    assert "wait for exits of pool proxies, which is not known here: name it again" in ended.err
+    assert folder.shoal(*by_proxies).code == 0
+    assert_only_by(site, [source_of(each) for each in exits])
+    assert_complete(folder, site, PAGES)
+
+
 @pytest.mark.parametrize("ban", BLOCKS)
 def test_a_block_is_seen_whatever_it_looks_like(
     tmp_path: Path, site: BanningSite, ban: Ban

@@ -44,7 +44,9 @@ class ProxyList(NamedTuple):
 
 
 def read_list(text: str) -> ProxyList:
-    """One proxy per line, and perhaps the two letters of its country; # begins a comment."""
+    """One proxy per line, and perhaps the two letters of its country; # begins a comment. Raises
+    ConfigError for what is no list: a page that says why there is none today must not empty a pool.
+    """
     found: dict[ProxyAddress, Listed] = {}
     bad, why = 0, ""
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
@@ -60,6 +62,8 @@ def read_list(text: str) -> ProxyList:
         found.setdefault(listed.proxy, listed)
         if len(found) > MAX_EXITS:
             raise ConfigError(f"more than {MAX_EXITS:,} proxies")
+    if bad and not found:
+        raise ConfigError(f"none of its lines is a proxy ({why})")
     return ProxyList(list(found.values()), bad, why)
 
 

@@ -65,8 +65,9 @@ class Exits:
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """The pools whose exits can be used here: what a worker asks for."""
-        return tuple(name for name, pool in self._pools.items() if pool.exits)
+        """The pools whose lists could be read here: what a worker asks for. Also one whose list has
+        become empty: if nobody asked for its tasks, they would wait for ever."""
+        return tuple(name for name, pool in self._pools.items() if pool.is_known)
 
     def route(self, lent: Lent, task_pool: str | None) -> Route | None:
         """The way that a lease lets its request take. None: that exit is not known here, or the
@@ -164,7 +165,9 @@ async def _read_one(pool: Pool, fetcher: Fetcher) -> None:
     await pool.read(fetcher)
     new, gone = len(pool.exits.keys() - known), len(known - pool.exits.keys())
     if known and (new or gone):
-        log.info("pool %s: %d exits, %d new, %d gone", pool.name, len(pool.exits), new, gone)
+        level = logging.INFO if pool.exits else logging.WARNING
+        words = "pool %s: %d exits, %d new, %d gone"
+        log.log(level, words, pool.name, len(pool.exits), new, gone)
 
 
 def _refresh_s(pool: Pool) -> float:

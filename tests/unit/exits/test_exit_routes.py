@@ -152,3 +152,19 @@ def test_the_pool_of_a_crawl_must_be_one(tmp_path: Path) -> None:
         check_default_pool(config.load(folder=tmp_path, options={"proxy_pool": chosen}))
     with pytest.raises(ConfigError, match=r"^proxy_pool: no such pool: res \(there are: dc\)$"):
         check_default_pool(config.load(folder=tmp_path, options={"proxy_pool": "res"}))
+
+
+async def test_a_page_in_place_of_a_list_empties_no_pool(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Providers answer with a page that says why there is no list today."""
+    text = listed(tmp_path, "a.example:80")
+    told = Told()
+    async with opened(tmp_path, text) as exits:
+        (kept,) = exits.pool("dc").entries
+        listed(tmp_path, "<html>", f"<h1>Sorry {CANARY}</h1>")
+        await exits.read_again(told.as_frontier)
+        assert exits.pool("dc").entries == [kept]
+    assert "none of its lines is a proxy (line 1: not a proxy" in caplog.text
+    assert "it stays as it was" in caplog.text
+    assert CANARY not in caplog.text
