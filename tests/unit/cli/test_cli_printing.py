@@ -241,9 +241,12 @@ ASKED = {
     "schedule pause": [["schedule", "pause", "shop"]],
     "schedule resume": [["schedule", "resume", "shop"]],
 }
-ELSEWHERE = {"crawl", "worker", "serve", "demo", "drain", "scrapy migrate", "proxies echo"}
+ELSEWHERE = {
+    *("crawl", "worker", "serve", "demo", "drain", "scrapy migrate"),
+    *("proxies echo", "proxies simulate"),
+}
 """What these say is log lines (test_plaintext.py), counts, and the summary below. What an echo says
-is its own address."""
+is its own address; a simulation asks no store."""
 
 
 @pytest.mark.parametrize("command", ASKED)
