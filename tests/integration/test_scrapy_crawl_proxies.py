@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from support.banning_site import BanningSite, assert_only_by
+from support.banning_site import OWN_ADDRESS, Ban, BanningSite, assert_only_by
 from support.proxies import TinyProxy, sources
 from support.redis_servers import RedisServer
 from support.scrapy_projects import ADDON, Project, assert_in_order, counted
 from support.sites import serving
+from support.until import until_now
 
 PAGES = 20
 LINKS = """
@@ -80,7 +82,7 @@ def test_the_workers_of_shoal_crawl_go_by_the_tables(tmp_path: Path, site: Banni
     with exits(tmp_path, 2) as servers:
         made = project(tmp_path, site, [server.url for server in servers], SHOAL_PROXIES="dc")
         (made.path / "shoal.toml").write_text('[proxies.dc]\nfrom = "file:list.txt"\n')
-        ended = made.queue.shoal("crawl", "scrapy:links", "--workers", "2")
+        ended = made.commands.shoal("crawl", "scrapy:links", "--workers", "2")
         assert ended.code == 0, ended
         assert_only_by(site, [server.source for server in servers])
     assert counted(made.items(), "path") == ALL
@@ -296,7 +298,7 @@ def test_what_scrapy_cannot_go_by_is_refused(
     with made.crawling("links") as running:
         ended = running.wait()
     assert says in ended.err
-    told = made.queue.shoal("crawl", "scrapy:links", "--workers", "1")
+    told = made.commands.shoal("crawl", "scrapy:links", "--workers", "1")
     assert told.code != 0
     assert says in told.err
     assert not site.log
