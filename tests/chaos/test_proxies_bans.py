@@ -21,7 +21,7 @@ LONG_S = 100 * COOL_FIRST_S
 """The leases of these crawls last, however much time a test lets pass."""
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer) -> ExitFolder:
     return ExitFolder(tmp_path, redis_server.url if request.param == "redis" else "")
 

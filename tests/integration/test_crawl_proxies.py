@@ -74,9 +74,11 @@ def test_no_exit_no_request(folder: ExitFolder, site: BanningSite) -> None:
 
 @pytest.mark.parametrize("ban", BLOCKS)
 def test_a_block_is_seen_whatever_it_looks_like(
-    folder: ExitFolder, site: BanningSite, ban: Ban
+    tmp_path: Path, site: BanningSite, ban: Ban
 ) -> None:
-    """One of the exits is banned. What it met is no page, and is read by another."""
+    """One of the exits is banned. What it met is no page, and is read by another. No frontier has
+    to do with what a block looks like."""
+    folder = ExitFolder(tmp_path)
     exits = bound(EXITS)
     folder.put_pool("dc", exits)
     folder.put_spider(site.urls)

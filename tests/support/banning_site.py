@@ -10,6 +10,7 @@ while it runs.
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import struct
 import time
@@ -96,6 +97,8 @@ class BanningSite(Site):
         self.has_pages = True
         """If not, every numbered page is 404."""
         self.takes_s = 0.0
+        self.spread = 0.0
+        """An answer takes longer or shorter by so much of that."""
         self.retry_after_s = 0
         self._bans: dict[tuple[str, str], tuple[Ban, float]] = {}
         self._recent: dict[tuple[str, str], list[float]] = {}
@@ -158,7 +161,7 @@ class BanningSite(Site):
         self.log.append(arrived)
         self._changes.append((source, host, 1))
         try:
-            await asyncio.sleep(self.takes_s)
+            await asyncio.sleep(self.takes_s * random.uniform(1 - self.spread, 1 + self.spread))
             return await self._answer_to(request, ban)
         finally:
             self._changes.append((source, host, -1))

@@ -3,6 +3,7 @@
 Two crawls share the exits. Each has one host, and all its tasks are of one lane, with priorities of
 their own: so which task gets which exit never depends on what a frontier may choose. Or hosts,
 pools and tasks without a pool are mixed: then nothing holds an exit back, and each pool has one.
+Which of several suspects is tried first is for a frontier to choose: here nobody becomes one.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ rules_of_one = st.builds(
     robots=st.sampled_from([False, False, True]),
     pools=st.just(POOLS),
     lease_s=st.just(LEASE_S),
-    max_losses=st.sampled_from([2, 9]),
+    max_losses=st.just(2),
 )
 RULES_OF_MIXED: Rules = open_rules(
-    pools=POOLS, concurrency_per_host=MANY, lease_s=LEASE_S, max_losses=9
+    pools=POOLS, concurrency_per_host=MANY, lease_s=LEASE_S, max_losses=2
 )
 
 pools_of_one = st.builds(

@@ -266,7 +266,7 @@ def after_probe(lane: Lane, now: float, *, is_good: bool) -> None:
     """The tier below was tried. After a few good answers in a row the tasks use it again."""
     lane.good_probes = lane.good_probes + 1 if is_good else 0
     if lane.good_probes >= GOOD_PROBES:
-        lane.tier -= 1
+        lane.tier = max(lane.tier - 1, 0)
         lane.good_probes = 0
         lane.window_at, lane.answers, lane.blocks, lane.blocked_exits = now, 0, 0, []
 

@@ -15,9 +15,6 @@ from typing import Literal
 
 import msgspec
 
-DIRECT = "direct"
-"""The name that stands for no pool, where a crawl has one for all its tasks."""
-
 Rotation = Literal["rested", "random", "best"]
 
 

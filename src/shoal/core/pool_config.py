@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from shoal.core.exits import DIRECT, Rotation
+from shoal.core.exits import Rotation
 from shoal.core.fields import checked
 from shoal.core.policy import parse_duration, parse_rate
+from shoal.core.task import DIRECT
 from shoal.errors import ConfigError
 
 TABLES = "proxies"

@@ -16,6 +16,8 @@ DEFAULT_HANDLER = "parse"
 MAX_PRIORITY = 2**31 - 1
 MAX_COUNT = 2**31 - 1
 MAX_CHAIN_LENGTH = 200
+DIRECT = "direct"
+"""The name that stands for no pool, where a crawl has one for all its tasks."""
 
 
 class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -56,6 +58,11 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """The addresses that redirected here, oldest first; with the method before it, if no GET."""
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""
+
+    @property
+    def pool(self) -> str | None:
+        """The pool by whose exits it leaves. None: it leaves directly."""
+        return None if self.proxy_pool == DIRECT else self.proxy_pool
 
 
 _LIMITS = {

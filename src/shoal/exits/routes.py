@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec.structs import replace
 
 from shoal.config import Settings
-from shoal.core.exits import DIRECT, ExitEntry, Lent, PoolRules
+from shoal.core.exits import ExitEntry, Lent, PoolRules
 from shoal.core.policy import parse_duration
 from shoal.core.pool_config import TABLES
+from shoal.core.task import DIRECT
 from shoal.errors import ConfigError
 from shoal.exits.lists import LIST_TIMEOUT_S, MAX_LIST_BYTES
 from shoal.exits.pools import Pool

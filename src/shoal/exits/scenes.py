@@ -13,6 +13,8 @@ STICKY_S = 600.0
 """How long the strategy `sticky` keeps an exit, where the pool says nothing of it."""
 STRATEGIES = ("rested", "random", "best", "sticky")
 
+SPREAD = 0.3
+"""Answers take longer or shorter than usual by so much of it."""
 MAX_S = 366 * 86_400.0
 """What takes longer than a year of its own time is given up."""
 
@@ -100,7 +102,7 @@ class BanningSite:
 
     def takes_s(self) -> float:
         """How long an answer takes: around what the scene says."""
-        return self._scene.latency_s * self._random.uniform(0.7, 1.3)
+        return self._scene.latency_s * self._random.uniform(1 - SPREAD, 1 + SPREAD)
 
     def dice(self) -> float:
         """A number in [0, 1)."""

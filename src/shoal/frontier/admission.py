@@ -6,10 +6,9 @@ import uuid
 from collections.abc import Callable
 
 from shoal.config import Rules
-from shoal.core.exits import DIRECT
 from shoal.core.networks import is_private_literal
 from shoal.core.plugins import plugin
-from shoal.core.task import Task, bad_number, unsupported
+from shoal.core.task import DIRECT, Task, bad_number, unsupported
 from shoal.core.urls import (
     FINGERPRINT_BYTES,
     Normaliser,
@@ -39,7 +38,7 @@ class Admission:
         self._max_depth = rules.max_depth
         self._of_scrapy = _scrapy_fingerprints(rules.fingerprints)
         self._pools = frozenset(rules.pools)
-        self._pool = rules.proxy_pool
+        self._pool = default_pool(rules)
 
     def admit(self, task: Task, found_on: str | None = None) -> Entry:
         """The task with its site and its fingerprint. `found_on` is the site of the page that leads
@@ -63,10 +62,11 @@ class Admission:
         return self._entry(task, identity.normal, identity.site)
 
     def _pool_of(self, task: Task) -> str | None:
-        """The pool by whose exits it leaves, if it does not leave directly."""
+        """The pool by whose exits it leaves. Where a crawl has one for all, a task that leaves
+        directly says so: one that says nothing was admitted before the crawl had it."""
         pool = task.proxy_pool or self._pool
         if pool is None or pool == DIRECT:
-            return None
+            return DIRECT if self._pool is not None else None
         if pool not in self._pools:
             raise BadUrl(f"no such pool: {pool}: {task.url!r}")
         return pool
@@ -106,6 +106,7 @@ class Admission:
 
     def _entry(self, task: Task, normal: str, site: str) -> Entry:
         task.site = site if self._of_scrapy is None else without_public_port(site)
+        task.proxy_pool = task.proxy_pool or None
         if task.dont_filter:
             task.task_id = task.task_id or uuid.uuid4().hex
             key = digest(f"task {task.task_id}")
@@ -114,6 +115,11 @@ class Admission:
         else:
             key = digest(normal, task.method, task.body)
         return Entry(key[:FINGERPRINT_BYTES], task)
+
+
+def default_pool(rules: Rules) -> str | None:
+    """The pool for tasks that name none."""
+    return None if rules.proxy_pool == DIRECT else rules.proxy_pool
 
 
 def without_public_port(site: str) -> str:

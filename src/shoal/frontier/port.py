@@ -157,8 +157,8 @@ class WorkSource(WorkIntake, Protocol):
 
     @abstractmethod
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
-        """Prolong leases, and the shares that those of them which are shared are sent by. Returns
-        those that are no longer ours."""
+        """Prolong leases, and the shares that those of them which are shared are sent by, unless
+        these are void. Returns those that are no longer ours."""
 
     @abstractmethod
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -193,7 +193,7 @@ class Upkeep(Overview, Protocol):
 
     @abstractmethod
     async def holders(self, crawl: str) -> list[str]:
-        """The workers that hold leases, or shares of hosts, by name."""
+        """The workers that hold leases, or shares of hosts that are not void, by name."""
 
     @abstractmethod
     async def release(self, crawl: str, worker: str) -> int:

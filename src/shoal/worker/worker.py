@@ -22,6 +22,7 @@ from shoal.worker.assignment import DRAIN_S, Assignment
 from shoal.worker.committer import Committer, keep_of
 from shoal.worker.heartbeat import Heartbeat
 from shoal.worker.leasing import POLL_S, Leasing, Question
+from shoal.worker.moves import kept_to_pool
 from shoal.worker.renewals import Renewals
 from shoal.worker.report import Report, give_back
 from shoal.worker.slots import Slots
@@ -101,6 +102,7 @@ class Worker:
                 while (rules := await self._joined()) is not None:
                     self.over_as = None
                     self._visits.begin(rules)
+                    self._slots.visit = kept_to_pool(self._visits.visit, rules)
                     with self._watch(rules.lease_s):
                         await self._work(rules)
                 for task in beside:

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from shoal.core.exits import PoolRules
+from shoal.core.exits import Passage, PoolRules
 from shoal.errors import ShoalError
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Ask, Control, Entry, Grant, HostOrder, Lease, Outcome, Record
@@ -230,9 +230,22 @@ class SameExits(RuleBasedStateMachine):
         """The same ends, of the leases that each has of a crawl."""
         ended = [(pair, end) for pair, end in zip(pairs, ends, strict=False) if pair[0] == crawl]
         tries = [
-            [outcome(pair[1:][n], **fitting(pair[1], end)) for pair, end in ended] for n in (0, 1)
+            [outcome(pair[1:][n], **self.fitting(pair[1], end)) for pair, end in ended]
+            for n in (0, 1)
         ]
         return list(zip(self.backends, tries, strict=True))
+
+    def fitting(self, lease: Lease, end: dict[str, Any]) -> dict[str, Any]:
+        """An end that such a lease can have: one without an exit says nothing of exits. Where
+        hosts, and tasks with exits and without, would compete for a turn, nothing slows them down:
+        who comes first is for a frontier to choose."""
+        passage = end.get("passage")
+        if lease.lent is None or not lease.lent.exit:
+            passage = None
+        if not self.is_mixed:
+            return end | {"passage": passage}
+        passage = Passage() if passage is not None and end.get("sent", True) else None
+        return end | {"passage": passage, "pushback": None, "fault": False}
 
     @rule(crawl=some_crawl, which=some_pairs, ends=some_ends, limit=st.integers(1, 5))
     def exchange(
@@ -304,12 +317,6 @@ class SameExits(RuleBasedStateMachine):
             found = self.both(lambda frontier, key=each: frontier.find(crawl, key))  # type: ignore[misc]
             known = [told(record) for record in found]
             assert known[1:] == rounded(known[:1])
-
-
-def fitting(lease: Lease, end: dict[str, Any]) -> dict[str, Any]:
-    """An end that such a lease can have: one without an exit says nothing of exits."""
-    by_exit = lease.lent is not None and lease.lent.exit != ""
-    return end if by_exit else end | {"passage": None}
 
 
 class SameExitsOnCluster(SameExits):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from shoal.frontier.values import Control, CrawlState, TaskState, Verdict
-from support.frontiers import Backend, entry, outcome, pages
+from shoal.frontier.values import Control, CrawlState, Entry, Lease, TaskState, Verdict
+from support.frontiers import A_MOMENT_S, HOST, Backend, entry, outcome, pages
+
+
+def keys_of(*tasks: Entry | Lease) -> list[bytes]:
+    return [task.fingerprint for task in tasks]
 
 
 class TestExchange:
@@ -83,3 +87,27 @@ class TestExchange:
         await client.start(*pages(5), max_pages=2)
         _, grant = await client.exchange(outcome(await client.lease_one()), limit=5)
         assert len(grant.leases) == 1
+
+    async def test_a_chain_goes_on_before_a_wait_is_over(self, backend: Backend) -> None:
+        """As if both were asked for one after the other: what ends lets the next one go, then those
+        whose wait is over come back, behind all that waits."""
+        client = backend.client()
+        step, next_step = (entry(f"{HOST}/{n}", chain="chain") for n in range(2))
+        await client.start(retried := entry(f"{HOST}/retried"), step, next_step)
+        first, second = await client.lease(2)
+        assert keys_of(first, second) == keys_of(retried, step)
+        ended = outcome(first, Verdict.RETRY), outcome(second)
+        _, grant = await client.exchange(*ended, limit=2)
+        assert keys_of(*grant.leases) == keys_of(next_step, retried)
+
+    async def test_one_that_ends_the_crawl_moves_nothing_else(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(2), max_pages=1)
+        await client.control(Control.SEAL)
+        retried = await client.lease_one()
+        await client.end(retried, Verdict.RETRY, retry_in_s=5.0)
+        last = await client.lease_one()
+        await backend.advance(5.0 + A_MOMENT_S)
+        _, grant = await client.exchange(outcome(last), limit=5)
+        assert (grant.state, grant.leases) == (CrawlState.FINISHED, [])
+        assert await client.state(retried) is TaskState.DELAYED, "the crawl was over"

@@ -339,6 +339,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_holders_of_the_model_are_known(self) -> None:
-        """Beside those that only have a part in a host."""
+        """And no others, but for those that have asked a moment ago: they may wait for a share."""
         holders = {task.worker for task in self.model.in_state(TaskState.LEASED)}
-        assert holders <= set(self.run(self.backend.frontier.holders(CRAWL)))
+        holders |= {worker for (_, worker), share in self.model.shares.items() if share.counted}
+        known = set(self.run(self.backend.frontier.holders(CRAWL)))
+        assert holders <= known <= holders | set(filter(self.model.has_asked, WORKERS))

@@ -188,8 +188,11 @@ class Model:
 
     def is_alone(self, worker: str) -> bool:
         """Whether nobody else wants anything, as far as the frontier knows."""
-        times = [at for other, at in self.asked_at.items() if other != worker]
-        return all(at + WANT_S <= self.now for at in times)
+        return not any(self.has_asked(other) for other in self.asked_at if other != worker)
+
+    def has_asked(self, worker: str) -> bool:
+        """Whether a worker was here so lately that it is counted even if it has got nothing."""
+        return worker in self.asked_at and self.asked_at[worker] + WANT_S > self.now
 
     def lease(self, task: ModelTask, lease: Lease, worker: str) -> None:
         assert lease.shared or self.room_left(task.host) > 0

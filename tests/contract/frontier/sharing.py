@@ -200,6 +200,25 @@ class TestGone:
         await backend.advance(LEASE_S + A_MOMENT_S)
         assert (await second.ask()).shares == {HOST: ROOM}
 
+    @pytest.mark.parametrize("meanwhile", ["nothing", "release", "finish", "add"])
+    async def test_renewing_does_not_bring_a_void_one_back(
+        self, backend: Backend, meanwhile: str
+    ) -> None:
+        """Whatever was done since it is void, and by whom: it might have been struck then."""
+        first, second = fleet_of(backend, 2)
+        await start(first)
+        lease, other, *_ = (await first.ask()).leases
+        await backend.advance(LEASE_S + A_MOMENT_S)
+        match meanwhile:
+            case "release":
+                await first.client.frontier.release(first.client.crawl, second.client.worker)
+            case "finish":
+                await first.client.end(other)
+            case "add":
+                await first.client.add(entry(f"{HOST}/new"))
+        assert await first.client.renew(lease) == []
+        assert (await second.ask()).shares == {HOST: ROOM}
+
     async def test_whoever_knows_that_it_is_dead_takes_its_tasks_and_its_room(
         self, backend: Backend
     ) -> None:
@@ -223,6 +242,19 @@ class TestGone:
         assert await frontier.holders(crawl) == ["worker-0"]
         assert await frontier.release(crawl, "worker-0") == 0
         assert (await second.ask()).shares == {HOST: ROOM}
+
+    async def test_who_has_only_a_share_that_is_void_holds_nothing(self, backend: Backend) -> None:
+        first, second = fleet_of(backend, 2)
+        await start(first)
+        leases = (await first.ask()).leases
+        await second.ask()
+        frontier, crawl = first.client.frontier, first.client.crawl
+        await first.client.finish(*map(outcome, leases))
+        assert await frontier.holders(crawl) == ["worker-0", "worker-1"]
+        await backend.advance(WANT_S + A_MOMENT_S)
+        assert await frontier.holders(crawl) == ["worker-0"], "the other one only waited"
+        await backend.advance(LEASE_S - WANT_S)
+        assert await frontier.holders(crawl) == []
 
     async def test_one_that_waited_in_vain_is_forgotten_soon(self, backend: Backend) -> None:
         first, second = fleet_of(backend, 2)

@@ -66,7 +66,7 @@ def test_what_no_worker_heeds_yet_is_refused() -> None:
         ("dc", None, "dc"),
         (None, "dc", "dc"),
         ("res", "dc", "res"),
-        ("direct", "dc", None),
+        ("direct", "dc", "direct"),
         ("direct", None, None),
         (None, "direct", None),
         ("dc", "direct", "dc"),

@@ -141,6 +141,6 @@ def test_a_redirect_keeps_the_pool() -> None:
 
 def test_a_redirect_of_what_left_directly_does_too() -> None:
     response = Response(URL, 302, {"Location": "/2"}, b"", 0.25)
-    direct = Lease(bytes(8), "token", Task(url=URL))
+    direct = Lease(bytes(8), "token", Task(url=URL, proxy_pool="direct"))
     outcome = judge(pools=("dc",), proxy_pool="dc").answered(direct, response, NOW, JITTER)
-    assert [entry.task.proxy_pool for entry in outcome.follow_ups] == [None]
+    assert [entry.task.proxy_pool for entry in outcome.follow_ups] == ["direct"]

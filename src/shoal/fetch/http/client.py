@@ -95,7 +95,7 @@ class HttpFetcher(Fetcher):
         """Send the request once, read the answer."""
         started = perf_counter()
         task = request.task
-        if task.proxy_pool is not None:
+        if task.pool is not None:
             _check_exit(request)
         authority, target = self._address(task.url)
         encoded = self._encode(task, authority, target)

@@ -76,7 +76,7 @@ def pack(entry: Entry) -> bytes:
 
 def queue_of(task: Task) -> str:
     """Whose queue a task waits in: that of its host, or of a lane, see lua/lanes.lua."""
-    return task.site if task.proxy_pool is None else f"{task.proxy_pool} {task.site}"
+    return f"{task.pool} {task.site}" if task.pool else task.site
 
 
 def site_of(queue: str) -> str:
@@ -168,7 +168,7 @@ def _rest(task: Task, parent: bytes, created_at: int) -> bytes:
         priority=0,
         retry_count=0,
         chain=None,
-        proxy_pool=None,
+        proxy_pool=None if task.pool else task.proxy_pool,
         parent=task.parent if odd_parent else None,
         created_at=task.created_at if odd_moment else None,
     )
@@ -186,4 +186,5 @@ def _is_usual(task: Task) -> bool:
         or task.task_id
         or task.max_retries is not None
         or task.session is not None
+        or task.proxy_pool == wire.DIRECT
     )

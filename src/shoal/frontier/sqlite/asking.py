@@ -35,10 +35,11 @@ def robots_of(connection: sqlite3.Connection, crawl: str, host: str) -> Robots |
     return stored_robots.unpack(row[0]) if row else None
 
 
-def holders_of(connection: sqlite3.Connection, crawl: str) -> list[str]:
-    """Who holds leases, or shares of hosts."""
-    crawl_id = crawl_row(connection, crawl)["id"]
-    return [row[0] for row in connection.execute(SQL["holders"], {"crawl_id": crawl_id})]
+def holders_of(connection: sqlite3.Connection, crawl: str, clock: Clock) -> list[str]:
+    """Who holds leases, or shares of hosts. Shares that are void may not be struck yet."""
+    row = crawl_row(connection, crawl)
+    values = {"crawl_id": row["id"], "now": moment_of(row, clock).now}
+    return [worker for (worker,) in connection.execute(SQL["holders"], values)]
 
 
 def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Record | None:

@@ -83,6 +83,7 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
         by_exits.write()
     _add_up(current, counted)
     queue(current, follow_ups)
+    current.settle()  # In an exchange too, before anything is taken back or handed out.
     return stale
 
 

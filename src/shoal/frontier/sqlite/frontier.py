@@ -180,7 +180,7 @@ class SqliteFrontier(Frontier):
         with step(connection, crawl, self._clock) as current:
             due = current.now + current.rules.lease_s
             if shared := [name_of(lease) for lease in leases if lease.shared]:
-                current.execute("renew_shares", due, as_json(shared), current.id)
+                current.execute("renew_shares", due, current.now, as_json(shared), current.id)
             return [
                 lease
                 for lease in leases
@@ -250,7 +250,7 @@ class SqliteFrontier(Frontier):
         await self._db.run(delete)
 
     async def holders(self, crawl: str) -> list[str]:
-        return await self._db.run(partial(holders_of, crawl=crawl))
+        return await self._db.run(lambda c: holders_of(c, crawl, self._clock))
 
     async def release(self, crawl: str, worker: str) -> int:
         def take_back(connection: sqlite3.Connection) -> int:

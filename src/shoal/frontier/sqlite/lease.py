@@ -44,8 +44,8 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
     rows = []
     for fingerprint, task in found.items():
         line: Line = hosts[task.site]
-        if task.proxy_pool is not None:
-            line = lanes[line.id, task.proxy_pool]
+        if task.pool is not None:
+            line = lanes[line.id, task.pool]
         state, place = enter(current, line, task.chain, NEXT if task.redirects else BEHIND)
         whose = (current.id, fingerprint, line.queue_id)
         tries = min(task.retry_count, MAX_TRIES)
@@ -60,7 +60,7 @@ def _lanes_of(
     current: Step, tasks: Iterable[Task], hosts: Mapping[str, HostSchedule]
 ) -> dict[tuple[int, str], LaneSchedule]:
     """The lanes of those tasks that have a pool, by host and pool."""
-    names = [(hosts[task.site].id, task.proxy_pool) for task in tasks if task.proxy_pool]
+    names = [(hosts[task.site].id, task.pool) for task in tasks if task.pool]
     return current.lanes.named(names) if names else {}
 
 

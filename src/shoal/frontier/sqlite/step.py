@@ -173,6 +173,11 @@ class Step:
                 self.queue_of(host_id).waiting += 1
         self._touched_chains.clear()
 
+    def settle(self) -> None:
+        """Draw the consequences of all moves so far: chains go on, or nothing is left to do."""
+        self.advance_chains()
+        self._finish_if_done()
+
     def close(self) -> None:
         """Write hosts, counters and, where nothing is left to do, the end of the crawl."""
         self.advance_chains()

@@ -14,7 +14,7 @@ from can_ada import URL
 
 from shoal.config import Rules
 from shoal.core.blocks import Block
-from shoal.core.exits import DIRECT, Blame, Lent, Passage
+from shoal.core.exits import Blame, Lent, Passage
 from shoal.core.policy import (
     BLOCKED_STATUSES,
     GONE_STATUSES,
@@ -33,7 +33,7 @@ from shoal.core.urls import join, parse
 from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission, NotAdmitted
-from shoal.frontier.values import Entry, Lease, Outcome, Pushback, Verdict
+from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
 from shoal.worker.visits.passages import (
     Warnings,
     blocked_by_site,
@@ -58,7 +58,6 @@ class Judge:
     def __init__(self, rules: Rules, admission: Admission) -> None:
         self._max_retries = rules.max_retries
         self._max_blocks = rules.max_blocks
-        self._has_default_pool = rules.proxy_pool is not None
         self._auto = parse_rate(rules.rate).auto
         self._admission = admission
         self._warnings = Warnings()
@@ -162,9 +161,9 @@ class Judge:
             asked = _redirect(task, status, join(parse(task.url), location))
             if (reason := _endless(asked)) is not None:
                 return Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason))
-            target = self._admitted(asked, task)
+            target = self._admission.admit(asked, task.site)
             if target.fingerprint in self._on_the_way(lease):
-                target = self._admitted(_copy(asked), task)
+                target = self._admission.admit(_copy(asked), task.site)
         except NotAdmitted as error:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
@@ -174,13 +173,6 @@ class Judge:
             reason += f", without {', '.join(left_out)}"
         reason = one_line(reason)
         return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
-
-    def _admitted(self, asked: Task, leading: Task) -> Entry:
-        """The target as an entry. It leaves as the task that led to it, also where that was
-        directly and the crawl has a pool for all."""
-        if self._has_default_pool and leading.proxy_pool is None:
-            asked.proxy_pool = DIRECT
-        return self._admission.admit(asked, leading.site)
 
     def _on_the_way(self, lease: Lease) -> set[bytes]:
         """What the task and the pages that redirected to it are known as."""

@@ -151,7 +151,10 @@ end
 
 -- A list of its own: that of a new record is everybody's.
 local function with_one(names, name)
-  local more = {unpack(names)}
+  local more = {}
+  for i, known in ipairs(names) do
+    more[i] = known
+  end
   more[#more + 1] = name
   return more
 end
@@ -222,7 +225,7 @@ end
 function exit_policy.after_probe(lane, at, is_good)
   lane.good_probes = is_good and lane.good_probes + 1 or 0
   if lane.good_probes >= POLICY.good_probes then
-    lane.tier, lane.good_probes = lane.tier - 1, 0
+    lane.tier, lane.good_probes = math.max(lane.tier - 1, 0), 0
     begin_window(lane, at)
   end
 end

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- The workers that hold leases, or shares of hosts.
+-- The workers that hold leases, or shares of hosts that are not void.
 --
 -- uses     step
 -- returns  their names
@@ -25,7 +25,9 @@ if state ~= 'cancelled' then
   for _, packed in ipairs(call('HVALS', prefix .. 'shares')) do
     local record = cmsgpack.unpack(packed)
     for i = 2, #record, 3 do
-      note(record[i])
+      if record[i + 2] > now then -- Those that are void may not be struck yet.
+        note(record[i])
+      end
     end
   end
 end

@@ -10,8 +10,8 @@ local held_up, served_pools, are_blocked = {}, {}, nil
 
 if #has > 0 then
   local asked = has
-  has, slots, lending.dice = asked[1], asked[3], asked[4]
-  math.randomseed(math.floor(lending.dice * 2 ^ 31))
+  has, slots = asked[1], asked[3]
+  math.randomseed(math.floor(asked[4] * 2 ^ 31))
   for _, name in ipairs(asked[2]) do
     has_pools[name] = true
   end

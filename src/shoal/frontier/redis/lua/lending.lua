@@ -80,7 +80,9 @@ end
 -- The exits of a pool that may be used at a host, one after the other, in the order in which they are to be.
 local function usable_ones(pool, host_name)
   wake(pool)
+  lending.dice = math.random() -- For each task anew.
   lending.free = call('ZCARD', EXITS_BASE .. 'free:' .. pool.name)
+  lending.dice = math.random() -- Of a sequence that the worker's own number began.
   local limit = math.min(lending.free, POLICY.exits_seen)
   local ids, place, seen, is_known = sticking(pool, host_name), 0, 0, {}
   local function more()

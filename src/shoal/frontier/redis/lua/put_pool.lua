@@ -56,7 +56,7 @@ end
 
 local is_more = false
 for _, exit_id in ipairs(ids) do
-  is_more = take_in(exit_id, unpack(listed[exit_id])) or is_more
+  is_more = take_in(exit_id, listed[exit_id][1], listed[exit_id][2]) or is_more
 end
 local gone = {}
 for _, exit_id in ipairs(was_listed) do

@@ -69,13 +69,14 @@ local function taken_by_shares(name)
   return sum, first_void
 end
 
--- A worker's share of a host is good for a lease time from now on; everybody's, if no worker is named.
--- Even one that was void: nobody has used its room yet, because who does strikes it off.
+-- A worker's share of a host is good for a lease time from now on, unless it is void: whether it has been
+-- struck yet is chance. If no worker is named, everybody's is, even those that are void: the server was away,
+-- and nobody has used their room yet, because who does strikes them off.
 local function prolong_shares(name, worker)
   local packed = call('HGET', prefix .. 'shares', name)
   local record = packed and cmsgpack.unpack(packed) or {}
   for i = 2, #record, 3 do
-    if record[i + 1] > 0 and (not worker or record[i] == worker) then
+    if record[i + 1] > 0 and (not worker or record[i] == worker and record[i + 2] > now) then
       record[i + 2] = math.max(record[i + 2], now + rules.lease)
     end
   end

@@ -128,9 +128,10 @@ WHERE tasks.id = g.id;
 -- renew_lease: only while it is still ours
 UPDATE tasks SET due = ? WHERE crawl_id = ? AND fingerprint = ? AND token = ? AND state = {LEASED};
 
--- renew_shares: of the hosts of shared leases (a JSON array of fingerprint and token) that are ours
+-- renew_shares: of the hosts of shared leases (a JSON array of fingerprint and token) that are ours; not
+-- those that are void: whether they have been struck yet is chance
 UPDATE shares SET until = ?
-WHERE share > 0 AND (host_id, worker) IN (
+WHERE share > 0 AND until > ? AND (host_id, worker) IN (
     SELECT t.host_id, t.worker FROM json_each(?) AS lease CROSS JOIN tasks AS t
     WHERE t.crawl_id = ? AND t.fingerprint = json_extract(lease.value, '$[0]')
       AND t.token = json_extract(lease.value, '$[1]') AND t.state = {LEASED} AND t.shared
@@ -160,10 +161,11 @@ WHERE crawl_id = ? AND due <= ? ORDER BY due LIMIT ?;
 SELECT id, host_id, chain, state, losses, shared FROM tasks
 WHERE crawl_id = ? AND state = {LEASED} AND worker = ?;
 
--- holders: who holds leases, or shares of hosts
+-- holders: who holds leases, or shares of hosts that are not void
 SELECT worker FROM tasks WHERE crawl_id = :crawl_id AND state = {LEASED}
 UNION
-SELECT worker FROM shares JOIN hosts ON hosts.id = shares.host_id WHERE hosts.crawl_id = :crawl_id
+SELECT worker FROM shares JOIN hosts ON hosts.id = shares.host_id
+WHERE hosts.crawl_id = :crawl_id AND shares.until > :now
 ORDER BY worker;
 
 -- wake_task: a retry's wait is over
