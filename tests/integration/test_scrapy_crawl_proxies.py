@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def exits(folder: Path, count: int, **login: str) -> Iterator[list[TinyProxy]]:
 
 
 def project(
-    path: Path, site: BanningSite, addresses: Sequence[str], spider: str = LINKS, **settings: object
+    path: Path, site: BanningSite, addresses: Sequence[str], spider: str = LINKS, **settings: Any
 ) -> Project:
     """One whose requests leave by a list of proxies."""
     given = {**ADDON, "SHOAL_PROXIES": "list.txt", "ROBOTSTXT_OBEY": True, **settings}
@@ -292,7 +293,7 @@ def test_nobody_learns_the_logins_of_proxies(
     ],
 )
 def test_what_scrapy_cannot_go_by_is_refused(
-    tmp_path: Path, site: BanningSite, address: str, settings: dict[str, object], says: str
+    tmp_path: Path, site: BanningSite, address: str, settings: dict[str, Any], says: str
 ) -> None:
     made = project(tmp_path, site, [address], **settings)
     with made.crawling("links") as running:

@@ -8,7 +8,8 @@ from typing import Any
 from scrapy import Request
 
 from shoal.config import Rules
-from shoal.core.exits import DIRECT
+from shoal.core.task import DIRECT
+from shoal.frontier.admission import default_pool
 from shoal.scrapy.wire.tagged import Unserialisable
 
 POOL = "proxy_pool"
@@ -34,15 +35,16 @@ class Pools:
         """Without rules there are no pools."""
         rules = rules or Rules()
         self._pools = frozenset(rules.pools)
-        self._default = rules.proxy_pool
+        self._default = default_pool(rules)
 
     def pool_of(self, request: Request, scheme: str) -> str | None:
-        """None: it leaves without an exit. Raises Unserialisable."""
-        if not self._pools or has_own_proxy(request.meta):
+        """`direct`, or None where the crawl has no pool for all: it leaves without an exit, as
+        Scrapy has it leave. Raises Unserialisable."""
+        if not self._pools:
             return None
         pool = request.meta.get(POOL) or self._default
-        if pool is None or pool == DIRECT or scheme in _HERE:
-            return None
+        if pool in (None, DIRECT) or scheme in _HERE or has_own_proxy(request.meta):
+            return DIRECT if self._default is not None else None
         if pool not in self._pools:
             raise Unserialisable(f"meta['{POOL}']", f"names no pool of the crawl: {pool!r}")
         if scheme not in BY_EXITS:

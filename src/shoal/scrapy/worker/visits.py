@@ -156,10 +156,10 @@ class ScrapyVisits:
         if self.is_closing:
             return give_back(lease, sent=False)
         route = None
-        if lease.lent is not None or lease.task.proxy_pool is not None:
+        if lease.lent is not None or lease.task.pool is not None:
             # Without a way that it may take and Scrapy can take, it does not leave at all.
             lent = lease.lent
-            route = self._routes(lent, lease.task.proxy_pool) if lent is not None else None
+            route = self._routes(lent, lease.task.pool) if lent is not None else None
             if route is None:
                 return give_back(lease, sent=False)
             if (unfit := _unfit(lease, route)) is not None:

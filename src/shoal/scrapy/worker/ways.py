@@ -23,9 +23,10 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
 from shoal.config import Settings
-from shoal.core.exits import DIRECT, Passage
+from shoal.core.exits import Passage
 from shoal.core.proxies import ProxyAddress
 from shoal.fetch.port import Route
+from shoal.frontier.admission import default_pool
 from shoal.scrapy.wire.pools import BY_EXITS, has_own_proxy
 from shoal.scrapy.worker.answers import (
     Blocked,
@@ -78,7 +79,7 @@ class Ways:
         """`leased` tells of a request whether it is in the engine with a lease."""
         self._crawler = crawler
         self._leased = leased
-        self._is_for_all = settings.rules.proxy_pool not in (None, DIRECT)
+        self._is_for_all = default_pool(settings.rules) is not None
         # Where a budget must hold, no answer is longer than what was set aside for it.
         self._budgeted = {name for name, pool in settings.proxy_pools.items() if pool.budget}
         self._most_bytes = settings.max_body_bytes
