@@ -49,6 +49,11 @@ def test_what_cannot_leave_by_an_exit_does_not_leave() -> None:
     assert FOR_ALL.pool_of(Request("data:,x"), "data") == "direct"
 
 
+def _made(error: Any, *arguments: str) -> Any:
+    """Twisted's errors have no types."""
+    return error(*arguments)
+
+
 def tunnel(status: int) -> TunnelError:
     text = {"status": status, "reason": b"x"}
     return TunnelError(f"Could not open CONNECT tunnel with proxy 192.0.2.7:3128 [{text!r}]")
@@ -60,11 +65,11 @@ def tunnel(status: int) -> TunnelError:
         (tunnel(407), True, None),
         (tunnel(502), False, Blame.PAIR),
         (TunnelError("... with proxy 192.0.2.7:3128 [b'what']"), True, None),
-        (twisted_errors.ConnectionRefusedError("192.0.2.7"), True, None),
-        (twisted_errors.DNSLookupError("192.0.2.7"), True, None),
-        (twisted_errors.TCPTimedOutError("192.0.2.7"), True, None),
-        (twisted_errors.TimeoutError(), False, Blame.PAIR),
-        (twisted_errors.ConnectionLost(), False, Blame.PAIR),
+        (_made(twisted_errors.ConnectionRefusedError, "192.0.2.7"), True, None),
+        (_made(twisted_errors.DNSLookupError, "192.0.2.7"), True, None),
+        (_made(twisted_errors.TCPTimedOutError, "192.0.2.7"), True, None),
+        (_made(twisted_errors.TimeoutError), False, Blame.PAIR),
+        (_made(twisted_errors.ConnectionLost), False, Blame.PAIR),
         (ValueError(), False, Blame.NOBODY),
     ],
 )
