@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -139,14 +139,17 @@ class Exits:
                 raise ConfigError(f"{where}: {error}") from None
 
 
-async def tell_of_pools(settings: Settings, frontier: HasExits) -> None:
-    """For those who begin a crawl: look whether all its pools can be used, and tell the fleet of
-    them. Raises ConfigError."""
+async def tell_of_pools(
+    settings: Settings, frontier: HasExits, check: Callable[[Exits], None] = lambda exits: None
+) -> None:
+    """For those who begin a crawl: look whether all its pools can be used, also by what `check`
+    says, and tell the fleet of them. Raises ConfigError."""
     check_default_pool(settings)
     if not settings.proxy_pools:
         return
     exits = await Exits.open(settings, strict=True)
     try:
+        check(exits)
         await exits._put(frontier)  # If it is away now, its address may be wrong.
     finally:
         await exits.close()

@@ -246,7 +246,7 @@ ELSEWHERE = {
     *("proxies echo", "proxies simulate"),
 }
 """What these say is log lines (test_plaintext.py), counts, and the summary below. What an echo says
-is its own address."""
+is its own address; a simulation asks no store."""
 
 
 @pytest.mark.parametrize("command", ASKED)

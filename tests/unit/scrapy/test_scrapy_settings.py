@@ -210,8 +210,6 @@ def test_the_environment_is_stronger(monkeypatch: pytest.MonkeyPatch) -> None:
     ("values", "says"),
     [
         ({"SHOAL_ARCHIVE": "file:///pages"}, "archive has no meaning .*: its pages"),
-        ({"SHOAL_PROXIES": "list.txt"}, "proxies has no meaning .*: its requests do not leave by"),
-        ({"SHOAL_PROXY_POOL": "dc"}, "proxy_pool has no meaning .*: its requests do not"),
         ({"SHOAL_MAX_DEPTH": 3}, "max_depth .*: use DEPTH_LIMIT"),
         ({"SHOAL_ROBOTS": True}, "robots .*: use ROBOTSTXT_OBEY"),
         ({"SHOAL_ALLOWED_HOSTS": "shop.example"}, "allowed_hosts .*: use allowed_domains"),

@@ -49,8 +49,6 @@ _OF_OTHERS = {
     "simhash": "",
     "previous": ": see HTTPCACHE_POLICY",
     "archive": ": its pages are not archived",
-    "proxies": ": its requests do not leave by exits; set meta['proxy']",
-    "proxy_pool": ": its requests do not leave by exits; set meta['proxy']",
 }
 """Settings of Shoal's that Scrapy has others for, or none."""
 
