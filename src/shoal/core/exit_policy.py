@@ -262,6 +262,13 @@ def go_up(lane: Lane, now: float) -> None:
     lane.probe_at, lane.good_probes = now + PROBE_EVERY_S, 0
 
 
+def is_probe(lane: Lane, pool: str, names: Sequence[str], leased_at: float) -> bool:
+    """Whether an answer to an exit of this pool tells of the tiers below the lane's own; `names`
+    are its tiers. What left before the lane went up, or before the last probe, tells nothing."""
+    below = names[: min(lane.tier, len(names) - 1)]
+    return pool in below and leased_at + PROBE_EVERY_S >= lane.probe_at
+
+
 def after_probe(lane: Lane, now: float, *, is_good: bool) -> None:
     """The tier below was tried. After a few good answers in a row the tasks use it again."""
     lane.good_probes = lane.good_probes + 1 if is_good else 0
