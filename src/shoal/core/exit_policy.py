@@ -49,6 +49,10 @@ PAIR_KEPT_S = 86_400.0
 """A pair that was not used for so long, since it could be, says nothing any more: its answers have
 faded, and a level of yesterday is no reason to be careful today."""
 
+SWEEP_EVERY_S = 60.0
+"""So often exits are taken back from crawls that nobody works on any more, and pairs removed that
+say nothing."""
+
 RETRY_S = 1.0
 """After so long a task that was blocked may be tried by another exit."""
 TURN_S = 1e-6
