@@ -257,7 +257,8 @@ class Exits:
 
     @property
     def is_sweep_due(self) -> bool:
-        return self.now >= self._swept_at + policy.SWEEP_EVERY_S
+        """Whether the last one was long ago."""
+        return bool(self.now >= self._swept_at + policy.SWEEP_EVERY_S)
 
     def sweep(self) -> None:
         """Now and then, remove pairs that say nothing any more, and take exits back whose leases
