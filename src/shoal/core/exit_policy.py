@@ -49,6 +49,10 @@ PAIR_KEPT_S = 86_400.0
 """A pair that was not used for so long, since it could be, says nothing any more: its answers have
 faded, and a level of yesterday is no reason to be careful today."""
 
+SWEEP_EVERY_S = 60.0
+"""So often exits are taken back from crawls that nobody works on any more, and pairs removed that
+say nothing."""
+
 RETRY_S = 1.0
 """After so long a task that was blocked may be tried by another exit."""
 TURN_S = 1e-6
@@ -260,6 +264,13 @@ def go_up(lane: Lane, now: float) -> None:
     """The host blocks the exits of this tier: its tasks use the next."""
     lane.tier += 1
     lane.probe_at, lane.good_probes = now + PROBE_EVERY_S, 0
+
+
+def is_probe(lane: Lane, pool: str, names: Sequence[str], leased_at: float) -> bool:
+    """Whether an answer to an exit of this pool tells of the tiers below the lane's own; `names`
+    are its tiers. What left before the lane went up, or before the last probe, tells nothing."""
+    below = names[: min(lane.tier, len(names) - 1)]
+    return pool in below and leased_at + PROBE_EVERY_S >= lane.probe_at
 
 
 def after_probe(lane: Lane, now: float, *, is_good: bool) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.core.exit_policy import PAIR_KEPT_S
+from shoal.core.exit_policy import PAIR_KEPT_S, SWEEP_EVERY_S
 from shoal.frontier.sqlite import exits as module
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.sqlite.statements import SQL
@@ -136,7 +136,7 @@ class TestSweeping:
         await backend.advance(7200.0)
         await client.lease_one()
         assert len(rows(path, "SELECT * FROM pairs")) == 1, "so many at a time"
-        await backend.advance(module.SWEEP_EVERY_S)
+        await backend.advance(SWEEP_EVERY_S)
         await client.lease_one()
         assert rows(path, "SELECT * FROM pairs") == []
 

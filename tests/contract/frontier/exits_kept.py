@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shoal.core.exit_policy import COOL_FIRST_S
+from shoal.core.exit_policy import COOL_FIRST_S, SWEEP_EVERY_S
 from shoal.frontier.values import Control, CrawlState, Verdict
 from support.exits import (
     DC,
@@ -54,6 +54,23 @@ class TestLentToTheDead:
         await client.assert_free()
         assert len(await other.take()) == 2
         assert (await client.exit()).leased == 2
+
+    @pytest.mark.parametrize("is_paused", [False, True])
+    async def test_though_nobody_works_on_their_crawl(
+        self, backend: Backend, is_paused: bool
+    ) -> None:
+        client, other = await begin(backend)
+        if is_paused:
+            await client.frontier.control(client.crawl, Control.PAUSE)
+        await backend.advance(LEASE_S + SWEEP_EVERY_S)
+        leases = await other.lease(2)
+        await settle(backend)
+        leases += await other.take(2 - len(leases))
+        assert len(leases) == 2
+        assert (await client.exit()).leased == 2, "its own, and no others"
+        assert (await client.pool()).spent.leased == 2
+        await client.frontier.release(client.crawl, client.worker)
+        assert (await client.exit()).leased == 2, "they were taken back once"
 
     async def test_not_if_they_are_renewed(self, backend: Backend) -> None:
         client, other = exit_client(backend), another_client(backend)

@@ -248,6 +248,13 @@ class TestTiers:
         await client.good(await client.lease_one())
         assert (await client.lane()).tier_pool == DC
 
+    async def test_what_left_before_is_no_probe(self, backend: Backend) -> None:
+        client = await tiered(backend, exits=20)
+        late = await client.take(GOOD_PROBES)
+        await block_all(backend, client)
+        await client.good(*late)
+        assert (await client.lane()).tier_pool == RES
+
     async def test_of_a_pool_that_is_not_known_are_none(self, backend: Backend) -> None:
         client = await begin(backend, escalate_to=RES)
         await block_all(backend, client)

@@ -95,6 +95,7 @@ def _times() -> dict[str, int]:
         "busy_wait": exit_policy.BUSY_WAIT_S,
         "unseen": exit_policy.UNSEEN_S,
         "pairs_kept": exit_policy.PAIR_KEPT_S,
+        "sweep_every": exit_policy.SWEEP_EVERY_S,
         "pool_timeout": UNKNOWN_POOL.timeout_s,
     }
     return {name: round(value * 1e6) for name, value in seconds.items()}

@@ -29,9 +29,8 @@ _encode = msgspec.json.encode
 RANDOM_AMONG = 50
 """If any exit will do, it is one of so many: to read all of a large pool would take longer."""
 
-SWEEP_EVERY_S = 60.0
 SWEPT_AT_ONCE = 1000
-"""Pairs that say nothing any more are removed so often, and so many at a time."""
+"""So many pairs are removed, and so many exits taken back, at a time."""
 
 
 class Outlook(NamedTuple):
@@ -211,14 +210,17 @@ class Exits:
     def take_back_all(self, crawl_id: int) -> None:
         """All leases of a crawl are void: so is what was lent with them."""
         lent = self._connection.execute(SQL["passages_of_crawl"], (crawl_id,)).fetchall()
+        self._take_back(lent)
+        self.save()
+        self._connection.execute(SQL["forget_passages"], (crawl_id,))
+
+    def _take_back(self, lent: Iterable[tuple[str, str, float]]) -> None:
         for exit_id, host, leased_at in lent:
             if (exit_ := self.exit(exit_id)) is not None:
                 pair = self.pair(host, exit_)
                 self.give_back(exit_, pair, leased_at)
                 if pair is not None:
                     self.put_pair(host, exit_id, pair)
-        self.save()
-        self._connection.execute(SQL["forget_passages"], (crawl_id,))
 
     def put(self, exit_: Exit) -> None:
         """An exit has changed."""
@@ -253,10 +255,20 @@ class Exits:
             self._connection.execute(SQL["set_clock"], (self.now, self.clock.ahead))
             self._has_jumped, self._latest = False, self.now
 
+    @property
+    def is_sweep_due(self) -> bool:
+        """Whether the last one was long ago."""
+        return bool(self.now >= self._swept_at + policy.SWEEP_EVERY_S)
+
     def sweep(self) -> None:
-        """Now and then, remove pairs that say nothing any more."""
-        if self.now >= self._swept_at + SWEEP_EVERY_S:
+        """Now and then, remove pairs that say nothing any more, and take exits back whose leases
+        have expired: in their crawl there may be nobody left to do so."""
+        if self.is_sweep_due:
             self._swept_at = self.now
+            values = self.clock.by_machine, SWEPT_AT_ONCE
+            rows = self._connection.execute(SQL["expired_passages"], values).fetchall()
+            self._take_back(row[1:] for row in rows)
+            self._connection.execute(SQL["unlend"], (_text([row[0] for row in rows]),))
             self._connection.execute(SQL["sweep_pairs"], (self.now, SWEPT_AT_ONCE))
             self._connection.execute(SQL["note_sweep"], (self.now,))
 

@@ -168,6 +168,8 @@ class SqliteFrontier(Frontier):
             return Grant(current.state)
         if current.has_jumped:
             return None  # Which has to be noted, or this moment would last.
+        if ask.pools and ask.slots > 0 and current.exits.is_sweep_due:
+            return None  # Exits may be taken back.
         idle_s = wait_s(current, ask)
         return None if idle_s == 0.0 else Grant(current.state, wait_s=idle_s)
 

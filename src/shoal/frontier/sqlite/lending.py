@@ -59,6 +59,7 @@ class Lending:
         left = min(limit, self._left)
         if left <= 0:
             return
+        self._exits.sweep()
         self._exits.save()
         lanes = self._ready()
         for seen, lane_id in enumerate(lanes):
@@ -224,7 +225,6 @@ class Lending:
     def write(self) -> None:
         """Write what was lent."""
         self._current.write("lend", self._passings)
-        self._exits.sweep()
 
 
 class HeldUp:

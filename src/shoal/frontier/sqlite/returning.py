@@ -124,16 +124,11 @@ class Word:
     def _good(self) -> None:
         if self._says:
             policy.after_good(self._exit, self._pair, self._now, self._leased_at)
-        if self._is_probe:
-            policy.after_probe(self._lane.state, self._now, is_good=True)
-        else:
-            self._is_site_wide(is_block=False)
+        self._is_site_wide(is_block=False)
 
     def _blocked(self, passage: Passage) -> None:
         lane = self._lane.state
-        if self._is_probe:
-            policy.after_probe(lane, self._now, is_good=False)
-        elif self._is_site_wide(is_block=True):
+        if self._is_site_wide(is_block=True):
             self._blame_site(passage)
             return
         if self._says and self._now >= lane.site_until:
@@ -148,6 +143,12 @@ class Word:
             )
 
     def _is_site_wide(self, *, is_block: bool) -> bool:
+        """Count an answer for its tier. Of another tier, it is a probe, or comes too late."""
+        pool, names, state = self._exit.pool, self._tiers, self._lane.state
+        if pool != names[min(state.tier, len(names) - 1)]:
+            if policy.is_probe(state, pool, names, self._leased_at):
+                policy.after_probe(state, self._now, is_good=not is_block)
+            return False
         listed = self._exits.listed.get(self._exit.pool, 0)
         lane, exit_id = self._lane.state, self._exit.id
         return policy.count_answer(lane, exit_id, self._now, is_block=is_block, exits=listed)
@@ -175,12 +176,6 @@ class Word:
         if is_host:
             now, leased_at = self._current.now, self._leased_by_crawl
             host.pace = after_fault(host.pace, now, leased_at, is_retry=self._retries)
-
-    @property
-    def _is_probe(self) -> bool:
-        """Whether it went by another pool than that of the lane's tier."""
-        names = self._tiers
-        return self._exit.pool != names[min(self._lane.state.tier, len(names) - 1)]
 
     @property
     def _tiers(self) -> list[str]:

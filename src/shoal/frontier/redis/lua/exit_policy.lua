@@ -222,6 +222,15 @@ function exit_policy.go_up(lane, at)
   lane.probe_at, lane.good_probes = at + POLICY.probe_every, 0
 end
 
+function exit_policy.is_probe(lane, pool_name, tiers, leased_at)
+  for at = 1, math.min(lane.tier, #tiers - 1) do
+    if tiers[at] == pool_name then
+      return leased_at + POLICY.probe_every >= lane.probe_at
+    end
+  end
+  return false
+end
+
 function exit_policy.after_probe(lane, at, is_good)
   lane.good_probes = is_good and lane.good_probes + 1 or 0
   if lane.good_probes >= POLICY.good_probes then

@@ -2,7 +2,8 @@
 --
 -- All begin with shoal:{exits}: and lie in one slot; a crawl with pools lies in the same, see names.py.
 --
--- clock           string  packed {latest, ahead}: a clock of its own, see clock.py. All moments here are its
+-- clock           string  packed {latest, ahead, swept at}: a clock of its own, see clock.py. All moments here are its
+-- crawls          set     what the keys of the crawls that have lanes begin with
 -- pools           hash    pool -> packed rules, see exit_forms.py, and `listed`: how many exits it has
 -- rules           hash    pool -> its rules as JSON, for people and clients
 -- spent           hash    pool -> packed numbers: what it has cost, and its requests in flight
@@ -25,6 +26,7 @@ function exits.open()
   local packed = call('GET', EXITS_BASE .. 'clock')
   local stored = packed and cmsgpack.unpack(packed) or {0, 0}
   exits.now, exits.latest, exits.ahead = clock + stored[2], stored[1], stored[2]
+  exits.swept = stored[3] or 0
   if exits.now < exits.latest - POLICY.clock_jump then
     exits.now, exits.ahead, exits.has_jumped = exits.latest, exits.latest - clock, true
   end
@@ -198,6 +200,42 @@ function exits.unlend_all()
   end
 end
 
+-- Whether a crawl is as it was when it got lanes: one that is cancelled or forgotten has no leases.
+local function has_leases(its_prefix)
+  local base, its_id = its_prefix:match('^(.*:)([^:]+):$')
+  local stored = call('HMGET', base .. 'crawl', 'id', 'state')
+  return stored[1] == its_id and stored[2] ~= 'cancelled'
+end
+
+local function take_back_expired(its_prefix)
+  local expired =
+    call('ZRANGEBYSCORE', its_prefix .. 'due', '-inf', whole(clock), 'LIMIT', 0, POLICY.exits_woken)
+  for _, token in ipairs(expired) do
+    local packed = call('HGET', its_prefix .. 'held', token)
+    local task = packed and cmsgpack.unpack(packed)
+    if task and task[8] and task[8][1] ~= '' then
+      exits.unlend(task[8], task[1]:match('[^ ]*$'))
+      task[8][1] = ''
+      call('HSET', its_prefix .. 'held', token, cmsgpack.pack(task))
+    end
+  end
+end
+
+-- Now and then, take exits back whose leases have expired: in their crawl there may be nobody left to do so.
+function exits.sweep()
+  if exits.now < exits.swept + POLICY.sweep_every then
+    return
+  end
+  exits.swept = exits.now
+  for _, its_prefix in ipairs(call('SMEMBERS', EXITS_BASE .. 'crawls')) do
+    if not has_leases(its_prefix) then
+      call('SREM', EXITS_BASE .. 'crawls', its_prefix)
+    elseif its_prefix ~= prefix then
+      take_back_expired(its_prefix)
+    end
+  end
+end
+
 local function save_pairs(host_name, ids)
   local rows, removed, cooling = {}, {}, {}
   for exit_id in pairs(ids) do
@@ -250,7 +288,7 @@ function exits.save()
   exits.changed, exits.pairs_changed = {}, {}
   if exits.now > exits.latest or exits.has_jumped then
     exits.latest, exits.has_jumped = exits.now, nil
-    call('SET', EXITS_BASE .. 'clock', cmsgpack.pack({exits.latest, exits.ahead}))
+    call('SET', EXITS_BASE .. 'clock', cmsgpack.pack({exits.latest, exits.ahead, exits.swept}))
   end
 end
 

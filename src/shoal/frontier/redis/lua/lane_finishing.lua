@@ -47,7 +47,9 @@ function passages.nobody(lane, exit, pair, passage, try)
   local at = math.min(state.tier + 1, #tiers)
   lane.is_changed = true
   if exit.pool ~= tiers[at] then
-    exit_policy.after_probe(state, exits.now, not is_block)
+    if exit_policy.is_probe(state, exit.pool, tiers, try.left_at) then
+      exit_policy.after_probe(state, exits.now, not is_block)
+    end
   else
     local pool = exits.pool(exit.pool)
     local listed = pool and pool.listed or 0

@@ -397,6 +397,7 @@ function serve_ready_hosts(most)
     return plain_serve_ready_hosts(most)
   end
   exits.open()
+  exits.sweep()
   local is_withheld = false
   find_pools()
   local half = math.floor((most + (math.random() < 0.5 and 1 or 0)) / 2)

@@ -82,6 +82,7 @@ end
 -- A crawl in which there is a lane is one with pools, whatever its rules say by now.
 local function note_new_lane(lane)
   call('SADD', prefix .. 'pools', lane.pool)
+  call('SADD', EXITS_BASE .. 'crawls', prefix)
   if rules.pools ~= 1 then
     rules.pools = 1
     call('HSET', KEYS[1], 'numbers', cmsgpack.pack(rules))

@@ -63,6 +63,15 @@ FROM passages AS p JOIN tasks AS t ON t.id = p.task_id
 JOIN lanes AS l ON l.id = -t.host_id JOIN hosts AS h ON h.id = l.host_id
 WHERE t.crawl_id = ? AND p.exit <> '';
 
+-- expired_passages: exits that were lent with leases which have expired, of any crawl
+SELECT p.task_id, p.exit, h.host, p.leased_at
+FROM passages AS p CROSS JOIN tasks AS t ON t.id = p.task_id JOIN crawls AS c ON c.id = t.crawl_id
+JOIN lanes AS l ON l.id = -t.host_id JOIN hosts AS h ON h.id = l.host_id
+WHERE p.exit <> '' AND t.due <= ? + c.ahead LIMIT ?;
+
+-- unlend: tasks (a JSON array of ids) have no exit any more, though nobody has ended their leases
+UPDATE passages SET exit = '' WHERE task_id IN (SELECT value FROM json_each(?));
+
 -- keep_blocks: a task has no exit any more, and has been blocked before
 INSERT OR REPLACE INTO passages (task_id, exit, session, pool, leased_at, blocks, tried)
 VALUES (?, NULL, 0, '', 0, ?, ?);
