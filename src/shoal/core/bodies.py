@@ -88,8 +88,12 @@ def sent(
     if method in ("GET", "HEAD") and kinds == ["form"]:
         raise ValueError(f"a form has no body with {method}: its fields belong into the query")
     made = _made(body, form, json, files)
-    content, is_base64 = on_wire(made.content)
-    return Sent(method, _with_type(headers or {}, made.type), content, is_base64)
+    return as_sent(method, headers, made)
+
+
+def as_sent(method: str, headers: Mapping[str, str] | None, body: Body) -> Sent:
+    """What a task has of a body. Raises ValueError."""
+    return Sent(method, _with_type(headers or {}, body.type), *on_wire(body.content))
 
 
 def _made(
