@@ -67,6 +67,10 @@ class Sent(NamedTuple):
     body_is_base64: bool
 
 
+_PAGE = Sent("GET", {}, None, False)
+"""A page as such. Whoever makes a task of it copies the headers."""
+
+
 def sent(
     method: str | None,
     headers: Mapping[str, str] | None,
@@ -78,10 +82,12 @@ def sent(
 ) -> Sent:
     """What a task has of these. Without a method it is a POST, if there is a form, JSON or a file.
     Raises ValueError if they cannot be sent, or not together."""
+    if body is form is json is files is None:
+        if method is None and not headers:  # Almost all are like this.
+            return _PAGE
+        return Sent((method or "GET").upper(), {**headers} if headers else {}, None, False)
     given = {"body": body, "json": json, "form": form if files is None else files}
     kinds = [name for name, value in given.items() if value is not None]
-    if not kinds:
-        return Sent((method or "GET").upper(), {**headers} if headers else {}, None, False)
     if len(kinds) > 1:
         raise ValueError(f"a request has one body, not {' and '.join(kinds)}")
     method = (method or ("GET" if kinds == ["body"] else "POST")).upper()
