@@ -82,7 +82,7 @@ def sent(
 ) -> Sent:
     """What a task has of these. Without a method it is a POST, if there is a form, JSON or a file.
     Raises ValueError if they cannot be sent, or not together."""
-    if body is form is json is files is None:
+    if body is None and form is None and json is None and files is None:
         if method is None and not headers:  # Almost all are like this.
             return _PAGE
         return Sent((method or "GET").upper(), {**headers} if headers else {}, None, False)
