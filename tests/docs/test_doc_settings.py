@@ -12,16 +12,15 @@ import pytest
 from shoal import config
 from shoal.config import SETTINGS, Rules, Settings, variable_of
 from shoal.coordinator.schedules import Schedule
-from shoal.core import exit_policy, policy
+from shoal.core import bodies, exit_policy, policy, urls
 from shoal.core.pool_config import GATEWAY_EXITS, PoolConfig
 from shoal.core.task import Task
 from shoal.core.urls import Normaliser
 from shoal.exits.lists import read_list
 from shoal.fetch import robots
 from shoal.fetch.http import client, connection, dns, pool
-from shoal.frontier import admission
 from shoal.runtime.logs import JsonFormatter
-from shoal.spider import trial
+from shoal.spider import controls, trial
 from support.cli import options_of
 from support.markdown import ROOT, Block, blocks, table_after
 
@@ -105,7 +104,9 @@ def test_the_limits_are_the_limits() -> None:
         f"{pool.MAX_IDLE}, or { {4: 'a quarter'}[pool.FILES_PER_IDLE] } of the files that may be"
         " open (ulimit -n)",
         f"{policy.MAX_REDIRECTS}",
-        f"{admission.MAX_URL_LENGTH:,} characters",
+        f"{urls.MAX_URL_LENGTH:,} characters",
+        f"{bodies.MAX_BODY_BYTES // 1024**2} MiB",
+        f"{controls.MAX_CONTROLS:,} fields, {controls.MAX_OPTIONS:,} options",
         f"{trial.SECONDS:g} s of processor time and {trial.SECONDS_PER_BYTE * 1024**2:g} s more for"
         f" each MiB, {trial.TREE_BYTES // 1024**2} MiB of memory and"
         f" {trial.TREE_BYTES_PER_BYTE} times the page",

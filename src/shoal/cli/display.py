@@ -137,7 +137,8 @@ def request_rows(task: Task) -> list[Row]:
         return []
     parts = [task.method]
     if task.body:
-        parts.append(f"body {shortened(task.body)}")
+        what = "in base64 " if task.body_is_base64 else ""
+        parts.append(f"body {what}{shortened(task.body)}")
     if task.dont_filter:
         parts.append("a copy of its own (dont_filter)")
     return [("request", ", ".join(parts))]

@@ -5,12 +5,18 @@ Any language can write one: only `url` is required, defaults are not sent.
 
 from __future__ import annotations
 
+import binascii
 import re
+from base64 import b64decode
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+
+from shoal.core import bodies
+from shoal.core.bodies import Files, FormFields
 
 DEFAULT_HANDLER = "parse"
 MAX_PRIORITY = 2**31 - 1
@@ -34,6 +40,8 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     method: str = "GET"
     headers: dict[str, str] = {}
     body: str | None = None
+    body_is_base64: bool = False
+    """Whether `body` stands for bytes that are no text, such as those of a picture."""
     site: str = ""
     """The host that is scheduled and throttled: `shop.example` or `shop.example:8080`."""
     depth: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
@@ -64,6 +72,24 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
         """The pool by whose exits it leaves. None: it leaves directly."""
         return None if self.proxy_pool == DIRECT else self.proxy_pool
 
+    @classmethod
+    def post(
+        cls,
+        url: str,
+        *,
+        form: FormFields | None = None,
+        json: Any = None,
+        files: Files | None = None,
+        body: str | bytes | None = None,
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Task:
+        """The task to send a form, JSON, files or other bytes. With a form they are urlencoded,
+        with files multipart; `fields` are those of a task. Raises ValueError if that cannot be."""
+        sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
+        return cls(url=url, **sent._asdict(), **fields)
+
 
 _LIMITS = {
     "priority": (-MAX_PRIORITY, MAX_PRIORITY),
@@ -90,6 +116,29 @@ def bad_number(task: Task) -> str | None:
         if not is_left_out and not (type(value) is int and least <= value <= most):
             return f"{name} must be a whole number from {least} to {most}, not {value!r}"
     return None
+
+
+def raw_body(task: Task) -> bytes:
+    """The body that is sent, empty without one. Raises ValueError for what is no base64, or has no
+    bytes."""
+    body = task.body or ""
+    if not task.body_is_base64:
+        return body.encode()
+    try:
+        return b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("the body is not base64") from None
+
+
+def bad_body(task: Task) -> str | None:
+    """Why the body of a task is none that may be sent; None if all is well."""
+    if not isinstance(task.body, str | None):
+        return f"the body must be text, not {type(task.body).__name__}: Task.post() takes bytes"
+    try:
+        size = len(raw_body(task))
+    except ValueError as error:
+        return str(error)
+    return bodies.too_long(size) if size > bodies.MAX_BODY_BYTES else None
 
 
 def unsupported(task: Task) -> str | None:

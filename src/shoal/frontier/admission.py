@@ -8,9 +8,10 @@ from collections.abc import Callable
 from shoal.config import Rules
 from shoal.core.networks import is_private_literal
 from shoal.core.plugins import plugin
-from shoal.core.task import DIRECT, Task, bad_number, unsupported
+from shoal.core.task import DIRECT, Task, bad_body, bad_number, raw_body, unsupported
 from shoal.core.urls import (
     FINGERPRINT_BYTES,
+    MAX_URL_LENGTH,
     Normaliser,
     allowed_host,
     digest,
@@ -20,8 +21,6 @@ from shoal.core.urls import (
 )
 from shoal.errors import BadUrl
 from shoal.frontier.values import Entry
-
-MAX_URL_LENGTH = 8000
 
 
 class NotAdmitted(BadUrl):
@@ -46,6 +45,8 @@ class Admission:
         if len(task.url) > MAX_URL_LENGTH:
             raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
         if flaw := bad_number(task) or unsupported(task):
+            raise BadUrl(f"{flaw}: {task.url!r}")
+        if task.body is not None and (flaw := bad_body(task)):
             raise BadUrl(f"{flaw}: {task.url!r}")
         if task.proxy_pool is not None or self._pool is not None:
             task.proxy_pool = self._pool_of(task)
@@ -113,13 +114,20 @@ class Admission:
         elif self._of_scrapy is not None:
             key = self._of_scrapy(task)
         else:
-            key = digest(normal, task.method, task.body)
+            key = digest(normal, task.method, b"" if task.body is None else _sent_body(task))
         return Entry(key[:FINGERPRINT_BYTES], task)
 
 
 def default_pool(rules: Rules) -> str | None:
     """The pool for tasks that name none."""
     return None if rules.proxy_pool == DIRECT else rules.proxy_pool
+
+
+def _sent_body(task: Task) -> bytes:
+    try:
+        return raw_body(task)
+    except ValueError as error:
+        raise BadUrl(f"{error}: {task.url!r}") from None
 
 
 def without_public_port(site: str) -> str:

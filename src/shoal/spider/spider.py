@@ -20,7 +20,15 @@ from typing import Any, ClassVar
 import msgspec
 
 from shoal.config import SETTINGS
-from shoal.core.task import DEFAULT_HANDLER, MAX_PRIORITY, Task, decode, encode, unsupported
+from shoal.core.task import (
+    DEFAULT_HANDLER,
+    MAX_PRIORITY,
+    Task,
+    bad_body,
+    decode,
+    encode,
+    unsupported,
+)
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.spider.items import is_item_class
@@ -266,8 +274,8 @@ def _is_plain(task: Task) -> bool:
 
 def _flaw(task: Task) -> str | None:
     """Why a task could not travel to another worker; None if it can."""
-    if not isinstance(task.body, str | None):
-        return f"the body must be text, not {type(task.body).__name__}"
+    if flaw := bad_body(task):
+        return flaw
     try:
         decode(encode(task))
     except Exception as error:  # whatever is in `meta` may raise anything

@@ -21,6 +21,7 @@ FULL = Task(
     method="POST",
     headers={"X": "y"},
     body="q=1",
+    body_is_base64=True,
     site="shop.example",
     depth=2,
     priority=-3,

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.config import Rules
+from shoal.core.bodies import MAX_BODY_BYTES
 from shoal.core.task import Task, decode
-from shoal.core.urls import FINGERPRINT_BYTES
+from shoal.core.urls import FINGERPRINT_BYTES, MAX_URL_LENGTH
 from shoal.errors import BadUrl
-from shoal.frontier.admission import MAX_URL_LENGTH, Admission, NotAdmitted
+from shoal.frontier.admission import Admission, NotAdmitted
 
 
 def admission(
@@ -50,6 +51,32 @@ def test_method_and_body_are_part_of_the_identity() -> None:
         Task(url="https://shop.example/", method="POST", body="a"),
     ]
     assert len({admission().admit(task).fingerprint for task in tasks}) == 3
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(("text", "base64"), [("ü=1", "w7w9MQ=="), ("", "")])
+def test_bytes_are_the_same_however_they_are_written(method: str, text: str, base64: str) -> None:
+    url = "https://shop.example/"
+    one = Task(url=url, method=method, body=text)
+    other = Task(url=url, method=method, body=base64, body_is_base64=True)
+    assert admission().admit(one).fingerprint == admission().admit(other).fingerprint
+    spelled = Task(url=url, method="POST", body=f"{base64}YQ==")
+    other = Task(url=url, method="POST", body="YQ==", body_is_base64=True)
+    assert admission().admit(spelled).fingerprint != admission().admit(other).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("body", "is_base64", "says"),
+    [
+        ("a", True, "the body is not base64"),
+        ("\ud800", False, "can't encode character"),
+        ("x" * (MAX_BODY_BYTES + 1), False, "a body of 1,048,577 bytes: a task has at most"),
+    ],
+)
+def test_a_body_that_cannot_be_sent_is_refused(body: str, is_base64: bool, says: str) -> None:
+    task = Task(url="https://shop.example/", method="POST", body=body, body_is_base64=is_base64)
+    with pytest.raises(BadUrl, match=says):
+        admission().admit(task)
 
 
 def test_what_no_worker_heeds_yet_is_refused() -> None:

@@ -66,6 +66,11 @@ tasks = st.builds(
 )
 
 
+def test_a_body_of_bytes_stays_one() -> None:
+    task = Task(url="https://a.example/", body="/w==", body_is_base64=True, site="a.example")
+    assert unpacked(Entry(bytes(8), task)) == task
+
+
 def unpacked(entry: Entry) -> Task:
     fingerprint, task, losses = unpack(pack(entry), queue_of(entry.task), entry.task.priority)
     assert (fingerprint, losses) == (entry.fingerprint, 0)

@@ -20,7 +20,7 @@ import msgspec
 from shoal.config import Settings
 from shoal.core import urls
 from shoal.core.networks import is_private_literal
-from shoal.core.task import Task
+from shoal.core.task import Task, raw_body
 from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused, TooLate
 from shoal.fetch.guard import refusal
 from shoal.fetch.http.connection import Connection, Reply
@@ -178,12 +178,12 @@ class HttpFetcher(Fetcher):
         head = f"{task.method} {target} HTTP/1.1\r\nHost: {authority.host}\r\n"
         if not task.headers and task.body is None and not authority.authorization:
             return f"{head}{self._usual}\r\n".encode()
-        body = _encoded(task.body)
+        body = _body(task)
         headers = self._merged(task, authority)
-        if body is not None:
+        if task.body is not None:
             headers.setdefault("content-type", ("Content-Type", "application/octet-stream"))
             headers["content-length"] = ("Content-Length", str(len(body)))
-        return f"{head}{_lines(dict(headers.values()))}\r\n".encode() + (body or b"")
+        return f"{head}{_lines(dict(headers.values()))}\r\n".encode() + body
 
     def _merged(self, task: Task, authority: Authority) -> dict[str, tuple[str, str]]:
         """All headers, by their names in lower case. Those of the task win."""
@@ -231,10 +231,10 @@ def _lines(headers: Mapping[str, str]) -> str:
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
 
-def _encoded(body: str | None) -> bytes | None:
+def _body(task: Task) -> bytes:
     try:
-        return None if body is None else body.encode()
-    except UnicodeEncodeError as error:
+        return raw_body(task)
+    except ValueError as error:
         raise Refused(f"this request cannot be sent: {error}") from error
 
 

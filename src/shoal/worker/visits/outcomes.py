@@ -248,6 +248,7 @@ def _redirect(task: Task, status: int, url: str) -> Task:
         method=task.method if keeps_method else "GET",
         headers=headers,
         body=task.body if keeps_method else None,
+        body_is_base64=task.body_is_base64 and keeps_method,
         redirects=[*task.redirects, _hop(task)],
         # Where a copy of ours leads is a page like any other.
         dont_filter=task.dont_filter and task.task_id != _copy_id(task),
