@@ -1,8 +1,8 @@
 """A jar of cookies, as a value: RFC 6265, with what browsers have added since.
 
-A response changes a jar by a list of cookies (`changes`): each is set, or deleted if it has expired.
-`Jar.after` is the jar that they make of another one. So a jar can be kept by one who does not know
-what a response is, and what several responses changed can be put together in their order.
+A response changes a jar by a list of cookies (`changes`): each is set, or deleted if it has
+expired. `Jar.after` is the jar that they make of another one. So a jar can be kept by one who does
+not know what a response is, and what several responses changed can be put together in their order.
 
 Nothing here shows a value: it may be all that a login is made of.
 """

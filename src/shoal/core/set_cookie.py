@@ -107,7 +107,7 @@ def date(text: str) -> float | None:
     time = day = month = year = None
     for token in _DELIMITERS.split(text):
         if time is None and (found := _TIME.fullmatch(token)):
-            time = found.groups()
+            time = [int(part) for part in found.groups()]
         elif day is None and (found := _DAY.fullmatch(token)):
             day = int(found[1])
         elif month is None and token[:3].lower() in _MONTHS:
@@ -117,7 +117,8 @@ def date(text: str) -> float | None:
     if time is None or day is None or month is None or year is None or year < _FIRST_YEAR:
         return None
     try:
-        return datetime(year, month, day, *map(int, time), tzinfo=UTC).timestamp()
+        hour, minute, second = time
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
     except ValueError:
         return None
 

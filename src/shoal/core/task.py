@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from shoal.core.cookies import Jar
+
 DEFAULT_HANDLER = "parse"
 MAX_PRIORITY = 2**31 - 1
 MAX_COUNT = 2**31 - 1
@@ -54,6 +56,10 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     created_at: datetime | None = None
     redirects: list[str] = []
     """The addresses that redirected here, oldest first; with the method before it, if no GET."""
+    cookies: Jar | None = None
+    """What a redirect outside of a chain brings along: see `Rules.cookies`. Never shown."""
+    cookies_since: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
+    """How many of the first `redirects` were asked for with other cookies than this is."""
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""
 

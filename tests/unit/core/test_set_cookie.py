@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from email.utils import formatdate
-from http.cookiejar import http2time
+from http import cookiejar
 
 import pytest
 from hypothesis import given
@@ -55,6 +55,7 @@ def test_what_is_no_date(text: str) -> None:
 @given(st.integers(0, 2_000_000_000))
 def test_agrees_with_the_standard_library_on_usual_dates(moment: int) -> None:
     text = formatdate(moment, usegmt=True)
+    http2time = cookiejar.http2time  # type: ignore[attr-defined]
     assert date(text) == moment == http2time(text)
 
 

@@ -186,4 +186,5 @@ def _is_usual(task: Task) -> bool:
         or task.task_id
         or task.max_retries is not None
         or task.session is not None
+        or task.cookies is not None
     )
