@@ -14,6 +14,8 @@ from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.worker.visits.cookies import header_for, note_cookies
 from shoal.worker.visits.outcomes import Judge
+from shoal.worker.visits.page_reader import _raw
+from shoal.worker.visits.visitor import Visit
 
 NOW = 1_800_000_000.0
 URL = "http://a.example/account"
@@ -142,3 +144,10 @@ class TestChain:
 def test_of_plain_headers_there_is_one_line() -> None:
     assert Response(URL, 200, {"Set-Cookie": "a=1"}, b"", 0.1).set_cookies == ["a=1"]
     assert Response(URL, 200, {}, b"", 0.1).set_cookies == []
+
+
+def test_they_are_not_archived() -> None:
+    task = Task(url=URL, cookies=jar("sid=canary"), meta={"a": 1})
+    raw = _raw(Visit("worker", leased(task), answer(task), NOW))
+    assert (raw.task.cookies, raw.task.meta) == (None, {"a": 1})
+    assert task.cookies is not None
