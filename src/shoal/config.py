@@ -39,6 +39,7 @@ Fingerprints = Literal["shoal", "scrapy", "project"]
 Seen = Literal["exact", "bloom", "auto"]
 History = Literal["changed", "always", "off"]
 ArchiveFormat = Literal["blobs", "warc"]
+Cookies = Literal["off", "visit"]
 
 
 class Rules(msgspec.Struct, kw_only=True, frozen=True):
@@ -80,6 +81,12 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     fingerprints: Annotated[
         Fingerprints, Meta(description="What decides whether two requests are the same")
     ] = "shoal"
+    cookies: Annotated[
+        Cookies,
+        Meta(
+            description="Which requests keep cookies: none, or visit: redirects and chains of tasks"
+        ),
+    ] = "off"
     lease_s: Annotated[
         float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
     ] = 30.0

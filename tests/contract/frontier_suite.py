@@ -30,6 +30,7 @@ from contract.frontier.chains import (
     TestChainAcrossHosts,
     TestFollowUpsOfChains,
 )
+from contract.frontier.chains_cookies import TestCookiesOfChains, TestCookiesOfTasks
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
 from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
 from contract.frontier.counting import TestLosses, TestTries
@@ -99,6 +100,8 @@ __all__ = [
     "TestClockSetBack",
     "TestClockSetForward",
     "TestConcurrency",
+    "TestCookiesOfChains",
+    "TestCookiesOfTasks",
     "TestDead",
     "TestDeadInLanes",
     "TestDirect",

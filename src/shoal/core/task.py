@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from shoal.core import bodies
 from shoal.core.bodies import Files, FormFields
+from shoal.core.cookies import Jar
 
 DEFAULT_HANDLER = "parse"
 MAX_PRIORITY = 2**31 - 1
@@ -64,6 +65,10 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     created_at: datetime | None = None
     redirects: list[str] = []
     """The addresses that redirected here, oldest first; with the method before it, if no GET."""
+    cookies: Jar | None = None
+    """What a redirect outside of a chain brings along: see `Rules.cookies`. Never shown."""
+    cookies_since: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
+    """How many of the first `redirects` were asked for with other cookies than this is."""
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 
 import msgspec
+from multidict import MultiMapping
 
 from shoal.core.proxies import ProxyAddress
 from shoal.core.task import Task
@@ -39,6 +40,11 @@ class Request(msgspec.Struct, frozen=True):
     send_by: float = inf
     """The monotonic moment until which it may be sent."""
     route: Route = DIRECT
+    cookies: str = ""
+    """The Cookie header, unless the task has one of its own: that wins."""
+
+    def __repr__(self) -> str:
+        return f"Request({self.task.method} {self.task.url} by {self.route.name})"
 
 
 class Transfer(msgspec.Struct, frozen=True, gc=False):
@@ -66,12 +72,22 @@ class Response(msgspec.Struct):
     """The task's address: a redirect is a response of its own and is never followed here."""
     status: int
     headers: Mapping[str, str]
-    """By name in any case. Bytes that are not UTF-8 are kept as surrogate escapes."""
+    """By name in any case. Bytes that are not UTF-8 are kept as surrogate escapes. Of a header that
+    came several times, the first: see `set_cookies`."""
     body: bytes
     """Complete and decompressed."""
     duration_s: float
     """From the call of `fetch` to the end of the body."""
     transfer: Transfer = Transfer()
+
+    @property
+    def set_cookies(self) -> Sequence[str]:
+        """All Set-Cookie lines, in their order."""
+        name, headers = "Set-Cookie", self.headers
+        if isinstance(headers, MultiMapping):
+            lines: Sequence[str] = headers.getall(name, [])
+            return lines
+        return [headers[name]] if name in headers else []
 
     @property
     def wire_bytes(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.config import Rules
-from shoal.core.exits import DIRECT
+from shoal.core.task import DIRECT
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import Frontier
 

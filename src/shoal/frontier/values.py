@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.cookies import Jar
 from shoal.core.counters import Counts, PageCounts
 from shoal.core.exits import Lent, Passage
 from shoal.core.policy import Pace
@@ -100,6 +101,8 @@ class Lease(msgspec.Struct):
     lent: Lent | None = None
     """The exit that its request leaves by. Set for every task with a pool, and for no other: such a
     request may leave in no other way."""
+    cookies: Jar | None = None
+    """What its chain has kept, where the crawl keeps cookies. None if that is nothing."""
 
     def now(self) -> float:
         """The frontier's time, which is the same for all workers whatever their own clocks say."""
@@ -181,6 +184,9 @@ class Outcome(PageCounts, kw_only=True):
     robots: Robots | None = None
     passage: Passage | None = None
     """What the try says of the exit that it left by, if it did. Without one, nothing is known."""
+    cookies: Jar | None = None
+    """The jar of the task's chain from now on. None: it stays as it is. All of it, because nobody
+    else can change it meanwhile: of a chain, one task is under way."""
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -195,8 +201,9 @@ class Record(msgspec.Struct, kw_only=True):
 
     fingerprint: bytes
     task: Task
-    """As it was added. Of tasks that are done or dropped a backend may keep less: then it is the
-    one that was asked for, and the page log of the results knows more."""
+    """As it was added, but without its cookies: who asks shows it. Of tasks that are done or
+    dropped a backend may keep less: then it is the one that was asked for, and the page log of the
+    results knows more."""
     state: TaskState
     losses: int = 0
     reason: str = ""
@@ -204,6 +211,10 @@ class Record(msgspec.Struct, kw_only=True):
     due: float | None = None
     """When a delayed task is ready again, or a lease expires."""
     worker: str = ""
+
+    def __post_init__(self) -> None:
+        if self.task.cookies is not None:
+            self.task = msgspec.structs.replace(self.task, cookies=None)
 
 
 class Host(msgspec.Struct, kw_only=True):

@@ -102,6 +102,7 @@ class TestSeen:
 
 
 WITHOUT_SHARES = """
+DROP TABLE jars;
 DROP TABLE lanes;
 DROP TABLE passages;
 DROP TABLE pools;

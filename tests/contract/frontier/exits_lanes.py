@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shoal.core.cookies import Cookie, Jar
 from shoal.core.exit_policy import LANES_SEEN
 from shoal.frontier.values import Control, CrawlState, TaskState, Verdict
 from support.exits import (
@@ -139,6 +140,19 @@ class TestChainsInLanes:
             await client.good(lease)
         assert done == [f"{HOST}/{n}" for n in range(4)]
         assert (await client.stats()).state is CrawlState.FINISHED
+
+    async def test_keep_their_cookies(self, backend: Backend) -> None:
+        client = exit_client(backend)
+        await put_pool(client.frontier, 2)
+        steps = [laned(f"{HOST}/0", chain="c"), entry(f"{HOST}/1", chain="c")]
+        await client.begin(*steps, laned(f"{HOST}/2", chain="c"), cookies="visit")
+        jars = list[Jar | None]()
+        while leases := await client.take():
+            (lease,) = leases
+            jars.append(lease.cookies)
+            cookie = Cookie(name="n", value=str(len(jars)), domain=HOST)
+            await client.good(lease, cookies=Jar((cookie,)))
+        assert [jar and jar.cookies[0].value for jar in jars] == [None, "1", "2"]
 
     async def test_a_blocked_step_holds_the_chain(self, backend: Backend) -> None:
         client = exit_client(backend)

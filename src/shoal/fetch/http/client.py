@@ -98,7 +98,7 @@ class HttpFetcher(Fetcher):
         if task.pool is not None:
             _check_exit(request)
         authority, target = self._address(task.url)
-        encoded = self._encode(task, authority, target)
+        encoded = self._encode(task, authority, target, request.cookies)
         way = request.route, authority.origin
         connection = self._pool.take(way) or await self._connected(way, request.send_by)
         absolute = connection.absolute
@@ -173,13 +173,17 @@ class HttpFetcher(Fetcher):
             raise refusal(authority.origin.host, authority.origin.host)
         return authority, href[slash:].partition("#")[0]
 
-    def _encode(self, task: Task, authority: Authority, target: str) -> bytes:
+    def _encode(self, task: Task, authority: Authority, target: str, cookies: str) -> bytes:
         _check_method(task.method)
         head = f"{task.method} {target} HTTP/1.1\r\nHost: {authority.host}\r\n"
-        if not task.headers and task.body is None and not authority.authorization:
+        is_usual = not task.headers and task.body is None and not cookies
+        if is_usual and not authority.authorization:
             return f"{head}{self._usual}\r\n".encode()
         body = _body(task)
         headers = self._merged(task, authority)
+        if cookies and "cookie" not in headers:
+            _check_header("Cookie", cookies)
+            headers["cookie"] = "Cookie", cookies
         if task.body is not None:
             headers.setdefault("content-type", ("Content-Type", "application/octet-stream"))
             headers["content-length"] = ("Content-Length", str(len(body)))

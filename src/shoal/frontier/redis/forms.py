@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.core.cookies import Jar
 from shoal.core.counters import page_counts
 from shoal.core.exits import Lent
 from shoal.drivers.redis.scripts import Argument
@@ -16,6 +17,8 @@ from shoal.frontier.values import Entry, Lease, Outcome
 
 Group = tuple[str, int, list[bytes]]
 """A host or a lane, a priority, and entries of them."""
+
+_read_jar = msgspec.json.Decoder(Jar).decode
 
 pack_values = msgspec.msgpack.encode
 """Values as the scripts unpack them. Bytes are not among them: cmsgpack knows only text."""
@@ -72,9 +75,12 @@ def leases_of(granted: list[Any], nonce: str, clock_s: float, *, alone: bool) ->
         lent = None if isinstance(shared, int) else _lent(shared)
         how = (bool(paced), alone, bool(crowded), lent is None and bool(shared), clock_s, lent)
         for number in range(0, len(tasks), 2):
-            fingerprint, task, _ = unpack(tasks[number + 1], queue, int(tasks[number]))
+            packed, jar = tasks[number + 1], None
+            if isinstance(packed, list):
+                packed, jar = packed[0], _read_jar(packed[1])
+            fingerprint, task, _ = unpack(packed, queue, int(tasks[number]))
             token = f"{nonce}{len(leases) + 1}"
-            leases.append(Lease(fingerprint, token, task, robots_at, *how))
+            leases.append(Lease(fingerprint, token, task, robots_at, *how, jar))
     return leases
 
 
@@ -139,6 +145,8 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     follow_ups: list[tuple[str, int, int]] = []
     passage: tuple[str, str, int, float, int] | None = None
     """Who is to blame, the kind of block, how long to wait, a random number, bytes on the wire."""
+    cookies: msgspec.Raw | None = None
+    """The jar of its chain as JSON, or nothing for an empty one."""
 
 
 def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
@@ -163,6 +171,8 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         wait = _micro(passage.retry_after_s)
         said = (passage.blame, passage.block, wait, passage.dice, outcome.wire_bytes)
         ended.passage = said
+    if outcome.cookies is not None:
+        ended.cookies = _raw(msgspec.json.encode(outcome.cookies) if outcome.cookies else b"")
     if outcome.robots is not None:
         ended.robots = _raw(stored_robots.pack(outcome.robots))
         ended.robots_ttl = _micro(outcome.robots.ttl_s)

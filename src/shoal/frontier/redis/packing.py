@@ -187,4 +187,5 @@ def _is_usual(task: Task) -> bool:
         or task.max_retries is not None
         or task.session is not None
         or task.proxy_pool == wire.DIRECT
+        or task.cookies is not None
     )

@@ -19,6 +19,7 @@ from shoal.core.policy import (
 from shoal.core.records import Robots
 from shoal.frontier import stored_robots
 from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.jars import keep_jar
 from shoal.frontier.sqlite.lease import queue
 from shoal.frontier.sqlite.returning import Returning
 from shoal.frontier.sqlite.statements import (
@@ -78,6 +79,8 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
             moves.append(_end_try(current, task, outcome, by_exits))
             counted.append(page_counts(outcome))
             follow_ups += outcome.follow_ups
+            if outcome.cookies is not None and task.chain is not None:
+                keep_jar(current, task.chain, outcome.cookies)
     current.write("move_tasks", moves)
     if by_exits is not None:
         by_exits.write()
@@ -119,6 +122,8 @@ def _end_try(current: Step, task: Owned, outcome: Outcome, by_exits: Returning |
     host.failed += has_failed and (outcome.fault or not outcome.ours)
     if state >= ENDED_FROM:
         current.touch_chain(task.chain)
+        if outcome.lease.task.cookies is not None and state != DEAD:  # What is dead may be retried.
+            current.execute("strip_cookies", task.id)
     _tally(current, outcome, STATES[state])
     attempts = min(task.attempts + (has_failed and not _was_blocked(outcome)), MAX_TRIES)
     if by_exits is not None and task.host_id < 0:

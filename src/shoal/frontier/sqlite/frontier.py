@@ -64,7 +64,17 @@ from shoal.frontier.values import (
     Stats,
 )
 
-_FORGOTTEN = ("robots", "workers", "shares", "lanes", "tasks", "remembered", "hosts", "crawl")
+_FORGOTTEN = (
+    "jars",
+    "robots",
+    "workers",
+    "shares",
+    "lanes",
+    "tasks",
+    "remembered",
+    "hosts",
+    "crawl",
+)
 _encode_json = msgspec.json.encode
 
 

@@ -15,6 +15,7 @@ from shoal.core.sharing import SHARE_WAIT_S
 from shoal.core.urls import fingerprint_of
 from shoal.frontier.facts import SUSPECTS_SEEN, WITHHELD_SEEN
 from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.jars import jar_of
 from shoal.frontier.sqlite.lanes import LaneSchedule
 from shoal.frontier.sqlite.lease import allowed, reclaim, wait_s
 from shoal.frontier.sqlite.lending import LaneTask, Lending
@@ -193,6 +194,8 @@ class HandOut:
             task.retry_count = queued.attempts
             key = fingerprint_of(queued.fingerprint)
             lease = Lease(key, secrets.token_hex(8), task, robots_at, *how)
+            if current.keeps_cookies and task.chain is not None:
+                lease.cookies = jar_of(current, task.chain)
             self._granted.append((queued.id, lease, host.next_at))
         current.tally.update(waiting=-len(tasks), leased=len(tasks))
 

@@ -45,6 +45,7 @@ class Step:
         self.state = CrawlState(row["state"])
         self.rules = read_rules(row["rules"])
         self.rate = parse_rate(self.rules.rate)
+        self.keeps_cookies = self.rules.cookies != "off"
         self.tally: Counter[str] = Counter()
         self.shares = Shares(connection, self.now)
         self._hosts: dict[int, HostSchedule] = {}
@@ -150,6 +151,7 @@ class Step:
         self.exits.take_back_all(self.id)
         self.execute("drop_unended", self.id)
         self.execute("forget_shares", self.id)
+        self.execute("forget_jars", self.id)
         self.execute("idle_hosts", self.id)
         self.execute("idle_lanes", self.id)
         self.lanes.clear()
@@ -167,7 +169,9 @@ class Step:
         """Let the next task of each chain that was touched go, unless one is under way."""
         for chain in self._touched_chains:
             head = self.execute("head_of_chain", self.id, chain).fetchone()
-            if head and head[2] == HELD_BACK:
+            if head is None and self.keeps_cookies:
+                self.execute("delete_jar", self.id, chain)
+            elif head and head[2] == HELD_BACK:
                 row_id, host_id, _ = head
                 self.execute("free_task", self.next_place(), row_id)
                 self.queue_of(host_id).waiting += 1

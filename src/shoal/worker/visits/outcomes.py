@@ -34,6 +34,7 @@ from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission, NotAdmitted
 from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
+from shoal.worker.visits.cookies import bring_along, keeps_cookies, note_other_cookies
 from shoal.worker.visits.passages import (
     Warnings,
     blocked_by_site,
@@ -59,6 +60,7 @@ class Judge:
         self._max_retries = rules.max_retries
         self._max_blocks = rules.max_blocks
         self._auto = parse_rate(rules.rate).auto
+        self._keeps_cookies = keeps_cookies(rules)
         self._admission = admission
         self._warnings = Warnings()
 
@@ -122,7 +124,7 @@ class Judge:
         status = response.status
         location = response.headers.get("Location")
         if status in REDIRECT_STATUSES and location:
-            return self._redirected(lease, status, location)
+            return self._redirected(lease, response, location, now)
         if status in RETRY_STATUSES:
             return self._not_well(lease, response, now, jitter)
         verdict = Verdict.DROPPED if status in GONE_STATUSES else Verdict.DEAD
@@ -154,11 +156,13 @@ class Judge:
         outcome.pushback = pushback_of(response.status, wait_s)
         return outcome
 
-    def _redirected(self, lease: Lease, status: int, location: str) -> Outcome:
+    def _redirected(self, lease: Lease, response: Response, location: str, now: float) -> Outcome:
         """The target is a task of its own: it waits for its own permission like any other."""
         task = lease.task
         try:
-            asked = _redirect(task, status, join(parse(task.url), location))
+            asked = _redirect(task, response.status, join(parse(task.url), location))
+            if self._keeps_cookies:
+                note_other_cookies(asked, lease, response, now)
             if (reason := _endless(asked)) is not None:
                 return Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason))
             target = self._admission.admit(asked, task.site)
@@ -168,7 +172,9 @@ class Judge:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
             return Outcome(lease=lease, verdict=Verdict.DEAD, reason=f"redirected: {error}")
-        reason = f"HTTP {status} to {target.task.url}"
+        if self._keeps_cookies:
+            bring_along(target.task, lease, response, now)
+        reason = f"HTTP {response.status} to {target.task.url}"
         if left_out := [name for name in task.headers if name not in target.task.headers]:
             reason += f", without {', '.join(left_out)}"
         reason = one_line(reason)
@@ -250,6 +256,7 @@ def _redirect(task: Task, status: int, url: str) -> Task:
         body=task.body if keeps_method else None,
         body_is_base64=task.body_is_base64 and keeps_method,
         redirects=[*task.redirects, _hop(task)],
+        cookies=None,
         # Where a copy of ours leads is a page like any other.
         dont_filter=task.dont_filter and task.task_id != _copy_id(task),
     )
@@ -269,7 +276,7 @@ def _is_same_place(one: URL, other: URL) -> bool:
 
 def _endless(asked: Task) -> str | None:
     """Why a redirect is not followed: it leads back, or there were too many. None: it is."""
-    if _sent_as(_hop(asked)) in map(_sent_as, asked.redirects):
+    if _sent_as(_hop(asked)) in map(_sent_as, asked.redirects[asked.cookies_since :]):
         return f"redirects in a loop: {' -> '.join([*asked.redirects, _hop(asked)])}"
     if len(asked.redirects) > MAX_REDIRECTS:
         return f"more than {MAX_REDIRECTS} redirects, from {asked.redirects[0]}"

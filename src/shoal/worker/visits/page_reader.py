@@ -164,10 +164,13 @@ def _note_warning(report: Report, warning: str) -> None:
 
 
 def _raw(visit: Visit) -> RawPage:
-    """The page as it came. Its task is a copy: the handler may change what it is given."""
+    """The page as it came. Its task is a copy: the handler may change what it is given. Cookies
+    that were kept are not archived."""
     response = visit.response
+    task = decode(encode(visit.lease.task))
+    task.cookies = None
     return RawPage(
-        task=decode(encode(visit.lease.task)),
+        task=task,
         fingerprint=visit.lease.fingerprint,
         status=response.status,
         headers=list(response.headers.items()),

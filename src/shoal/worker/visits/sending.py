@@ -21,7 +21,12 @@ def no_routes(lent: Lent, task_pool: str | None) -> Route | None:
 
 
 async def send(
-    fetcher: Fetcher, lease: Lease, task: Task, send_by: float, routes: Routes
+    fetcher: Fetcher,
+    lease: Lease,
+    task: Task,
+    send_by: float,
+    routes: Routes,
+    cookies: str = "",
 ) -> Response:
     """Ask for a task's page with the permission of a lease, and by no other way than it says.
     Raises FetchError, of which TooLate if the permission has lapsed: it holds until `send_by`, by
@@ -29,8 +34,9 @@ async def send(
     if time.monotonic() > send_by:
         raise TooLate("the permission to send has lapsed")
     if lease.lent is None:
-        return await fetcher.fetch(Request(task, send_by))
-    return await fetcher.fetch(Request(task, send_by, _route(lease.lent, task, routes)))
+        return await fetcher.fetch(Request(task, send_by, cookies=cookies))
+    route = _route(lease.lent, task, routes)
+    return await fetcher.fetch(Request(task, send_by, route, cookies))
 
 
 def _route(lent: Lent, task: Task, routes: Routes) -> Route:

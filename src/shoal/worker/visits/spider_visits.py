@@ -20,6 +20,7 @@ from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
 from shoal.worker.report import Report
+from shoal.worker.visits.cookies import keeps_cookies
 from shoal.worker.visits.known_links import KnownUrls
 from shoal.worker.visits.outcomes import Judge
 from shoal.worker.visits.page_reader import PageReader
@@ -83,7 +84,17 @@ class SpiderVisits:
             keeps_raw=self._stores.archive is not None,
         )
         earlier = earlier_for(rules, self._stores.results)
-        self._visitor = Visitor(self._worker, fetcher, reader, judge, robots, earlier, self._routes)
+        keeps = keeps_cookies(rules)
+        self._visitor = Visitor(
+            self._worker,
+            fetcher,
+            reader,
+            judge,
+            robots,
+            earlier,
+            self._routes,
+            keeps_cookies=keeps,
+        )
         self._sitemap_visitor = Visitor(
             self._worker,
             fetcher,
@@ -91,6 +102,7 @@ class SpiderVisits:
             SitemapJudge(rules, admission),
             robots,
             routes=self._routes,
+            keeps_cookies=keeps,
         )
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:

@@ -30,6 +30,7 @@ from shoal.worker.report import Report, give_back, page_log
 from shoal.worker.slots import nobody_waits
 from shoal.worker.visits.blocks import Blocked, BlockWatch
 from shoal.worker.visits.canonical import ALIAS, dropped_alias
+from shoal.worker.visits.cookies import header_for, note_cookies
 from shoal.worker.visits.outcomes import Judge, note_answer
 from shoal.worker.visits.recrawl import (
     NOT_MODIFIED,
@@ -97,6 +98,8 @@ class Visitor:
         robots: RobotsVisits | None = None,
         earlier: Earlier | None = None,
         routes: Routes = no_routes,
+        *,
+        keeps_cookies: bool = False,
     ) -> None:
         """Without `robots`, no robots.txt is obeyed; without `earlier`, all pages are read anew."""
         self._worker = worker
@@ -106,6 +109,7 @@ class Visitor:
         self._robots = robots
         self._earlier = earlier
         self._routes = routes
+        self._keeps_cookies = keeps_cookies
         self._watch = BlockWatch()
         self._shortage = Shortage("large and odd pages cannot be read")
 
@@ -127,7 +131,8 @@ class Visitor:
         task = conditional(lease.task, known) if known else lease.task
         started_at = lease.now()
         try:
-            response = await send(self._fetcher, lease, task, send_by, self._routes)
+            cookies = self._cookies_for(lease)
+            response = await send(self._fetcher, lease, task, send_by, self._routes, cookies)
         except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except FetchError as error:
@@ -143,8 +148,16 @@ class Visitor:
             report = _unchanged(visit, known)
         else:
             report = await self._answered(visit)
-        note_answer(report.outcome, response)
+        self._note(report.outcome, response)
         return report
+
+    def _cookies_for(self, lease: Lease) -> str:
+        return header_for(lease, time.time()) if self._keeps_cookies else ""
+
+    def _note(self, outcome: Outcome, response: Response) -> None:
+        note_answer(outcome, response)
+        if self._keeps_cookies:
+            note_cookies(outcome, response, time.time())
 
     async def _unanswered(self, lease: Lease, error: FetchError, started_at: float) -> Report:
         outcome = self._judge.unanswered(lease, error, jitter())

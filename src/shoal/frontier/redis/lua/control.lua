@@ -20,6 +20,7 @@ elseif becomes and (action ~= 'finish' or counts.leased == 0) then
     -- Queues and leases stay where they are; of a cancelled crawl, they count as dropped.
     counts.dropped = counts.dropped + counts.waiting + counts.delayed + counts.leased
     counts.waiting, counts.delayed, counts.leased = 0, 0, 0
+    call('DEL', prefix .. 'jars')
     if rules.pools == 1 then
       exits.unlend_all()
       exits.save()

@@ -83,6 +83,9 @@ local function move(host, place, priority, entry, outcome, token, tries)
   if outcome.verdict == 'retry' or outcome.verdict == 'dead' then
     entry = with_counts(entry, attempts_of(entry) + tries, losses_of(entry))
   end
+  if outcome.cookies then
+    keep_jar(entry, outcome.cookies)
+  end
   moves[outcome.verdict](host, place, priority, entry, outcome, token)
   if outcome.verdict ~= 'retry' and outcome.verdict ~= 'returned' then
     leave_chain(entry)

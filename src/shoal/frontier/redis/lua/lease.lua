@@ -12,6 +12,7 @@
 -- returns  {state, id, life, now, wait (-1: none), idle, whether the worker holds anything, alone,
 --           {host, share, ...},
 --           {host, robots.txt stored at (0: unknown), paced, crowded, shared, priority, entry, ...}, ...}
+--          For the entry of a chain that has cookies stands {entry, cookies}
 --
 -- Atomic, because a turn that is free and a turn that is taken must be one decision for the fleet.
 
@@ -53,6 +54,9 @@ close_crawl()
 local wait = state == 'running' and next_moment() or -1
 if is_withheld and count == 0 then
   wait = math.max(wait, POLICY.share_wait)
+end
+if rules.cookies == 1 then
+  add_jars(granted)
 end
 local answer = {state, id, life(), whole(now), whole(wait), is_idle(), holds, alone, told_shares()}
 for _, told in ipairs(granted) do

@@ -260,6 +260,22 @@ DELETE FROM workers WHERE crawl_id = ?;
 -- forget_robots: with its crawl
 DELETE FROM robots WHERE host_id IN (SELECT id FROM hosts WHERE crawl_id = ?);
 
+-- jar: the cookies of a chain
+SELECT jar FROM jars WHERE crawl_id = ? AND chain = ?;
+
+-- save_jar: the cookies of a chain, from now on
+INSERT INTO jars (crawl_id, chain, jar) VALUES (?, ?, ?)
+ON CONFLICT DO UPDATE SET jar = excluded.jar;
+
+-- delete_jar: it is empty, or nothing of its chain is left
+DELETE FROM jars WHERE crawl_id = ? AND chain = ?;
+
+-- strip_cookies: what a redirect brought along is not needed any more
+UPDATE tasks SET task = CAST(json_remove(CAST(task AS TEXT), '$.cookies') AS BLOB) WHERE id = ?;
+
+-- forget_jars: with their crawl, or its tasks
+DELETE FROM jars WHERE crawl_id = ?;
+
 -- forget_tasks: with its crawl
 DELETE FROM tasks WHERE crawl_id = ?;
 
