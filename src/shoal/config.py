@@ -7,7 +7,7 @@ process and may hold passwords. The types of their fields say all there is to kn
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,14 +15,16 @@ import msgspec
 from msgspec import Meta
 
 from shoal.core.fields import Field, at_most, checked, explained, fields_of
-from shoal.core.policy import MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
+from shoal.core.policy import MAX_BLOCKS, MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
+from shoal.core.pool_config import TABLES, PoolConfig, pool_of, read_tables
 from shoal.core.urls import TRACKING_PARAMETERS
 from shoal.errors import ConfigError
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"
 SCHEDULES = "schedule"
-"""The tables of the file that are no settings: see coordinator/schedules.py."""
+"""Tables of the file that are no settings: see coordinator/schedules.py. [proxies.NAME] are others:
+see core/pool_config.py."""
 ENV_PREFIX = "SHOAL_"
 DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
@@ -37,6 +39,7 @@ Fingerprints = Literal["shoal", "scrapy", "project"]
 Seen = Literal["exact", "bloom", "auto"]
 History = Literal["changed", "always", "off"]
 ArchiveFormat = Literal["blobs", "warc"]
+Cookies = Literal["off", "visit"]
 
 
 class Rules(msgspec.Struct, kw_only=True, frozen=True):
@@ -78,6 +81,12 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     fingerprints: Annotated[
         Fingerprints, Meta(description="What decides whether two requests are the same")
     ] = "shoal"
+    cookies: Annotated[
+        Cookies,
+        Meta(
+            description="Which requests keep cookies: none, or visit: redirects and chains of tasks"
+        ),
+    ] = "off"
     lease_s: Annotated[
         float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
     ] = 30.0
@@ -88,6 +97,23 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
             description="Workers that may die on a task before it is declared dead, "
             f"at most {MAX_LOSSES}",
             extra={"check": at_most(MAX_LOSSES)},
+        ),
+    ] = 5
+
+    pools: Annotated[
+        tuple[str, ...],
+        Meta(description="Pools of exits that its tasks may name; the tables [proxies.NAME]"),
+    ] = ()
+    proxy_pool: Annotated[
+        str | None, Meta(description="The pool of exits for tasks that name none")
+    ] = None
+    max_blocks: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Blocks by a site before a task that goes by exits is declared dead, "
+            f"at most {MAX_BLOCKS}",
+            extra={"check": at_most(MAX_BLOCKS)},
         ),
     ] = 5
 
@@ -135,6 +161,8 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
 
     rules: Rules = Rules()
     """Only for whoever begins a crawl. A worker gets the rules from the frontier."""
+    proxy_pools: dict[str, PoolConfig] = {}
+    """The tables [proxies.NAME], and the pool of `proxies`, if that is a file."""
 
     frontier: Annotated[Address, Meta(description="Where the queue is")] = DEFAULT_STORE
     results: Annotated[Address, Meta(description="Where items and the page log go")] = DEFAULT_STORE
@@ -160,12 +188,16 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     allow_private: Annotated[
         bool, Meta(description="Allow requests to private and loopback addresses")
     ] = False
+    proxies: Annotated[
+        Address | None, Meta(description="A file of proxies, or a pool: a table [proxies.NAME]")
+    ] = None
     json_logs: Annotated[bool, Meta(description="Write log lines as JSON")] = False
 
 
+_NO_SETTINGS = ("rules", "proxy_pools")
 SETTINGS: dict[str, Field] = {
     **fields_of(Rules),
-    **{name: field for name, field in fields_of(Settings).items() if name != "rules"},
+    **{name: field for name, field in fields_of(Settings).items() if name not in _NO_SETTINGS},
 }
 """Every setting by its name, which only one of the two structs has."""
 
@@ -183,13 +215,48 @@ def load(
     folder: Path | None = None,
 ) -> Settings:
     """The settings of this process. Later sources win; None in `options` means not given."""
-    values = read_file(folder)
-    values.pop(SCHEDULES, None)
-    values |= spider or {}
+    of_file = read_file(folder)
+    of_file.pop(SCHEDULES, None)
+    tables = of_file.pop(TABLES) if isinstance(of_file.get(TABLES), dict) else {}
+    pools = _pools_of(tables)
     variables = environ or {}
-    values |= {name: variables[at] for name in SETTINGS if (at := variable_of(name)) in variables}
-    values |= {name: value for name, value in (options or {}).items() if value is not None}
-    return build(values)
+    sources = (
+        of_file,
+        spider or {},
+        {name: variables[at] for name in SETTINGS if (at := variable_of(name)) in variables},
+        {name: value for name, value in (options or {}).items() if value is not None},
+    )
+    values: dict[str, Any] = {}
+    for source in sources:
+        values |= _with_pool(source, pools)
+    return with_pools(build(values), pools)
+
+
+def _pools_of(tables: Any) -> dict[str, PoolConfig]:
+    try:
+        return read_tables(tables)
+    except ConfigError as error:
+        raise ConfigError(f"{CONFIG_FILE}: {error}") from None
+
+
+def _with_pool(source: Mapping[str, Any], pools: Collection[str]) -> Mapping[str, Any]:
+    """What `proxies` means for `proxy_pool`, which the same source may still set otherwise."""
+    chosen = source.get(TABLES)
+    if not chosen or not isinstance(chosen, str):
+        return source
+    return {"proxy_pool": chosen if chosen in pools else TABLES, **source}
+
+
+def with_pools(settings: Settings, pools: Mapping[str, PoolConfig]) -> Settings:
+    """The settings with these pools, and with that of `proxies`, if that is the name of none. Tasks
+    may name all of them, unless the settings say which."""
+    known = dict(pools)
+    if settings.proxies and settings.proxies not in pools:
+        known[TABLES] = pool_of(settings.proxies)
+    rules = settings.rules
+    if not rules.pools:
+        rules = msgspec.structs.replace(rules, pools=tuple(sorted(known)))
+    return msgspec.structs.replace(settings, rules=rules, proxy_pools=known)
 
 
 def build(values: Mapping[str, Any]) -> Settings:
@@ -208,6 +275,7 @@ def by_name(settings: Settings) -> dict[str, Any]:
     """The value of every setting."""
     values = msgspec.structs.asdict(settings)
     rules = values.pop("rules")
+    del values["proxy_pools"]
     return msgspec.structs.asdict(rules) | values
 
 

@@ -16,6 +16,7 @@
         ├── Refused           our own guard said no: private address, bad scheme
         ├── OwnFault          our own machine could not: neither the host nor the page is to blame
         │   └── Starved       it ended or starved what tries a page; perhaps the page is why
+        ├── ExitFault         an exit did not get it as far as the host; `blame`: whose fault it is
         └── TooLarge          the body, or what it decompresses to, is over the limit
 
 Errors of libraries (sqlite3, asyncpg, ...) are mapped to these at the edge, in the adapter that
@@ -94,6 +95,15 @@ class OwnFault(FetchError):
 class Starved(OwnFault):
     """The process that tries a page was ended from outside, or got no time. If that happens again
     and again, the page may be why."""
+
+
+class ExitFault(FetchError):
+    """A request by an exit did not get as far as the host: nothing of it was sent there."""
+
+    def __init__(self, message: str, blame: str) -> None:
+        """`blame` is a `core.exits.Blame`: EXIT, PAIR or FORGED."""
+        super().__init__(message)
+        self.blame = blame
 
 
 class TooLate(FetchError):

@@ -30,10 +30,35 @@ from contract.frontier.chains import (
     TestChainAcrossHosts,
     TestFollowUpsOfChains,
 )
+from contract.frontier.chains_cookies import TestCookiesOfChains, TestCookiesOfTasks
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
 from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
 from contract.frontier.counting import TestLosses, TestTries
 from contract.frontier.exchanging import TestExchange
+from contract.frontier.exits_blocks import TestBlockedExits, TestGateway, TestTasksThatWereBlocked
+from contract.frontier.exits_budgets import TestBudget
+from contract.frontier.exits_clocks import TestInFlight, TestRotation, TestThreeClocks
+from contract.frontier.exits_faults import TestFaults, TestUnreached
+from contract.frontier.exits_kept import (
+    TestClockOfExits,
+    TestFleetOfExits,
+    TestLentToTheDead,
+    TestStaleByExits,
+)
+from contract.frontier.exits_lanes import (
+    TestChainsInLanes,
+    TestDeadInLanes,
+    TestLossesInLanes,
+    TestNothingElseWaits,
+)
+from contract.frontier.exits_pools import (
+    TestLanes,
+    TestPools,
+    TestWhatAWorkerAsksFor,
+    TestWithoutPools,
+)
+from contract.frontier.exits_sites import TestSiteWideBlocks, TestTiers
+from contract.frontier.exits_starving import TestDirect, TestStarving
 from contract.frontier.finishing import TestFollowUps, TestManyFollowUps, TestStale, TestVerdicts
 from contract.frontier.leasing import (
     TestConcurrency,
@@ -62,40 +87,57 @@ __all__ = [
     "TestAmongOthers",
     "TestAuto",
     "TestBlocked",
+    "TestBlockedExits",
     "TestBreaker",
+    "TestBudget",
     "TestCancel",
     "TestChain",
     "TestChainAcrossHosts",
     "TestChainRace",
+    "TestChainsInLanes",
     "TestChainsLookedAfter",
+    "TestClockOfExits",
     "TestClockSetBack",
     "TestClockSetForward",
     "TestConcurrency",
+    "TestCookiesOfChains",
+    "TestCookiesOfTasks",
     "TestDead",
+    "TestDeadInLanes",
+    "TestDirect",
     "TestEnd",
     "TestExchange",
     "TestFairness",
+    "TestFaults",
     "TestFindOthers",
     "TestFleet",
+    "TestFleetOfExits",
     "TestFollowUps",
     "TestFollowUpsOfChains",
     "TestForget",
     "TestFrontiersTime",
+    "TestGateway",
     "TestGone",
+    "TestInFlight",
     "TestInbox",
+    "TestLanes",
     "TestLatency",
     "TestLeading",
     "TestLease",
+    "TestLentToTheDead",
     "TestLosses",
+    "TestLossesInLanes",
     "TestManyFollowUps",
     "TestManyLeases",
     "TestManyPriorities",
     "TestMaxPages",
     "TestNotes",
+    "TestNothingElseWaits",
     "TestNothingIsLeftBehind",
     "TestOrder",
     "TestPause",
     "TestPlainAndShared",
+    "TestPools",
     "TestPurgeDead",
     "TestPushback",
     "TestQueries",
@@ -107,16 +149,26 @@ __all__ = [
     "TestRenew",
     "TestRetryDead",
     "TestRobots",
+    "TestRotation",
     "TestShares",
+    "TestSiteWideBlocks",
     "TestSlots",
     "TestStale",
+    "TestStaleByExits",
     "TestStart",
+    "TestStarving",
+    "TestTasksThatWereBlocked",
+    "TestThreeClocks",
+    "TestTiers",
     "TestTries",
     "TestTwoCrawls",
     "TestUnavailable",
     "TestUnknown",
+    "TestUnreached",
     "TestUnshared",
     "TestVerdicts",
     "TestWait",
+    "TestWhatAWorkerAsksFor",
+    "TestWithoutPools",
     "TestWorkers",
 ]

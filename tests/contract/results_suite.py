@@ -192,6 +192,8 @@ class ResultsContract:
             archived="shop/pages/1.jsonl.gz#3",
             etag='W/"1-é"',
             last_modified="Sun, 15 Nov 2026 03:00:00 GMT",
+            exit="dc-3f9a1c4207",
+            block="challenge",
             started_at=1_700_000_000.123456,
         )
         bare = some_page(fingerprint=some_fingerprint(2))

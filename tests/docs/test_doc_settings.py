@@ -12,20 +12,22 @@ import pytest
 from shoal import config
 from shoal.config import SETTINGS, Rules, Settings, variable_of
 from shoal.coordinator.schedules import Schedule
-from shoal.core import policy
+from shoal.core import bodies, exit_policy, policy, urls
+from shoal.core.pool_config import GATEWAY_EXITS, PoolConfig
 from shoal.core.task import Task
 from shoal.core.urls import Normaliser
+from shoal.exits.lists import read_list
 from shoal.fetch import robots
 from shoal.fetch.http import client, connection, dns, pool
-from shoal.frontier import admission
 from shoal.runtime.logs import JsonFormatter
-from shoal.spider import trial
+from shoal.spider import controls, trial
 from support.cli import options_of
 from support.markdown import ROOT, Block, blocks, table_after
 
 RUNNING = ROOT / "docs/guides/running.md"
 SPIDERS = ROOT / "docs/guides/spiders.md"
 SCHEDULES = ROOT / "docs/guides/schedules.md"
+PROXIES = ROOT / "docs/guides/proxies.md"
 
 
 def shown(default: Any) -> str:
@@ -102,7 +104,9 @@ def test_the_limits_are_the_limits() -> None:
         f"{pool.MAX_IDLE}, or { {4: 'a quarter'}[pool.FILES_PER_IDLE] } of the files that may be"
         " open (ulimit -n)",
         f"{policy.MAX_REDIRECTS}",
-        f"{admission.MAX_URL_LENGTH:,} characters",
+        f"{urls.MAX_URL_LENGTH:,} characters",
+        f"{bodies.MAX_BODY_BYTES // 1024**2} MiB",
+        f"{controls.MAX_CONTROLS:,} fields, {controls.MAX_OPTIONS:,} options",
         f"{trial.SECONDS:g} s of processor time and {trial.SECONDS_PER_BYTE * 1024**2:g} s more for"
         f" each MiB, {trial.TREE_BYTES // 1024**2} MiB of memory and"
         f" {trial.TREE_BYTES_PER_BYTE} times the page",
@@ -120,7 +124,10 @@ def test_urls_are_the_same_where_the_guide_says_so(one: str, another: str, same:
     assert (identify(one) == identify(another)) is (same == "yes")
 
 
-@pytest.mark.parametrize("block", [block for block in blocks(RUNNING) if block.language == "toml"])
+@pytest.mark.parametrize(
+    "block",
+    [block for page in (RUNNING, PROXIES) for block in blocks(page) if block.language == "toml"],
+)
 def test_examples_of_shoal_toml_are_valid(block: Block, tmp_path: Path) -> None:
     (tmp_path / config.CONFIG_FILE).write_text(block.text, "utf-8")
 
@@ -138,3 +145,33 @@ def test_the_table_of_schedule_keys_is_the_schedule() -> None:
     rows = table_after(SCHEDULES, "## What a schedule says")
     named = [row[0] for row in rows]
     assert named == [field.name for field in msgspec.structs.fields(Schedule)]
+
+
+def test_the_table_of_pool_keys_is_the_pool() -> None:
+    rows = table_after(PROXIES, "## What a pool says")
+    fields = msgspec.structs.fields(PoolConfig)
+    assert [row[0] for row in rows] == [field.encode_name for field in fields]
+    for row, field in zip(rows, fields, strict=True):
+        if isinstance(field.default, str | int) and field.default != "":
+            assert row[1] == msgspec.json.encode(field.default).decode().strip('"'), row
+    assert rows[3][1] == str(GATEWAY_EXITS)
+
+
+@pytest.mark.parametrize("line", [row[0] for row in table_after(PROXIES, "## Lists")])
+def test_lines_of_lists_can_be_read(line: str) -> None:
+    read = read_list(line)
+    assert (len(read.exits), read.bad) == (1, 0)
+
+
+def test_the_words_on_blocks_are_the_policy() -> None:
+    text = " ".join(PROXIES.read_text("utf-8").split())
+    for words, figure, meant in (
+        ("not used at that host for 5 minutes", exit_policy.COOL_FIRST_S, 300),
+        ("the next time for 10, up to 2 hours", exit_policy.COOL_LIMIT_S, 7200),
+        ("is out for 10 seconds", exit_policy.OUT_FIRST_S, 10),
+        ("then for longer, up to 10 minutes", exit_policy.OUT_LIMIT_S, 600),
+        ("Every ten minutes one request tries", exit_policy.PROBE_EVERY_S, 600),
+        ("after five good answers in a row", exit_policy.GOOD_PROBES, 5),
+    ):
+        assert words in text
+        assert figure == meant, words

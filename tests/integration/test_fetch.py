@@ -187,6 +187,15 @@ async def test_post(server: HostileServer, fetcher: Fetcher) -> None:
     assert request.headers["Content-Type"] == "application/json"
 
 
+async def test_a_body_of_bytes(server: HostileServer, fetcher: Fetcher) -> None:
+    task = Task.post(server.url("/ok"), body=b"\xff\0\r\n")
+    assert (await fetcher.fetch(Request(task))).body == OK_BODY
+    request = server.requests[0]
+    assert (request.body, request.headers["Content-Length"]) == (b"\xff\0\r\n", "4")
+    with pytest.raises(Refused, match="this request cannot be sent: the body is not base64"):
+        await fetcher.fetch(Request(Task(url=server.url("/ok"), body="/", body_is_base64=True)))
+
+
 async def test_credentials_in_the_url(server: HostileServer, fetcher: Fetcher) -> None:
     await fetcher.fetch(request(f"http://me:secret@127.0.0.1:{server.port}/ok"))
     assert server.requests[0].headers["Authorization"] == "Basic bWU6c2VjcmV0"

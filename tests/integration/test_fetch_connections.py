@@ -23,6 +23,7 @@ from shoal.core.task import Task
 from shoal.errors import FetchError, OwnFault, TooLate
 from shoal.fetch.http import pool
 from shoal.fetch.http.connection import Connection
+from shoal.fetch.http.ways import Way
 from shoal.fetch.port import Fetcher, Request
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Verdict
@@ -257,7 +258,7 @@ async def test_what_may_not_be_sent_any_more_is_given_back(
     """The host has a rate: sent late, the request would come too close to the next one."""
     connect = pool.Pool.connect
 
-    async def connect_slowly(own: pool.Pool, way: pool.Way) -> Connection:
+    async def connect_slowly(own: pool.Pool, way: Way) -> Connection:
         connection = await connect(own, way)
         await asyncio.sleep(1.1 * SEND_SLACK_S)
         return connection

@@ -36,7 +36,7 @@ class Early(Spider):
 
 class Late(Secret):
     def parse(self, page):
-        yield Task(url="http://127.0.0.1:1/", proxy_pool="mine")
+        yield Task(url="http://127.0.0.1:1/", session="mine")
 """
 
 
@@ -90,7 +90,7 @@ def test_proxies_of_the_environment_are_not_ignored_in_silence(
     command = ("crawl", server.url("/ok"), *PLAIN, "--workers", workers)
     ended = folder.shoal(*command, env=proxies)
     assert ended.code == 0
-    says = "HTTP_PROXY and ALL_PROXY: proxies are not supported yet, pages are fetched without"
+    says = "HTTP_PROXY and ALL_PROXY: not heeded, pages are fetched without"
     assert ended.err.count(says) == 1, ended.err
     assert "s3cret" not in ended.err + ended.out
 
@@ -99,7 +99,7 @@ def test_a_worker_says_so_too(folder: Folder, server: HostileServer) -> None:
     assert folder.shoal("crawl", server.url("/ok"), *PLAIN, "--name", "crawl").code == 0
     command = ("worker", server.url("/ok"), "--name", "crawl", "--until-finished")
     ended = folder.shoal(*command, env={"https_proxy": "http://127.0.0.1:1"})
-    assert (ended.code, ended.err.count("HTTPS_PROXY: proxies are not supported yet")) == (0, 1)
+    assert (ended.code, ended.err.count("HTTPS_PROXY: not heeded")) == (0, 1)
 
 
 @pytest.mark.parametrize("env", [{"NO_PROXY": "localhost"}, {"HTTP_PROXY": ""}, {}])
@@ -117,7 +117,7 @@ def test_what_no_worker_heeds_yet(folder: Folder, elsewhere: HostileServer) -> N
     assert early.err.strip() == says
     assert folder.shoal("crawl", "spiders.py:Late", *PLAIN).code == 3
     (dead, *_) = folder.shoal("dead", "list", "late", "--json").json()
-    assert "proxy_pool is not supported yet" in dead["reason"]
+    assert "session is not supported yet" in dead["reason"]
 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'x' * 64}.example", ".example"])

@@ -151,6 +151,8 @@ class Reader:
 def runs_for_ever(words: list[str]) -> bool:
     """Whether a command goes on until it is told to stop: a service."""
     has_target = len(words) > 2 and not words[2].startswith("-")
+    if words[:3] == ["shoal", "proxies", "echo"]:
+        return True
     return words[:2] == ["shoal", "serve"] or (words[:2] == ["shoal", "worker"] and not has_target)
 
 

@@ -15,13 +15,62 @@ _HOST_STATES = (TaskState.WAITING, TaskState.LEASED, TaskState.DONE)
 
 _COUNTED = """
 SELECT {name}, '{counter}', {counter}, COUNT(tasks.id) AS found
-FROM {table} LEFT JOIN tasks ON tasks.{table_id} = {table}.id AND tasks.state IN ({states})
+FROM {table} LEFT JOIN {tasks} AS tasks
+ON tasks.{table_id} = {table}.id AND tasks.state IN ({states})
 GROUP BY {table}.id HAVING {counter} != found
+"""
+
+_AT_HOSTS = """(
+    SELECT tasks.id, COALESCE(lanes.host_id, tasks.host_id) AS host_id, state
+    FROM tasks LEFT JOIN lanes ON lanes.id = -tasks.host_id
+    WHERE lanes.id IS NULL OR state != 0
+)"""
+"""Tasks with their hosts. Those that wait in a lane are counted there."""
+
+_AT_LANES = "(SELECT id, -host_id AS lane_id, state FROM tasks WHERE host_id < 0)"
+
+_LANES = """
+SELECT 'lane', id, 'has work and no turn' FROM lanes WHERE waiting > 0 AND ready_at IS NULL
+UNION ALL
+SELECT 'lane', id, 'has a turn and no work' FROM lanes WHERE waiting = 0 AND ready_at IS NOT NULL
+UNION ALL
+SELECT 'lane', id, 'is of a host that is gone'
+FROM lanes WHERE host_id NOT IN (SELECT id FROM hosts WHERE crawl_id = lanes.crawl_id)
+UNION ALL
+SELECT 'passage', task_id, 'of a task that has ended or is gone'
+FROM passages WHERE task_id NOT IN (SELECT id FROM tasks WHERE state < 3)
+UNION ALL
+SELECT 'task', id, 'is leased without an exit' FROM tasks
+WHERE host_id < 0 AND state = 2
+  AND id NOT IN (SELECT task_id FROM passages WHERE exit IS NOT NULL)
+UNION ALL
+SELECT 'passage', task_id, 'is lent to nobody' FROM passages
+WHERE exit IS NOT NULL AND task_id NOT IN (SELECT id FROM tasks WHERE state = 2)
+"""
+
+_LENT = """
+SELECT 'exit', id, 'lent ' || json_extract(body, '$.leased') || ' times'
+FROM exits WHERE json_extract(body, '$.leased') != (
+    SELECT COUNT(*) FROM passages WHERE passages.exit = exits.id
+)
+UNION ALL
+SELECT 'pool', name, 'lent ' || json_extract(spent, '$.leased') || ' times'
+FROM pools WHERE json_extract(spent, '$.leased') != (
+    SELECT COUNT(*) FROM passages WHERE passages.pool = pools.name AND passages.exit <> ''
+)
+UNION ALL
+SELECT 'pair', host || ' ' || exit, 'is tried by nobody'
+FROM pairs WHERE json_extract(body, '$.is_tried') AND NOT EXISTS (
+    SELECT 1 FROM passages WHERE passages.exit = pairs.exit
+)
 """
 
 _STRAY = """
 SELECT 'task', tasks.id, 'is with a host of another crawl'
-FROM tasks LEFT JOIN hosts ON hosts.id = tasks.host_id
+FROM (
+    SELECT tasks.id, tasks.crawl_id, COALESCE(lanes.host_id, tasks.host_id) AS host_id
+    FROM tasks LEFT JOIN lanes ON lanes.id = -tasks.host_id
+) AS tasks LEFT JOIN hosts ON hosts.id = tasks.host_id
 WHERE hosts.crawl_id IS NOT tasks.crawl_id
 """
 
@@ -70,13 +119,17 @@ def sqlite_faults(path: Path) -> list[tuple[Any, ...]]:
 
 
 def _audits() -> list[str]:
-    crawls = {"table": "crawls", "name": "name", "table_id": "crawl_id"}
-    hosts = {"table": "hosts", "name": "host", "table_id": "host_id"}
+    crawls = {"table": "crawls", "name": "name", "table_id": "crawl_id", "tasks": "tasks"}
+    hosts = {"table": "hosts", "name": "host", "table_id": "host_id", "tasks": _AT_HOSTS}
+    lanes = {"table": "lanes", "name": "pool", "table_id": "lane_id", "tasks": _AT_LANES}
     of_crawl = _NUMBERS | {TaskState.WAITING: f"{HELD_BACK}, {_NUMBERS[TaskState.WAITING]}"}
     return [
         _COUNTED.format(**crawls, counter="added", states=", ".join(of_crawl.values())),
         *(_COUNTED.format(**crawls, counter=s, states=of_crawl[s]) for s in of_crawl),
         *(_COUNTED.format(**hosts, counter=s, states=_NUMBERS[s]) for s in _HOST_STATES),
+        _COUNTED.format(**lanes, counter="waiting", states=_NUMBERS[TaskState.WAITING]),
+        _LANES,
+        _LENT,
         _STRAY,
         _LEFT_BEHIND,
         _STUCK,

@@ -17,7 +17,7 @@ from shoal.cli import main
 
 QUICK = (
     *("seed", "status", "explain", "dead", "pause", "resume", "cancel", "export"),
-    *("merge", "results", "schedule", "scrapy"),
+    *("merge", "results", "schedule", "scrapy", "proxies"),
 )
 """Commands that start no processes and load no code of users."""
 

@@ -10,7 +10,7 @@ LAYERS = (
     ("coordinator",),
     ("fleet",),
     ("worker", "export"),
-    ("seeds",),
+    ("seeds", "exits"),
     ("spider", "frontier", "results", "archive", "fetch"),
     ("drivers",),
     ("runtime",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Protocol
 
 from shoal.frontier.values import Stats
 from support.links import paths_of
@@ -15,6 +16,15 @@ DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
 WAITING = "waiting for the frontier"
 BACK = "the frontier is back"
+
+
+class Noticed(Protocol):
+    """A request that reached a site, of whatever kind."""
+
+    @property
+    def at(self) -> float: ...
+    @property
+    def since(self) -> float: ...
 
 
 def assert_adds_up(stats: Stats) -> None:
@@ -43,7 +53,7 @@ def assert_losses_explain_repeats(sites: Sequence[Site], stats: Stats) -> None:
     assert len(requests) <= needed + stats.lost, Counter(requests).most_common(stats.lost + 2)
 
 
-def assert_rate_holds(hits: Sequence[Hit], count: int, period_s: float = 1.0) -> None:
+def assert_rate_holds(hits: Sequence[Noticed], count: int, period_s: float = 1.0) -> None:
     """In no window of the period is there one request more than allowed."""
     pairs = zip(hits, hits[count:], strict=False)
     closest_s = min((after.at - before.since for before, after in pairs), default=period_s + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from typing import NamedTuple, Self, TypeVar
 
@@ -54,6 +54,8 @@ class Site:
 
     notices_hang_ups = False
     """Whether a request is over when who sent it is gone."""
+    addresses: Sequence[str] = ("127.0.0.1",)
+    """Where it listens, on the same port everywhere."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -71,8 +73,9 @@ class Site:
         runner = web.ServerRunner(server, shutdown_timeout=0.5)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
-        await web.TCPSite(runner, "127.0.0.1", self.port).start()
-        self.port = int(runner.addresses[0][1])
+        for address in self.addresses:
+            await web.TCPSite(runner, address, self.port).start()
+            self.port = int(runner.addresses[0][1])
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -20,6 +20,7 @@ OTHER_VALUES = {
     "seen_error": "0.25",
     "seen_for": "7d",
     "fingerprints": "scrapy",
+    "cookies": "visit",
     "history": "always",
     "refresh_after": "1h",
     "archive_format": "warc",
@@ -164,16 +165,17 @@ async def stored_by_mistake(frontier: Frontier, settings: Settings) -> None:
 def test_no_setting_of_a_process_is_stored_with_a_crawl() -> None:
     assert not issubclass(Settings, Rules)
     own = {name for name in SETTINGS if name not in Rules.__struct_fields__}
-    assert own == set(Settings.__struct_fields__) - {"rules"}
+    assert own == set(Settings.__struct_fields__) - {"rules", "proxy_pools"}
     secrets = {name for name, setting in SETTINGS.items() if setting.is_secret}
-    assert secrets == {"frontier", "results", "archive"}
+    assert secrets == {"frontier", "results", "archive", "proxies"}
     assert secrets <= own
 
 
 STORED = (
     '{"rate":"1/s","concurrency_per_host":16,"max_pages":null,"max_depth":null,"max_retries":3,'
     '"max_links_per_page":20000,"allowed_hosts":["a.example"],"robots":true,"drop_params":[],'
-    '"fingerprints":"shoal","lease_s":30.0,"max_losses":5,"seen":"exact","seen_error":0.001,'
+    '"fingerprints":"shoal","cookies":"off","lease_s":30.0,"max_losses":5,"pools":[],"proxy_pool":null,'
+    '"max_blocks":5,"seen":"exact","seen_error":0.001,'
     '"seen_for":"7d","history":"changed","refresh_after":null,"canonical":false,"simhash":false,'
     '"previous":null}'
 )

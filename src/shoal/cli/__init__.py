@@ -20,12 +20,14 @@ from shoal.cli.commands import (
     explain,
     export,
     merge,
+    proxies,
     reparse,
     results,
     schedule,
     scrapy,
     seed,
     serve,
+    simulate,
     status,
     worker,
 )
@@ -59,6 +61,8 @@ app.command("merge")(merge.merge)
 app.add_typer(results.app, name="results")
 app.command("reparse")(reparse.reparse)
 app.command("drain")(drain.drain)
+proxies.app.command("simulate")(simulate.simulate)
+app.add_typer(proxies.app, name="proxies")
 app.add_typer(scrapy.app, name="scrapy")
 app.command("demo")(demo.demo)
 

@@ -137,7 +137,8 @@ def request_rows(task: Task) -> list[Row]:
         return []
     parts = [task.method]
     if task.body:
-        parts.append(f"body {shortened(task.body)}")
+        what = "in base64 " if task.body_is_base64 else ""
+        parts.append(f"body {what}{shortened(task.body)}")
     if task.dont_filter:
         parts.append("a copy of its own (dont_filter)")
     return [("request", ", ".join(parts))]
@@ -259,14 +260,15 @@ def _requests(stats: Stats) -> str:
     return f"{sent}, {stats.unchanged:,} unchanged (304)"
 
 
-def snapshot_view(seen: Snapshot, now: float) -> Group:
-    """A crawl with its workers and hosts."""
+def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Group:
+    """A crawl with its workers and hosts, and what else is to be noted, in a line each."""
     stats = seen.stats
     parts: list[RenderableType] = [status_table(stats, now)]
     if seen.late:
         parts.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
     if stats.inbox or stats.refused:
         parts.append(text(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} rejected"))
+    parts += map(text, notes)
     if seen.workers:
         parts += [_title(counted(len(seen.workers), "worker")), workers_table(seen.workers)]
     if seen.busiest:

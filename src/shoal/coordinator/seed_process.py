@@ -17,6 +17,7 @@ from shoal.config import Rules, Settings
 from shoal.coordinator.runs import Run
 from shoal.coordinator.schedules import Schedule, settings_for
 from shoal.errors import ConfigError, ShoalError
+from shoal.exits.routes import tell_of_pools
 from shoal.fleet import target
 from shoal.fleet.crawl import run_note
 from shoal.fleet.stores import stores_at
@@ -89,6 +90,7 @@ async def _seed(run: Run, schedule: Schedule, spider: type[Spider], settings: Se
         frontier, results = stores.frontier, stores.results
         rules = await _rules(run, settings, results)
         # After a long pause, we must not begin anew what is over by now.
+        await tell_of_pools(settings, frontier)
         stats = await frontier.start(run.crawl, rules, again=False)
         if stats.state.over:
             return

@@ -74,8 +74,14 @@ def _carried(ip: IPv6Address) -> IPv4Address | None:
 @lru_cache(maxsize=4096)
 def is_private_literal(host: str) -> bool:
     """Whether the host of a URL is itself an address, and a private one."""
+    return is_address(host) and not is_public(host)
+
+
+@lru_cache(maxsize=4096)
+def is_address(host: str) -> bool:
+    """Whether the host of a URL is an IP address; an IPv6 one may have its brackets."""
     try:
         ip_address(host)
     except ValueError:
-        return False
-    return not is_public(host)
+        return host.startswith("[")
+    return True

@@ -30,6 +30,8 @@ say. Not one more is made."""
 MAX_RETRIES = MAX_TRIES - 1
 MAX_LOSSES = 255
 """Workers that died with a task are counted so far: a queue has a byte for these, too."""
+MAX_BLOCKS = 100
+"""Blocks of a task are counted so far; the exits that met them are remembered with it."""
 SUSPECT_AFTER = 2
 """A task that so many workers died with is a suspect: it is handed out alone, to a worker that
 holds nothing else."""

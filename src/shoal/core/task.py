@@ -5,17 +5,26 @@ Any language can write one: only `url` is required, defaults are not sent.
 
 from __future__ import annotations
 
+import binascii
 import re
+from base64 import b64decode
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from shoal.core import bodies
+from shoal.core.bodies import Files, FormFields
+from shoal.core.cookies import Jar
+
 DEFAULT_HANDLER = "parse"
 MAX_PRIORITY = 2**31 - 1
 MAX_COUNT = 2**31 - 1
 MAX_CHAIN_LENGTH = 200
+DIRECT = "direct"
+"""The name that stands for no pool, where a crawl has one for all its tasks."""
 
 
 class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -32,6 +41,8 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     method: str = "GET"
     headers: dict[str, str] = {}
     body: str | None = None
+    body_is_base64: bool = False
+    """Whether `body` stands for bytes that are no text, such as those of a picture."""
     site: str = ""
     """The host that is scheduled and throttled: `shop.example` or `shop.example:8080`."""
     depth: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
@@ -43,6 +54,7 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     max_retries: Annotated[int, Meta(ge=0, le=MAX_COUNT)] | None = None
     """Overrides the crawl's own limit."""
     proxy_pool: str | None = None
+    """The pool of exits by which its request leaves. `direct`: by none, whatever the crawl says."""
     session: str | None = None
     chain: Annotated[str, Meta(min_length=1, max_length=MAX_CHAIN_LENGTH)] | None = None
     """Tasks of one chain are done one after the other, in the order in which they were added."""
@@ -53,8 +65,35 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     created_at: datetime | None = None
     redirects: list[str] = []
     """The addresses that redirected here, oldest first; with the method before it, if no GET."""
+    cookies: Jar | None = None
+    """What a redirect outside of a chain brings along: see `Rules.cookies`. Never shown."""
+    cookies_since: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
+    """How many of the first `redirects` were asked for with other cookies than this is."""
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""
+
+    @property
+    def pool(self) -> str | None:
+        """The pool by whose exits it leaves. None: it leaves directly."""
+        return None if self.proxy_pool == DIRECT else self.proxy_pool
+
+    @classmethod
+    def post(
+        cls,
+        url: str,
+        *,
+        form: FormFields | None = None,
+        json: Any = None,
+        files: Files | None = None,
+        body: str | bytes | None = None,
+        method: str = "POST",
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Task:
+        """The task to send a form, JSON, files or other bytes. With a form they are urlencoded,
+        with files multipart; `fields` are those of a task. Raises ValueError if that cannot be."""
+        sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
+        return cls(url=url, **sent._asdict(), **fields)
 
 
 _LIMITS = {
@@ -84,11 +123,32 @@ def bad_number(task: Task) -> str | None:
     return None
 
 
+def raw_body(task: Task) -> bytes:
+    """The body that is sent, empty without one. Raises ValueError for what is no base64, or has no
+    bytes."""
+    body = task.body or ""
+    if not task.body_is_base64:
+        return body.encode()
+    try:
+        return b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("the body is not base64") from None
+
+
+def bad_body(task: Task) -> str | None:
+    """Why the body of a task is none that may be sent; None if all is well."""
+    if not isinstance(task.body, str | None):
+        return f"the body must be text, not {type(task.body).__name__}: Task.post() takes bytes"
+    try:
+        size = len(raw_body(task))
+    except ValueError as error:
+        return str(error)
+    return bodies.too_long(size) if size > bodies.MAX_BODY_BYTES else None
+
+
 def unsupported(task: Task) -> str | None:
     """What a task relies on that no worker heeds yet. None: it may be fetched."""
-    if task.proxy_pool is None and task.session is None:
-        return None
-    return f"{'session' if task.proxy_pool is None else 'proxy_pool'} is not supported yet"
+    return None if task.session is None else "session is not supported yet"
 
 
 _MORE = re.compile(rb'"(?:method|body|dont_filter|headers|meta)":')

@@ -31,6 +31,8 @@ TRACKING_PARAMETERS = (
 )
 """Query parameters that say where a visitor came from, never what the page is."""
 
+MAX_URL_LENGTH = 8000
+
 FINGERPRINT_BYTES = 8
 """64 bits: at ten million URLs the odds of any collision are three in a million."""
 
@@ -111,13 +113,14 @@ def join(base: can_ada.URL, link: str) -> str:
     return href.partition("#")[0] if "#" in href else href
 
 
-def digest(normal: str, method: str = "GET", body: str | None = None) -> bytes:
+def digest(normal: str, method: str = "GET", body: bytes = b"") -> bytes:
     """Sixteen bytes that stand for a request; the first eight are its fingerprint."""
-    identity = normal if method == "GET" and not body else f"{method} {normal}\n{body or ''}"
-    return hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    identity = normal if method == "GET" and not body else f"{method} {normal}\n"
+    whole = identity.encode("utf-8", "surrogatepass") + body
+    return hashlib.blake2b(whole, digest_size=16).digest()
 
 
-def fingerprint(normal: str, method: str = "GET", body: str | None = None) -> bytes:
+def fingerprint(normal: str, method: str = "GET", body: bytes = b"") -> bytes:
     """The short digest under which a request is known to the frontier."""
     return digest(normal, method, body)[:FINGERPRINT_BYTES]
 

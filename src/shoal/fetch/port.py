@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 
 import msgspec
+from multidict import MultiMapping
 
+from shoal.core.proxies import ProxyAddress
 from shoal.core.task import Task
 
 
@@ -15,10 +17,20 @@ class Route(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """The way that a request takes to its host. Requests share connections only on one route."""
 
     name: str
+    """`direct`, or the id of an exit and its session. It may be shown."""
+    proxy: ProxyAddress | None = None
+    """What it goes by. None: from this machine to the host, with nobody between."""
+    keeps_connections: bool = True
+    """Whether a connection may serve more than one request. Not at a gateway that gives each
+    connection another address."""
+    tunnels_all: bool = False
+    """Whether plain http goes through a tunnel as well."""
+    allows_direct: bool = False
+    """Whether a task with a pool may leave without an exit."""
 
 
 DIRECT = Route("direct")
-"""From this machine to the host, with nobody between."""
+"""From this machine to the host, with nobody between. Tasks with a pool never take it."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -28,6 +40,11 @@ class Request(msgspec.Struct, frozen=True):
     send_by: float = inf
     """The monotonic moment until which it may be sent."""
     route: Route = DIRECT
+    cookies: str = ""
+    """The Cookie header, unless the task has one of its own: that wins."""
+
+    def __repr__(self) -> str:
+        return f"Request({self.task.method} {self.task.url} by {self.route.name})"
 
 
 class Transfer(msgspec.Struct, frozen=True, gc=False):
@@ -35,9 +52,10 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
 
     route: Route = DIRECT
     address: str = ""
-    """The IP address that was connected to."""
+    """The IP address of the host, as it was connected to. Empty by a proxy."""
     sent_bytes: int = 0
-    """The request line, headers and body."""
+    """The request line, headers and body. By a proxy, and if the request was the first on its
+    connection, both numbers have also what was said to the proxy before."""
     received_bytes: int = 0
     """All that came before the response was complete: status lines, headers, chunk sizes, the body
     as it was sent, still compressed. What TLS and TCP add is in neither number."""
@@ -54,12 +72,22 @@ class Response(msgspec.Struct):
     """The task's address: a redirect is a response of its own and is never followed here."""
     status: int
     headers: Mapping[str, str]
-    """By name in any case. Bytes that are not UTF-8 are kept as surrogate escapes."""
+    """By name in any case. Bytes that are not UTF-8 are kept as surrogate escapes. Of a header that
+    came several times, the first: see `set_cookies`."""
     body: bytes
     """Complete and decompressed."""
     duration_s: float
     """From the call of `fetch` to the end of the body."""
     transfer: Transfer = Transfer()
+
+    @property
+    def set_cookies(self) -> Sequence[str]:
+        """All Set-Cookie lines, in their order."""
+        name, headers = "Set-Cookie", self.headers
+        if isinstance(headers, MultiMapping):
+            lines: Sequence[str] = headers.getall(name, [])
+            return lines
+        return [headers[name]] if name in headers else []
 
     @property
     def wire_bytes(self) -> int:
@@ -73,7 +101,8 @@ class Fetcher(ABC):
     @abstractmethod
     async def fetch(self, request: Request) -> Response:
         """Get the page of the request's task. Raises FetchError, or one of its kinds: Refused,
-        TooLarge; TooLate if nothing could be sent in time, OwnFault if nothing could be at all.
+        TooLarge; TooLate if nothing could be sent in time, OwnFault if nothing could be at all,
+        ExitFault if an exit did not get it to the host.
 
         The message is one line for people, `retryable` says whether trying again may help, and
         `wire_bytes` what went over the network in vain.

@@ -14,6 +14,7 @@ import msgspec
 
 from shoal.config import Settings
 from shoal.core.plugins import plugin
+from shoal.exits.own import own_exits
 from shoal.fleet import target
 from shoal.fleet.stores import stores_at
 from shoal.fleet.target import is_scrapy
@@ -67,8 +68,14 @@ def worker_for(
     watch: Callable[[float], AbstractContextManager[object]],
 ) -> Worker:
     """The worker that an order asks for, in this process."""
-    slots = order.settings.concurrency
-    assignment = Assignment(order.worker, order.crawl, stores, slots, order.until_finished)
+    assignment = Assignment(
+        order.worker,
+        order.crawl,
+        stores,
+        order.settings.concurrency,
+        order.until_finished,
+        exits=own_exits(order.settings, stores.frontier),
+    )
     return spider_worker(assignment, spider, order.settings, watch=watch)
 
 

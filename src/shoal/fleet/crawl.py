@@ -15,9 +15,11 @@ from shoal import config
 from shoal.config import Settings
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
+from shoal.exits.routes import tell_of_pools
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
+from shoal.fleet.kept_pools import refuse_lost_pools
 from shoal.fleet.stores import stores_at
 from shoal.fleet.target import create, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
@@ -126,6 +128,7 @@ async def _begin(
     """Start the crawl in both stores, or start it over, and take back what dead workers held."""
     frontier, results = stores.frontier, stores.results
     await check_previous(results, name, settings.rules)
+    await tell_of_pools(settings, frontier)
     if fresh:
         if not results.readable:
             await results.forget(name)  # Refuses, and says why, before anything is gone.
@@ -135,6 +138,7 @@ async def _begin(
         await results.forget(name)
     address = masked(settings.frontier)
     await _refuse_silent_restart(frontier, results, name, address)
+    await refuse_lost_pools(frontier, name, settings.rules)
     await frontier.start(name, settings.rules)
     await results.note_run(name, run_note(settings, targets, settings.rules.previous))
     await release_dead(frontier, name)

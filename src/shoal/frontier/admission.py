@@ -8,9 +8,10 @@ from collections.abc import Callable
 from shoal.config import Rules
 from shoal.core.networks import is_private_literal
 from shoal.core.plugins import plugin
-from shoal.core.task import Task, bad_number, unsupported
+from shoal.core.task import DIRECT, Task, bad_body, bad_number, raw_body, unsupported
 from shoal.core.urls import (
     FINGERPRINT_BYTES,
+    MAX_URL_LENGTH,
     Normaliser,
     allowed_host,
     digest,
@@ -20,8 +21,6 @@ from shoal.core.urls import (
 )
 from shoal.errors import BadUrl
 from shoal.frontier.values import Entry
-
-MAX_URL_LENGTH = 8000
 
 
 class NotAdmitted(BadUrl):
@@ -37,6 +36,8 @@ class Admission:
         self._ports = tuple(host for host in self._allowed if without_port(host) != host)
         self._max_depth = rules.max_depth
         self._of_scrapy = _scrapy_fingerprints(rules.fingerprints)
+        self._pools = frozenset(rules.pools)
+        self._pool = default_pool(rules)
 
     def admit(self, task: Task, found_on: str | None = None) -> Entry:
         """The task with its site and its fingerprint. `found_on` is the site of the page that leads
@@ -45,6 +46,10 @@ class Admission:
             raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
         if flaw := bad_number(task) or unsupported(task):
             raise BadUrl(f"{flaw}: {task.url!r}")
+        if task.body is not None and (flaw := bad_body(task)):
+            raise BadUrl(f"{flaw}: {task.url!r}")
+        if task.proxy_pool is not None or self._pool is not None:
+            task.proxy_pool = self._pool_of(task)
         identity = self._normaliser.identify(task.url)
         if not identity.site:
             raise BadUrl(f"URL without a host: {task.url!r}")
@@ -56,6 +61,16 @@ class Admission:
         if other_port and found_on is not None and not self._is_port_allowed(identity.site):
             raise NotAdmitted(f"another port, which allowed_hosts does not name: {task.url}")
         return self._entry(task, identity.normal, identity.site)
+
+    def _pool_of(self, task: Task) -> str | None:
+        """The pool by whose exits it leaves. Where a crawl has one for all, a task that leaves
+        directly says so: one that says nothing was admitted before the crawl had it."""
+        pool = task.proxy_pool or self._pool
+        if pool is None or pool == DIRECT:
+            return DIRECT if self._pool is not None else None
+        if pool not in self._pools:
+            raise BadUrl(f"no such pool: {pool}: {task.url!r}")
+        return pool
 
     def _is_port_allowed(self, site: str) -> bool:
         """Whether pages of other sites may send us to this one. Ports are hosts of their own to the
@@ -92,14 +107,27 @@ class Admission:
 
     def _entry(self, task: Task, normal: str, site: str) -> Entry:
         task.site = site if self._of_scrapy is None else without_public_port(site)
+        task.proxy_pool = task.proxy_pool or None
         if task.dont_filter:
             task.task_id = task.task_id or uuid.uuid4().hex
             key = digest(f"task {task.task_id}")
         elif self._of_scrapy is not None:
             key = self._of_scrapy(task)
         else:
-            key = digest(normal, task.method, task.body)
+            key = digest(normal, task.method, b"" if task.body is None else _sent_body(task))
         return Entry(key[:FINGERPRINT_BYTES], task)
+
+
+def default_pool(rules: Rules) -> str | None:
+    """The pool for tasks that name none."""
+    return None if rules.proxy_pool == DIRECT else rules.proxy_pool
+
+
+def _sent_body(task: Task) -> bytes:
+    try:
+        return raw_body(task)
+    except ValueError as error:
+        raise BadUrl(f"{error}: {task.url!r}") from None
 
 
 def without_public_port(site: str) -> str:

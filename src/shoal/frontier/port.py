@@ -5,6 +5,7 @@
     Upkeep        those who look after a crawl: control, release, retry_dead, purge_dead, forget
     Queries       those who ask: crawls, find, dead, hosts, workers
     HasNotes      coordinators, and whoever leaves notes for them
+    HasExits      those who bring exits, and those who ask how they are doing
     Overview      everybody, and so a base of all the others: stats
 
 A backend is a `Frontier`, which is all of them. A caller names in its signature the part it needs,
@@ -36,6 +37,13 @@ leases and shares together are never more than the room. With each question a wo
 has in flight (`Holding`), and others may get the rest at once: so while the question is open, and
 after it has failed, it has no more in flight than it said, until another is answered.
 
+Tasks with a pool (`Task.proxy_pool`) wait apart from the host's others, in a lane for each host and
+pool: where no exit of the pool can be used, those wait and no others do. One is handed out only
+when its host may be hit, an exit of its pool may be used, and that exit at that host: all three are
+reserved in the one step. Its lease names the exit (`Lease.lent`), takes room at the host, and is
+never shared. What decides is in core/exit_policy.py. Exits are known to all crawls of a frontier,
+and outlive them; the frontier never knows their addresses.
+
 Tasks of one chain (`Task.chain`) go one after the other, for the whole fleet. The next one is
 handed out only when the one before has ended: done, dead or dropped. A retry, a lost worker or a
 task given back keep the chain where it is; a dead step does not stop it. Of those that wait, the
@@ -54,6 +62,7 @@ from typing import Protocol
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState
 from shoal.core.records import Robots
 from shoal.frontier.board import Notes
 from shoal.frontier.values import (
@@ -245,6 +254,27 @@ class HasNotes(Overview, Protocol):
         """Notes and leadership, shared by all who use this frontier."""
 
 
+class HasExits(Overview, Protocol):
+    """For those who bring exits, and those who ask how they are doing."""
+
+    @abstractmethod
+    async def put_pool(self, rules: PoolRules, exits: Sequence[ExitEntry]) -> None:
+        """Make the pool, or change it: its rules become these, its exits those that are listed.
+        What is known of an exit stays known, also while it is not listed."""
+
+    @abstractmethod
+    async def pools(self) -> list[PoolState]:
+        """All pools here, by name."""
+
+    @abstractmethod
+    async def exits(self, pool: str) -> list[Exit]:
+        """The exits of a pool that are listed, by id. None if there is no such pool."""
+
+    @abstractmethod
+    async def lanes(self, crawl: str, limit: int) -> list[LaneState]:
+        """The lanes of a crawl in which tasks wait, those with the most first."""
+
+
 class IntakeAndUpkeep(WorkIntake, Upkeep, Protocol):
     """For those who run a crawl: they bring its seeds, seal it, and see it to its end."""
 
@@ -257,11 +287,11 @@ class UpkeepAndNotes(Upkeep, HasNotes, Protocol):
     """For those who look after the crawls that coordinators began."""
 
 
-class QueriesAndNotes(Queries, HasNotes, Protocol):
-    """For those who ask about crawls, and about the schedules that began them."""
+class QueriesAndNotes(Queries, HasNotes, HasExits, Protocol):
+    """For those who ask about crawls, the schedules that began them, and the exits they go by."""
 
 
-class Frontier(WorkSource, Upkeep, Queries, HasNotes):
+class Frontier(WorkSource, Upkeep, Queries, HasNotes, HasExits):
     """The shared queue of all crawls at one address: what a backend implements."""
 
     @property

@@ -9,7 +9,9 @@ from enum import StrEnum
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.cookies import Jar
 from shoal.core.counters import Counts, PageCounts
+from shoal.core.exits import Lent, Passage
 from shoal.core.policy import Pace
 from shoal.core.records import Robots
 from shoal.core.task import Task
@@ -96,6 +98,11 @@ class Lease(msgspec.Struct):
     see `Grant.shares`."""
     clock_s: float = 0.0
     """The frontier's time when our time.monotonic() was 0."""
+    lent: Lent | None = None
+    """The exit that its request leaves by. Set for every task with a pool, and for no other: such a
+    request may leave in no other way."""
+    cookies: Jar | None = None
+    """What its chain has kept, where the crawl keeps cookies. None if that is nothing."""
 
     def now(self) -> float:
         """The frontier's time, which is the same for all workers whatever their own clocks say."""
@@ -122,6 +129,10 @@ class Ask(msgspec.Struct, frozen=True):
     holdings: dict[str, Holding] = {}
     """By host, what it has of those that it shares: all of which it was ever told a share, until it
     is told 0 and has said that nothing of its own is there."""
+    pools: tuple[str, ...] = ()
+    """The pools whose exits it knows the addresses of. It gets no tasks of others."""
+    slots: int = 0
+    """How many tasks by exits it can take: they are sent at once, so none is taken ahead."""
 
 
 class Grant(msgspec.Struct):
@@ -171,6 +182,11 @@ class Outcome(PageCounts, kw_only=True):
     """How long the host took to answer. 0 if it did not."""
     pushback: Pushback | None = None
     robots: Robots | None = None
+    passage: Passage | None = None
+    """What the try says of the exit that it left by, if it did. Without one, nothing is known."""
+    cookies: Jar | None = None
+    """The jar of the task's chain from now on. None: it stays as it is. All of it, because nobody
+    else can change it meanwhile: of a chain, one task is under way."""
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -185,8 +201,9 @@ class Record(msgspec.Struct, kw_only=True):
 
     fingerprint: bytes
     task: Task
-    """As it was added. Of tasks that are done or dropped a backend may keep less: then it is the
-    one that was asked for, and the page log of the results knows more."""
+    """As it was added, but without its cookies: who asks shows it. Of tasks that are done or
+    dropped a backend may keep less: then it is the one that was asked for, and the page log of the
+    results knows more."""
     state: TaskState
     losses: int = 0
     reason: str = ""
@@ -194,6 +211,10 @@ class Record(msgspec.Struct, kw_only=True):
     due: float | None = None
     """When a delayed task is ready again, or a lease expires."""
     worker: str = ""
+
+    def __post_init__(self) -> None:
+        if self.task.cookies is not None:
+            self.task = msgspec.structs.replace(self.task, cookies=None)
 
 
 class Host(msgspec.Struct, kw_only=True):

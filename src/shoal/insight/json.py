@@ -11,6 +11,7 @@ import msgspec
 from shoal.coordinator.lateness import remaining_s
 from shoal.coordinator.plan import Planned
 from shoal.coordinator.runs import Run
+from shoal.core.exits import PoolState
 from shoal.fleet.crawl import Summary
 from shoal.frontier.board import Leader
 from shoal.frontier.values import Added, Host, Record, Stats
@@ -21,9 +22,13 @@ from shoal.insight.status import (
     duplicate_rate,
     elapsed_s,
     failure_concentration,
+    spent_now,
+    without_exit,
 )
 from shoal.results.delivery import Delivered
 from shoal.results.port import Pruned
+
+LANES_SHOWN = 10
 
 Json = dict[str, Any]
 
@@ -52,6 +57,26 @@ def snapshot_json(seen: Snapshot, now: float) -> Json:
         "hosts": hosts_json(seen.busiest),
         "slowest_hosts": hosts_json(seen.slowest),
         "failing_hosts": hosts_json(seen.failing),
+        "pools": [pool_json(pool, now) for pool in seen.pools],
+        "waiting_for_exits": without_exit(seen),
+        "lanes": msgspec.to_builtins(seen.lanes[:LANES_SHOWN]),
+    }
+
+
+def pool_json(pool: PoolState, now: float) -> Json:
+    """A pool of exits, and what it has cost."""
+    return {
+        "pool": pool.rules.name,
+        "exits": pool.exits,
+        "ready": pool.ready,
+        "cooling": pool.cooling,
+        "out": pool.out,
+        "requests": pool.spent.requests,
+        "wire_bytes": pool.spent.wire_bytes,
+        "spent": round(spent_now(pool, now), 6),
+        "spent_in_all": round(pool.spent.total, 6),
+        "budget": pool.rules.budget or None,
+        "budget_period_s": pool.rules.budget_period_s,
     }
 
 

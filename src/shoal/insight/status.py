@@ -6,11 +6,14 @@ import msgspec
 
 from shoal.coordinator.lateness import lateness
 from shoal.coordinator.runs import RUNS, Run
+from shoal.core.exit_policy import period_of
+from shoal.core.exits import LaneState, PoolState
 from shoal.frontier.board import read
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import Host, HostOrder, Pulse, Stats
 
 HOSTS_SHOWN = 10
+LANES_SEEN = 1_000
 FEW_HOSTS = 3
 """Failures are concentrated if they are those of so few hosts."""
 
@@ -23,6 +26,10 @@ class Snapshot(msgspec.Struct, kw_only=True):
     busiest: list[Host]
     slowest: list[Host]
     failing: list[Host]
+    pools: list[PoolState] = []
+    """The pools of exits that its tasks may go by."""
+    lanes: list[LaneState] = []
+    """Where tasks wait that go by exits: the largest."""
     late: str | None = None
     """What is to be said if it will not be done within its schedule's window."""
 
@@ -31,6 +38,7 @@ async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapsho
     """Look at a crawl. Costs the same however large it is."""
     stats = await frontier.stats(crawl)
     run = await read(frontier.notes, RUNS, crawl, Run)
+    pools = stats.rules.pools
     return Snapshot(
         stats=stats,
         late=lateness(run.deadline if run else None, stats, now),
@@ -38,7 +46,20 @@ async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapsho
         busiest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.BUSIEST),
         slowest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.SLOWEST),
         failing=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.FAILING),
+        pools=[p for p in await frontier.pools() if p.rules.name in pools] if pools else [],
+        lanes=await frontier.lanes(crawl, LANES_SEEN) if pools else [],
     )
+
+
+def without_exit(seen: Snapshot) -> int:
+    """How many tasks wait for an exit: none can be used where they want to go."""
+    return sum(lane.waiting for lane in seen.lanes if lane.starved_s)
+
+
+def spent_now(pool: PoolState, now: float) -> float:
+    """What a pool has cost in this period of its budget."""
+    spent = pool.spent
+    return spent.spent if spent.period == period_of(pool.rules, now) else 0.0
 
 
 def elapsed_s(stats: Stats, now: float) -> float:

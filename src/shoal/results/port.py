@@ -39,6 +39,10 @@ class PageLog(msgspec.Struct, kw_only=True):
     etag: str = ""
     last_modified: str = ""
     """What the server said of this version of the page, for the next crawl to ask with."""
+    exit: str = ""
+    """The id of the exit that it was asked for by. Empty: without one."""
+    block: str = ""
+    """What kind of block the answer was. Empty: it was none."""
 
 
 class KnownPage(msgspec.Struct, kw_only=True):

@@ -15,7 +15,8 @@ from shoal.seeds.seeding import read_seed
 CSV_SUFFIXES = frozenset({".csv", ".tsv"})
 
 _NUMBERS = ("priority", "max_retries", "depth")
-_FIELDS = frozenset({"url", "job_type", "method", "body", "dont_filter", "chain", *_NUMBERS})
+_FLAGS = frozenset({"body_is_base64", "dont_filter"})
+_FIELDS = frozenset({"url", "job_type", "method", "body", "chain", *_FLAGS, *_NUMBERS})
 _YES = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False}
 
 
@@ -91,8 +92,8 @@ def _task_of(columns: list[str], row: list[str]) -> Task | BadUrl:
 
 def _fields_of(cells: dict[str, str]) -> dict[str, Any]:
     fields: dict[str, Any] = {name: cells[name] for name in cells.keys() & _FIELDS}
-    if "dont_filter" in fields:
-        fields["dont_filter"] = _YES[fields["dont_filter"].strip().lower()]
+    for flag in _FLAGS & fields.keys():
+        fields[flag] = _YES[fields[flag].strip().lower()]
     own = {name: cell for name, cell in cells.items() if name not in _FIELDS and name != "meta"}
     given = msgspec.json.decode(cells["meta"], type=dict[str, Any]) if "meta" in cells else {}
     if own or given:

@@ -128,6 +128,14 @@ def _encoded(body: bytes, content_type: str) -> tuple[bytes, str]:
     return body, "utf-8"
 
 
+def charset(body: bytes, content_type: str) -> str:
+    """The encoding that a page says it is in, in which its forms are sent; if it says none, the one
+    it is read in."""
+    encoding, _ = read_bom(body)
+    named = encoding or _encoding_named(content_type) or html_body_declared_encoding(body)
+    return named if named and _can_decode(named) else _encoded(body, content_type)[1]
+
+
 _encoding_named = lru_cache(maxsize=256)(http_content_type_encoding)
 
 

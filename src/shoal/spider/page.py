@@ -13,17 +13,20 @@ import can_ada
 import msgspec
 from selectolax.lexbor import LexborNode
 
-from shoal.core import urls
+from shoal.core import bodies, urls
+from shoal.core.bodies import Files, FormFields, Sent
 from shoal.core.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, Task
 from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.spider import markup, trial
 from shoal.spider.effort import Shape
-from shoal.spider.selection import SRC_TAGS, Selection, links_in, parse_query
+from shoal.spider.forms import Form
+from shoal.spider.links import links_of, links_of_each
+from shoal.spider.selection import Selection, elements_in, links_in, parse_query
 
 if TYPE_CHECKING:
     from parsel import Selector, SelectorList
 
-    Link = str | Selection | Selector | SelectorList[Selector]
+    from shoal.spider.links import Link
 
 Handler = Callable[..., Any] | str
 """A method of the spider, or its name."""
@@ -37,11 +40,10 @@ class _Following(msgspec.Struct):
     handler: Handler | None
     priority: int | None
     meta: Mapping[str, Any] | None
-    method: str
-    headers: Mapping[str, str] | None
-    body: str | None
+    sent: Sent
     dont_filter: bool
     chain: str | None
+    proxy_pool: str | None
 
 
 class Page:
@@ -166,23 +168,35 @@ class Page:
         *,
         priority: int | None = None,
         meta: Mapping[str, Any] | None = None,
-        method: str = "GET",
+        method: str | None = None,
         headers: Mapping[str, str] | None = None,
-        body: str | None = None,
+        body: str | bytes | None = None,
+        form: FormFields | None = None,
+        json: Any = None,
+        files: Files | None = None,
         dont_filter: bool = False,
         chain: str | None = None,
+        proxy_pool: str | None = None,
     ) -> Task:
         """The task to fetch a URL, or the link of a selection, and read it with the handler.
 
-        Without a handler that is `parse`. Tasks of one `chain`, a name of your choice, are done one
-        after the other in the order in which they are added, by whichever worker; of several chains
-        side by side. Raises ValueError if there is no link in the selection, and BadUrl if it does
-        not lead to a page (`mailto:`, ...).
+        Without a handler that is `parse`. A `form` is sent urlencoded, and multipart if there are
+        `files`: for each name a file's name and its bytes, and its media type if that does not
+        follow from the name.
+
+        Tasks of one `chain`, a name of your choice, are done one after the other in the order in
+        which they are added, by whichever worker; of several chains side by side. With a
+        `proxy_pool` it leaves by an exit of that pool; without, by one of the crawl's own pool if
+        that has one, and "direct" is by none.
+
+        Raises ValueError if there is no link in the selection or the body cannot be sent, and
+        BadUrl if it does not lead to a page (`mailto:`, ...).
         """
-        link = target if isinstance(target, str) else next(_links(target), None)
+        link = target if isinstance(target, str) else next(links_of(target), None)
         if link is None:
             raise ValueError(f"nothing to follow on {self.url}")
-        how = _Following(handler, priority, meta, method, headers, body, dont_filter, chain)
+        sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
+        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool)
         return self._tasks([self.urljoin(link)], how)[0]
 
     def follow_all(
@@ -192,11 +206,15 @@ class Page:
         *,
         priority: int | None = None,
         meta: Mapping[str, Any] | None = None,
-        method: str = "GET",
+        method: str | None = None,
         headers: Mapping[str, str] | None = None,
-        body: str | None = None,
+        body: str | bytes | None = None,
+        form: FormFields | None = None,
+        json: Any = None,
+        files: Files | None = None,
         dont_filter: bool = False,
         chain: str | None = None,
+        proxy_pool: str | None = None,
     ) -> list[Task]:
         """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
         `follow`.
@@ -204,12 +222,62 @@ class Page:
         A string is always CSS. What does not lead to a page is skipped.
         """
         found = self.css(targets) if isinstance(targets, str) else targets
-        links = links_in(found) if isinstance(found, Selection) else _links_of_each(found)
-        how = _Following(handler, priority, meta, method, headers, body, dont_filter, chain)
+        links = links_in(found) if isinstance(found, Selection) else links_of_each(found)
+        sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
+        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool)
         tasks = self._tasks(islice(self._pages(links), self.max_links), how)
         if len(tasks) == self.max_links:
             self.links_cut += sum(1 for _ in links)
         return tasks
+
+    def submit(
+        self,
+        form: str | Selection,
+        values: Mapping[str, Any] | None = None,
+        handler: Handler | None = None,
+        *,
+        button: str | Selection | None = None,
+        priority: int | None = None,
+        meta: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        dont_filter: bool = False,
+        chain: str | None = None,
+        proxy_pool: str | None = None,
+    ) -> Task:
+        """The task to send a form of this page as a browser would, with these values, and read the
+        answer with the handler.
+
+        `form` and `button` are CSS queries or selections, of which the first counts; without a
+        button it is the one that Enter would press. A value is text or a number; for a check box
+        also True or False; for a file its name and its bytes; a list where there are several. None:
+        the field is not sent. Fields that get no value are sent as the page has them.
+
+        Raises ValueError if there is no such form, field, choice or button, BadUrl if the form does
+        not lead to a page, and Unparsable if there is too much in it.
+        """
+        try:
+            submission = self._form(form).submission(values or {}, self._pressed(button))
+            sent, action = submission.sent(headers), submission.action
+            # An action that is empty leads to the page itself, whatever its base is.
+            url = self.urljoin(action) if action else urls.join(urls.parse(self.url), "")
+            address = submission.address(url)
+        except ValueError as error:
+            named = form if isinstance(form, str) else "a form"
+            raise ValueError(f"{named} on {self.url}: {error}") from None
+        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool)
+        return self._tasks([address], how)[0]
+
+    def _form(self, form: str | Selection) -> Form:
+        node = next(elements_in(self.css(form) if isinstance(form, str) else form), None)
+        if node is None or node.tag != "form":
+            raise ValueError("no such form" if node is None else f"<{node.tag}> is no form")
+        (root,) = self._parsed()
+        return Form(root, node, markup.charset(self.body, self._content_type))
+
+    def _pressed(self, button: str | Selection | None) -> list[LexborNode] | None:
+        if button is None:
+            return None
+        return list(elements_in(self.css(button) if isinstance(button, str) else button))
 
     def _pages(self, links: Iterable[str]) -> Iterator[str]:
         """The addresses of those links that lead to pages."""
@@ -224,12 +292,12 @@ class Page:
         """The tasks to fetch addresses, as children of this page."""
         _check_chain(how.chain)
         job_type = DEFAULT_HANDLER if how.handler is None else _handler_name(how.handler)
-        method, depth, parent = how.method.upper(), self.task.depth + 1, self.fingerprint.hex()
-        headers, meta, priority = how.headers, how.meta, how.priority or 0
-        body, dont_filter, chain = how.body, how.dont_filter, how.chain
+        depth, parent, meta = self.task.depth + 1, self.fingerprint.hex(), how.meta
+        method, headers, body, body_is_base64 = how.sent
+        priority, dont_filter, chain = how.priority or 0, how.dont_filter, how.chain
         if self._followed_at is None:
             self._followed_at = datetime.now(UTC).replace(microsecond=0)
-        return [
+        tasks = [
             Task(
                 url=url,
                 job_type=job_type,
@@ -243,9 +311,14 @@ class Page:
                 created_at=self._followed_at,
                 dont_filter=dont_filter,
                 chain=chain,
+                proxy_pool=how.proxy_pool,
             )
             for url in addresses
         ]
+        if body_is_base64:
+            for task in tasks:
+                task.body_is_base64 = True
+        return tasks
 
     async def _weigh(self) -> None:
         """Try an odd page in a process of its own, before it is read and while other pages have
@@ -304,33 +377,3 @@ def _handler_name(handler: Handler) -> str:
     if not name.isidentifier():
         raise ValueError(f"a handler is a method of the spider, or its name; not {handler!r}")
     return name
-
-
-def _links_of_each(targets: Iterable[Link]) -> Iterator[str]:
-    for target in targets:
-        if target is not None:
-            yield from _links(target)
-
-
-def _links(target: Link) -> Iterator[str]:
-    """The links of what a user may ask to follow: a URL, a selection, parsel's selectors."""
-    if isinstance(target, str):
-        yield target
-    elif isinstance(target, Selection):
-        yield from links_in(target)
-    elif isinstance(target, list):  # a SelectorList
-        yield from _links_of_each(target)
-    elif hasattr(target, "root"):
-        yield from _parsel_links(target)
-    else:
-        raise ValueError(f"cannot follow {target!r}: not a URL and not a selection")
-
-
-def _parsel_links(selector: Selector) -> Iterator[str]:
-    """The link of a parsel selector, as `links_in`: it holds a value, or an element of lxml."""
-    if isinstance(selector.root, str):
-        yield selector.root
-        return
-    link = selector.attrib.get("src" if selector.root.tag in SRC_TAGS else "href")
-    if link is not None:
-        yield link

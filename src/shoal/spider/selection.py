@@ -303,6 +303,11 @@ def links_in(selection: Selection) -> Iterator[str]:
             yield link or ""
 
 
+def elements_in(selection: Selection) -> Iterator[LexborNode]:
+    """The elements of a selection."""
+    return (found for found in selection._all() if not isinstance(found, str))
+
+
 def texts_in(selection: Selection) -> Iterator[str]:
     """The texts of a selection: values as they are, elements by all text below them, in lines."""
     for found in selection._all():

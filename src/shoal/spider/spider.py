@@ -20,12 +20,20 @@ from typing import Any, ClassVar
 import msgspec
 
 from shoal.config import SETTINGS
-from shoal.core.task import DEFAULT_HANDLER, MAX_PRIORITY, Task, decode, encode, unsupported
+from shoal.core.task import (
+    DEFAULT_HANDLER,
+    MAX_PRIORITY,
+    Task,
+    bad_body,
+    decode,
+    encode,
+    unsupported,
+)
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.spider.items import is_item_class
 from shoal.spider.page import Page
-from shoal.spider.selection import Selection
+from shoal.spider.selection import Selection, parse_query
 
 Seeds = Iterable[Task | str] | AsyncIterable[Task | str] | Awaitable[Iterable[Task | str]]
 """What `start` may be: a generator, plain or async, or anything that gives a list."""
@@ -48,6 +56,9 @@ class Spider:
     start_urls: Sequence[str] = ()
     catalogue: Catalogue | Sequence[Catalogue]
     """Listings whose pages are numbered: all their pages are read, by the handlers they name."""
+    expect: str = ""
+    """CSS of something that every HTML page of the site has: `h1.title`. A page without it is taken
+    for a block: no handler gets it, and it is tried again."""
     seeds_itself: ClassVar[bool] = False
     """Whether its workers queue its first tasks. Only spiders of Scrapy do."""
 
@@ -69,6 +80,7 @@ class Spider:
         if "name" not in vars(cls):
             cls.name = cls.__name__.lower()
         catalogues_of(cls)  # A mistake in it is said at once.
+        _check_expect(cls)
 
     @cached_property
     def logger(self) -> logging.Logger:
@@ -81,9 +93,23 @@ class Spider:
             raise ConfigError(f"{type(self).__name__}.start_urls must be a list of URLs")
         return self.start_urls
 
+    def blocked(self, page: Page) -> str | bool | None:
+        """Whether the site has sent something else than the page that was asked for: True, or the
+        kind of block in a word. Such a page reaches no handler and is tried again, by another exit
+        where there are any. False: it is no block, whatever it looks like. None: no opinion."""
+        return None
+
     def parse(self, page: Page) -> Any:
         """Reads the pages that no other handler was named for."""
         raise NotImplementedError(f"{type(self).__name__} has no method 'parse'")
+
+
+def _check_expect(spider: type[Spider]) -> None:
+    try:
+        if spider.expect != "":
+            parse_query(spider.expect)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{spider.__name__}.expect: {error}") from None
 
 
 class Harvest(msgspec.Struct):
@@ -248,8 +274,8 @@ def _is_plain(task: Task) -> bool:
 
 def _flaw(task: Task) -> str | None:
     """Why a task could not travel to another worker; None if it can."""
-    if not isinstance(task.body, str | None):
-        return f"the body must be text, not {type(task.body).__name__}"
+    if flaw := bad_body(task):
+        return flaw
     try:
         decode(encode(task))
     except Exception as error:  # whatever is in `meta` may raise anything

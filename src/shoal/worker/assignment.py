@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from shoal.archive.port import Archive
+from shoal.exits.own import OwnExits
 from shoal.frontier.port import Frontier
 from shoal.results.port import Results
 
@@ -46,3 +47,5 @@ class Assignment(msgspec.Struct, frozen=True):
     """Whether it ends with the crawl. Else it waits until somebody starts the crawl again."""
     drain_s: float | None = DRAIN_S
     """How long requests in flight may take once it was told to stop. None: as long as they like."""
+    exits: OwnExits | None = None
+    """Its ways out. None: it gets no tasks that need one."""

@@ -68,6 +68,8 @@ class Question(NamedTuple):
 
     room: int
     holdings: dict[str, Holding]
+    slots: int = 0
+    """Slots that nothing waits for: what leaves by an exit leaves at once, or not at all."""
 
 
 class Moves(NamedTuple):
@@ -141,7 +143,8 @@ class Leasing:
         if not room and not self.shares:
             return None
         self._is_asking, self._asked = True, room
-        return Question(room, self.shares.say() if self.shares else {})
+        slots = max(self._slots - self.in_flight - len(self.ready), 0)
+        return Question(room, self.shares.say() if self.shares else {}, min(slots, room))
 
     def not_granted(self) -> None:
         """The question has failed."""
@@ -155,7 +158,7 @@ class Leasing:
         self._look_at = now + POLL_S
         self._is_asking, self._asked = False, 0
         if leases := grant.leases:
-            self._is_scarce = any(lease.paced or lease.crowded for lease in leases)
+            self._is_scarce = any(map(_is_scarce, leases))
             self._is_alone = any(lease.alone for lease in leases)
         self._has_others = any(self._is_elsewhere(lease) for lease in leases)
         self._hold(leases, grant.decided)
@@ -250,8 +253,9 @@ class Leasing:
     def _following(self) -> Ready | None:
         if self.ready:
             lease, decided = self.ready.popleft()
-            # A host without a rate lets us take our time.
-            return lease, decided + SEND_SLACK_S if lease.paced else inf
+            # A host without a rate lets us take our time. An exit does not: it has a clock too.
+            is_now = lease.paced or lease.lent is not None
+            return lease, decided + SEND_SLACK_S if is_now else inf
         return self.shares.send_next() if self.shares.unsent else None
 
     def _next_visits(self) -> list[Ready]:
@@ -319,6 +323,11 @@ class Leasing:
         has_shares = len(self.shares) > 0 and not self._is_scarce
         most = self._slots * AHEAD_PER_SLOT if self._is_quick or has_shares else 0
         self._ahead = min(int(per_second * AHEAD_S) + has_shares, most)
+
+
+def _is_scarce(lease: Lease) -> bool:
+    """Whether such leases are no use before there is a slot for them."""
+    return lease.paced or lease.crowded or lease.lent is not None
 
 
 def _ask_again_s(grant: Grant, asked: int) -> float:

@@ -28,12 +28,13 @@ def page_log(
     outcome: Outcome, worker: str, started_at: float, status: int | None, body: bytes
 ) -> PageLog:
     """The entry of the page log for one try, once it is known how it ended."""
-    task = outcome.lease.task
+    task, lent = outcome.lease.task, outcome.lease.lent
     return PageLog(
         fingerprint=outcome.lease.fingerprint,
         url=task.url,
         worker=worker,
-        attempt=task.retry_count + 1,
+        # Blocks are not counted among failed tries, but were tries.
+        attempt=task.retry_count + 1 + (lent.blocks if lent is not None else 0),
         started_at=started_at,
         duration_s=max(outcome.lease.now() - started_at, 0.0),
         verdict=outcome.verdict,
@@ -44,6 +45,7 @@ def page_log(
         error=outcome.reason,
         parent=task.parent,
         digest=page_digest(body) if body else b"",
+        exit=lent.exit if lent is not None else "",
     )
 
 

@@ -29,7 +29,8 @@ class Slots:
     ) -> None:
         """`on_answered` is told when the request of a shared lease is not at its host any more, if
         that is long before its visit is over."""
-        self._visit = visit
+        self.visit = visit
+        """How visits are made. It may change between two of them."""
         self._on_answered = on_answered
         self._on_over = on_over
         self._visits: dict[asyncio.Task[Report], Lease] = {}
@@ -63,7 +64,7 @@ class Slots:
     async def _guarded(self, lease: Lease, send_by: float) -> Report:
         answered = partial(self._on_answered, lease) if lease.shared else nobody_waits
         try:
-            return await self._visit(lease, send_by, answered)
+            return await self.visit(lease, send_by, answered)
         except StorageError:  # Who leases will meet it too, and say so.
             return give_back(lease, sent=False)
         except Exception as error:

@@ -21,7 +21,8 @@ from shoal.runtime.patience import patiently, wait_for_event
 from shoal.worker.assignment import DRAIN_S, Assignment
 from shoal.worker.committer import Committer, keep_of
 from shoal.worker.heartbeat import Heartbeat
-from shoal.worker.leasing import POLL_S, Leasing
+from shoal.worker.leasing import POLL_S, Leasing, Question
+from shoal.worker.moves import kept_to_pool
 from shoal.worker.renewals import Renewals
 from shoal.worker.report import Report, give_back
 from shoal.worker.slots import Slots
@@ -65,6 +66,7 @@ class Worker:
         self._name = assignment.worker
         self._crawl = assignment.crawl
         self._frontier = assignment.stores.frontier
+        self._exits = assignment.exits
         self._visits = visits
         self._on_idle = on_idle
         self._watch = watch  # Looks after work whose leases last so long: see watchdog.py.
@@ -93,17 +95,24 @@ class Worker:
         """Work until the crawl is over, or for as long as there are crawls to work on."""
         try:
             async with asyncio.TaskGroup() as group:
-                beats = group.create_task(self._heartbeat.run())
+                beside = [group.create_task(self._heartbeat.run())]
+                if self._exits is not None:
+                    await self._exits.open()
+                    beside.append(group.create_task(self._exits.keep_fresh()))
                 while (rules := await self._joined()) is not None:
                     self.over_as = None
                     self._visits.begin(rules)
+                    self._slots.visit = kept_to_pool(self._visits.visit, rules)
                     with self._watch(rules.lease_s):
                         await self._work(rules)
-                beats.cancel()
+                for task in beside:
+                    task.cancel()
         except BaseExceptionGroup as group_error:
             raise cause_of(group_error) from None
         finally:
             await self._visits.close()
+            if self._exits is not None:
+                await self._exits.close()
 
     def _in_flight(self) -> int:
         return self._leasing.in_flight
@@ -216,13 +225,19 @@ class Worker:
         question = self._leasing.ask(time.monotonic(), self._committer)
         if question is None:
             return
-        lease = partial(self._frontier.lease, self._crawl, Ask(self._name, *question))
+        lease = partial(self._frontier.lease, self._crawl, self._ask(question))
         try:
             grant = await patiently("frontier", lease)
         except UnknownCrawl:
             self._leasing.crawl_gone()
         else:
             self._granted(grant)
+
+    def _ask(self, question: Question) -> Ask:
+        room, holdings, slots = question
+        if self._exits is None:
+            return Ask(self._name, room, holdings)
+        return Ask(self._name, room, holdings, self._exits.pools, slots)
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
         """End tries, and ask in the same breath for as many new ones as there is room for."""
@@ -232,7 +247,7 @@ class Worker:
             stale = await self._frontier.finish(self._crawl, outcomes)
             self._leasing.finished_apart()
             return stale
-        ask = Ask(self._name, *question)
+        ask = self._ask(question)
         try:
             stale, grant = await self._frontier.exchange(self._crawl, outcomes, ask)
         except BaseException:

@@ -102,6 +102,13 @@ class TestSeen:
 
 
 WITHOUT_SHARES = """
+DROP TABLE jars;
+DROP TABLE lanes;
+DROP TABLE passages;
+DROP TABLE pools;
+DROP TABLE exits;
+DROP TABLE pairs;
+DROP TABLE exit_clock;
 ALTER TABLE hosts DROP COLUMN shared;
 ALTER TABLE hosts DROP COLUMN sharers;
 ALTER TABLE tasks DROP COLUMN shared;

@@ -15,6 +15,7 @@ from shoal.frontier.admission import Admission
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.values import Ask, Control, Entry, Verdict
 from shoal.seeds.seeding import read_seed
+from support.exits import DC, ExitClient, laned_pages, put_pool
 from support.frontiers import CRAWL, Client, outcome, pages, pulse
 from support.markdown import ROOT, blocks
 from support.redis_servers import RedisServer, TlsFiles
@@ -29,6 +30,7 @@ COMMANDS = (
     *("get", "set", "del", "unlink", "exists", "incr", "type", "rename", "pexpire"),
     *("hget", "hset", "hsetnx", "hmget", "hgetall", "hvals", "hdel", "hrandfield", "hscan"),
     *("zadd", "zrem", "zrange", "zrangebyscore", "zrangebylex", "zscore", "zscan"),
+    *("zcard", "zremrangebyscore"),
     *("lpush", "rpush", "lpop", "lrem", "lrange", "llen", "ltrim"),
     *("sadd", "srem", "smembers", "scard", "smismember"),
     *("getbit", "setbit", "bitfield"),
@@ -109,6 +111,22 @@ async def live_a_life(client: Client, seen: str) -> None:
     await client.control(Control.SEAL)
     await client.control(Control.CANCEL)
     assert len(await frontier.crawls()) == 1
+    await frontier.forget(CRAWL)
+    await live_by_exits(ExitClient(frontier))
+
+
+async def live_by_exits(client: ExitClient) -> None:
+    """Use all that a frontier can do with exits."""
+    frontier = client.frontier
+    await put_pool(frontier, 3, sticky_s=60.0, concurrency=1)
+    await put_pool(frontier, 2, sticky_s=60.0, concurrency=1)
+    await client.begin(*laned_pages(4))
+    await client.blocked(*await client.take())
+    await client.take()
+    assert len(await frontier.exits(DC)) == 2
+    assert len(await frontier.pools()) == 1
+    assert len(await frontier.lanes(CRAWL, 9)) == 1
+    await frontier.hosts(CRAWL, 5)
     await frontier.forget(CRAWL)
 
 

@@ -26,6 +26,7 @@ NAMES = [
         "a%",
         "crawls",
         "lock",
+        "exits",
         "überall/🐟",
         "x:inbox",
     ),

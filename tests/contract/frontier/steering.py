@@ -237,6 +237,7 @@ UNKNOWN: dict[str, Callable[[Frontier], Awaitable[object]]] = {
     "dead": lambda f: f.dead(CRAWL, 1),
     "hosts": lambda f: f.hosts(CRAWL, 1),
     "workers": lambda f: f.workers(CRAWL),
+    "lanes": lambda f: f.lanes(CRAWL, 1),
 }
 
 
@@ -249,4 +250,5 @@ class TestUnknown:
 
     def test_no_method_is_left_out(self) -> None:
         exempt = {"start", "add", "remember", "forget", "crawls", "notes", "capabilities", "close"}
-        assert set(UNKNOWN) | exempt == Frontier.__abstractmethods__
+        of_all = {"put_pool", "pools", "exits"}
+        assert set(UNKNOWN) | exempt | of_all == Frontier.__abstractmethods__

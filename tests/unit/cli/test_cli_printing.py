@@ -14,6 +14,7 @@ import pytest
 
 import shoal
 from shoal.cli import display
+from shoal.core.exits import ExitEntry, PoolRules
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
 from shoal.fleet.crawl import Summary
@@ -101,7 +102,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-GROUPS = {"schedule", "dead", "results", "scrapy"}
+GROUPS = {"schedule", "dead", "results", "scrapy", "proxies"}
 TAKE_NOTHING = {"schedule list", "status", "results schema", "serve", "demo"}
 """These have no arguments that could be wrong: they are told so."""
 
@@ -191,6 +192,7 @@ async def _fill(folder: Path) -> None:
         run = {"crawl": crawl, "schedule": "shop", "targets": [EVIL], "slot": DAY, "fired_at": DAY}
         note = json.dumps({**run, "state": state, "reason": EVIL}).encode()
         await frontier.notes.write("past/shop", crawl, note)
+    await frontier.put_pool(PoolRules(name=EVIL), [ExitEntry(f"dc {EVIL}", EVIL, EVIL)])
     await frontier.close()
     await results.close()
 
@@ -201,10 +203,19 @@ def filled(folder: Folder, tmp_path: Path) -> Folder:
     (tmp_path / "shoal.toml").write_text(
         '[[schedule]]\nname = "shop"\ntarget = "shop.py"\ncron = "0 3 * * *"\n'
     )
+    (tmp_path / EVIL_FILE).write_text(f"127.0.0.1:{EVIL}\nbind://127.0.0.1\n")
     return folder
 
 
-QUIET = {"results schema", "results prune", "schedule pause", "schedule resume", "schedule run"}
+EVIL_FILE = "[bold]x.txt"
+QUIET = {
+    "proxies check",
+    "results schema",
+    "results prune",
+    "schedule pause",
+    "schedule resume",
+    "schedule run",
+}
 ASKED = {
     "status": [["status"], ["status", CRAWL], ["status", CRAWL, "--json"]],
     "explain": [["explain", CRAWL, URL], ["explain", CRAWL, URL, "--json"]],
@@ -222,14 +233,20 @@ ASKED = {
     "results duplicates": [["results", "duplicates", CRAWL]],
     "reparse": [["reparse", CRAWL]],
     "seed": [["seed", CRAWL, EVIL, URL], ["seed", EVIL, URL, "--json"]],
+    "proxies check": [["proxies", "check", EVIL_FILE], ["proxies", "check", "[bold]x[/b]"]],
+    "proxies list": [["proxies", "list"], ["proxies", "list", EVIL, "--json"]],
     "schedule list": [["schedule", "list"], ["schedule", "list", "--json"]],
     "schedule history": [["schedule", "history"], ["schedule", "history", "--json"]],
     "schedule run": [["schedule", "run", "shop"]],
     "schedule pause": [["schedule", "pause", "shop"]],
     "schedule resume": [["schedule", "resume", "shop"]],
 }
-ELSEWHERE = {"crawl", "worker", "serve", "demo", "drain", "scrapy migrate"}
-"""What these say is log lines (test_plaintext.py), counts, and the summary below."""
+ELSEWHERE = {
+    *("crawl", "worker", "serve", "demo", "drain", "scrapy migrate"),
+    *("proxies echo", "proxies simulate"),
+}
+"""What these say is log lines (test_plaintext.py), counts, and the summary below. What an echo says
+is its own address; a simulation asks no store."""
 
 
 @pytest.mark.parametrize("command", ASKED)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.core.cookies import Cookie, Jar
 from shoal.core.task import DEFAULT_HANDLER, Task, decode, encode
 
 REFUSED = (msgspec.DecodeError, UnicodeDecodeError)
@@ -21,6 +22,7 @@ FULL = Task(
     method="POST",
     headers={"X": "y"},
     body="q=1",
+    body_is_base64=True,
     site="shop.example",
     depth=2,
     priority=-3,
@@ -33,6 +35,8 @@ FULL = Task(
     parent="0011223344556677",
     created_at=datetime(2024, 1, 2, tzinfo=UTC),
     redirects=["https://shop.example/"],
+    cookies=Jar((Cookie(name="sid", value="canary", domain="shop.example"),)),
+    cookies_since=1,
     dont_filter=True,
 )
 
@@ -50,6 +54,10 @@ def test_only_a_url_is_needed() -> None:
 def test_every_field_survives_the_wire() -> None:
     assert decode(encode(FULL)) == FULL
     assert set(msgspec.json.decode(encode(FULL))) == set(Task.__struct_fields__)
+
+
+def test_cookies_are_not_shown() -> None:
+    assert "canary" not in repr(FULL)
 
 
 def test_tasks_do_not_share_what_can_be_changed() -> None:

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.config import Rules
+from shoal.core.bodies import MAX_BODY_BYTES
 from shoal.core.task import Task, decode
-from shoal.core.urls import FINGERPRINT_BYTES
+from shoal.core.urls import FINGERPRINT_BYTES, MAX_URL_LENGTH
 from shoal.errors import BadUrl
-from shoal.frontier.admission import MAX_URL_LENGTH, Admission, NotAdmitted
+from shoal.frontier.admission import Admission, NotAdmitted
 
 
 def admission(
@@ -52,12 +53,63 @@ def test_method_and_body_are_part_of_the_identity() -> None:
     assert len({admission().admit(task).fingerprint for task in tasks}) == 3
 
 
-@pytest.mark.parametrize("field", ["proxy_pool", "session"])
-def test_what_no_worker_heeds_yet_is_refused(field: str) -> None:
-    """It is a field on the wire, but fetched without it the task would not be what was meant."""
-    task = decode(b'{"url": "https://shop.example/", "%s": "mine"}' % field.encode())
-    with pytest.raises(BadUrl, match=f"^{field} is not supported yet: 'https://shop.example/'$"):
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(("text", "base64"), [("ü=1", "w7w9MQ=="), ("", "")])
+def test_bytes_are_the_same_however_they_are_written(method: str, text: str, base64: str) -> None:
+    url = "https://shop.example/"
+    one = Task(url=url, method=method, body=text)
+    other = Task(url=url, method=method, body=base64, body_is_base64=True)
+    assert admission().admit(one).fingerprint == admission().admit(other).fingerprint
+    spelled = Task(url=url, method="POST", body=f"{base64}YQ==")
+    other = Task(url=url, method="POST", body="YQ==", body_is_base64=True)
+    assert admission().admit(spelled).fingerprint != admission().admit(other).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("body", "is_base64", "says"),
+    [
+        ("a", True, "the body is not base64"),
+        ("\ud800", False, "can't encode character"),
+        ("x" * (MAX_BODY_BYTES + 1), False, "a body of 1,048,577 bytes: a task has at most"),
+    ],
+)
+def test_a_body_that_cannot_be_sent_is_refused(body: str, is_base64: bool, says: str) -> None:
+    task = Task(url="https://shop.example/", method="POST", body=body, body_is_base64=is_base64)
+    with pytest.raises(BadUrl, match=says):
         admission().admit(task)
+
+
+def test_what_no_worker_heeds_yet_is_refused() -> None:
+    """It is a field on the wire, but fetched without it the task would not be what was meant."""
+    task = decode(b'{"url": "https://shop.example/", "session": "mine"}')
+    with pytest.raises(BadUrl, match=r"^session is not supported yet: 'https://shop.example/'$"):
+        admission().admit(task)
+
+
+@pytest.mark.parametrize(
+    ("of_task", "of_crawl", "admitted"),
+    [
+        (None, None, None),
+        ("dc", None, "dc"),
+        (None, "dc", "dc"),
+        ("res", "dc", "res"),
+        ("direct", "dc", "direct"),
+        ("direct", None, None),
+        (None, "direct", None),
+        ("dc", "direct", "dc"),
+    ],
+)
+def test_pool(of_task: str | None, of_crawl: str | None, admitted: str | None) -> None:
+    door = Admission(Rules(pools=("dc", "res"), proxy_pool=of_crawl))
+    task = Task(url="https://shop.example/", proxy_pool=of_task)
+    assert door.admit(task).task.proxy_pool == admitted
+
+
+@pytest.mark.parametrize(("of_task", "of_crawl"), [("tor", None), ("tor", "dc"), (None, "tor")])
+def test_a_pool_that_the_crawl_does_not_know(of_task: str | None, of_crawl: str | None) -> None:
+    door = Admission(Rules(pools=("dc",), proxy_pool=of_crawl))
+    with pytest.raises(BadUrl, match=r"^no such pool: tor: 'https://shop.example/'$"):
+        door.admit(Task(url="https://shop.example/", proxy_pool=of_task))
 
 
 def test_depth() -> None:

@@ -14,7 +14,7 @@ from shoal.config import Rules
 from shoal.core.task import MAX_PRIORITY, Task
 from shoal.errors import BadUrl
 from shoal.frontier.admission import Admission
-from shoal.frontier.redis.packing import pack, unpack
+from shoal.frontier.redis.packing import pack, queue_of, unpack
 from shoal.frontier.values import Entry
 
 _admission = Admission(Rules())
@@ -55,7 +55,7 @@ tasks = st.builds(
     priority=st.integers(-MAX_PRIORITY, MAX_PRIORITY),
     retry_count=st.integers(0, 255),
     max_retries=st.none() | st.integers(0, 100),
-    proxy_pool=st.none() | text,
+    proxy_pool=st.none() | text.filter(bool),
     session=st.none() | text,
     chain=st.none() | text.filter(bool),
     meta=st.dictionaries(text, json_values, max_size=3),
@@ -66,8 +66,13 @@ tasks = st.builds(
 )
 
 
+def test_a_body_of_bytes_stays_one() -> None:
+    task = Task(url="https://a.example/", body="/w==", body_is_base64=True, site="a.example")
+    assert unpacked(Entry(bytes(8), task)) == task
+
+
 def unpacked(entry: Entry) -> Task:
-    fingerprint, task, losses = unpack(pack(entry), entry.task.site, entry.task.priority)
+    fingerprint, task, losses = unpack(pack(entry), queue_of(entry.task), entry.task.priority)
     assert (fingerprint, losses) == (entry.fingerprint, 0)
     return task
 

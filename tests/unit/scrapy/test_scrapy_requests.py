@@ -241,6 +241,14 @@ class TestMapping:
             dont_filter=True,
         )
 
+    def test_bytes_that_are_no_text(self) -> None:
+        task = codec().encode(Request(URL, method="POST", body=b"\xff"))
+        assert (task.body, task.body_is_base64, task.meta) == ("/w==", True, {})
+        of_old = Task(url=URL, method="POST", meta={"scrapy": {"body": {"$bytes": "/w=="}}})
+        assert codec().decode(task).body == codec().decode(of_old).body == b"\xff"
+        with pytest.raises(Unrestorable, match="the body is not base64"):
+            codec().decode(Task(url=URL, body="/", body_is_base64=True))
+
     def test_a_plain_link_says_nothing_more(self) -> None:
         wanted = b'{"url":"https://shop.example/p?b=1&a=2","site":"shop.example"}'
         assert wire.encode(codec().encode(Request(URL))) == wanted

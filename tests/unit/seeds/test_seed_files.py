@@ -37,6 +37,12 @@ def test_columns_are_fields_of_the_task_or_its_meta() -> None:
     ]
 
 
+def test_a_body_of_bytes_in_a_column() -> None:
+    text = "url,method,body,body_is_base64\nhttps://a.example/1,POST,/w==,yes\n"
+    wanted = Task(url="https://a.example/1", method="POST", body="/w==", body_is_base64=True)
+    assert csv_of(text) == [wanted]
+
+
 def test_empty_cells_and_short_rows_mean_the_default() -> None:
     text = "url,priority,region\nhttps://a.example/1,,\nhttps://a.example/2\n\n"
     assert csv_of(text) == [Task(url="https://a.example/1"), Task(url="https://a.example/2")]

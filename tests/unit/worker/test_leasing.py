@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from math import inf
+from typing import Any
 
 import msgspec
 import pytest
 
+from shoal.core.exits import Lent
 from shoal.core.policy import SEND_SLACK_S
 from shoal.core.task import Task
 from shoal.frontier.values import CrawlState, Grant, Lease, Outcome, Verdict
@@ -56,7 +58,7 @@ class Bench:
         self._names = count(1)
         self.leasing.begin(self.now, LEASE_S)
 
-    def leases(self, number: int, **what: bool) -> list[Lease]:
+    def leases(self, number: int, **what: Any) -> list[Lease]:
         names = [f"{next(self._names)}" for _ in range(number)]
         return [Lease(name.encode(), name, TASK, **what) for name in names]
 
@@ -370,3 +372,24 @@ def test_what_was_given_back_counts_for_nothing(ahead: Bench) -> None:
     ahead.now += ASK_EVERY_S
     ahead.finish()
     assert ahead.wait_s() is None
+
+
+def test_as_many_tasks_by_exits_are_asked_for_as_can_leave_at_once() -> None:
+    bench = Bench()
+    question = bench.leasing.ask(bench.now, NOTHING)
+    assert question is not None
+    assert question.slots == SLOTS
+    bench.grant(bench.leases(1))
+    bench.now += ASK_EVERY_S
+    question = bench.leasing.ask(bench.now, NOTHING)
+    assert question is not None
+    assert question.slots == SLOTS - 1
+
+
+def test_a_request_by_an_exit_leaves_now_or_not_at_all() -> None:
+    bench = Bench()
+    bench.leasing.ask(bench.now, NOTHING)
+    (lease,) = bench.leases(1, lent=Lent("dc-1", pool="dc"))
+    grant = Grant(CrawlState.RUNNING, [lease], decided=bench.now)
+    assert bench.leasing.granted(grant, bench.now).visit == [(lease, bench.now + SEND_SLACK_S)]
+    assert not lease.paced

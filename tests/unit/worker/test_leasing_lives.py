@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -233,7 +234,7 @@ class LeasesMachine(RuleBasedStateMachine):
 
     def _lease(self, what: str) -> Lease:
         token = f"{next(self._names)}"
-        flags = {} if what == "plain" else {what: True}
+        flags: dict[str, Any] = {} if what == "plain" else {what: True}
         self.leases[token] = Lease(token.encode(), token, TASK, **flags)
         return self.leases[token]
 

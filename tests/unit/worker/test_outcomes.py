@@ -268,16 +268,18 @@ FORM = {"content-type": "text/plain", "Content-Length": "1", "Content-Encoding":
 
 @pytest.mark.parametrize("status", [301, 302, 303])
 def test_what_described_the_body_goes_with_it(status: int) -> None:
-    task = Task(url=URL, method="POST", body="a", headers=FORM | SECRETS)
+    task = Task(url=URL, method="POST", body="YQ==", body_is_base64=True, headers=FORM | SECRETS)
     sent = target(redirected(task, "/2", status))
     assert (sent.method, sent.body, sent.headers) == ("GET", None, SECRETS)
+    assert not sent.body_is_base64
 
 
 @pytest.mark.parametrize("status", [307, 308])
 def test_a_body_that_is_sent_again_is_described_again(status: int) -> None:
-    task = Task(url=URL, method="POST", body="a", headers=FORM)
+    task = Task(url=URL, method="POST", body="YQ==", body_is_base64=True, headers=FORM)
     sent = target(redirected(task, "/2", status))
-    assert (sent.method, sent.body, sent.headers) == ("POST", "a", FORM)
+    assert (sent.method, sent.body, sent.headers) == ("POST", "YQ==", FORM)
+    assert sent.body_is_base64
 
 
 @pytest.mark.parametrize("status", [307, 308])

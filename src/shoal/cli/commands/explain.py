@@ -63,7 +63,7 @@ def _show_one(explanation: Explanation) -> None:
         rows.extend(("found on", url) for url in explanation.found_on or ["it is a seed"])
         if record.losses:
             rows.append(("lost", f"{record.losses} workers died with it"))
-    rows.extend((f"try {page.attempt}", _try(page)) for page in explanation.tries)
+    rows.extend((_try_name(page), _try(page)) for page in explanation.tries)
     rows.extend(("archived", page.archived) for page in explanation.tries if page.archived)
     if (near := explanation.near) is not None:
         bits = display.counted(near.distance, "bit")
@@ -103,6 +103,10 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def _try_name(page: PageLog) -> str:
+    return f"try {page.attempt} by {page.exit}" if page.exit else f"try {page.attempt}"
+
+
 def _try(page: PageLog) -> str:
     answer = f"HTTP {page.status}" if page.status else "no answer"
     parts = [_time(page.started_at), page.worker, answer, page.verdict]
@@ -111,4 +115,6 @@ def _try(page: PageLog) -> str:
     parts.append(display.duration(page.duration_s))
     if page.verdict == "done":
         parts.append(f"{page.items} items, {page.links} links")
-    return " · ".join([*parts, *([page.error] if page.error else [])])
+    told = " · ".join([*parts, *([page.error] if page.error else [])])
+    is_barred = page.exit and page.block and page.verdict == "retry"
+    return f"{told} → not by this exit again" if is_barred else told

@@ -12,6 +12,7 @@ from rich.live import Live
 
 from shoal.cli import display
 from shoal.cli.examples import examples
+from shoal.cli.exit_lines import exit_lines
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
@@ -80,4 +81,5 @@ async def _view(frontier: QueriesAndNotes, crawl: str | None) -> RenderableType:
     if crawl is None:
         crawls = await frontier.crawls()
         return display.crawls_table(crawls, now) if crawls else display.text("no crawls here yet")
-    return display.snapshot_view(await snapshot(frontier, crawl, now), now)
+    seen = await snapshot(frontier, crawl, now)
+    return display.snapshot_view(seen, now, exit_lines(seen, now))

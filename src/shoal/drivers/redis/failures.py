@@ -71,7 +71,7 @@ def _without_master(shown: str, text: str) -> ShoalError:
 def _refused(shown: str, error: failure.ResponseError) -> Exception:
     """It has answered, and that was not what we asked for."""
     text = str(error)
-    if text.startswith("UNKNOWNCRAWL"):
+    if text.startswith(("UNKNOWNCRAWL", "BYEXITS")):
         return ScriptError(text)
     if "WRONGTYPE" in text:
         return WrongKeyType(f"{shown}: {text}")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from types import MappingProxyType
 
 import msgspec
 
@@ -36,9 +37,16 @@ class Script(msgspec.Struct, frozen=True):
 class Scripts:
     """The scripts of one package, by name. Each is read once."""
 
-    def __init__(self, package: str, prelude: Callable[[str], str] = lambda _: "") -> None:
-        """`prelude` is told a script with its libraries, and says what stands before it."""
+    def __init__(
+        self,
+        package: str,
+        prelude: Callable[[str], str] = lambda _: "",
+        followed_by: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
+        """`prelude` is told a script with its libraries, and says what stands before it. Some
+        libraries may be followed by others, where scripts are made in more than one form."""
         self._package = package
+        self._followed_by = followed_by
         self._prelude = prelude
         self._made: dict[str, Script] = {}
 
@@ -50,7 +58,9 @@ class Scripts:
     def _put_together(self, name: str) -> Script:
         first_line, _, rest = self._source(name).partition("\n")
         uses = _LIBRARIES.search(rest)
-        libraries = [self._source(library) for library in (uses[1].split() if uses else [])]
+        names = uses[1].split() if uses else []
+        wanted = (each for name in names for each in (name, *self._followed_by.get(name, ())))
+        libraries = [self._source(library) for library in wanted]
         body = "\n".join([*libraries, rest])
         text = "\n".join([first_line, self._prelude(body), body])
         # The digest is Redis's own way to name scripts.

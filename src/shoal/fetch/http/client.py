@@ -20,12 +20,14 @@ import msgspec
 from shoal.config import Settings
 from shoal.core import urls
 from shoal.core.networks import is_private_literal
-from shoal.core.task import Task
+from shoal.core.task import Task, raw_body
 from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused, TooLate
 from shoal.fetch.guard import refusal
-from shoal.fetch.http.connection import Connection
+from shoal.fetch.http.connection import Connection, Reply
 from shoal.fetch.http.failures import cause
-from shoal.fetch.http.pool import Origin, Pool, Way
+from shoal.fetch.http.pool import Pool
+from shoal.fetch.http.tunnels.absolute import answer_of_proxy, is_kept
+from shoal.fetch.http.ways import Origin, Way
 from shoal.fetch.port import Fetcher, Request, Response, Transfer
 from shoal.runtime.patience import Shortage
 
@@ -82,7 +84,10 @@ class HttpFetcher(Fetcher):
             "Accept-Encoding": ACCEPT_ENCODING,
         }
         self._usual = _lines(self._headers)
-        self._pool = Pool(settings.max_body_bytes, is_guarded=self._is_guarded)
+        self._connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
+        self._pool = Pool(
+            settings.max_body_bytes, is_guarded=self._is_guarded, limit_s=self._connect_s
+        )
         self._loop = asyncio.get_running_loop()
         self._shortage = Shortage("no new connections")
 
@@ -90,15 +95,22 @@ class HttpFetcher(Fetcher):
         """Send the request once, read the answer."""
         started = perf_counter()
         task = request.task
+        if task.pool is not None:
+            _check_exit(request)
         authority, target = self._address(task.url)
-        encoded = self._encode(task, authority, target)
+        encoded = self._encode(task, authority, target, request.cookies)
         way = request.route, authority.origin
         connection = self._pool.take(way) or await self._connected(way, request.send_by)
+        absolute = connection.absolute
+        if absolute is not None:
+            encoded = absolute.rewritten(encoded)
         asked = perf_counter()
         left_s = self._timeout_s - (asked - started)
         timer = self._loop.call_later(left_s, connection.time_out, self._too_slow)
         try:
             reply = await connection.ask(encoded, is_head=task.method == "HEAD")
+            if absolute is not None:
+                _look_at_proxy(connection, reply)
         except FetchError as error:
             error.wire_bytes = connection.sent_bytes + connection.received_bytes
             raise
@@ -132,9 +144,10 @@ class HttpFetcher(Fetcher):
         return connection
 
     async def _connect(self, way: Way) -> Connection:
-        limit_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
+        limit_s = self._connect_s
         try:
-            async with asyncio.timeout(limit_s):
+            # By an exit, it matters what took so long: see http/exits.py.
+            async with asyncio.timeout(None if way[0].proxy else limit_s):
                 return await self._pool.connect(way)
         except TimeoutError as error:
             is_whole = limit_s == self._timeout_s
@@ -160,17 +173,21 @@ class HttpFetcher(Fetcher):
             raise refusal(authority.origin.host, authority.origin.host)
         return authority, href[slash:].partition("#")[0]
 
-    def _encode(self, task: Task, authority: Authority, target: str) -> bytes:
+    def _encode(self, task: Task, authority: Authority, target: str, cookies: str) -> bytes:
         _check_method(task.method)
         head = f"{task.method} {target} HTTP/1.1\r\nHost: {authority.host}\r\n"
-        if not task.headers and task.body is None and not authority.authorization:
+        is_usual = not task.headers and task.body is None and not cookies
+        if is_usual and not authority.authorization:
             return f"{head}{self._usual}\r\n".encode()
-        body = _encoded(task.body)
+        body = _body(task)
         headers = self._merged(task, authority)
-        if body is not None:
+        if cookies and "cookie" not in headers:
+            _check_header("Cookie", cookies)
+            headers["cookie"] = "Cookie", cookies
+        if task.body is not None:
             headers.setdefault("content-type", ("Content-Type", "application/octet-stream"))
             headers["content-length"] = ("Content-Length", str(len(body)))
-        return f"{head}{_lines(dict(headers.values()))}\r\n".encode() + (body or b"")
+        return f"{head}{_lines(dict(headers.values()))}\r\n".encode() + body
 
     def _merged(self, task: Task, authority: Authority) -> dict[str, tuple[str, str]]:
         """All headers, by their names in lower case. Those of the task win."""
@@ -190,7 +207,9 @@ def warn_of_proxies(environ: Mapping[str, str]) -> None:
     set_ones = {name.upper() for name, value in environ.items() if value}
     if ignored := [name for name in PROXY_VARIABLES if name in set_ones]:
         names = " and ".join(ignored)
-        log.warning("%s: proxies are not supported yet, pages are fetched without", names)
+        log.warning(
+            "%s: not heeded, pages are fetched without; --proxies names a list of proxies", names
+        )
 
 
 @lru_cache(maxsize=4096)
@@ -216,11 +235,26 @@ def _lines(headers: Mapping[str, str]) -> str:
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
 
-def _encoded(body: str | None) -> bytes | None:
+def _body(task: Task) -> bytes:
     try:
-        return None if body is None else body.encode()
-    except UnicodeEncodeError as error:
+        return raw_body(task)
+    except ValueError as error:
         raise Refused(f"this request cannot be sent: {error}") from error
+
+
+def _look_at_proxy(connection: Connection, reply: Reply) -> None:
+    """Whether it was the proxy that answered, and whether it will do so again."""
+    if not is_kept(reply.headers):
+        connection.abort()
+    if fault := answer_of_proxy(reply.status, reply.headers):
+        raise fault
+
+
+def _check_exit(request: Request) -> None:
+    """No exit, no request: what was to leave by a pool never leaves from this machine's own
+    address, whatever went wrong before."""
+    if request.route.proxy is None and not request.route.allows_direct:
+        raise Refused(f"no exit of pool {request.task.proxy_pool!a:.60} was given for it")
 
 
 def _check_method(method: str) -> None:
@@ -230,6 +264,8 @@ def _check_method(method: str) -> None:
 
 def _check_header(name: str, value: str) -> None:
     shown = ascii(name[:60])
+    if name.lower().startswith("proxy-"):
+        raise Refused(f"header {shown} cannot be set: it is for proxies, and a host may see it")
     if not _is_header_name(name) or not _is_header_value(value):
         raise Refused(f"not a valid header: {shown}")
     if source := FOLLOWING_HEADERS.get(name.lower()):

@@ -18,6 +18,7 @@ from multidict import CIMultiDict
 from shoal.errors import FetchError
 from shoal.fetch.http.bodies import Body, too_large
 from shoal.fetch.http.failures import CLOSED, CLOSED_EARLY, HEADERS_TOO_LARGE, NOT_HTTP, cause
+from shoal.fetch.http.tunnels.absolute import Absolute
 
 MAX_HEADERS = 128
 MAX_HEADER_BYTES = 16 * 1024
@@ -53,7 +54,13 @@ class Connection(asyncio.Protocol):
         self.is_reusable = False
         """Whether another request may be sent on it."""
         self.address = ""
-        """The IP address of the other end."""
+        """The IP address of the other end. Empty if that is a proxy."""
+        self.absolute: Absolute | None = None
+        """How requests are written for a proxy that passes them on. None: the host itself reads
+        them."""
+        self._before = 0, 0
+        """What went over the wire before the next request, both ways."""
+        self.first_byte_at = 0.0
         self._unread = memoryview(b"")
         """What came, and waits for its turn."""
         self._arrived = bytearray()
@@ -74,12 +81,18 @@ class Connection(asyncio.Protocol):
         self._is_head_request = is_head
         self.is_reusable = False
         self._begin_answer()
+        self.sent_bytes, self.received_bytes = self._before
+        self._before = 0, 0
         if self._transport is None:
             self._fail(FetchError(CLOSED))
         else:
             self._transport.write(request)
-            self.sent_bytes = len(request)
+            self.sent_bytes += len(request)
         return self._answer
+
+    def count_before(self, sent: int, received: int) -> None:
+        """What it took to get here: the first request is to be charged for it."""
+        self._before = sent, received
 
     def is_quiet(self) -> bool:
         """Whether nothing has come since the last answer, not even the end of the connection."""
@@ -115,7 +128,7 @@ class Connection(asyncio.Protocol):
         if self._answer is None or self._answer.done():
             self.abort()  # Nobody has asked.
             return
-        if not self.received_bytes:
+        if not self.first_byte_at:
             self.first_byte_at = perf_counter()
         self.received_bytes += len(data)
         if len(data) > BYTES_PER_TURN:

@@ -9,15 +9,16 @@ import ssl
 from collections import OrderedDict, deque
 from functools import cached_property
 
-import msgspec
 from aiohappyeyeballs import start_connection
 
 from shoal.errors import OwnFault, Refused
 from shoal.fetch.guard import only_public
 from shoal.fetch.http.connection import Connection
 from shoal.fetch.http.dns import AddressInfo, Resolver
+from shoal.fetch.http.exits import SECOND_ADDRESS_AFTER_S, Exits
 from shoal.fetch.http.failures import cause, is_own_fault
-from shoal.fetch.port import DIRECT, Route
+from shoal.fetch.http.ways import Origin, Way
+from shoal.fetch.port import DIRECT
 
 IDLE_S = 15.0
 """A connection that nobody has needed for so long is closed."""
@@ -28,29 +29,16 @@ MAX_IDLE = 500
 FILES_PER_IDLE = 4
 """Of all files that this process may have open, idle connections are at most one in so many."""
 
-SECOND_ADDRESS_AFTER_S = 0.25
-"""If the first address of a name does not answer by then, the next one is tried beside it."""
-
-
-class Origin(msgspec.Struct, frozen=True, cache_hash=True):
-    """The server that a connection leads to."""
-
-    is_tls: bool
-    host: str
-    port: int
-
-
-Way = tuple[Route, Origin]
-"""Where a connection leads, and how it gets there. A connection serves requests of one way only."""
-
 
 class Pool:
     """All connections of one fetcher. How many are busy is the worker's business."""
 
-    def __init__(self, max_body_bytes: int, *, is_guarded: bool) -> None:
+    def __init__(self, max_body_bytes: int, *, is_guarded: bool, limit_s: float) -> None:
+        """`limit_s` is the time for a connection by an exit. Of others, the caller takes care."""
         self._max_body_bytes = max_body_bytes
         self._is_guarded = is_guarded
         self._resolver = Resolver()
+        self._exits = Exits(self._resolver, self._speak, is_guarded=is_guarded, limit_s=limit_s)
         self._loop = asyncio.get_running_loop()
         self._idle: OrderedDict[Connection, tuple[float, deque[Connection]]] = OrderedDict()
         """Since when, and all of the same way; what was idle longest comes first."""
@@ -73,7 +61,7 @@ class Pool:
 
     def give_back(self, way: Way, connection: Connection) -> None:
         """It is not needed now. One that cannot be used again is closed."""
-        if not connection.is_reusable:
+        if not connection.is_reusable or not way[0].keeps_connections:
             connection.abort()
             return
         here = self._idle_on.get(way)
@@ -89,10 +77,14 @@ class Pool:
     async def connect(self, way: Way) -> Connection:
         """A new connection, to an address that was checked. Raises FetchError and OSError."""
         route, origin = way
-        if route != DIRECT:  # Nothing is sent another way than it was told to be.
+        proxy = route.proxy
+        if proxy is None and route != DIRECT and not route.allows_direct:
+            # Nothing is sent another way than it was told to be.
             raise Refused(f"no such route: {route.name}")
-        is_ipv4 = False
+        is_ipv4 = proxy is not None
         try:
+            if proxy is not None:
+                return await self._exits.connect(way, proxy)
             addresses = await self._addresses(origin)
             is_ipv4 = all(family == socket.AF_INET for family, *_ in addresses)
             return await self._connect(origin, addresses)
@@ -117,6 +109,9 @@ class Pool:
 
     async def _connect(self, origin: Origin, addresses: list[AddressInfo]) -> Connection:
         sock = await start_connection(addresses, happy_eyeballs_delay=SECOND_ADDRESS_AFTER_S)
+        return await self._speak(sock, origin)
+
+    async def _speak(self, sock: socket.socket, origin: Origin) -> Connection:
         _, connection = await self._loop.create_connection(
             lambda: Connection(self._max_body_bytes),
             sock=sock,

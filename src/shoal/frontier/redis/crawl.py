@@ -20,6 +20,7 @@ from shoal.errors import ConfigError, StorageBusy
 from shoal.frontier.facts import steered
 from shoal.frontier.redis.forms import Group, grouped
 from shoal.frontier.redis.names import shard_of
+from shoal.frontier.redis.packing import site_of
 from shoal.frontier.redis.shard import Offer, Shard
 from shoal.frontier.redis.stats import stats_of
 from shoal.frontier.values import (
@@ -183,7 +184,7 @@ class RedisCrawl:
     def _spread(self, groups: Iterable[Group]) -> Iterable[tuple[Shard, list[Group]]]:
         spread: dict[Shard, list[Group]] = {}
         for group in groups:
-            spread.setdefault(self.shard(group[0]), []).append(group)
+            spread.setdefault(self.shard(site_of(group[0])), []).append(group)
         return spread.items()
 
     async def _ask_shards(self, ask: Ask, *, suspects: bool) -> list[Offer]:

@@ -72,9 +72,9 @@ async def find_others(
 
 
 async def _others(link: RedisLink, shard: Shard, site: str) -> AsyncIterator[Record]:
-    async for packed, priority in _queued(link, shard, site):
+    async for packed, queue, priority in _queued(link, shard, site):
         if may_be_more(packed):
-            fingerprint, task, losses = unpack(packed, site, priority)
+            fingerprint, task, losses = unpack(packed, queue, priority)
             state = TaskState.WAITING
             yield Record(fingerprint=fingerprint, task=task, state=state, losses=losses)
     for where, state_name in _WALKED.items():
@@ -130,22 +130,31 @@ def _placed(where: bytes, rest: list[Any]) -> Record:
 
 
 async def _waiting(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
-    async for packed, priority in _queued(link, shard, entry.task.site):
+    async for packed, queue, priority in _queued(link, shard, entry.task.site):
         if packed[:8] == entry.fingerprint:
-            _, task, losses = unpack(packed, entry.task.site, priority)
+            _, task, losses = unpack(packed, queue, priority)
             state = TaskState.WAITING
             return Record(fingerprint=packed[:8], task=task, state=state, losses=losses)
     return None
 
 
-async def _queued(link: RedisLink, shard: Shard, site: str) -> AsyncIterator[tuple[bytes, int]]:
-    """What waits in a host's queues, and with which priority."""
+async def _queued(
+    link: RedisLink, shard: Shard, site: str
+) -> AsyncIterator[tuple[bytes, str, int]]:
+    """What waits in the queues of a host and its lanes, where, and with which priority."""
     prefix = await shard.prefix()
-    host = await link.command("HGET", f"{prefix}hosts", site)
-    queues = await priorities_of(link, prefix, site, host) if host else []
+    pools = await link.command("SMEMBERS", f"{prefix}pools")
+    for queue in (site, *(f"{pool.decode()} {site}" for pool in pools)):
+        async for packed, priority in _in_line(link, prefix, queue):
+            yield packed, queue, priority
+
+
+async def _in_line(link: RedisLink, prefix: str, queue: str) -> AsyncIterator[tuple[bytes, int]]:
+    host = await link.command("HGET", f"{prefix}hosts", queue)
+    queues = await priorities_of(link, prefix, queue, host) if host else []
     for start in range(0, len(queues), QUEUES_AT_ONCE):
         some = queues[start : start + QUEUES_AT_ONCE]
-        keys = [f"{prefix}q:{priority}:{site}" for priority in some]
+        keys = [f"{prefix}q:{priority}:{queue}" for priority in some]
         heads = await link.together(*(("LRANGE", key, 0, CHUNK // len(keys)) for key in keys))
         for priority, key, head in zip(some, keys, heads, strict=True):
             async for packed in _in_queue(link, key, head):

@@ -7,14 +7,18 @@ from typing import Any
 
 import msgspec
 
+from shoal.core.cookies import Jar
 from shoal.core.counters import page_counts
+from shoal.core.exits import Lent
 from shoal.drivers.redis.scripts import Argument
 from shoal.frontier import stored_robots
-from shoal.frontier.redis.packing import pack, unpack
+from shoal.frontier.redis.packing import pack, queue_of, unpack
 from shoal.frontier.values import Entry, Lease, Outcome
 
 Group = tuple[str, int, list[bytes]]
-"""A host, a priority, and entries of them."""
+"""A host or a lane, a priority, and entries of them."""
+
+_read_jar = msgspec.json.Decoder(Jar).decode
 
 pack_values = msgspec.msgpack.encode
 """Values as the scripts unpack them. Bytes are not among them: cmsgpack knows only text."""
@@ -28,9 +32,9 @@ def grouped(entries: Iterable[Entry]) -> list[Group]:
     for entry in entries:
         task = entry.task
         if task.chain is None:
-            groups.setdefault((task.site, task.priority), []).append(pack(entry))
+            groups.setdefault((queue_of(task), task.priority), []).append(pack(entry))
         else:
-            chained.append((task.site, task.priority, [pack(entry)]))
+            chained.append((queue_of(task), task.priority, [pack(entry)]))
     return [*((site, priority, packed) for (site, priority), packed in groups.items()), *chained]
 
 
@@ -43,8 +47,15 @@ def sizes_of(groups: Iterable[Group]) -> tuple[list[tuple[str, int, int]], list[
     return sizes, entries
 
 
-def finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> list[Argument]:
-    """The arguments of finish.lua."""
+def has_lanes(sizes: Iterable[tuple[str, int, int]]) -> bool:
+    """Whether tasks of lanes are among these."""
+    return any(" " in queue for queue, _, _ in sizes)
+
+
+def finish_args(
+    outcomes: Sequence[Outcome], others: Sequence[Group] = ()
+) -> tuple[list[Argument], bool]:
+    """The arguments of finish.lua, and whether they bring tasks of lanes."""
     packed, entries = [], list[bytes]()
     for outcome in outcomes:
         follow_ups, own = sizes_of(grouped(outcome.follow_ups))
@@ -52,20 +63,31 @@ def finish_args(outcomes: Sequence[Outcome], others: Sequence[Group] = ()) -> li
         entries += own
     sizes, added = sizes_of(others)
     owners = [owner_of(outcome.lease) for outcome in outcomes]
-    return [pack_values(packed), pack_values(sizes), *owners, *entries, *added]
+    of_lanes = has_lanes(sizes) or any(has_lanes(ended.follow_ups) for ended in packed)
+    return [pack_values(packed), pack_values(sizes), *owners, *entries, *added], of_lanes
 
 
 def leases_of(granted: list[Any], nonce: str, clock_s: float, *, alone: bool) -> list[Lease]:
     """The leases of each host, in the order of their tokens."""
     leases = list[Lease]()
     for host, stored_at, paced, crowded, shared, *tasks in granted:
-        site, robots_at = host.decode(), int(stored_at) / 1e6 or None
-        how = (bool(paced), alone, bool(crowded), bool(shared), clock_s)
+        queue, robots_at = host.decode(), int(stored_at) / 1e6 or None
+        lent = None if isinstance(shared, int) else _lent(shared)
+        how = (bool(paced), alone, bool(crowded), lent is None and bool(shared), clock_s, lent)
         for number in range(0, len(tasks), 2):
-            fingerprint, task, _ = unpack(tasks[number + 1], site, int(tasks[number]))
+            packed, jar = tasks[number + 1], None
+            if isinstance(packed, list):
+                packed, jar = packed[0], _read_jar(packed[1])
+            fingerprint, task, _ = unpack(packed, queue, int(tasks[number]))
             token = f"{nonce}{len(leases) + 1}"
-            leases.append(Lease(fingerprint, token, task, robots_at, *how))
+            leases.append(Lease(fingerprint, token, task, robots_at, *how, jar))
     return leases
+
+
+def _lent(values: list[Any]) -> Lent:
+    """The exit of a lease, which stands where others say whether they are shared."""
+    exit_id, session, pool, blocks, tried = values
+    return Lent(exit_id.decode(), session, pool.decode(), blocks, tried)
 
 
 def shares_of(told: list[Any]) -> dict[str, int]:
@@ -121,6 +143,10 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     crawl_delay: int = 0
     elsewhere: bool = False
     follow_ups: list[tuple[str, int, int]] = []
+    passage: tuple[str, str, int, float, int] | None = None
+    """Who is to blame, the kind of block, how long to wait, a random number, bytes on the wire."""
+    cookies: msgspec.Raw | None = None
+    """The jar of its chain as JSON, or nothing for an empty one."""
 
 
 def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
@@ -141,6 +167,12 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         ended.pushback = True
         ended.meant = outcome.pushback.meant
         ended.retry_after = _micro(outcome.pushback.retry_after_s or 0.0)
+    if (passage := outcome.passage) is not None:
+        wait = _micro(passage.retry_after_s)
+        said = (passage.blame, passage.block, wait, passage.dice, outcome.wire_bytes)
+        ended.passage = said
+    if outcome.cookies is not None:
+        ended.cookies = _raw(msgspec.json.encode(outcome.cookies) if outcome.cookies else b"")
     if outcome.robots is not None:
         ended.robots = _raw(stored_robots.pack(outcome.robots))
         ended.robots_ttl = _micro(outcome.robots.ttl_s)

@@ -9,19 +9,29 @@ from typing import TypeVar
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState
 from shoal.core.records import Robots
 from shoal.drivers.redis.link import RedisLink, redis_address
-from shoal.errors import UnknownCrawl
+from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier import stored_robots
 from shoal.frontier.port import Capabilities, Frontier
 from shoal.frontier.redis.board import RedisNotes
 from shoal.frontier.redis.crawl import RedisCrawl
+from shoal.frontier.redis.exits import RedisExits
 from shoal.frontier.redis.find import dead_record, find, find_others
 from shoal.frontier.redis.garbage import sweep
 from shoal.frontier.redis.inbox import collect
-from shoal.frontier.redis.names import CRAWLS, inbox_key, rejected_key, shards_key, tags
+from shoal.frontier.redis.names import (
+    BY_EXITS,
+    CRAWLS,
+    inbox_key,
+    rejected_key,
+    shards_key,
+    tag_by_exits,
+    tags,
+)
 from shoal.frontier.redis.shard import Clock, Shard
-from shoal.frontier.redis.stats import ahead_of, host_of
+from shoal.frontier.redis.stats import ahead_of, host_of, waiting_of
 from shoal.frontier.values import (
     WORKER_SILENT_S,
     Added,
@@ -40,6 +50,8 @@ from shoal.frontier.values import (
 )
 
 T = TypeVar("T")
+
+SPREAD = "crawl '{}' is spread over a cluster, and cannot have pools; --fresh starts it over"
 
 DEAD_AT_ONCE = 500
 """Dead tasks that one script retries or purges."""
@@ -70,6 +82,7 @@ class RedisFrontier(Frontier):
         self._clock = clock
         self._crawls: dict[str, RedisCrawl] = {}
         self._notes = RedisNotes(self._link, clock)
+        self._exits = RedisExits(self._link, clock)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -245,11 +258,26 @@ class RedisFrontier(Frontier):
         key = f"{prefix}{_ORDERS[order]}"
         ranked = ("ZRANGE", key, "+inf", lowest, "BYSCORE", "REV", "LIMIT", 0, limit)
         names = await self._link.command(*ranked)
+        pools = await self._link.command("SMEMBERS", f"{prefix}pools")
+        if pools and order is HostOrder.BUSIEST:
+            names = await self._with_lanes(prefix, names, limit)
         rows = await self._link.command("HMGET", f"{prefix}hosts", *names) if names else []
-        return [
+        found = [
             host_of(name.decode(), packed, ahead_of(counts), is_cancelled=is_cancelled)
             for name, packed in zip(names, rows, strict=True)
         ]
+        for pool in pools if found and not is_cancelled else ():
+            lanes = [pool + b" " + name for name in names]
+            waiting = await self._link.command("HMGET", f"{prefix}hosts", *lanes)
+            for host, packed in zip(found, waiting, strict=True):
+                host.waiting += waiting_of(packed)
+        return found
+
+    async def _with_lanes(self, prefix: str, names: list[bytes], limit: int) -> list[bytes]:
+        """Hosts, and those whose lanes have most of the work."""
+        ranked = ("ZRANGE", f"{prefix}lane_load", "+inf", 0, "BYSCORE", "REV", "LIMIT", 0, limit)
+        lanes = await self._link.command(*ranked)
+        return list(dict.fromkeys([*names, *(lane.rpartition(b" ")[2] for lane in lanes)]))
 
     async def workers(self, crawl: str) -> list[Pulse]:
         home = (await self._crawl(crawl)).home
@@ -269,6 +297,23 @@ class RedisFrontier(Frontier):
             await self._link.command("HDEL", key, *silent)
         return alive
 
+    # Exits
+
+    async def put_pool(self, rules: PoolRules, exits: Sequence[ExitEntry]) -> None:
+        await self._exits.put(rules, exits)
+
+    async def pools(self) -> list[PoolState]:
+        return await self._exits.pools()
+
+    async def exits(self, pool: str) -> list[Exit]:
+        return await self._exits.of(pool)
+
+    async def lanes(self, crawl: str, limit: int) -> list[LaneState]:
+        home = (await self._crawl(crawl)).home
+        if CrawlState((await home.counts())["state"]) is CrawlState.CANCELLED:
+            return []
+        return await self._exits.lanes(home, limit)
+
     async def close(self) -> None:
         await self._link.close()
 
@@ -277,15 +322,20 @@ class RedisFrontier(Frontier):
     async def _crawl(self, name: str) -> RedisCrawl:
         """A crawl and its shards. Whether there is one shows when it is used, or here."""
         if name not in self._crawls:
-            number = 1
-            if self._link.is_cluster:
-                stored = await self._link.command("GET", shards_key(name))
-                if stored is None:
-                    raise UnknownCrawl(name)
-                number = int(stored)
-            shards = [self._shard(name, tag) for tag in tags(name, number)]
+            shards = [self._shard(name, tag) for tag in await self._tags(name)]
             self._crawls[name] = RedisCrawl(name, shards)
         return self._crawls[name]
+
+    async def _tags(self, crawl: str) -> list[str]:
+        """The tags of a crawl's shards."""
+        if not self._link.is_cluster:
+            return tags(crawl, 1)
+        stored = await self._link.command("GET", shards_key(crawl))
+        if stored is None:
+            raise UnknownCrawl(crawl)
+        if stored == BY_EXITS.encode():
+            return [tag_by_exits(crawl)]
+        return tags(crawl, int(stored))
 
     def _shard(self, crawl: str, tag: str) -> Shard:
         def unknown() -> None:
@@ -298,7 +348,10 @@ class RedisFrontier(Frontier):
         if self._link.is_cluster:
             self._crawls.pop(crawl, None)
             wanted = self._link.address.options.get("shards") or await self._link.masters()
-            await self._link.command("SET", shards_key(crawl), wanted, "NX")
+            key = shards_key(crawl)
+            await self._link.command("SET", key, BY_EXITS if rules.pools else wanted, "NX")
+            if rules.pools and await self._link.command("GET", key) != BY_EXITS.encode():
+                raise ConfigError(SPREAD.format(crawl))
         await self._link.command("SADD", CRAWLS, crawl)
         await (await self._crawl(crawl)).start("make", rules)
 

@@ -9,6 +9,7 @@ CHUNK = 500
 _SINGLE = (
     *("ready", "load", "slow", "failing", "suspects", "held", "due", "delayed", "dead", "died"),
     *("dropped", "robots", "workers", "blocked", "holding", "shares"),
+    *("lanes", "lane_load", "blocks", "versions"),
 )
 
 
@@ -19,6 +20,7 @@ async def sweep(link: RedisLink, base: str) -> None:
         prefix = f"{base}{crawl_id.decode()}:"
         await _sweep_hosts(link, prefix)
         await _sweep_chains(link, prefix)
+        await _sweep_pools(link, prefix)
         for name in _SINGLE:
             await link.command("UNLINK", prefix + name)
         await link.command("SREM", garbage, crawl_id)
@@ -37,6 +39,12 @@ async def _sweep_hosts(link: RedisLink, prefix: str) -> None:
         for first in range(0, len(keys), CHUNK):
             await link.command("UNLINK", *keys[first : first + CHUNK])
         await link.command("HDEL", hosts, *names)
+
+
+async def _sweep_pools(link: RedisLink, prefix: str) -> None:
+    for name in await link.command("SMEMBERS", f"{prefix}pools"):
+        await link.command("UNLINK", f"{prefix}ready:".encode() + name)
+    await link.command("UNLINK", f"{prefix}pools")
 
 
 async def _sweep_chains(link: RedisLink, prefix: str) -> None:

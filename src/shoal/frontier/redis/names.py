@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import count
+
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from shoal.core.urls import digest
 
 CRAWLS = "shoal:crawls"
 """The set of all crawls."""
+
+EXITS = "shoal:{exits}:"
+"""What the keys of exits begin with: all crawls share them."""
+
+BY_EXITS = "exits"
+"""In the place of the number of a crawl's shards: it has one, in the slot of the exits."""
 
 
 def key_name(crawl: str) -> str:
@@ -28,6 +37,15 @@ def rejected_key(crawl: str) -> str:
 def shards_key(crawl: str) -> str:
     """How many shards the crawl has. Only in a cluster."""
     return f"shoal:{key_name(crawl)}:shards"
+
+
+@lru_cache(maxsize=64)
+def tag_by_exits(crawl: str) -> str:
+    """The tag of a crawl's only shard, if that is to lie in the slot of the exits: a script cannot
+    cross slots. It takes some 16,000 attempts."""
+    name, wanted = key_name(crawl), key_slot(EXITS.encode())
+    attempts = (f"{name}/exits/{number}" for number in count())
+    return next(tag for tag in attempts if key_slot(tag.encode()) == wanted)
 
 
 def tags(crawl: str, shards: int) -> list[str]:

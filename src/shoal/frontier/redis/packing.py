@@ -1,9 +1,9 @@
 """Tasks as a queue in memory keeps them: as few bytes as possible.
 
 An entry is 8 bytes of fingerprint, one byte each for failed tries and lost workers (the Lua scripts
-count these in place), the chain if it has one, and the task as MessagePack. The host and the
-priority are those of the queue it is in, and are not repeated; what every followed link has comes
-first, everything unusual goes as JSON at the end.
+count these in place), the chain if it has one, and the task as MessagePack. The host, the pool and
+the priority are those of the queue it is in, and are not repeated; what every followed link has
+comes first, everything unusual goes as JSON at the end.
 """
 
 from __future__ import annotations
@@ -74,15 +74,28 @@ def pack(entry: Entry) -> bytes:
     return head + _encode(packed)
 
 
-def unpack(packed: bytes, site: str, priority: int) -> Unpacked:
-    """What `pack` packed, from a queue of this site and priority."""
+def queue_of(task: Task) -> str:
+    """Whose queue a task waits in: that of its host, or of a lane, see lua/lanes.lua."""
+    return f"{task.pool} {task.site}" if task.pool else task.site
+
+
+def site_of(queue: str) -> str:
+    """The host of those who wait in a queue."""
+    return queue.rpartition(" ")[2]
+
+
+def unpack(packed: bytes, queue: str, priority: int) -> Unpacked:
+    """What `pack` packed, from a queue of this host or lane, and of this priority."""
     attempts, losses = packed[8], packed[9]
+    pool, _, site = queue.rpartition(" ")
     chain, start = _chain_in(packed) if packed[10] == CHAINED else (None, 10)
     short = _decode(packed[start:])
     url = short.url if short.scheme < 0 else f"{_SCHEMES[short.scheme]}{site}{short.url}"
     task = wire.decode(short.rest) if short.rest else Task(url=url)
     task.url, task.site, task.priority = url, site, priority
     task.depth, task.retry_count, task.chain = short.depth, attempts, chain
+    if pool:
+        task.proxy_pool = pool
     if short.job_type:
         task.job_type = short.job_type
     if short.parent:
@@ -155,6 +168,7 @@ def _rest(task: Task, parent: bytes, created_at: int) -> bytes:
         priority=0,
         retry_count=0,
         chain=None,
+        proxy_pool=None if task.pool else task.proxy_pool,
         parent=task.parent if odd_parent else None,
         created_at=task.created_at if odd_moment else None,
     )
@@ -171,6 +185,7 @@ def _is_usual(task: Task) -> bool:
         or task.body is not None
         or task.task_id
         or task.max_retries is not None
-        or task.proxy_pool is not None
         or task.session is not None
+        or task.proxy_pool == wire.DIRECT
+        or task.cookies is not None
     )

@@ -10,11 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.core import policy, sharing
+from shoal.core import exit_policy, policy, sharing
 from shoal.core.counters import COUNTERS, PAGE_COUNTERS
 from shoal.frontier import facts
 from shoal.frontier.clock import JUMP_S
 from shoal.frontier.redis import packing
+from shoal.frontier.redis.exit_forms import RECORDS, UNKNOWN_POOL, starved_head, starved_words
+from shoal.frontier.redis.names import EXITS
 from shoal.frontier.redis.stats import HOST_NUMBERS, MORE, PLACED
 from shoal.frontier.values import CrawlState
 
@@ -25,6 +27,9 @@ BLOOM_FIRST = 5 * 2**19 - 64
 twice as long. With what Redis puts before a string, they fill the blocks that jemalloc has."""
 BLOOM_MOST = 2**7 * BLOOM_FIRST
 """Bytes of its largest layers: twice as many would be too long for a string."""
+
+EXITS_WOKEN = 500
+"""Exits of a pool that become ready are noted as such so many at a time."""
 
 SHARD_TRANSITIONS: Mapping[str, Mapping[CrawlState, CrawlState]] = {
     "finish": {state: CrawlState.FINISHED for state in CrawlState if state.live},
@@ -40,12 +45,16 @@ def prelude(script: str) -> str:
     used = dict.fromkeys(_CONSTANT.findall(script))
     tables = _tables() | {"POLICY": {name: constants[name] for name in used}}
     declared = [f"local {name} = {_lua(value)}" for name, value in tables.items() if name in script]
-    return "\n".join([*declared, *(_host() if "host_of" in script else ())])
+    records = [line for kind in RECORDS if f"{kind}_of(" in script for line in _record(kind)]
+    return "\n".join([*declared, *(_host() if "host_of" in script else ()), *records])
 
 
 def _tables() -> dict[str, Any]:
     return {
         "TEXTS": {"poison": facts.POISON.replace("{}", "%d"), "purged": facts.PURGED},
+        "STARVED": {**starved_words(), "head": starved_head("%s", UNKNOWN_POOL.timeout_s)},
+        "EXITS_BASE": EXITS,
+        **{f"NEW_{kind.upper()}": list(fields.values()) for kind, fields in RECORDS.items()},
         "TRANSITIONS": {**facts.TRANSITIONS} | {**SHARD_TRANSITIONS},
         "LIVE": {state: True for state in CrawlState if state.live},
         "OVER": {state: True for state in CrawlState if state.over},
@@ -72,6 +81,22 @@ def _times() -> dict[str, int]:
         "turn": sharing.TURN_S,
         "want": sharing.WANT_S,
         "share_wait": sharing.SHARE_WAIT_S,
+        "half_life": exit_policy.HALF_LIFE_S,
+        "cool_first": exit_policy.COOL_FIRST_S,
+        "cool_limit": exit_policy.COOL_LIMIT_S,
+        "unreached_first": exit_policy.UNREACHED_FIRST_S,
+        "unreached_limit": exit_policy.UNREACHED_LIMIT_S,
+        "out_first": exit_policy.OUT_FIRST_S,
+        "out_limit": exit_policy.OUT_LIMIT_S,
+        "agree_time": exit_policy.AGREE_S,
+        "window": exit_policy.WINDOW_S,
+        "site": exit_policy.SITE_S,
+        "probe_every": exit_policy.PROBE_EVERY_S,
+        "busy_wait": exit_policy.BUSY_WAIT_S,
+        "unseen": exit_policy.UNSEEN_S,
+        "pairs_kept": exit_policy.PAIR_KEPT_S,
+        "sweep_every": exit_policy.SWEEP_EVERY_S,
+        "pool_timeout": UNKNOWN_POOL.timeout_s,
     }
     return {name: round(value * 1e6) for name, value in seconds.items()}
 
@@ -90,12 +115,36 @@ def _numbers() -> dict[str, float]:
         "reclaim_batch": facts.RECLAIM_BATCH,
         "suspects_seen": facts.SUSPECTS_SEEN,
         "withheld_seen": facts.WITHHELD_SEEN,
+        "prior": exit_policy.PRIOR,
+        "max_level": exit_policy.MAX_LEVEL,
+        "faults_out": exit_policy.FAULTS_OUT,
+        "agree": exit_policy.AGREE,
+        "window_answers": exit_policy.WINDOW_ANSWERS,
+        "blocked_exits": exit_policy.BLOCKED_EXITS,
+        "good_probes": exit_policy.GOOD_PROBES,
+        "max_tier": exit_policy.MAX_TIER,
+        "exits_seen": exit_policy.EXITS_SEEN,
+        "tasks_seen": exit_policy.TASKS_SEEN,
+        "lanes_seen": exit_policy.LANES_SEEN,
+        "starved_batch": exit_policy.STARVED_BATCH,
+        "max_blocks": policy.MAX_BLOCKS,
+        "exits_woken": EXITS_WOKEN,
         "bloom_first": BLOOM_FIRST,
         "bloom_most": BLOOM_MOST,
         "chained": packing.CHAINED,
         "no_turn": packing.NO_TURN,
         "next_turn": packing.NEXT,
     }
+
+
+def _record(kind: str) -> list[str]:
+    """A record of exit_forms.py as a table of its values by name, and as a list of them."""
+    fields = ", ".join(f"{name} = v[{at}]" for at, name in enumerate(RECORDS[kind], 1))
+    listed = ", ".join(f"it.{name}" for name in RECORDS[kind])
+    return [
+        f"local function {kind}_of(v) return {{{fields}}} end",
+        f"local function {kind}_values(it) return {{{listed}}} end",
+    ]
 
 
 def _host() -> list[str]:

@@ -33,4 +33,6 @@ def numbers_of(rules: Rules, shards: int) -> dict[str, int]:
         "bloom_bits": math.ceil(1000 * -math.log(layer_error) / math.log(2) ** 2),
         "bloom_hashes": math.ceil(-math.log2(layer_error)),
         "seen_for": round(parse_duration(rules.seen_for) * 1e6) if rules.seen_for else 0,
+        **({"pools": 1} if rules.pools else {}),
+        **({"cookies": 1} if rules.cookies != "off" else {}),
     }

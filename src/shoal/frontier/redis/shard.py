@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -14,12 +15,13 @@ from redis.exceptions import NoScriptError
 from shoal.config import Rules
 from shoal.drivers.redis.failures import ScriptError
 from shoal.drivers.redis.link import RedisLink
-from shoal.drivers.redis.scripts import Argument
+from shoal.drivers.redis.scripts import Argument, Script
 from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
 from shoal.frontier.redis.forms import (
     Group,
     epoch_of,
     finish_args,
+    has_lanes,
     leases_of,
     owner_of,
     pack_values,
@@ -60,7 +62,26 @@ class _LeaseCall(NamedTuple):
 
     nonce: str
     decided: float
-    args: list[Argument]
+    ask: Ask
+    start: list[Argument]
+    unsure: list[str]
+
+    @property
+    def args(self) -> list[Argument]:
+        """For crawls without pools."""
+        holdings = self.ask.holdings
+        return [*self.start, pack_values(holdings) if holdings else b"", *self.unsure]
+
+    @property
+    def by_exits(self) -> list[Argument]:
+        """For crawls with pools: see lane_leasing.lua."""
+        ask = self.ask
+        dice = random.random()  # noqa: S311
+        return [
+            *self.start,
+            pack_values((ask.holdings, ask.pools, ask.slots, dice)),
+            *self.unsure,
+        ]
 
 
 class Shard:
@@ -84,18 +105,32 @@ class Shard:
         self._on_unknown = on_unknown
         self._id = ""
         self._unsure: list[str] = []
+        self._by_exits = False
+        """Whether the crawl has pools, as a script has said."""
 
     async def run(self, name: str, *args: Argument) -> Any:
         """Run a script here. Raises UnknownCrawl, or StorageFailed if a crawl that was here is not
         and nobody has asked for that."""
         try:
             return await self._run(name, self._now(), *args)
-        except ScriptError:
-            raise await self._missing() from None
+        except ScriptError as error:
+            if not self._learns(error):
+                raise await self._missing() from None
+        return await self.run(name, *args)
+
+    def _learns(self, error: Exception) -> bool:
+        """Whether a script says that the crawl has pools, which is news: then the other form of it
+        is to be run. Nothing was done."""
+        is_news = not self._by_exits and str(error).startswith("BYEXITS")
+        self._by_exits = self._by_exits or is_news
+        return is_news
 
     def call(self, name: str, *args: Argument) -> Sequence[Argument]:
         """The command that runs a script here, for `RedisLink.together`."""
-        return script(name).by_digest([self.key], self._now(), *args)
+        return self._script(name).by_digest([self.key], self._now(), *args)
+
+    def _script(self, name: str) -> Script:
+        return script(name, by_exits=self._by_exits)
 
     async def run_with(
         self, more: Sequence[Sequence[Argument]], name: str, *args: Argument
@@ -109,7 +144,7 @@ class Shard:
     async def _run(self, name: str, *args: Argument) -> Any:
         for _ in range(3):
             try:
-                return await self._link.run_known(script(name), self.key, *args)
+                return await self._link.run_known(self._script(name), self.key, *args)
             except NoScriptError:
                 # Before anybody can do anything on this server, the news is out.
                 await self._on_new_server()
@@ -146,6 +181,7 @@ class Shard:
     async def add(self, groups: Sequence[Group]) -> tuple[CrawlState, Added]:
         """Queue what was never seen. Returns the state before."""
         sizes, entries = sizes_of(groups)
+        self._by_exits = self._by_exits or has_lanes(sizes)
         state, added, duplicates = await self.run("add", pack_values(sizes), *entries)
         return CrawlState(state.decode()), Added(added, duplicates)
 
@@ -156,31 +192,40 @@ class Shard:
     async def lease(self, ask: Ask, *, suspects: bool) -> Offer:
         """Ask for work. Suspects are handed out only with `suspects`."""
         with self._leasing(ask, suspects=suspects) as lease:
-            return self._offer(lease, await self.run("lease", *lease.args))
+            return self._offer(lease, await self._run_lease(lease))
+
+    async def _run_lease(self, lease: _LeaseCall) -> Any:
+        args = lease.by_exits if self._by_exits else lease.args
+        try:
+            return await self._run("lease", self._now(), *args)
+        except ScriptError as error:
+            if not self._learns(error):
+                raise await self._missing() from None
+        return await self._run_lease(lease)
 
     async def exchange(self, outcomes: Sequence[Outcome], ask: Ask) -> tuple[list[Lease], Grant]:
         """Finish, then lease, in one round trip. Returns the stale leases, and what was granted."""
         with self._leasing(ask, suspects=True) as lease:
-            finish = finish_args(outcomes)
+            finish = self._finish_args(outcomes)
+            args = lease.by_exits if self._by_exits else lease.args
             finished, leased = await self._link.together(
-                self.call("finish", *finish), self.call("lease", *lease.args)
+                self.call("finish", *finish), self.call("lease", *args)
             )
             # A new server, or no such crawl: `run` knows what to do. Only what failed is done
             # again: where a lease was granted, the same tokens would be granted once more.
             if isinstance(finished, Exception):
                 finished = await self.run("finish", *finish)
             if isinstance(leased, Exception):
-                leased = await self.run("lease", *lease.args)
+                leased = await self._run_lease(lease)
             return _told(finished, outcomes)[1], self._offer(lease, leased).grant
 
     @contextmanager
     def _leasing(self, ask: Ask, *, suspects: bool) -> Iterator[_LeaseCall]:
         """If the answer is lost, what was granted is given back by the next call."""
         nonce, room = secrets.token_hex(6) + ".", min(ask.room, MOST_LEASES)
-        holdings = pack_values(ask.holdings) if ask.holdings else b""
-        args: list[Argument] = [ask.worker, room, nonce, int(suspects), holdings, *self._unsure]
+        start: list[Argument] = [ask.worker, room, nonce, int(suspects)]
         try:
-            yield _LeaseCall(nonce, time.monotonic(), args)
+            yield _LeaseCall(nonce, time.monotonic(), ask, start, self._unsure)
         except StorageBusy:
             tokens = [f"{nonce}{number + 1}" for number in range(room)]
             self._unsure = (self._unsure + tokens)[-MOST_UNSURE:]
@@ -209,7 +254,14 @@ class Shard:
         self, outcomes: Sequence[Outcome], others: Sequence[Group] = ()
     ) -> tuple[Told, list[Lease]]:
         """End tries, and queue follow-ups of other shards' tries. Returns the stale leases."""
-        return _told(await self.run("finish", *finish_args(outcomes, others)), outcomes)
+        return _told(await self.run("finish", *self._finish_args(outcomes, others)), outcomes)
+
+    def _finish_args(
+        self, outcomes: Sequence[Outcome], others: Sequence[Group] = ()
+    ) -> list[Argument]:
+        args, of_lanes = finish_args(outcomes, others)
+        self._by_exits = self._by_exits or of_lanes
+        return args
 
     async def release(self, worker: str) -> tuple[Told, int]:
         """Take back what a dead worker held."""

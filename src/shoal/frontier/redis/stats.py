@@ -31,7 +31,7 @@ HOST_NUMBERS = {
 MORE = -(2**40)
 """The last of its priorities, where lua/hosts.lua keeps others elsewhere."""
 
-_read_numbers = msgspec.msgpack.Decoder(list[int]).decode
+read_numbers = msgspec.msgpack.Decoder(list[int]).decode
 
 
 def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
@@ -52,7 +52,7 @@ def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
 
 async def priorities_of(link: RedisLink, prefix: str, host: str, packed: bytes) -> list[int]:
     """The priorities for which a host has a queue, of its packed form and what that leaves out."""
-    kept = _read_numbers(packed)[len(HOST_NUMBERS) :]
+    kept = read_numbers(packed)[len(HOST_NUMBERS) :]
     if not kept or kept[-1] != MORE:
         return kept
     lower = await link.command("ZRANGE", f"{prefix}lower:{host}", 0, -1)
@@ -64,9 +64,14 @@ def ahead_of(shard: dict[str, str]) -> float:
     return int(shard["ahead"]) / 1e6
 
 
+def waiting_of(packed: bytes | None) -> int:
+    """How many tasks wait for a host, or in a lane, of its packed form."""
+    return read_numbers(packed)[0] if packed else 0
+
+
 def host_of(name: str, packed: bytes, ahead_s: float, *, is_cancelled: bool) -> Host:
     """A host, of its packed form. Of a cancelled crawl nothing waits any more."""
-    numbers = dict(zip(HOST_NUMBERS, _read_numbers(packed), strict=False))
+    numbers = dict(zip(HOST_NUMBERS, read_numbers(packed), strict=False))
     return Host(
         host=name,
         waiting=0 if is_cancelled else numbers["waiting"],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from shoal.core.counters import PAGE_COUNTERS, page_counts
+from shoal.core.exits import Blame
 from shoal.core.policy import (
     MAX_TRIES,
     after_fault,
@@ -18,7 +19,9 @@ from shoal.core.policy import (
 from shoal.core.records import Robots
 from shoal.frontier import stored_robots
 from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.jars import keep_jar
 from shoal.frontier.sqlite.lease import queue
+from shoal.frontier.sqlite.returning import Returning
 from shoal.frontier.sqlite.statements import (
     DEAD,
     DELAYED,
@@ -61,7 +64,8 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
     leases = as_json(name_of(outcome.lease) for outcome in outcomes)
     (found,) = current.execute("owned_tasks", leases, current.id).fetchone()
     owned = {task.token: task for task in _read_owned(found)}
-    current.read_hosts(task.host_id for task in owned.values())
+    current.read_hosts(task.host_id for task in owned.values() if task.host_id > 0)
+    by_exits = _by_exits(current, owned.values())
     stale: list[Lease] = []
     follow_ups: list[Entry] = []
     moves: list[Move] = []
@@ -72,14 +76,31 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
         if task is None:
             stale.append(outcome.lease)
         else:
-            moves.append(_end_try(current, task, outcome))
+            moves.append(_end_try(current, task, outcome, by_exits))
             counted.append(page_counts(outcome))
             follow_ups += outcome.follow_ups
+            if outcome.cookies is not None and task.chain is not None:
+                keep_jar(current, task.chain, outcome.cookies)
     current.write("move_tasks", moves)
+    if by_exits is not None:
+        by_exits.write()
     _add_up(current, counted)
     queue(current, follow_ups)
     current.settle()  # In an exchange too, before anything is taken back or handed out.
     return stale
+
+
+def _by_exits(current: Step, tasks: Iterable[Owned]) -> Returning | None:
+    """What was lent to those tasks that are of lanes, if there are any."""
+    found = [task for task in tasks if task.host_id < 0]
+    if not found:
+        return None
+    current.lanes.read(-task.host_id for task in found)
+    lanes = [(task.id, current.lanes.lane(-task.host_id)) for task in found]
+    current.read_hosts(lane.host_id for _, lane in lanes)
+    by_exits = Returning(current, [task.id for task in found])
+    by_exits.read_pairs(lanes)
+    return by_exits
 
 
 def _add_up(current: Step, counted: list[tuple[int, ...]]) -> None:
@@ -88,22 +109,32 @@ def _add_up(current: Step, counted: list[tuple[int, ...]]) -> None:
         current.tally[name] += sum(counts)
 
 
-def _end_try(current: Step, task: Owned, outcome: Outcome) -> Move:
-    host = current.host(task.host_id)
+def _end_try(current: Step, task: Owned, outcome: Outcome, by_exits: Returning | None) -> Move:
+    host = current.host_of(task.host_id)
     host.leased -= 1
     host.shared -= task.shared
     _adjust(current, host, outcome, task.leased_at)
     _free_turn(current, host, outcome, task)
     state, due = _next_state(current, outcome)
     has_failed = outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
-    host.waiting += state == WAITING
+    current.queue_of(task.host_id).waiting += state == WAITING
     host.done += state == DONE
     host.failed += has_failed and (outcome.fault or not outcome.ours)
     if state >= ENDED_FROM:
         current.touch_chain(task.chain)
+        if outcome.lease.task.cookies is not None and state != DEAD:  # What is dead may be retried.
+            current.execute("strip_cookies", task.id)
     _tally(current, outcome, STATES[state])
-    attempts = min(task.attempts + has_failed, MAX_TRIES)
+    attempts = min(task.attempts + (has_failed and not _was_blocked(outcome)), MAX_TRIES)
+    if by_exits is not None and task.host_id < 0:
+        by_exits.settle(task.id, current.lanes.lane(-task.host_id), host, outcome)
+        by_exits.forget(task.id, has_ended=state >= ENDED_FROM)
     return task.id, state, attempts, due, outcome.reason, outcome.detail
+
+
+def _was_blocked(outcome: Outcome) -> bool:
+    """Whether an exit met a block: those are counted apart from tries."""
+    return outcome.passage is not None and outcome.passage.block != ""
 
 
 def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:
@@ -141,8 +172,11 @@ def _adjust(current: Step, host: HostSchedule, outcome: Outcome, leased_at: floa
 
 
 def _was_asked_for(outcome: Outcome) -> bool:
-    """Whether the page was asked for. What is given back was cut short, or was for robots.txt."""
-    return outcome.sent and outcome.verdict is not Verdict.RETURNED
+    """Whether the page was asked for. What is given back was cut short, or was for robots.txt; what
+    an exit is to blame for did not get to the host."""
+    passage = outcome.passage
+    has_passed = passage is None or passage.blame is Blame.NOBODY
+    return outcome.sent and outcome.verdict is not Verdict.RETURNED and has_passed
 
 
 def _served(outcome: Outcome) -> bool:
@@ -178,4 +212,4 @@ def _tally(current: Step, outcome: Outcome, state: TaskState) -> None:
     tally["leased"] -= 1
     tally[state] += 1
     tally["retries"] += outcome.verdict is Verdict.RETRY
-    tally["sent"] += _was_asked_for(outcome)
+    tally["sent"] += outcome.sent and outcome.verdict is not Verdict.RETURNED

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.config import Rules
+from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState
 from shoal.core.records import Robots
 from shoal.core.urls import number_of
 from shoal.drivers.sqlite import Database, transaction
@@ -29,9 +30,11 @@ from shoal.frontier.sqlite.asking import (
     workers_of,
 )
 from shoal.frontier.sqlite.board import SqliteNotes
+from shoal.frontier.sqlite.exits import Exits
 from shoal.frontier.sqlite.finish import end_tries
 from shoal.frontier.sqlite.handing import hand_out
 from shoal.frontier.sqlite.lease import enter, lose, queue, wait_s
+from shoal.frontier.sqlite.pools import exits_of, lanes_of, pools_of, put_pool
 from shoal.frontier.sqlite.statements import SCHEMA, SQL, add_missing_counters
 from shoal.frontier.sqlite.step import (
     Clock,
@@ -61,7 +64,17 @@ from shoal.frontier.values import (
     Stats,
 )
 
-_FORGOTTEN = ("robots", "workers", "shares", "tasks", "remembered", "hosts", "crawl")
+_FORGOTTEN = (
+    "jars",
+    "robots",
+    "workers",
+    "shares",
+    "lanes",
+    "tasks",
+    "remembered",
+    "hosts",
+    "crawl",
+)
 _encode_json = msgspec.json.encode
 
 
@@ -153,17 +166,21 @@ class SqliteFrontier(Frontier):
         return await self._db.run(partial(self._lease, crawl=crawl, ask=ask))
 
     def _lease(self, connection: sqlite3.Connection, crawl: str, ask: Ask) -> Grant:
-        idle = None if ask.holdings else self._nothing_to_lease(connection, crawl)
+        idle = None if ask.holdings else self._nothing_to_lease(connection, crawl, ask)
         return idle or self._exchange(connection, crawl, [], ask)[1]
 
-    def _nothing_to_lease(self, connection: sqlite3.Connection, crawl: str) -> Grant | None:
+    def _nothing_to_lease(
+        self, connection: sqlite3.Connection, crawl: str, ask: Ask
+    ) -> Grant | None:
         """A look before the write lock is asked for: idle workers must not hinder busy ones."""
         current = Step(connection, crawl_row(connection, crawl), self._clock)
         if current.state is not CrawlState.RUNNING:
             return Grant(current.state)
         if current.has_jumped:
             return None  # Which has to be noted, or this moment would last.
-        idle_s = wait_s(current)
+        if ask.pools and ask.slots > 0 and current.exits.is_sweep_due:
+            return None  # Exits may be taken back.
+        idle_s = wait_s(current, ask)
         return None if idle_s == 0.0 else Grant(current.state, wait_s=idle_s)
 
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
@@ -202,7 +219,7 @@ class SqliteFrontier(Frontier):
         with step(connection, crawl, self._clock) as current:
             stale = end_tries(current, outcomes)
             answer = hand_out(current, ask)
-        return stale, answer.grant()
+        return stale, answer.answer()
 
     async def robots(self, crawl: str, host: str) -> Robots | None:
         return await self._db.run(partial(robots_of, crawl=crawl, host=host))
@@ -237,6 +254,8 @@ class SqliteFrontier(Frontier):
         def delete(connection: sqlite3.Connection) -> None:
             with transaction(connection):
                 row = connection.execute(SQL["crawl"], (crawl,)).fetchone()
+                if row:
+                    Exits(connection, self._clock()).take_back_all(row[0])
                 for part in _FORGOTTEN if row else ():
                     connection.execute(SQL[f"forget_{part}"], row[:1])
 
@@ -268,7 +287,7 @@ class SqliteFrontier(Frontier):
             if dead and current.state is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(crawl))
             for row_id, host_id, chain in dead:
-                state, place = enter(current, current.host(host_id), chain)
+                state, place = enter(current, current.queue_of(host_id), chain)
                 current.execute("retry_task", state, place, row_id)
             current.tally.update(dead=-len(dead), waiting=len(dead))
             if dead and current.state is CrawlState.FINISHED:
@@ -314,6 +333,20 @@ class SqliteFrontier(Frontier):
 
     async def workers(self, crawl: str) -> list[Pulse]:
         return await self._db.run(lambda c: workers_of(c, crawl, self._clock))
+
+    # Exits
+
+    async def put_pool(self, rules: PoolRules, exits: Sequence[ExitEntry]) -> None:
+        await self._db.run(lambda c: put_pool(c, self._clock, rules, exits))
+
+    async def pools(self) -> list[PoolState]:
+        return await self._db.run(lambda c: pools_of(c, self._clock))
+
+    async def exits(self, pool: str) -> list[Exit]:
+        return await self._db.run(lambda c: exits_of(c, self._clock, pool))
+
+    async def lanes(self, crawl: str, limit: int) -> list[LaneState]:
+        return await self._db.run(lambda c: lanes_of(c, self._clock, crawl, limit))
 
     async def close(self) -> None:
         await self._db.close()

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from shoal.core import task as wire
+from shoal.core.exit_policy import BUSY_WAIT_S
 from shoal.core.sharing import SHARE_WAIT_S
 from shoal.core.urls import fingerprint_of
 from shoal.frontier.facts import SUSPECTS_SEEN, WITHHELD_SEEN
 from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.jars import jar_of
+from shoal.frontier.sqlite.lanes import LaneSchedule
 from shoal.frontier.sqlite.lease import allowed, reclaim, wait_s
+from shoal.frontier.sqlite.lending import LaneTask, Lending
+from shoal.frontier.sqlite.queued import Queued
 from shoal.frontier.sqlite.sharing import Sharing
 from shoal.frontier.sqlite.step import Step
 from shoal.frontier.values import Ask, CrawlState, Grant, Lease
 
 Granted = tuple[int, Lease, float]
 """The row of a task, its lease, and its host's next turn as the lease left it."""
-
-
-class Queued(msgspec.Struct, array_like=True):
-    """A task that waits, in the order of the query `best_tasks`."""
-
-    id: int
-    fingerprint: int
-    attempts: int
-    payload: str
 
 
 _read_queued = msgspec.json.Decoder(list[Queued]).decode
@@ -50,7 +48,9 @@ class HandOut:
         self._ask = ask
         self._sharing = Sharing(current, ask)
         self._granted: list[Granted] = []
+        self._written = 0
         self._is_withheld = False  # A host gave nothing: others have its room.
+        self._lending = Lending(current, ask, self) if ask.pools and ask.slots > 0 else None
 
     def serve(self) -> None:
         """Find what the worker gets, and hand it out."""
@@ -58,28 +58,42 @@ class HandOut:
         if self._ask.holdings:
             self._sharing.settle_all(self._ask, limit)
         if limit:
-            self._serve_ready(limit)
+            self._serve_all(limit)
             if self._ask.holdings:
                 self._sharing.leave_idle({lease.task.site for _, lease, _ in self._granted})
             if not self._granted:
                 self._serve_suspect()
         self._write()
 
-    def grant(self) -> Grant:
+    def answer(self) -> Grant:
         """What the worker is told, once the step is written."""
         current = self._current
-        again_s = wait_s(current)
+        again_s = wait_s(current, self._ask)
         if self._is_withheld and not self._granted and again_s is not None:
             again_s = max(again_s, SHARE_WAIT_S)
+        if self._lending is not None and self._lending.is_withheld and not self._granted:
+            again_s = max(again_s or 0.0, BUSY_WAIT_S)
         leases = [lease for _, lease, _ in self._granted]
         return Grant(
             current.state, leases, self._sharing.shares, again_s, current.id, current.begun
         )
 
+    def _serve_all(self, limit: int) -> None:
+        """Serve hosts and lanes. Neither keeps the other from its turn: lanes get up to half, then
+        hosts what they want, and lanes the rest."""
+        if self._lending is None:
+            self._serve_ready(limit)
+            return
+        self._lending.serve((limit + random.getrandbits(1)) // 2, yields=True)
+        if len(self._granted) < limit:
+            self._serve_ready(limit)
+        self._write()
+        self._lending.serve(limit - len(self._granted), yields=False)
+
     def _serve_ready(self, limit: int) -> None:
         """Serve the ready hosts in turn; a host without a rate may give several at once."""
-        seen = 0
-        while seen < WITHHELD_SEEN and not self._granted:
+        seen, before = 0, len(self._granted)
+        while seen < WITHHELD_SEEN and len(self._granted) == before:
             when = (self._current.id, self._current.now)
             ready = self._current.execute("ready_hosts", *when, limit, seen).fetchall()
             self._serve_hosts([host_id for (host_id,) in ready], limit)
@@ -92,6 +106,8 @@ class HandOut:
         for served, host_id in enumerate(host_ids):
             wanted = -(-(limit - len(self._granted)) // (len(host_ids) - served))
             host = self._current.host(host_id)
+            if host.next_at > self._current.now:
+                continue  # One of its lanes has had its turn.
             room = self._current.room(host)
             if self._sharing.takes_part(host, wanted, room):
                 self._serve_shared(host, wanted)
@@ -130,10 +146,28 @@ class HandOut:
         if not suspects or current.execute("holds_any", current.id, self._ask.worker).fetchone()[0]:
             return
         for host_id, *row in suspects:
+            if host_id < 0:
+                if self._lend_suspect(current.lanes.lane(-host_id), row):
+                    return
+                continue
             host = current.host(host_id)
             if host.next_at <= current.now and current.room(host):
                 self._grant(host, [Queued(*row)], alone=True)
                 return
+
+    def _lend_suspect(self, lane: LaneSchedule, row: Sequence[Any]) -> bool:
+        if self._lending is None:
+            return False
+        task_id = row[0]
+        blocked = self._current.execute("blocks_of", task_id).fetchone() or ()
+        return self._lending.serve_suspect(lane, LaneTask(*row, *blocked))
+
+    def grant(
+        self, host: HostSchedule, task: Queued, lane: LaneSchedule, *, alone: bool = False
+    ) -> Lease:
+        """Grant a task of a lane."""
+        self._grant(host, [task], alone=alone, line=lane)
+        return self._granted[-1][1]
 
     def _grant(
         self,
@@ -142,6 +176,7 @@ class HandOut:
         *,
         alone: bool = False,
         shared: bool = False,
+        line: LaneSchedule | None = None,
     ) -> None:
         if not tasks:
             return
@@ -149,7 +184,7 @@ class HandOut:
         interval_s = current.interval_of(host)
         host.next_at = current.now + interval_s
         robots_at = host.robots_at if host.knows_robots(current.now) else None
-        host.waiting -= len(tasks)
+        (line or host).waiting -= len(tasks)
         host.leased += len(tasks)
         host.shared += len(tasks) if shared else 0
         crowded = not shared and current.room(host) == 0
@@ -159,6 +194,8 @@ class HandOut:
             task.retry_count = queued.attempts
             key = fingerprint_of(queued.fingerprint)
             lease = Lease(key, secrets.token_hex(8), task, robots_at, *how)
+            if current.keeps_cookies and task.chain is not None:
+                lease.cookies = jar_of(current, task.chain)
             self._granted.append((queued.id, lease, host.next_at))
         current.tally.update(waiting=-len(tasks), leased=len(tasks))
 
@@ -166,7 +203,10 @@ class HandOut:
         current = self._current
         rows = [
             (row_id, lease.token, reserved, lease.shared)
-            for row_id, lease, reserved in self._granted
+            for row_id, lease, reserved in self._granted[self._written :]
         ]
+        self._written = len(self._granted)
         due = current.now + current.rules.lease_s
         current.write("lease_tasks", rows, due, self._ask.worker, current.now)
+        if self._lending is not None:
+            self._lending.write()

@@ -29,6 +29,11 @@ class HostSchedule(msgspec.Struct):
     sharers: int
 
     @property
+    def queue_id(self) -> int:
+        """What stands for it with its tasks. Lanes have other numbers."""
+        return self.id
+
+    @property
     def plain(self) -> int:
         """Leases that take room by themselves."""
         return self.leased - self.shared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -12,9 +12,15 @@ from shoal.core.task import Task
 from shoal.core.urls import number_of
 from shoal.frontier.facts import POISON, RECLAIM_BATCH
 from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.lanes import LaneSchedule
+from shoal.frontier.sqlite.lending import next_look
+from shoal.frontier.sqlite.returning import Returning
 from shoal.frontier.sqlite.statements import DEAD, DELAYED, HELD_BACK, SQL, STATES, WAITING
 from shoal.frontier.sqlite.step import Step, as_json
-from shoal.frontier.values import Added, CrawlState, Entry
+from shoal.frontier.values import Added, Ask, CrawlState, Entry
+
+Line = HostSchedule | LaneSchedule
+"""Where tasks wait."""
 
 NEXT, BEHIND = 0, 1
 """The places of tasks that wait in a chain. The target of a redirect is the next, because it is the
@@ -34,11 +40,14 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
         del found[fingerprint]
     # Most pages lead to nothing new.
     hosts = current.hosts_named(task.site for task in found.values()) if found else {}
+    lanes = _lanes_of(current, found.values(), hosts)
     rows = []
     for fingerprint, task in found.items():
-        host = hosts[task.site]
-        state, place = enter(current, host, task.chain, NEXT if task.redirects else BEHIND)
-        whose = (current.id, fingerprint, host.id)
+        line: Line = hosts[task.site]
+        if task.pool is not None:
+            line = lanes[line.id, task.pool]
+        state, place = enter(current, line, task.chain, NEXT if task.redirects else BEHIND)
+        whose = (current.id, fingerprint, line.queue_id)
         tries = min(task.retry_count, MAX_TRIES)
         rows.append((*whose, task.priority, state, place, task.chain, tries, wire.encode(task)))
     current.write("add_tasks", rows)
@@ -47,24 +56,32 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
     return added
 
 
-def enter(
-    current: Step, host: HostSchedule, chain: str | None, turn: int = BEHIND
-) -> tuple[int, int]:
-    """The state and the place in which a task begins to wait: with its host, or for its turn in its
-    chain."""
+def _lanes_of(
+    current: Step, tasks: Iterable[Task], hosts: Mapping[str, HostSchedule]
+) -> dict[tuple[int, str], LaneSchedule]:
+    """The lanes of those tasks that have a pool, by host and pool."""
+    names = [(hosts[task.site].id, task.pool) for task in tasks if task.pool]
+    return current.lanes.named(names) if names else {}
+
+
+def enter(current: Step, line: Line, chain: str | None, turn: int = BEHIND) -> tuple[int, int]:
+    """The state and the place in which a task begins to wait: with its host, in its lane, or for
+    its turn in its chain."""
     if chain is None:
-        host.waiting += 1
+        line.waiting += 1
         return WAITING, current.next_place()
     current.touch_chain(chain)
     return HELD_BACK, turn
 
 
-def wait_s(current: Step) -> float | None:
+def wait_s(current: Step, ask: Ask) -> float | None:
     if current.state is not CrawlState.RUNNING:
         return None
     moments = [current.execute("next_due", current.id).fetchone()[0]]
     if allowed(current, 1) > 0:
         moments.append(current.execute("next_ready", current.id).fetchone()[0])
+        if ask.pools and ask.slots > 0:
+            moments.append(next_look(current, ask))
     known = [moment for moment in moments if moment is not None]
     return max(min(known) - current.now, 0.0) if known else None
 
@@ -85,7 +102,7 @@ def reclaim(current: Step) -> None:
         if state == DELAYED:
             # Behind what waits: a host's failures must not keep its other pages from their turn.
             current.execute("wake_task", current.next_place(), row_id)
-            current.host(host_id).waiting += 1
+            current.queue_of(host_id).waiting += 1
             current.tally.update(delayed=-1, waiting=1)
         else:
             lose(current, row)
@@ -100,10 +117,15 @@ def lose(current: Step, row: tuple[int, int, str | None, int, int, int]) -> None
     poisoned = is_poison(losses + 1, current.rules.max_losses)
     state, reason = (DEAD, POISON.format(losses + 1)) if poisoned else (WAITING, "")
     current.execute("lose_task", state, reason, row_id)
-    host = current.host(host_id)
+    host = current.host_of(host_id)
     host.leased -= 1
     host.shared -= shared
-    host.waiting += state == WAITING
+    current.queue_of(host_id).waiting += state == WAITING
+    if host_id < 0:
+        back = Returning(current, [row_id])
+        back.settle(row_id, current.lanes.lane(-host_id), host, None)
+        back.forget(row_id, has_ended=state == DEAD)
+        back.write()
     if state == DEAD:
         current.touch_chain(chain)
     current.tally.update(leased=-1, lost=1, **{STATES[state]: 1})

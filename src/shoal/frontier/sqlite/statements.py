@@ -21,9 +21,7 @@ from shoal.frontier.values import CrawlState, Host, TaskState
 _PACKAGE = "shoal.frontier.sqlite"
 _NAME = re.compile(r"\{([A-Z_]+)\}")
 
-SCHEMA = load_schema(
-    _PACKAGE, "schema.sql", "schema_2.sql", "schema_3.sql", "schema_4.sql", "schema_5.sql"
-)
+SCHEMA = load_schema(_PACKAGE, "schema.sql", *(f"schema_{version}.sql" for version in range(2, 8)))
 
 HELD_BACK, WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(-1, 6)
 """The states of a task as the table has them. One that is held back waits for another one of its
@@ -39,6 +37,15 @@ def _listed(columns: Sequence[str], form: str = "{0}") -> str:
     return ", ".join(form.format(column) for column in columns)
 
 
+_HOST_COLUMNS = ["crawl_id", *Host.__struct_fields__]
+_WAITING_IN_ALL = """waiting + COALESCE(
+    (SELECT SUM(waiting) FROM lanes WHERE lanes.host_id = hosts.id), 0
+) AS waiting"""
+_SHOWN = _listed([_WAITING_IN_ALL if name == "waiting" else name for name in _HOST_COLUMNS])
+_HOSTS = f"(SELECT {_SHOWN} FROM hosts)"  # noqa: S608
+"""The hosts, with what waits in their lanes."""
+
+
 FACTS = {
     **{state.name: number for number, state in enumerate(TaskState)},
     "ENDED_FROM": ENDED_FROM,
@@ -50,6 +57,8 @@ FACTS = {
     "SCHEDULE": _listed(HostSchedule.__struct_fields__),
     "SCHEDULE_SAVED": _listed(HostSchedule.__struct_fields__[1:], "{0} = s.{0}"),
     "HOST": _listed(Host.__struct_fields__),
+    "HOSTS": _HOSTS,
+    "LANE": "lanes.id, lanes.host_id, hosts.host, lanes.pool, lanes.waiting, lanes.next_at, body",
     "RECORD": "fingerprint, task, state, attempts, losses, reason, detail, due, worker",
 }
 
@@ -58,7 +67,11 @@ def _filled(statement: str) -> str:
     return _NAME.sub(lambda name: str(FACTS[name[1]]), statement)
 
 
-SQL = {name: _filled(text) for name, text in load_queries(_PACKAGE, "queries.sql").items()}
+SQL = {
+    name: _filled(text)
+    for file in ("queries.sql", "exits.sql")
+    for name, text in load_queries(_PACKAGE, file).items()
+}
 
 
 def add_missing_counters(connection: sqlite3.Connection) -> None:

@@ -20,7 +20,9 @@ from shoal.drivers.sqlite import transaction, write_rows
 from shoal.errors import UnknownCrawl
 from shoal.frontier.clock import JUMP_S, Moment, moment
 from shoal.frontier.facts import SAMPLE_EVERY_S, recent_rate
+from shoal.frontier.sqlite.exits import Exits
 from shoal.frontier.sqlite.hosts import HostSchedule
+from shoal.frontier.sqlite.lanes import Lanes, LaneSchedule
 from shoal.frontier.sqlite.shares import Shares
 from shoal.frontier.sqlite.statements import HELD_BACK, SQL
 from shoal.frontier.values import CrawlState, Lease, Stats
@@ -43,9 +45,12 @@ class Step:
         self.state = CrawlState(row["state"])
         self.rules = read_rules(row["rules"])
         self.rate = parse_rate(self.rules.rate)
+        self.keeps_cookies = self.rules.cookies != "off"
         self.tally: Counter[str] = Counter()
         self.shares = Shares(connection, self.now)
         self._hosts: dict[int, HostSchedule] = {}
+        self._lanes: Lanes | None = None
+        self._exits: Exits | None = None
         self._touched_chains: dict[str, None] = {}
 
     def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
@@ -67,6 +72,32 @@ class Step:
         if unread := set(host_ids) - self._hosts.keys():
             for row in self.execute("hosts", as_json(unread)).fetchall():
                 self._hosts[row[0]] = HostSchedule(*row)
+
+    @property
+    def lanes(self) -> Lanes:
+        """The lanes of the crawl. They are read where a task has one, and by who asks for some."""
+        if self._lanes is None:
+            self._lanes = Lanes(self.connection, self.id)
+        return self._lanes
+
+    @property
+    def exits(self) -> Exits:
+        """The exits of all crawls, by their own clock."""
+        if self._exits is None:
+            self._exits = Exits(self.connection, self.clock.by_machine)
+        return self._exits
+
+    def by_crawl(self, at: float) -> float:
+        """A moment of the exits' clock, by that of the crawl."""
+        return at - self.exits.now + self.now
+
+    def queue_of(self, queue_id: int) -> HostSchedule | LaneSchedule:
+        """Where a task waits: with its host, or in a lane, whose numbers are below 0."""
+        return self.host(queue_id) if queue_id > 0 else self.lanes.lane(-queue_id)
+
+    def host_of(self, queue_id: int) -> HostSchedule:
+        """The host of a task, wherever it waits."""
+        return self.host(queue_id if queue_id > 0 else self.lanes.lane(-queue_id).host_id)
 
     def hosts_named(self, names: Iterable[str]) -> dict[str, HostSchedule]:
         """The schedules of hosts, which are made if nobody has seen them yet."""
@@ -117,9 +148,13 @@ class Step:
     def cancel(self) -> None:
         """Everything that has not ended is dropped; its leases are void."""
         self.save_hosts()
+        self.exits.take_back_all(self.id)
         self.execute("drop_unended", self.id)
         self.execute("forget_shares", self.id)
+        self.execute("forget_jars", self.id)
         self.execute("idle_hosts", self.id)
+        self.execute("idle_lanes", self.id)
+        self.lanes.clear()
         for name in ("waiting", "delayed", "leased"):
             self.tally["dropped"] += self.count(name)
             self.tally[name] -= self.count(name)
@@ -134,10 +169,12 @@ class Step:
         """Let the next task of each chain that was touched go, unless one is under way."""
         for chain in self._touched_chains:
             head = self.execute("head_of_chain", self.id, chain).fetchone()
-            if head and head[2] == HELD_BACK:
+            if head is None and self.keeps_cookies:
+                self.execute("delete_jar", self.id, chain)
+            elif head and head[2] == HELD_BACK:
                 row_id, host_id, _ = head
                 self.execute("free_task", self.next_place(), row_id)
-                self.host(host_id).waiting += 1
+                self.queue_of(host_id).waiting += 1
         self._touched_chains.clear()
 
     def settle(self) -> None:
@@ -149,6 +186,8 @@ class Step:
         """Write hosts, counters and, where nothing is left to do, the end of the crawl."""
         self.advance_chains()
         self.save_hosts()
+        if self._exits is not None:
+            self._exits.save()
         is_later = self.now >= self.row["latest"] + JUMP_S
         if any(self.tally.values()) or self.has_jumped or is_later:
             moments = {"now": self.now, "ahead": self.clock.ahead}
@@ -196,6 +235,8 @@ class Step:
         rows = [(*astuple(host), at) for host, at in zip(hosts, ready, strict=True)]
         self.write("save_hosts", rows)
         self._hosts.clear()
+        if self._lanes is not None:
+            self._lanes.save()
 
 
 def name_of(lease: Lease) -> tuple[int, str]:

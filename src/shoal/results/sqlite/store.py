@@ -49,7 +49,7 @@ from shoal.results.storable import (
 T = TypeVar("T")
 
 _PACKAGE = "shoal.results.sqlite"
-_SCHEMA = load_schema(_PACKAGE, *(f"schema_{version}.sql" for version in range(1, 5)))
+_SCHEMA = load_schema(_PACKAGE, *(f"schema_{version}.sql" for version in range(1, 6)))
 _QUERIES = load_statements(_PACKAGE)
 
 

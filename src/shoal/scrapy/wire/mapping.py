@@ -9,6 +9,7 @@ and only where it differs from the default.
 from __future__ import annotations
 
 import sys
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ import msgspec
 from scrapy import Request
 
 from shoal.core import urls
-from shoal.core.task import DEFAULT_HANDLER, MAX_COUNT, MAX_PRIORITY, Task
+from shoal.core.task import DEFAULT_HANDLER, MAX_COUNT, MAX_PRIORITY, Task, raw_body
 from shoal.errors import BadUrl
 from shoal.frontier.admission import without_public_port
 from shoal.scrapy.wire.cookies import Cookies
@@ -45,7 +46,7 @@ class Extras(msgspec.Struct, omit_defaults=True, rename={"cls": "class"}):
     headers: Any = None
     """All of them, where one has several values or is no text."""
     body: Any = None
-    """Bytes that are no text."""
+    """Bytes that are no text, in tasks of earlier versions. Now the task's own body has them."""
     priority: int | None = None
     """What is out of a task's range."""
     attributes: dict[str, Any] = {}
@@ -76,8 +77,8 @@ def task_of(
     `parse_is_explicit` says that the callback `parse` is not the same as none.
     """
     meta, depth = to_plain(values["meta"], "meta"), _depth_of(values["meta"])
-    body, headers = _text_body(values["body"]), _text_headers(values["headers"])
-    extras = _extras_for(values, session, body, headers)
+    body, headers = _wire_body(values["body"]), _text_headers(values["headers"])
+    extras = _extras_for(values, session, headers)
     callback, priority = values["callback"], values["priority"]
     if callback == DEFAULT_HANDLER and parse_is_explicit:
         extras.callback = callback
@@ -92,7 +93,8 @@ def task_of(
         job_type=callback or DEFAULT_HANDLER,
         method=_interned(values["method"]),
         headers=headers or {},
-        body=body,
+        body=body[0],
+        body_is_base64=body[1],
         site=site_of(values["url"]),
         depth=depth,
         priority=priority if extras.priority is None else _nearest_priority(priority),
@@ -102,10 +104,10 @@ def task_of(
 
 
 def _extras_for(
-    values: Mapping[str, Any], session: Cookies, body: str | None, headers: dict[str, str] | None
+    values: Mapping[str, Any], session: Cookies, headers: dict[str, str] | None
 ) -> Extras:
-    """The extras of a request, but for its callback and its meta. Body and headers are among them
-    where they are no text, and so None here."""
+    """The extras of a request, but for its callback and its meta. The headers are among them where
+    they are no text, and so None here."""
     extras = Extras(
         cls=values.get("_class", ""),
         errback=values["errback"] or "",
@@ -117,8 +119,6 @@ def _extras_for(
             setattr(extras, name, to_plain(values[name], name))
     if headers is None:
         extras.headers = to_plain(dict(values["headers"]), "headers")
-    if body is None and values["body"]:
-        extras.body = to_plain(values["body"], "body")
     if abs(values["priority"]) > MAX_PRIORITY:
         extras.priority = values["priority"]
     if "_class" in values:
@@ -130,11 +130,12 @@ def _nearest_priority(priority: int) -> int:
     return max(-MAX_PRIORITY, min(priority, MAX_PRIORITY))
 
 
-def _text_body(body: bytes) -> str | None:
+def _wire_body(body: bytes) -> tuple[str | None, bool]:
+    """A body as a task has it, and whether that is base64. It may be of any size, as in Scrapy."""
     try:
-        return body.decode() or None
+        return body.decode() or None, False
     except UnicodeDecodeError:
-        return None
+        return b64encode(body).decode(), True
 
 
 def _text_headers(headers: Mapping[bytes, list[bytes]]) -> dict[str, str] | None:
@@ -188,5 +189,10 @@ def headers_of(task: Task, extras: Extras) -> Any:
 
 
 def body_of(task: Task, extras: Extras) -> Any:
-    """The body of a task, in bytes."""
-    return from_plain(extras.body) if extras.body is not None else (task.body or "").encode()
+    """The body of a task, in bytes. Raises Unrestorable."""
+    if extras.body is not None:
+        return from_plain(extras.body)
+    try:
+        return raw_body(task)
+    except ValueError as error:
+        raise Unrestorable(f"{error}: {task.url}") from None

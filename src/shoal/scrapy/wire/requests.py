@@ -16,6 +16,7 @@ from shoal.scrapy.wire.callbacks import is_callback
 from shoal.scrapy.wire.cookies import Jars
 from shoal.scrapy.wire.loaded import class_name, find_class
 from shoal.scrapy.wire.mapping import Extras, body_of, extras_of, headers_of, meta_of, task_of
+from shoal.scrapy.wire.pools import Pools
 from shoal.scrapy.wire.tagged import Unrestorable, Unserialisable, from_plain
 
 _NO_METHOD = object()
@@ -55,12 +56,14 @@ class Requests:
         fingerprinter: Fingerprinter,
         jars: Jars | None,
         schemes: Sequence[str] = SCHEMES,
+        pools: Pools | None = None,
     ) -> None:
-        """`schemes` says to what kinds of addresses a request may lead."""
+        """`schemes` says to what kinds of addresses a request may lead, `pools` by which exits."""
         self._spider = spider
         self._fingerprinter = fingerprinter
         self._jars = jars
         self._schemes = frozenset(schemes)
+        self._pools = pools or Pools()
         self._names: dict[Any, str] = {}
         self._reserved: dict[str, Callable[..., Any]] = {}
         # Where it is overridden, as by CrawlSpider, no callback and `parse` are two things.
@@ -81,7 +84,9 @@ class Requests:
                 raise Unserialisable("its address", f"is {scheme}:, which SHOAL_SCHEMES has not")
             values = self._values(request)
             session = self._jars.cookies_for(request) if self._jars else []
-            return task_of(values, session, parse_is_explicit=self._has_own_default)
+            task = task_of(values, session, parse_is_explicit=self._has_own_default)
+            task.proxy_pool = self._pools.pool_of(request, scheme)
+            return task
         except Unserialisable as odd:
             of_spider = f"{request} of spider '{self._spider.name}'"
             raise Unserialisable(f"cannot queue {of_spider}:", str(odd)) from None

@@ -1,4 +1,4 @@
-"""Hooks into Scrapy's engine. No other module touches what Scrapy keeps private.
+"""Hooks into Scrapy's engine. Only leading.py touches as well what Scrapy keeps private.
 
 Scrapy tells nobody when it is done with a request: when the callback has ended and every item has
 been through the pipelines. The engine knows, in four methods that have been the same from Scrapy
@@ -8,6 +8,8 @@ been through the pipelines. The engine knows, in four methods that have been the
     scraper.call_spider_async          the callback or errback is called
     scraper.handle_spider_output_async what it yields
     slot.close                         the spider begins to close
+
+Where requests leave by exits there are more: see leading.py.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from scrapy.crawler import Crawler
 from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import Response
 from scrapy.signals import engine_stopped
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
@@ -186,8 +189,6 @@ def close_failed(crawler: Crawler, reason: str) -> Any:
     engine = cast(Any, crawler.engine)
     if hasattr(engine, "close_spider_async"):  # since Scrapy 2.14
         return engine.close_spider_async(reason=reason)
-    from scrapy.utils.defer import maybe_deferred_to_future
-
     return maybe_deferred_to_future(engine.close_spider(crawler.spider, reason))
 
 

@@ -11,7 +11,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.project import get_project_settings, inside_project
 from scrapy.utils.request import fingerprint
 
-from shoal.core.task import Task
+from shoal.core.task import Task, raw_body
 from shoal.errors import BadUrl, ConfigError
 from shoal.scrapy.wire.requests import short_fingerprint
 
@@ -22,7 +22,7 @@ def fingerprints_of(whose: str) -> Callable[[Task], bytes]:
 
     def of_task(task: Task) -> bytes:
         try:
-            request = Request(task.url, method=task.method, body=task.body or b"")
+            request = Request(task.url, method=task.method, body=raw_body(task))
         except ValueError as error:
             raise BadUrl(str(error)) from None
         return short_fingerprint(of_request(request))

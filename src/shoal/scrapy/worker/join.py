@@ -8,6 +8,7 @@ from scrapy.settings import BaseSettings
 
 from shoal.config import Settings
 from shoal.errors import ShoalError, UnknownCrawl
+from shoal.exits.routes import tell_of_pools
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.stores import open_stores
 from shoal.frontier import open_frontier
@@ -16,6 +17,7 @@ from shoal.frontier.values import CrawlState, Stats
 from shoal.results.port import Results
 from shoal.runtime.process import is_dead_here
 from shoal.scrapy.reading import switch
+from shoal.scrapy.worker.fitness import refuse_handlers, refuse_lists, refuse_unfit
 from shoal.scrapy.worker.settings import keeps_results, membership_of
 from shoal.worker.assignment import Stores
 
@@ -41,12 +43,17 @@ async def join(
     """Begin the crawl, or take part in it. What is unfinished goes on; what is finished starts
     over, as a spider of Scrapy does, unless it is to be kept or others are still there."""
     frontier = stores.frontier
+    if settings.proxy_pools:
+        refuse_handlers(project)
     if stores.results is not None:
         await stores.results.check()
     if membership_of(project) is None:
         if await _starts_over(frontier, crawl, project, is_fed=is_fed):
             await frontier.forget(crawl)
+        await tell_of_pools(settings, frontier, refuse_unfit)
         await frontier.start(crawl, settings.rules)
+    else:
+        await refuse_lists(settings)
     await release_dead(frontier, crawl)
 
 

@@ -57,10 +57,8 @@ class Listener:
         """A middleware may swallow this answer, to try again or to go elsewhere."""
         if (life := self._visits.life_of(request)) is None:
             return
-        life.status = response.status
+        life.note(response)
         life.latency_s = request.meta.get("download_latency", 0.0)
-        retry_after = response.headers.get("Retry-After")
-        life.retry_after = retry_after.decode("latin-1") if retry_after else None
 
     def _left(self, request: Request) -> None:
         self._visits.left_downloader(request)

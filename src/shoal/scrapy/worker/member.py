@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 
 from shoal.config import Settings
 from shoal.errors import ConfigError, ShoalError
+from shoal.exits.own import own_exits
 from shoal.frontier.patient import patient
 from shoal.frontier.values import Added, Control, CrawlState
 from shoal.results.port import Results
@@ -24,16 +25,20 @@ from shoal.runtime.process import worker_name
 from shoal.runtime.watchdog import watched
 from shoal.scrapy.reading import mapping
 from shoal.scrapy.wire.cookies import Jars
+from shoal.scrapy.wire.pools import Pools
 from shoal.scrapy.wire.requests import SCHEMES, Requests
 from shoal.scrapy.worker import engine
 from shoal.scrapy.worker.entries import Entries
 from shoal.scrapy.worker.intake import Intake
 from shoal.scrapy.worker.items import ItemStore
 from shoal.scrapy.worker.join import in_scrapys_words
+from shoal.scrapy.worker.leading import lead_by
 from shoal.scrapy.worker.listener import Listener
 from shoal.scrapy.worker.settings import Membership, membership_of
 from shoal.scrapy.worker.visits import ScrapyVisits
+from shoal.scrapy.worker.ways import Ways
 from shoal.worker.assignment import Assignment, Stores
+from shoal.worker.visits.sending import no_routes
 from shoal.worker.worker import Worker
 
 START_PAUSE_S = 0.05
@@ -77,11 +82,15 @@ class Member:
         if self._is_sealed:
             engine.skip_start(crawler)
         name = worker_name(os.getpid())
-        requests = _requests_of(spider, crawler)
+        requests = _requests_of(spider, crawler, Pools(settings.rules))
+        self._settings = settings
+        self._exits = own_exits(settings, stores.frontier)
         self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
         is_logged = stores.results is not None
         self.visits = ScrapyVisits(
-            name, requests, self.intake, self._wake_engine, is_logged=is_logged
+            *(name, requests, self.intake, self._wake_engine),
+            is_logged=is_logged,
+            routes=self._exits.route if self._exits is not None else no_routes,
         )
         self._worker = self._new_worker(name)
         self.entries = Entries(crawler, requests, self.visits.known)
@@ -97,6 +106,7 @@ class Member:
             self._slots,
             until_finished=False,
             drain_s=None,  # Scrapy waits for what is in flight, and so do we.
+            exits=self._exits,
         )
         is_ours = membership_of(self._crawler.settings) is not None
         return Worker(
@@ -123,6 +133,9 @@ class Member:
         """Begin to lease tasks and to bring requests in."""
         engine.pace_start(self._crawler, self._room)
         engine.watch(self._crawler, self.visits, self._closing)
+        if self._exits is not None:
+            ways = Ways(self._crawler, self._settings, self.visits.visit_of)
+            lead_by(self._crawler, ways)
         engine.hand_over_politeness(self._crawler, self.visits.is_running)
         self._listener.connect(self._crawler)
         self._crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
@@ -203,7 +216,7 @@ class Member:
             self._closer = asyncio.ensure_future(engine.close_failed(self._crawler, FAILED))
 
 
-def _requests_of(spider: Spider, crawler: Crawler) -> Requests:
+def _requests_of(spider: Spider, crawler: Crawler, pools: Pools) -> Requests:
     """What turns the spider's requests into tasks, and these into requests again."""
     schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
-    return Requests(spider, crawler.request_fingerprinter, Jars.of(crawler), schemes)
+    return Requests(spider, crawler.request_fingerprinter, Jars.of(crawler), schemes, pools)

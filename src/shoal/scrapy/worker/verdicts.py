@@ -8,11 +8,14 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from shoal.core.exits import Blame, Lent, Passage
 from shoal.core.policy import GONE_STATUSES, parse_retry_after
 from shoal.core.records import RejectedItem, StoredItem
-from shoal.frontier.values import Entry, Lease, Outcome, Verdict
+from shoal.frontier.values import Entry, Lease, Outcome, Pushback, Verdict
+from shoal.scrapy.worker.answers import Blocked, NotServed
 from shoal.worker.report import Report, page_log
 from shoal.worker.visits.outcomes import note_status, one_line, pushback_of, put_off, raised
+from shoal.worker.visits.passages import blocked_by_site, reason_of
 
 
 class Life(msgspec.Struct, kw_only=True, eq=False):
@@ -40,23 +43,80 @@ class Life(msgspec.Struct, kw_only=True, eq=False):
     scraped: int = 0
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
+    passage: Passage | None = None
+    """What it says of the exit it was sent by. None: it was sent by none."""
+    not_served: NotServed | None = None
+    """Why it is to be tried by another exit."""
+    wire_bytes: int = 0
+    """What went by the exit, that which was fetched on the side included."""
+
+    def note(self, response: Response) -> None:
+        """What an answer says before anybody reads it."""
+        self.status = response.status
+        retry_after = response.headers.get("Retry-After")
+        self.retry_after = retry_after.decode("latin-1") if retry_after else None
 
 
-def report_of(life: Life, worker: str, now: float, jitter: float, *, is_logged: bool) -> Report:
+def report_of(
+    life: Life, worker: str, now: float, jitter: float, *, is_logged: bool, max_blocks: int = 1
+) -> Report:
     """The end of a request, as the worker commits it. Without results there is no page log. The
-    time and a random number in [0, 1) say when it is tried again."""
+    time and a random number in [0, 1) say when it is tried again; by exits, it may be blocked
+    `max_blocks` times."""
     retry_after_s = parse_retry_after(life.retry_after, now)
+    block, body = "", b""
+    if isinstance(life.not_served, Blocked):
+        outcome = _blocked(life, life.not_served, retry_after_s, jitter, max_blocks)
+        block = life.not_served.block.kind
+    elif life.not_served is not None:
+        return Report(_without_exit(life, life.not_served))
+    else:
+        body = life.answer.body if isinstance(life.answer, Response) else b""
+        outcome = _ended(life, retry_after_s, jitter)
+    outcome.latency_s = life.latency_s
+    outcome.body_bytes = len(body)
+    outcome.wire_bytes = life.wire_bytes
+    page = page_log(outcome, worker, life.started_at, life.status, body) if is_logged else None
+    if page is not None:
+        page.block = block
+    return Report(outcome, page, life.items, life.rejected)
+
+
+def _ended(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
     outcome = _judged(life, retry_after_s, jitter)
     outcome.sent = life.sent
     outcome.follow_ups = life.follow_ups
     outcome.duplicates, outcome.filtered = life.duplicates, life.filtered
     outcome.items, outcome.rejected = life.scraped, len(life.rejected)
-    outcome.latency_s = life.latency_s
-    body = life.answer.body if isinstance(life.answer, Response) else b""
-    outcome.body_bytes = len(body)
+    outcome.passage = life.passage if life.sent else None
     _blame_host(life, outcome, retry_after_s)
-    page = page_log(outcome, worker, life.started_at, life.status, body) if is_logged else None
-    return Report(outcome, page, life.items, life.rejected)
+    return outcome
+
+
+def _blocked(
+    life: Life, blocked: Blocked, retry_after_s: float | None, jitter: float, max_blocks: int
+) -> Outcome:
+    """It is tried by other exits: Scrapy's middlewares and callbacks know nothing of it."""
+    passage = Passage(block=blocked.block.kind, retry_after_s=retry_after_s or 0.0, dice=jitter)
+    reason = one_line(reason_of(blocked.status, blocked.block))
+    lent = life.lease.lent or Lent("")
+    outcome = blocked_by_site(life.lease, lent, reason, passage, max_blocks)
+    outcome.blocked = 1
+    if not lent.exit:  # There is no exit that could cool down: it was us.
+        outcome.pushback = Pushback(retry_after_s)
+    return outcome
+
+
+def _without_exit(life: Life, error: NotServed) -> Outcome:
+    """The exit is not fit for use: that was no try."""
+    return Outcome(
+        lease=life.lease,
+        verdict=Verdict.RETURNED,
+        reason=one_line(str(error)),
+        sent=False,
+        wire_bytes=life.wire_bytes,
+        passage=Passage(Blame.EXIT),
+    )
 
 
 def _judged(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
@@ -104,6 +164,8 @@ def _reason(error: BaseException | None) -> str:
 def _blame_host(life: Life, outcome: Outcome, retry_after_s: float | None) -> None:
     """What the answer says of its host, whatever became of the request."""
     if life.status is None:
+        if life.passage is not None and life.passage.blame is not Blame.NOBODY:
+            return  # Whether it is the host's fault, the frontier finds out.
         outcome.fault = life.sent and outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
         return
     note_status(outcome, life.status)

@@ -18,19 +18,24 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from shoal.config import Rules
+from shoal.core.exits import Blame, Passage
 from shoal.core.policy import RETRY_STATUSES
 from shoal.core.task import Task
 from shoal.errors import ShoalError
+from shoal.fetch.port import Route
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.runtime.patience import jitter
-from shoal.scrapy.wire.requests import Requests
+from shoal.scrapy.wire.pools import BY_EXITS
+from shoal.scrapy.wire.requests import Requests, scheme_of
+from shoal.scrapy.worker.fitness import is_fit
 from shoal.scrapy.worker.intake import Intake
 from shoal.scrapy.worker.verdicts import Life, report_of
 from shoal.seeds.sitemap_tasks import NO_ROBOTS_STATUSES, SITEMAP, is_robots, read_listed
 from shoal.seeds.sitemap_xml import MAX_BYTES, BadSitemap
 from shoal.worker.report import Report, give_back
 from shoal.worker.visits.known_links import Recent
+from shoal.worker.visits.sending import Routes, no_routes
 
 log = logging.getLogger("shoal")
 
@@ -64,6 +69,19 @@ def _meta_for_sitemap(task: Task) -> dict[str, Any]:
     return meta
 
 
+def _unfit(lease: Lease, route: Route) -> Outcome | None:
+    """How a try ends whose way Scrapy cannot take: a list may have changed. None: it can."""
+    if (scheme := scheme_of(lease.task.url)) not in BY_EXITS:
+        reason = f"its address is {scheme}:, which leaves by no exit"
+        return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason, sent=False)
+    if is_fit(route):
+        return None
+    reason = f"Scrapy cannot go by {route.name}"
+    outcome = Outcome(lease=lease, verdict=Verdict.RETURNED, reason=reason, sent=False)
+    outcome.passage = Passage(Blame.EXIT)
+    return outcome
+
+
 def _without(meta: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in meta.items() if key != name}
 
@@ -72,10 +90,16 @@ class _Visit:
     """One leased task in Scrapy's hands."""
 
     def __init__(
-        self, lease: Lease, send_by: float, answered: Callable[[], None], request: Request
+        self,
+        lease: Lease,
+        send_by: float,
+        answered: Callable[[], None],
+        request: Request,
+        route: Route | None,
     ) -> None:
         self.life = Life(lease=lease)
         self.request = request
+        self.route = route
         self.send_by = send_by
         self.answered = answered
         self.ended: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
@@ -96,6 +120,7 @@ class ScrapyVisits:
         wake_engine: Callable[[], None],
         *,
         is_logged: bool,
+        routes: Routes = no_routes,
     ) -> None:
         """`is_logged` says that there is a page log to write."""
         self._worker = worker
@@ -105,6 +130,7 @@ class ScrapyVisits:
         self._intake = intake
         self._wake_engine = wake_engine
         self._is_logged = is_logged
+        self._routes = routes
         self._ready: deque[_Visit] = deque()
         self._running: dict[Request, _Visit] = {}
         self._answers: dict[int, Life] = {}
@@ -129,6 +155,15 @@ class ScrapyVisits:
         queued on the side meanwhile."""
         if self.is_closing:
             return give_back(lease, sent=False)
+        route = None
+        if lease.lent is not None or lease.task.pool is not None:
+            # Without a way that it may take and Scrapy can take, it does not leave at all.
+            lent = lease.lent
+            route = self._routes(lent, lease.task.pool) if lent is not None else None
+            if route is None:
+                return give_back(lease, sent=False)
+            if (unfit := _unfit(lease, route)) is not None:
+                return Report(unfit)
         try:
             request = self._requests.decode(lease.task)
         except (ShoalError, ValueError, TypeError) as error:
@@ -137,7 +172,7 @@ class ScrapyVisits:
             return Report(outcome)
         if lease.task.job_type == SITEMAP:
             request.meta.update(_meta_for_sitemap(lease.task))
-        visit = _Visit(lease, send_by, answered, request)
+        visit = _Visit(lease, send_by, answered, request, route)
         self._ready.append(visit)
         self._wake_engine()
         report = await visit.ended
@@ -190,6 +225,10 @@ class ScrapyVisits:
         """Whether a request is a leased one, in the engine."""
         return request in self._running
 
+    def visit_of(self, request: Request) -> _Visit | None:
+        """The leased request that is in the engine, if it is one."""
+        return self._running.get(request)
+
     def life_of(self, request: Request) -> Life | None:
         """What is known of a request that is in the engine."""
         visit = self._running.get(request)
@@ -221,6 +260,8 @@ class ScrapyVisits:
             return True
         life = visit.life
         life.answer = answer
+        if life.not_served is not None:
+            return False  # It goes by another exit, and nobody here is told.
         if isinstance(answer, Request):
             return self._claim_request(life, request, answer)
         self._answers[id(answer)] = life
@@ -251,8 +292,11 @@ class ScrapyVisits:
         visit = self._running.pop(request, None)
         if visit is not None:
             self._answers.pop(id(visit.life.answer), None)
-            now = time.time()
-            report = report_of(visit.life, self._worker, now, jitter(), is_logged=self._is_logged)
+            report = report_of(
+                *(visit.life, self._worker, time.time(), jitter()),
+                is_logged=self._is_logged,
+                max_blocks=self._rules.max_blocks,
+            )
             visit.end(report)
 
     def give_back_ready(self) -> None:

@@ -13,6 +13,8 @@ import msgspec
 from can_ada import URL
 
 from shoal.config import Rules
+from shoal.core.blocks import Block
+from shoal.core.exits import Blame, Lent, Passage
 from shoal.core.policy import (
     BLOCKED_STATUSES,
     GONE_STATUSES,
@@ -32,6 +34,15 @@ from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission, NotAdmitted
 from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
+from shoal.worker.visits.cookies import bring_along, keeps_cookies, note_other_cookies
+from shoal.worker.visits.passages import (
+    Warnings,
+    blocked_by_site,
+    is_of_exit,
+    note_passage,
+    passage_of,
+    reason_of,
+)
 
 KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 """Headers of a task that go along to another site. Any other may be a secret."""
@@ -47,11 +58,17 @@ class Judge:
 
     def __init__(self, rules: Rules, admission: Admission) -> None:
         self._max_retries = rules.max_retries
+        self._max_blocks = rules.max_blocks
         self._auto = parse_rate(rules.rate).auto
+        self._keeps_cookies = keeps_cookies(rules)
         self._admission = admission
+        self._warnings = Warnings()
 
     def unanswered(self, lease: Lease, error: FetchError, jitter: float) -> Outcome:
-        """The page could not be had. Where trying again may help, the host is to blame."""
+        """The page could not be had. Where trying again may help, the host is to blame, or the exit
+        that the request left by."""
+        if lease.lent is not None and lease.lent.exit:
+            return self._unanswered_by_exit(lease, lease.lent, error, jitter)
         sent = not isinstance(error, Refused)
         outcome = self.failed(lease, str(error), jitter, retryable=error.retryable, sent=sent)
         outcome.fault = error.retryable
@@ -60,12 +77,54 @@ class Judge:
             outcome.pushback = Pushback()
         return outcome
 
+    def _unanswered_by_exit(
+        self, lease: Lease, lent: Lent, error: FetchError, jitter: float
+    ) -> Outcome:
+        """An exit that cannot be used is no failure of the task, which goes by another. Whether a
+        host is to blame that an exit could not reach, the frontier finds out."""
+        if isinstance(error, Refused):
+            return self.failed(lease, str(error), jitter, retryable=False, sent=False)
+        passage = passage_of(error)
+        if is_of_exit(passage):
+            if passage.blame is Blame.FORGED:
+                self._warnings.forged(lent.exit, error)
+            return Outcome(
+                lease=lease,
+                verdict=Verdict.RETURNED,
+                reason=one_line(str(error)),
+                sent=False,
+                wire_bytes=error.wire_bytes,
+                passage=passage,
+            )
+        outcome = self.failed(lease, str(error), jitter, retryable=error.retryable)
+        outcome.wire_bytes = error.wire_bytes
+        outcome.passage = passage
+        return outcome
+
+    def blocked(
+        self, lease: Lease, response: Response, block: Block, now: float, jitter: float
+    ) -> Outcome:
+        """The host did not serve us. By an exit, others may be served; without one, it is taken for
+        a host that asks for less."""
+        reason = one_line(reason_of(response.status, block))
+        wait_s = parse_retry_after(response.headers.get("Retry-After"), now)
+        if lease.lent is None:
+            outcome = self.failed(lease, reason, jitter, retryable=True, retry_after_s=wait_s)
+            outcome.fault, outcome.pushback = True, Pushback(wait_s)
+        else:
+            passage = Passage(block=block.kind, retry_after_s=wait_s or 0.0, dice=jitter)
+            outcome = blocked_by_site(lease, lease.lent, reason, passage, self._max_blocks)
+            if not lease.lent.exit:  # There is no exit that could cool down: it was us.
+                outcome.pushback = Pushback(wait_s)
+        outcome.blocked = 1
+        return outcome
+
     def answered(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
         """The host answered with something other than a page."""
         status = response.status
         location = response.headers.get("Location")
         if status in REDIRECT_STATUSES and location:
-            return self._redirected(lease, status, location)
+            return self._redirected(lease, response, location, now)
         if status in RETRY_STATUSES:
             return self._not_well(lease, response, now, jitter)
         verdict = Verdict.DROPPED if status in GONE_STATUSES else Verdict.DEAD
@@ -97,11 +156,13 @@ class Judge:
         outcome.pushback = pushback_of(response.status, wait_s)
         return outcome
 
-    def _redirected(self, lease: Lease, status: int, location: str) -> Outcome:
+    def _redirected(self, lease: Lease, response: Response, location: str, now: float) -> Outcome:
         """The target is a task of its own: it waits for its own permission like any other."""
         task = lease.task
         try:
-            asked = _redirect(task, status, join(parse(task.url), location))
+            asked = _redirect(task, response.status, join(parse(task.url), location))
+            if self._keeps_cookies:
+                note_other_cookies(asked, lease, response, now)
             if (reason := _endless(asked)) is not None:
                 return Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason))
             target = self._admission.admit(asked, task.site)
@@ -111,7 +172,9 @@ class Judge:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
             return Outcome(lease=lease, verdict=Verdict.DEAD, reason=f"redirected: {error}")
-        reason = f"HTTP {status} to {target.task.url}"
+        if self._keeps_cookies:
+            bring_along(target.task, lease, response, now)
+        reason = f"HTTP {response.status} to {target.task.url}"
         if left_out := [name for name in task.headers if name not in target.task.headers]:
             reason += f", without {', '.join(left_out)}"
         reason = one_line(reason)
@@ -149,11 +212,14 @@ def put_off(outcome: Outcome, retry_after_s: float | None, jitter: float) -> Non
 
 
 def note_answer(outcome: Outcome, response: Response) -> None:
-    """What an answer says of its host, whatever became of the task."""
+    """What an answer says of its host and its exit, whatever became of the task."""
     outcome.body_bytes = len(response.body)
     outcome.wire_bytes = response.wire_bytes
     outcome.latency_s = response.duration_s
-    note_status(outcome, response.status)
+    if not outcome.blocked:  # Else it was judged by more than its status.
+        note_status(outcome, response.status)
+    if outcome.lease.lent is not None:
+        note_passage(outcome)
 
 
 def note_status(outcome: Outcome, status: int) -> None:
@@ -188,7 +254,9 @@ def _redirect(task: Task, status: int, url: str) -> Task:
         method=task.method if keeps_method else "GET",
         headers=headers,
         body=task.body if keeps_method else None,
+        body_is_base64=task.body_is_base64 and keeps_method,
         redirects=[*task.redirects, _hop(task)],
+        cookies=None,
         # Where a copy of ours leads is a page like any other.
         dont_filter=task.dont_filter and task.task_id != _copy_id(task),
     )
@@ -208,7 +276,7 @@ def _is_same_place(one: URL, other: URL) -> bool:
 
 def _endless(asked: Task) -> str | None:
     """Why a redirect is not followed: it leads back, or there were too many. None: it is."""
-    if _sent_as(_hop(asked)) in map(_sent_as, asked.redirects):
+    if _sent_as(_hop(asked)) in map(_sent_as, asked.redirects[asked.cookies_since :]):
         return f"redirects in a loop: {' -> '.join([*asked.redirects, _hop(asked)])}"
     if len(asked.redirects) > MAX_REDIRECTS:
         return f"more than {MAX_REDIRECTS} redirects, from {asked.redirects[0]}"

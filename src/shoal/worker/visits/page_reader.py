@@ -9,7 +9,7 @@ from shoal.archive.port import RawPage
 from shoal.config import Rules
 from shoal.core.content import page_digest
 from shoal.core.task import Task, decode, encode
-from shoal.errors import BadUrl
+from shoal.errors import BadUrl, OwnFault
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.results.near import simhash
@@ -17,6 +17,7 @@ from shoal.spider.harvest import Reading, read
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
 from shoal.worker.report import Report
+from shoal.worker.visits.blocks import Blocked, SpiderGuard
 from shoal.worker.visits.canonical import alias_of
 from shoal.worker.visits.catalogue_pages import Pager
 from shoal.worker.visits.known_links import KnownUrls
@@ -47,6 +48,8 @@ class PageReader:
         self._known_urls = known_urls
         self._keeps_raw = keeps_raw
         self._pager = Pager(spider)
+        self._guard = SpiderGuard(spider)
+        self._is_guarded = bool(self._guard)
 
     def can_read(self, task: Task, status: int) -> bool:
         """Whether it is a page. What else a server may answer is none."""
@@ -56,6 +59,13 @@ class PageReader:
         """Run the task's handler on its page."""
         page = self._page_of(visit)
         await page._weigh()
+        if self._is_guarded:
+            try:
+                self._guard.check(page)
+            except (Blocked, OwnFault):
+                raise
+            except Exception as error:  # It is the spider's, as a handler is.
+                return visit.report(raised(visit.lease, error))
         raw = _raw(visit) if self._keeps_raw else None
         further = self._pager.after(page)
         reading = await read(self._spider, page, visit.fetched_at, canonical=self._rules.canonical)
@@ -71,6 +81,10 @@ class PageReader:
             _note_warning(report, further.warning)
         report.raw = raw
         return report
+
+    def clears(self, visit: Visit) -> bool:
+        """Whether the spider says that what looks like a block is none."""
+        return self._is_guarded and self._guard.clears(self._page_of(visit))
 
     async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
         """A page of a catalogue may lead on even where it could not be had."""
@@ -150,10 +164,13 @@ def _note_warning(report: Report, warning: str) -> None:
 
 
 def _raw(visit: Visit) -> RawPage:
-    """The page as it came. Its task is a copy: the handler may change what it is given."""
+    """The page as it came. Its task is a copy: the handler may change what it is given. Cookies
+    that were kept are not archived."""
     response = visit.response
+    task = decode(encode(visit.lease.task))
+    task.cookies = None
     return RawPage(
-        task=decode(encode(visit.lease.task)),
+        task=task,
         fingerprint=visit.lease.fingerprint,
         status=response.status,
         headers=list(response.headers.items()),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 
+from shoal.core.blocks import find_block
+from shoal.core.policy import REDIRECT_STATUSES
 from shoal.core.records import Robots
 from shoal.core.task import Task
 from shoal.core.urls import parse
@@ -14,7 +17,8 @@ from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.runtime.patience import jitter
 from shoal.worker.report import Report, give_back
 from shoal.worker.visits.outcomes import Judge
-from shoal.worker.visits.sending import send
+from shoal.worker.visits.passages import note_passage
+from shoal.worker.visits.sending import Routes, no_routes, send
 
 RobotsSource = Callable[[str], Awaitable[Robots | None]]
 """What the fleet knows of a site's robots.txt."""
@@ -24,30 +28,56 @@ class RobotsVisits:
     """Learns what robots.txt says, and refuses what it forbids."""
 
     def __init__(
-        self, fetcher: Fetcher, gate: RobotsGate, known_robots: RobotsSource, judge: Judge
+        self,
+        fetcher: Fetcher,
+        gate: RobotsGate,
+        known_robots: RobotsSource,
+        judge: Judge,
+        routes: Routes = no_routes,
     ) -> None:
         self._fetcher = fetcher
         self._gate = gate
         self._known_robots = known_robots
         self._judge = judge
+        self._routes = routes
 
     async def learn(self, lease: Lease, send_by: float) -> Report:
         """This lease's permission goes to robots.txt; its task is given back."""
         known = await self._known_robots(lease.task.site)
         moved = known if known and known.location else None
-        request = Task(url=moved.location if moved else robots_url(lease.task.url))
+        url = moved.location if moved else robots_url(lease.task.url)
+        request = Task(url=url, proxy_pool=lease.task.proxy_pool)
         try:
-            answer: Response | FetchError = await send(self._fetcher, request, send_by)
+            answer: Response | FetchError = await send(
+                self._fetcher, lease, request, send_by, self._routes
+            )
         except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except Refused as error:  # The page itself would be refused too.
             return Report(self._failed(lease, str(error), retryable=False))
         except FetchError as error:
             answer = error
+        if lease.lent is not None and (ended := self._of_exit(lease, answer)) is not None:
+            return Report(ended)
         report = give_back(lease, sent=True)
         report.outcome.wire_bytes = answer.wire_bytes
         report.outcome.robots = _moved_on(lease, answer, moved) or self._gate.read(answer)
+        if lease.lent is not None:
+            note_passage(report.outcome)
         return report
+
+    def _of_exit(self, lease: Lease, answer: Response | FetchError) -> Outcome | None:
+        """How a try ends that says more of its exit than of the site: that is not for the fleet to
+        know as the robots.txt. None: it is. A 403 is, to all who ask for robots.txt: there is
+        none."""
+        if isinstance(answer, FetchError):
+            return self._judge.unanswered(lease, answer, jitter())
+        block = find_block(answer.status, answer.headers, answer.body, may_be_empty=True)
+        if block is None or block.kind == "forbidden" or answer.status in REDIRECT_STATUSES:
+            return None
+        outcome = self._judge.blocked(lease, answer, block, time.time(), jitter())
+        outcome.wire_bytes = answer.wire_bytes
+        return outcome
 
     async def refusal(self, lease: Lease, robots_at: float) -> Report | None:
         """How a visit ends that is not made. None: robots.txt allows it."""

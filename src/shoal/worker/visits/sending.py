@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
+from shoal.core.exits import Lent
 from shoal.core.task import Task
-from shoal.errors import TooLate
-from shoal.fetch.port import Fetcher, Request, Response
+from shoal.errors import OwnFault, TooLate
+from shoal.fetch.port import DIRECT, Fetcher, Request, Response, Route
+from shoal.frontier.values import Lease
+
+Routes = Callable[[Lent, str | None], Route | None]
+"""The route by an exit that was lent, for a task of a pool. None: it is not known here."""
 
 
-async def send(fetcher: Fetcher, task: Task, send_by: float) -> Response:
-    """Ask for a task's page with the permission of a lease. Raises FetchError, of which TooLate if
-    the permission has lapsed: it holds until `send_by`, by time.monotonic()."""
+def no_routes(lent: Lent, task_pool: str | None) -> Route | None:
+    """For those who know no exits."""
+    return None
+
+
+async def send(
+    fetcher: Fetcher,
+    lease: Lease,
+    task: Task,
+    send_by: float,
+    routes: Routes,
+    cookies: str = "",
+) -> Response:
+    """Ask for a task's page with the permission of a lease, and by no other way than it says.
+    Raises FetchError, of which TooLate if the permission has lapsed: it holds until `send_by`, by
+    time.monotonic(); and OwnFault if it is for an exit that is not known here."""
     if time.monotonic() > send_by:
         raise TooLate("the permission to send has lapsed")
-    return await fetcher.fetch(Request(task, send_by))
+    if lease.lent is None:
+        return await fetcher.fetch(Request(task, send_by, cookies=cookies))
+    route = _route(lease.lent, task, routes)
+    return await fetcher.fetch(Request(task, send_by, route, cookies))
+
+
+def _route(lent: Lent, task: Task, routes: Routes) -> Route:
+    route = routes(lent, task.proxy_pool)
+    if route is None or route is DIRECT:
+        raise OwnFault(f"exit {lent.exit} is not known here")
+    return route

@@ -88,5 +88,9 @@ class SitemapReader:
             log.warning("%s: %s", lease.task.url, outcome.reason)
         return visit.report(outcome)
 
+    def clears(self, visit: Visit) -> bool:
+        """Nobody knows better what a sitemap looks like."""
+        return False
+
     async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
         """Nothing follows from a sitemap that could not be had."""

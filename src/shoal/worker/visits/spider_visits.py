@@ -20,11 +20,13 @@ from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
 from shoal.worker.report import Report
+from shoal.worker.visits.cookies import keeps_cookies
 from shoal.worker.visits.known_links import KnownUrls
 from shoal.worker.visits.outcomes import Judge
 from shoal.worker.visits.page_reader import PageReader
 from shoal.worker.visits.recrawl import earlier_for
 from shoal.worker.visits.robots_visits import RobotsVisits
+from shoal.worker.visits.sending import no_routes
 from shoal.worker.visits.sitemap_visits import (
     SitemapJudge,
     SitemapReader,
@@ -56,6 +58,7 @@ class SpiderVisits:
         self._worker = assignment.worker
         self._crawl = assignment.crawl
         self._stores = assignment.stores
+        self._routes = assignment.exits.route if assignment.exits is not None else no_routes
         self._spider = spider
         self._settings = settings
         self._known_urls = KnownUrls()
@@ -70,7 +73,9 @@ class SpiderVisits:
         admission = Admission(rules)
         judge = Judge(rules, admission)
         gate = RobotsGate(self._settings.user_agent)
-        robots = RobotsVisits(fetcher, gate, self._known_robots, judge) if rules.robots else None
+        robots = None
+        if rules.robots:
+            robots = RobotsVisits(fetcher, gate, self._known_robots, judge, self._routes)
         reader = PageReader(
             self._spider,
             rules,
@@ -79,13 +84,25 @@ class SpiderVisits:
             keeps_raw=self._stores.archive is not None,
         )
         earlier = earlier_for(rules, self._stores.results)
-        self._visitor = Visitor(self._worker, fetcher, reader, judge, robots, earlier)
+        keeps = keeps_cookies(rules)
+        self._visitor = Visitor(
+            self._worker,
+            fetcher,
+            reader,
+            judge,
+            robots,
+            earlier,
+            self._routes,
+            keeps_cookies=keeps,
+        )
         self._sitemap_visitor = Visitor(
             self._worker,
             fetcher,
             SitemapReader(admission),
             SitemapJudge(rules, admission),
             robots,
+            routes=self._routes,
+            keeps_cookies=keeps,
         )
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:

@@ -2,7 +2,7 @@
 
 1. robots.txt: does it allow the page (`robots_visits`)?
 2. Fetch: the request is sent, if its permission still holds (`sending`).
-3. Judge what is no page: no answer, a redirect, an error (`outcomes`).
+3. Judge what is no page: no answer, a redirect, an error, a block (`outcomes`, `blocks`).
 4. Read what is one: handlers run, links are admitted (`page_reader`, `sitemap_visits`).
 5. Report: how it ended, and what is to be stored (`report`).
 
@@ -18,6 +18,7 @@ from typing import Protocol
 
 import msgspec
 
+from shoal.core.blocks import Block
 from shoal.core.policy import RETRY_STATUSES
 from shoal.core.task import Task
 from shoal.errors import FetchError, OwnFault, Starved, TooLate
@@ -27,7 +28,9 @@ from shoal.results.port import KnownPage
 from shoal.runtime.patience import Shortage, jitter
 from shoal.worker.report import Report, give_back, page_log
 from shoal.worker.slots import nobody_waits
+from shoal.worker.visits.blocks import Blocked, BlockWatch
 from shoal.worker.visits.canonical import ALIAS, dropped_alias
+from shoal.worker.visits.cookies import header_for, note_cookies
 from shoal.worker.visits.outcomes import Judge, note_answer
 from shoal.worker.visits.recrawl import (
     NOT_MODIFIED,
@@ -38,7 +41,7 @@ from shoal.worker.visits.recrawl import (
     seen_again,
 )
 from shoal.worker.visits.robots_visits import RobotsVisits
-from shoal.worker.visits.sending import send
+from shoal.worker.visits.sending import Routes, no_routes, send
 
 
 class Visit(msgspec.Struct):
@@ -70,7 +73,12 @@ class Reader(Protocol):
         ...
 
     async def read(self, visit: Visit) -> Report:
-        """What an answer gives. Raises OwnFault if our own machine cannot read it."""
+        """What an answer gives. Raises OwnFault if our own machine cannot read it, and Blocked if
+        it is found to be no page."""
+        ...
+
+    def clears(self, visit: Visit) -> bool:
+        """Whether it knows of an answer that looks like a block that it is none."""
         ...
 
     async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
@@ -89,6 +97,9 @@ class Visitor:
         judge: Judge,
         robots: RobotsVisits | None = None,
         earlier: Earlier | None = None,
+        routes: Routes = no_routes,
+        *,
+        keeps_cookies: bool = False,
     ) -> None:
         """Without `robots`, no robots.txt is obeyed; without `earlier`, all pages are read anew."""
         self._worker = worker
@@ -97,6 +108,9 @@ class Visitor:
         self._judge = judge
         self._robots = robots
         self._earlier = earlier
+        self._routes = routes
+        self._keeps_cookies = keeps_cookies
+        self._watch = BlockWatch()
         self._shortage = Shortage("large and odd pages cannot be read")
 
     async def visit(
@@ -117,7 +131,8 @@ class Visitor:
         task = conditional(lease.task, known) if known else lease.task
         started_at = lease.now()
         try:
-            response = await send(self._fetcher, task, send_by)
+            cookies = self._cookies_for(lease)
+            response = await send(self._fetcher, lease, task, send_by, self._routes, cookies)
         except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except FetchError as error:
@@ -133,22 +148,40 @@ class Visitor:
             report = _unchanged(visit, known)
         else:
             report = await self._answered(visit)
-        note_answer(report.outcome, response)
+        self._note(report.outcome, response)
         return report
+
+    def _cookies_for(self, lease: Lease) -> str:
+        return header_for(lease, time.time()) if self._keeps_cookies else ""
+
+    def _note(self, outcome: Outcome, response: Response) -> None:
+        note_answer(outcome, response)
+        if self._keeps_cookies:
+            note_cookies(outcome, response, time.time())
 
     async def _unanswered(self, lease: Lease, error: FetchError, started_at: float) -> Report:
         outcome = self._judge.unanswered(lease, error, jitter())
         await self._reader.turn_past(outcome)
+        if outcome.verdict is Verdict.RETURNED:  # Its exit could not be used: it was no try.
+            return Report(outcome)
         return Report(outcome, page_log(outcome, self._worker, started_at, None, b""))
 
     async def _answered(self, visit: Visit) -> Report:
         lease, response = visit.lease, visit.response
+        block = self._watch.look_at(lease, response)
+        if block is not None and not self._reader.clears(visit):
+            return await self._blocked(visit, block)
         if not self._reader.can_read(lease.task, response.status):
             outcome = self._judge.answered(lease, response, time.time(), jitter())
             await self._reader.turn_past(outcome, response.status)
             return visit.report(outcome)
         try:
-            return await self._reader.read(visit)
+            report = await self._reader.read(visit)
+            if lease.lent is not None:
+                self._watch.note(lease.task, response)
+            return report
+        except Blocked as blocked:
+            return await self._blocked(visit, blocked.block)
         except Starved as error:
             outcome = self._judge.failed(lease, str(error), jitter(), retryable=True)
             await self._reader.turn_past(outcome)
@@ -156,6 +189,14 @@ class Visitor:
         except OwnFault as error:
             await self._shortage.pause(error)
             return give_back(lease, sent=True)
+
+    async def _blocked(self, visit: Visit, block: Block) -> Report:
+        outcome = self._judge.blocked(visit.lease, visit.response, block, time.time(), jitter())
+        await self._reader.turn_past(outcome)
+        report = visit.report(outcome)
+        if report.page is not None:
+            report.page.block = block.kind
+        return report
 
 
 def _unchanged(visit: Visit, known: KnownPage) -> Report:

@@ -8,7 +8,7 @@
 --
 -- Atomic, because between "was it seen?" and "it is queued" nobody else may add the same.
 
-if not open_crawl() then
+if not open_plain_crawl() then
   return unknown()
 end
 local was = state

@@ -3,6 +3,7 @@
 -- ID:chains      hash  chain -> fingerprint of its task that was let go and has not ended
 -- ID:chain:NAME  zset  fingerprints of the tasks that are held back by one before them, by their turns
 -- ID:blocked     hash  fingerprint -> packed {host, priority, entry} of all of these
+-- ID:jars        hash  chain -> its cookies as JSON, where the crawl keeps them; see core/cookies.py
 --
 -- Such a task counts as waiting, but not for its host. The entry of a task of a chain says so after its
 -- first ten bytes: a byte that begins no MessagePack, four bytes for its turn, the length of the name of
@@ -70,7 +71,32 @@ local function advance_chains()
       call('HDEL', prefix .. 'blocked', first)
       counts.waiting = counts.waiting - 1 -- It was counted before, and is counted again.
       enqueue('RPUSH', host_named(host_name), priority, entry)
+    elseif not first and rules.cookies == 1 and call('HEXISTS', prefix .. 'chains', chain) == 0 then
+      call('HDEL', prefix .. 'jars', chain) -- Nothing of it is left.
     end
   end
   touched = {}
+end
+
+-- The cookies of the chain of a task, from now on: JSON, or nothing if there are none.
+local function keep_jar(entry, jar)
+  local chain = chain_of(entry)
+  if chain and jar ~= '' then
+    call('HSET', prefix .. 'jars', chain, jar)
+  elseif chain then
+    call('HDEL', prefix .. 'jars', chain)
+  end
+end
+
+-- Put the jars of chains beside the entries that are handed out: then {entry, jar} stands for the entry.
+local function add_jars(granted)
+  for _, told in ipairs(granted) do
+    for i = 7, #told, 2 do
+      local chain = chain_of(told[i])
+      local jar = chain and call('HGET', prefix .. 'jars', chain)
+      if jar then
+        told[i] = {told[i], jar}
+      end
+    end
+  end
 end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Steer a shard of a crawl.
 --
--- uses     step
+-- uses     step exit_policy exits
 -- ARGV[2]  seal, pause, resume, cancel; of a crawl with several shards also finish and wake
 -- returns  {state before, state, idle}. Nothing was changed if the action does not fit the state
 --
@@ -20,6 +20,11 @@ elseif becomes and (action ~= 'finish' or counts.leased == 0) then
     -- Queues and leases stay where they are; of a cancelled crawl, they count as dropped.
     counts.dropped = counts.dropped + counts.waiting + counts.delayed + counts.leased
     counts.waiting, counts.delayed, counts.leased = 0, 0, 0
+    call('DEL', prefix .. 'jars')
+    if rules.pools == 1 then
+      exits.unlend_all()
+      exits.save()
+    end
   end
   set_state(becomes)
 end

@@ -15,13 +15,19 @@ local MOST_PRIORITIES = 32
 
 local hosts, names = {}, {}
 
-local function unpack_host(name, packed)
+-- What waits for a host, or in a lane of it, and its numbers.
+local function unpack_place(name, packed)
   local v = packed and cmsgpack.unpack(packed) or NEW_HOST
   local host, priorities = host_of(name, v), {}
   host.priorities, host.has_lower = priorities, v[#v] == MORE and #v > #NEW_HOST
   for i = #NEW_HOST + 1, host.has_lower and #v - 1 or #v do
     priorities[i - #NEW_HOST] = v[i]
   end
+  return host
+end
+
+local function unpack_host(name, packed)
+  local host = unpack_place(name, packed)
   hosts[name] = host
   names[#names + 1] = name
   return host

@@ -7,7 +7,7 @@
 --
 -- Atomic, because a lease is either taken back or finished, never both.
 
-if not open_crawl() then
+if not open_plain_crawl() then
   return unknown()
 end
 local worker, count = ARGV[2], 0

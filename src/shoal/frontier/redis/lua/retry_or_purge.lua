@@ -8,7 +8,7 @@
 --
 -- Atomic, because a dead task leaves in one direction only.
 
-if not open_crawl() then
+if not open_plain_crawl() then
   return unknown()
 end
 local was, count = state, 0

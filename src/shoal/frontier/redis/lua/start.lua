@@ -22,7 +22,12 @@ if action == 'make' or state == 'cancelled' or action == 'begin' and state == 'f
   return state
 end
 call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
+local had_pools = rules.pools
 rules = cmsgpack.unpack(as_numbers)
+if had_pools == 1 and rules.pools ~= 1 then
+  rules.pools = 1 -- Tasks may wait for exits.
+  call('HSET', KEYS[1], 'numbers', cmsgpack.pack(rules))
+end
 if state == 'new' then
   keep_first_seeds()
 end

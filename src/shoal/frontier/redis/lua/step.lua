@@ -112,8 +112,14 @@ local function open_crawl()
   return true
 end
 
+-- Read the crawl, for a script that knows nothing of exits. False if there is none, or if it has pools: then
+-- another form of the script is called, see scripts.py.
+local function open_plain_crawl()
+  return open_crawl() and rules.pools ~= 1
+end
+
 local function unknown()
-  return redis.error_reply('UNKNOWNCRAWL no such crawl')
+  return redis.error_reply(id and 'BYEXITS it has pools' or 'UNKNOWNCRAWL no such crawl')
 end
 
 -- Which life of which server this is: how often clients have met one that did not know the scripts, and the

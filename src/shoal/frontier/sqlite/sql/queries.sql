@@ -58,13 +58,15 @@ FROM saved AS s
 WHERE hosts.id = s.id;
 
 -- busiest_hosts: those with the most work left
-SELECT {HOST} FROM hosts WHERE crawl_id = ? ORDER BY waiting + leased DESC, done DESC, host LIMIT ?;
+SELECT {HOST} FROM {HOSTS} WHERE crawl_id = ?
+ORDER BY waiting + leased DESC, done DESC, host LIMIT ?;
 
 -- slowest_hosts: of those that have answered
-SELECT {HOST} FROM hosts WHERE crawl_id = ? AND latency_s > 0 ORDER BY latency_s DESC, host LIMIT ?;
+SELECT {HOST} FROM {HOSTS} WHERE crawl_id = ? AND latency_s > 0
+ORDER BY latency_s DESC, host LIMIT ?;
 
 -- failing_hosts: of those that have failed
-SELECT {HOST} FROM hosts WHERE crawl_id = ? AND failed > 0 ORDER BY failed DESC, host LIMIT ?;
+SELECT {HOST} FROM {HOSTS} WHERE crawl_id = ? AND failed > 0 ORDER BY failed DESC, host LIMIT ?;
 
 -- seen: which of these fingerprints (a JSON array) are known
 SELECT json_group_array(fingerprint) FROM (
@@ -201,8 +203,12 @@ SELECT {RECORD} FROM tasks WHERE crawl_id = ? AND fingerprint = ?;
 
 -- tasks_of_host: all that is known of a host's tasks, in the order they were added
 SELECT {RECORD} FROM tasks
-WHERE crawl_id = :crawl_id
-  AND host_id = (SELECT id FROM hosts WHERE crawl_id = :crawl_id AND host = :host)
+WHERE crawl_id = :crawl_id AND host_id IN (
+    SELECT id FROM hosts WHERE crawl_id = :crawl_id AND host = :host
+    UNION ALL
+    SELECT -lanes.id FROM lanes JOIN hosts ON hosts.id = lanes.host_id
+    WHERE hosts.crawl_id = :crawl_id AND hosts.host = :host
+)
 ORDER BY id;
 
 -- dead_tasks: dead letters in the order they were added, after a given one
@@ -253,6 +259,22 @@ DELETE FROM workers WHERE crawl_id = ?;
 
 -- forget_robots: with its crawl
 DELETE FROM robots WHERE host_id IN (SELECT id FROM hosts WHERE crawl_id = ?);
+
+-- jar: the cookies of a chain
+SELECT jar FROM jars WHERE crawl_id = ? AND chain = ?;
+
+-- save_jar: the cookies of a chain, from now on
+INSERT INTO jars (crawl_id, chain, jar) VALUES (?, ?, ?)
+ON CONFLICT DO UPDATE SET jar = excluded.jar;
+
+-- delete_jar: it is empty, or nothing of its chain is left
+DELETE FROM jars WHERE crawl_id = ? AND chain = ?;
+
+-- strip_cookies: what a redirect brought along is not needed any more
+UPDATE tasks SET task = CAST(json_remove(CAST(task AS TEXT), '$.cookies') AS BLOB) WHERE id = ?;
+
+-- forget_jars: with their crawl, or its tasks
+DELETE FROM jars WHERE crawl_id = ?;
 
 -- forget_tasks: with its crawl
 DELETE FROM tasks WHERE crawl_id = ?;

@@ -1,0 +1,191 @@
+"""A jar of cookies, as a value: RFC 6265, with what browsers have added since.
+
+A response changes a jar by a list of cookies (`changes`): each is set, or deleted if it has
+expired. `Jar.after` is the jar that they make of another one. So a jar can be kept by one who does
+not know what a response is, and what several responses changed can be put together in their order.
+
+Nothing here shows a value: it may be all that a login is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from can_ada import URL
+
+from shoal.core import set_cookie
+from shoal.core.networks import is_address
+from shoal.core.suffixes import is_public_suffix
+from shoal.core.urls import parse
+
+MAX_PER_DOMAIN = 50
+MAX_IN_JAR = 300
+
+_Key = tuple[str, str, str, bool]
+
+
+class Cookie(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One cookie. As a change: set it, or if it has expired, delete it."""
+
+    name: str
+    value: str
+    domain: str
+    """The host that set it, or the domain of which all hosts get it."""
+    host_only: bool = False
+    path: str = "/"
+    secure: bool = False
+    http_only: bool = False
+    expires: float | None = None
+    """None: it is kept as long as the jar."""
+    set_at: float = 0.0
+    """Of two that are the same but for their values, the later one counts."""
+
+    @property
+    def key(self) -> _Key:
+        """Which one it is: another with the same takes its place."""
+        return self.domain, self.path, self.name, self.host_only
+
+    def is_over(self, now: float) -> bool:
+        """Whether it has expired."""
+        return self.expires is not None and self.expires <= now
+
+    def is_for(self, url: URL) -> bool:
+        """Whether a request for this address has it, unless it has expired."""
+        if self.secure and url.protocol != "https:":
+            return False
+        host = url.hostname
+        is_for_host = host == self.domain if self.host_only else _is_within(host, self.domain)
+        return is_for_host and _is_below(url.pathname, self.path)
+
+    def __repr__(self) -> str:
+        return f"Cookie({self.name!r} of {self.domain}{self.path})"
+
+
+class Jar(msgspec.Struct, frozen=True, array_like=True):
+    """Cookies, the first that was made first."""
+
+    cookies: tuple[Cookie, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.cookies)
+
+    def __repr__(self) -> str:
+        return f"Jar({len(self.cookies)} cookies)"
+
+    def header(self, url: str, now: float) -> str:
+        """The Cookie header of a request for this address; empty if it has none. Longer paths go
+        first, and of these the cookie that was made first."""
+        if not self.cookies:
+            return ""
+        parsed = parse(url)
+        sent = [it for it in self.cookies if not it.is_over(now) and it.is_for(parsed)]
+        sent.sort(key=lambda cookie: -len(cookie.path))
+        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in sent)
+
+    def after(self, changed: Iterable[Cookie], now: float) -> Jar:
+        """The jar with these changes, without what has expired. Of too many, the oldest go."""
+        kept = {cookie.key: cookie for cookie in self.cookies}
+        for cookie in changed:
+            kept[cookie.key] = cookie  # One that was there keeps its place.
+        return Jar(_bounded([it for it in kept.values() if not it.is_over(now)]))
+
+    def with_newer(self, other: Jar, now: float) -> Jar:
+        """The cookies of both; of each the one that was set later."""
+        own = {cookie.key: cookie.set_at for cookie in self.cookies}
+        newer = [it for it in other.cookies if it.set_at >= own.get(it.key, 0.0)]
+        return self.after(newer, now)
+
+    def says_the_same(self, other: Jar) -> bool:
+        """Whether hosts are told the same with both, whenever it may expire."""
+        return _said(self) == _said(other)
+
+
+EMPTY = Jar()
+
+
+def changes(jar: Jar, lines: Iterable[str], url: str, now: float) -> list[Cookie]:
+    """What the Set-Cookie lines of a response from this address change in a jar. Most cookies are
+    kept; one that the address has no right to set is not."""
+    parsed = parse(url)
+    found = (_cookie(said, parsed, now) for line in lines if (said := set_cookie.read(line, now)))
+    return [it for it in found if it is not None and not _hides_secure(it, parsed, jar)]
+
+
+def _cookie(said: set_cookie.SetCookie, url: URL, now: float) -> Cookie | None:
+    host, domain, host_only = url.hostname, said.domain, not said.domain
+    if domain and (is_address(host) or is_public_suffix(domain)):
+        if domain != host:
+            return None
+        host_only = True  # Of a site that is a public suffix, only it itself.
+    if not host_only and not _is_within(host, domain):
+        return None
+    if not _is_allowed(said, url):
+        return None
+    return Cookie(
+        name=said.name,
+        value=said.value,
+        domain=host if host_only else domain,
+        host_only=host_only,
+        path=said.path or _default_path(url.pathname),
+        secure=said.secure,
+        http_only=said.http_only,
+        expires=said.expires,
+        set_at=now,
+    )
+
+
+def _is_allowed(said: set_cookie.SetCookie, url: URL) -> bool:
+    """Whether it keeps what its name promises; and it is secure only if it came so."""
+    if said.secure and url.protocol != "https:":
+        return False
+    name = said.name.lower()
+    if name.startswith("__host-"):
+        return said.secure and not said.domain and said.path == "/"
+    return said.secure or not name.startswith("__secure-")
+
+
+def _hides_secure(cookie: Cookie, url: URL, jar: Jar) -> bool:
+    """Whether it would take the place of one that came encrypted: who stands between the host and
+    us could have set it."""
+    if url.protocol == "https:":
+        return False
+    return any(
+        kept.secure
+        and kept.name == cookie.name
+        and (_is_within(kept.domain, cookie.domain) or _is_within(cookie.domain, kept.domain))
+        and _is_below(cookie.path, kept.path)
+        for kept in jar.cookies
+    )
+
+
+def _is_within(host: str, domain: str) -> bool:
+    """Whether a host is this domain or one below it."""
+    return host == domain or (host.endswith(f".{domain}") and not is_address(host))
+
+
+def _is_below(path: str, parent: str) -> bool:
+    if not path.startswith(parent):
+        return False
+    return path == parent or parent.endswith("/") or path[len(parent)] == "/"
+
+
+def _default_path(path: str) -> str:
+    """The folder of a path."""
+    return path[: path.rindex("/")] or "/" if path.startswith("/") else "/"
+
+
+def _bounded(cookies: list[Cookie]) -> tuple[Cookie, ...]:
+    if len(cookies) <= MAX_PER_DOMAIN:
+        return tuple(cookies)
+    kept: list[Cookie] = []
+    of_domain: dict[str, int] = {}
+    for cookie in reversed(cookies):
+        of_domain[cookie.domain] = of_domain.get(cookie.domain, 0) + 1
+        if of_domain[cookie.domain] <= MAX_PER_DOMAIN:
+            kept.append(cookie)
+    return tuple(reversed(kept[:MAX_IN_JAR]))
+
+
+def _said(jar: Jar) -> set[tuple[_Key, str]]:
+    return {(cookie.key, cookie.value) for cookie in jar.cookies}

@@ -1,0 +1,129 @@
+"""Reading `Set-Cookie`, as RFC 6265 (section 5.2) and browsers do: what is odd is ignored."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import msgspec
+
+MAX_COOKIE_BYTES = 4096
+"""Of name and value. Longer cookies are not kept."""
+
+MAX_ATTRIBUTE_BYTES = 1024
+"""Longer attributes are ignored."""
+
+FOREVER_S = 10**10
+"""A longer Max-Age is as good as this one."""
+
+LONG_AGO = 0.0
+"""When a cookie expired that is to be deleted."""
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_BLANKS = " \t"
+_MAX_AGE = re.compile(r"-?[0-9]+")
+
+_DELIMITERS = re.compile(r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[^0-9].*)?", re.DOTALL)
+_DAY = re.compile(r"([0-9]{1,2})(?:[^0-9].*)?", re.DOTALL)
+_YEAR = re.compile(r"([0-9]{2,4})(?:[^0-9].*)?", re.DOTALL)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_FIRST_YEAR = 1601
+
+
+class SetCookie(msgspec.Struct):
+    """One line, as it was meant. Nothing of it was checked against the address it came from."""
+
+    name: str
+    value: str
+    domain: str = ""
+    """In lower case, without a leading dot. Empty: only the host that sent it."""
+    path: str = ""
+    """Empty: it follows from the address."""
+    secure: bool = False
+    http_only: bool = False
+    expires: float | None = None
+    """None: with the session."""
+
+    def __repr__(self) -> str:
+        return f"SetCookie({self.name!r})"
+
+
+def read(line: str, now: float) -> SetCookie | None:
+    """What a line sets. None if that is nothing: no name, too long, control characters, or bytes
+    that are no text."""
+    pair, _, rest = line.partition(";")
+    name, equals, value = (part.strip(_BLANKS) for part in pair.partition("="))
+    if not equals or not name or _CONTROLS.search(line):
+        return None
+    if not _is_kept(name, value):
+        return None
+    cookie = SetCookie(name, value)
+    max_age: float | None = None
+    for attribute in rest.split(";"):
+        key, _, text = attribute.partition("=")
+        key, text = key.strip(_BLANKS).lower(), text.strip(_BLANKS)
+        if len(text) > MAX_ATTRIBUTE_BYTES:
+            continue
+        if key == "max-age":
+            max_age = _after(text, now) if _MAX_AGE.fullmatch(text) else max_age
+        else:
+            _note(cookie, key, text)
+    if max_age is not None:  # Wherever it stands, it comes before Expires.
+        cookie.expires = max_age
+    return cookie
+
+
+def _is_kept(name: str, value: str) -> bool:
+    try:
+        return len(name.encode()) + len(value.encode()) <= MAX_COOKIE_BYTES
+    except UnicodeEncodeError:
+        return False  # Bytes that are not UTF-8: they could not be sent back.
+
+
+def _note(cookie: SetCookie, key: str, text: str) -> None:
+    """Of an attribute that comes twice, the last counts. Others, such as SameSite, say nothing to
+    who has no pages open."""
+    if key == "domain":
+        cookie.domain = text.removeprefix(".").lower()
+    elif key == "path":
+        cookie.path = text if text.startswith("/") else ""
+    elif key == "secure":
+        cookie.secure = True
+    elif key == "httponly":
+        cookie.http_only = True
+    elif key == "expires":
+        expires = date(text)
+        cookie.expires = cookie.expires if expires is None else expires
+
+
+def _after(max_age: str, now: float) -> float:
+    seconds = min(int(max_age), FOREVER_S)
+    return now + seconds if seconds > 0 else LONG_AGO
+
+
+def date(text: str) -> float | None:
+    """A date in any of the forms that servers send (RFC 6265, 5.1.1). None if it is none."""
+    time = day = month = year = None
+    for token in _DELIMITERS.split(text):
+        if time is None and (found := _TIME.fullmatch(token)):
+            time = [int(part) for part in found.groups()]
+        elif day is None and (found := _DAY.fullmatch(token)):
+            day = int(found[1])
+        elif month is None and token[:3].lower() in _MONTHS:
+            month = _MONTHS.index(token[:3].lower()) + 1
+        elif year is None and (found := _YEAR.fullmatch(token)):
+            year = _whole_year(int(found[1]))
+    if time is None or day is None or month is None or year is None or year < _FIRST_YEAR:
+        return None
+    try:
+        hour, minute, second = time
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def _whole_year(year: int) -> int:
+    if 70 <= year <= 99:
+        return year + 1900
+    return year + 2000 if year <= 69 else year

@@ -1,0 +1,25 @@
+"""Public suffixes: the names under which anybody can register one, such as `co.uk`."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
+
+
+@lru_cache(maxsize=4096)
+def is_public_suffix(domain: str) -> bool:
+    """Whether a domain, in lower case, belongs to nobody in particular. A single label that is on
+    no list is taken for one as well."""
+    return bool(_suffixes().is_public(domain))
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    """The list that the package brings along. It is read by the first who asks: who uses no cookies
+    does not pay for it."""
+    from publicsuffixlist import PublicSuffixList
+
+    return PublicSuffixList()

@@ -1,0 +1,201 @@
+"""Connections by exits: through a proxy, or from one address of this machine.
+
+Who is to blame if there is none is decided here, see `core.exits.Blame`, and what a proxy is told.
+With the guard on, a host's name is looked up and checked here whoever connects to it. A proxy that
+is out on the internet is given the name all the same, and finds what its own part of the world
+does. One inside our own network may reach more of it than the public can: it is given the very
+address that was checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+
+from aiohappyeyeballs import start_connection
+
+from shoal.core.exits import Blame
+from shoal.core.networks import is_public
+from shoal.core.proxies import ProxyAddress
+from shoal.errors import ExitFault, FetchError
+from shoal.fetch.guard import only_public
+from shoal.fetch.http.connection import Connection
+from shoal.fetch.http.dns import AddressInfo, Resolver
+from shoal.fetch.http.failures import cause, is_own_fault
+from shoal.fetch.http.standing import Standing
+from shoal.fetch.http.tunnels import connect, socks
+from shoal.fetch.http.tunnels.absolute import Absolute, asks_for_login
+from shoal.fetch.http.tunnels.wire import Stage, Wire
+from shoal.fetch.http.ways import Origin, Way
+
+SECOND_ADDRESS_AFTER_S = 0.25
+"""If the first address of a name does not answer by then, the next one is tried beside it."""
+
+Speak = Callable[[socket.socket, Origin], Awaitable[Connection]]
+"""Makes a connection of a socket that leads to an origin, with TLS where that is spoken there."""
+
+
+class Exits:
+    """Makes connections by exits."""
+
+    def __init__(
+        self, resolver: Resolver, speak: Speak, *, is_guarded: bool, limit_s: float
+    ) -> None:
+        """`limit_s` is the time for all that comes before a request: names, TCP, handshakes."""
+        self._resolver = resolver
+        self._speak = speak
+        self._is_guarded = is_guarded
+        self._limit_s = limit_s
+        self._standing = Standing()
+        self._asking: dict[tuple[str, int], bool] = {}
+        """Whether a proxy asks for a login: see `asks_for_login`."""
+
+    async def connect(self, way: Way, proxy: ProxyAddress) -> Connection:
+        """A connection by an exit. Raises FetchError, and OSError if it is our own fault."""
+        wire = Wire()
+        try:
+            async with asyncio.timeout(self._limit_s):
+                if proxy.scheme == "bind":
+                    return await self._from(wire, way, proxy)
+                return await self._by(wire, way, proxy)
+        except TimeoutError as error:
+            raise wire.counted(wire.too_slow(self._limit_s)) from error
+        except FetchError as error:
+            wire.counted(error)
+            raise
+        finally:
+            wire.close()
+
+    # Through a proxy
+
+    async def _by(self, wire: Wire, way: Way, proxy: ProxyAddress) -> Connection:
+        checked = await self._checked(way[1])
+        await self._reach(wire, proxy)
+        is_named = not self._is_guarded or is_public(wire.sock.getpeername()[0])
+        absolute = None
+        if is_named and await self._is_absolute(wire, way, proxy):
+            absolute = Absolute.of(way[1], proxy)
+        else:
+            await self._tunnel(wire, way, proxy, way[1].host if is_named else checked)
+        connection = await self._spoken(wire, way)
+        connection.absolute = absolute
+        connection.address = ""  # Where the proxy is, is for nobody to see.
+        connection.count_before(wire.sent, wire.received)
+        return connection
+
+    async def _checked(self, origin: Origin) -> str:
+        """An address of the host that may be visited. Raises Refused if there is none."""
+        if not self._is_guarded:
+            return ""
+        found = only_public(origin.host, await self._resolver.resolve(origin.host, origin.port))
+        # Of the two kinds, more proxies can reach this one.
+        first = min(found, key=lambda info: info[0] != socket.AF_INET)
+        return str(first[4][0])
+
+    async def _reach(self, wire: Wire, proxy: ProxyAddress) -> None:
+        """Connect to the proxy. It was named by the user, so it may be anywhere."""
+        wire.stage = Stage.PROXY
+        is_ipv4 = False
+        try:
+            addresses = await self._resolver.resolve(proxy.host, proxy.port)
+            is_ipv4 = all(family == socket.AF_INET for family, *_ in addresses)
+            wire.lead(
+                await start_connection(addresses, happy_eyeballs_delay=SECOND_ADDRESS_AFTER_S)
+            )
+        except FetchError as error:
+            raise ExitFault(f"proxy: {error}", Blame.EXIT) from error
+        except OSError as error:
+            if is_own_fault(error, is_ipv4=is_ipv4):
+                raise
+            raise ExitFault(f"proxy: {cause(error)}", Blame.EXIT) from error
+
+    async def _is_absolute(self, wire: Wire, way: Way, proxy: ProxyAddress) -> bool:
+        """Whether requests are for the proxy itself, with the whole URL in them."""
+        route, origin = way
+        if proxy.scheme != "http" or origin.is_tls or route.tunnels_all:
+            return False
+        if not proxy.user and not proxy.password:
+            return True
+        place = proxy.host, proxy.port
+        if place not in self._asking:
+            self._asking[place] = await self._asks(wire, proxy)
+        return self._asking[place]
+
+    async def _asks(self, wire: Wire, proxy: ProxyAddress) -> bool:
+        probe = Wire()
+        try:
+            await self._reach(probe, proxy)
+            return await asks_for_login(probe)
+        finally:
+            probe.close()
+            wire.sent += probe.sent
+            wire.received += probe.received
+
+    async def _tunnel(self, wire: Wire, way: Way, proxy: ProxyAddress, host: str) -> None:
+        route, origin = way
+        worked = self._standing.has_worked(route.name)
+        if proxy.scheme == "http":
+            await connect.open_tunnel(wire, proxy, origin.written(host), has_worked=worked)
+        else:
+            await socks.open_tunnel(wire, proxy, host, origin.port, has_worked=worked)
+        self._standing.worked(route.name)
+
+    async def _spoken(self, wire: Wire, way: Way) -> Connection:
+        route, origin = way
+        wire.stage = Stage.AWAY
+        try:
+            connection = await self._speak(wire.hand_over(), origin)
+        except ssl.SSLCertVerificationError as error:
+            raise self._standing.unverified(route.name, origin, cause(error)) from error
+        except (OSError, RuntimeError) as error:
+            if isinstance(error, OSError) and is_own_fault(error, is_ipv4=True):
+                raise
+            raise FetchError(cause(error)) from error
+        if origin.is_tls:
+            self._standing.verified(route.name, origin)
+        return connection
+
+    # From an address of this machine
+
+    async def _from(self, wire: Wire, way: Way, here: ProxyAddress) -> Connection:
+        origin = way[1]
+        found = await self._resolver.resolve(origin.host, origin.port)
+        if self._is_guarded:
+            found = only_public(origin.host, found)
+        family = socket.AF_INET6 if ":" in here.host else socket.AF_INET
+        addresses = [info for info in found if info[0] == family]
+        if not addresses:
+            raise ExitFault("the host has no address of the exit's kind", Blame.PAIR)
+        wire.stage = Stage.HOST
+        wire.lead(await self._bound(addresses, here))
+        wire.stage = Stage.AWAY
+        return await self._speak(wire.hand_over(), origin)
+
+    async def _bound(self, addresses: list[AddressInfo], here: ProxyAddress) -> socket.socket:
+        family, kind, protocol, *_ = addresses[0]
+        own: AddressInfo = family, kind, protocol, "", (here.host, 0)
+        try:
+            return await start_connection(
+                addresses, local_addr_infos=[own], happy_eyeballs_delay=SECOND_ADDRESS_AFTER_S
+            )
+        except OSError as error:
+            if not _is_own_address(own):
+                words = "the address to leave from is none of this machine's"
+                raise ExitFault(words, Blame.EXIT) from error
+            if error.errno == errno.EADDRINUSE:  # All ports of this address are in use.
+                raise OSError(errno.EADDRNOTAVAIL, "") from error
+            if is_own_fault(error, is_ipv4=family == socket.AF_INET):
+                raise
+            raise ExitFault(cause(error), Blame.PAIR) from error
+
+
+def _is_own_address(own: AddressInfo) -> bool:
+    with socket.socket(own[0], own[1], own[2]) as probe:
+        try:
+            probe.bind(own[4])
+        except OSError as error:
+            return error.errno != errno.EADDRNOTAVAIL
+    return True

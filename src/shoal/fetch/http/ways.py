@@ -1,0 +1,25 @@
+"""Where connections lead, and how they get there."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.fetch.port import Route
+
+
+class Origin(msgspec.Struct, frozen=True, cache_hash=True):
+    """The server that a connection leads to."""
+
+    is_tls: bool
+    host: str
+    port: int
+
+    def written(self, host: str = "", *, with_port: bool = True) -> str:
+        """`shop.example:80`, `[2001:db8::1]:80`; of an address of it, if one is given."""
+        host = host or self.host
+        shown = f"[{host}]" if ":" in host else host
+        return f"{shown}:{self.port}" if with_port else shown
+
+
+Way = tuple[Route, Origin]
+"""Where a connection leads, and how it gets there. A connection serves requests of one way only."""

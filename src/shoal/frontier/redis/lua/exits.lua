@@ -1,0 +1,295 @@
+-- The exits of all crawls: their records, and who may be used when. Needs step.lua, exit_policy.lua.
+--
+-- All begin with shoal:{exits}: and lie in one slot; a crawl with pools lies in the same, see names.py.
+--
+-- clock           string  packed {latest, ahead, swept at}: a clock of its own, see clock.py. All moments here are its
+-- crawls          set     what the keys of the crawls that have lanes begin with
+-- pools           hash    pool -> packed rules, see exit_forms.py, and `listed`: how many exits it has
+-- rules           hash    pool -> its rules as JSON, for people and clients
+-- spent           hash    pool -> packed numbers: what it has cost, and its requests in flight
+-- exits           hash    exit -> packed values, see exit_forms.py
+-- listed:POOL     set     the exits that are in its list
+-- free:POOL       zset    those that may be used now, by when they were last used
+-- later:POOL      zset    those that may be used later, by the moment. Who is full is in neither
+-- at:HOST         hash    exit -> packed pair, see exit_forms.py
+-- stick:POOL:HOST zset    exits that the host is to be visited by first, by when they began
+-- cooling         zset    EXIT SESSION HOST, by the moment it ends: for those who ask
+
+local exits = {known = {}, pools = {}, costs = {}, at = {}, changed = {}, pairs_changed = {}}
+
+do
+
+function exits.open()
+  if exits.now then
+    return
+  end
+  local packed = call('GET', EXITS_BASE .. 'clock')
+  local stored = packed and cmsgpack.unpack(packed) or {0, 0}
+  exits.now, exits.latest, exits.ahead = clock + stored[2], stored[1], stored[2]
+  exits.swept = stored[3] or 0
+  if exits.now < exits.latest - POLICY.clock_jump then
+    exits.now, exits.ahead, exits.has_jumped = exits.latest, exits.latest - clock, true
+  end
+end
+
+-- The rules of a pool, or false if nobody has told of it.
+function exits.pool(name)
+  local pool = exits.pools[name]
+  if pool == nil then
+    local packed = call('HGET', EXITS_BASE .. 'pools', name)
+    pool = packed and cmsgpack.unpack(packed) or false
+    exits.pools[name] = pool
+  end
+  return pool
+end
+
+-- What a pool has cost.
+function exits.cost(name)
+  local cost = exits.costs[name]
+  if not cost then
+    local packed = call('HGET', EXITS_BASE .. 'spent', name)
+    cost = spent_of(packed and cmsgpack.unpack(packed) or NEW_SPENT)
+    exits.costs[name] = cost
+  end
+  return cost
+end
+
+-- Read exits that will be needed, all at once.
+function exits.read(ids)
+  local wanted = {}
+  for _, exit_id in ipairs(ids) do
+    if exits.known[exit_id] == nil then
+      wanted[#wanted + 1] = exit_id
+    end
+  end
+  for i, packed in ipairs(ask_many('HMGET', EXITS_BASE .. 'exits', wanted)) do
+    local exit = packed and exit_of(cmsgpack.unpack(packed))
+    exits.known[wanted[i]] = exit
+    if exit then
+      exit.id = wanted[i]
+      -- Not since it was last lent: then it was put among those that may be used now, or was full.
+      exit.may_be_later = math.max(exit.next_at, exit.out_until) > exit.used_at
+    end
+  end
+end
+
+-- An exit, or false if it was never heard of.
+function exits.named(exit_id)
+  if exits.known[exit_id] == nil then
+    exits.read({exit_id})
+  end
+  return exits.known[exit_id]
+end
+
+-- Read how exits are doing at a host, all at once.
+function exits.read_pairs(host_name, ids)
+  local known = exits.at[host_name] or {}
+  exits.at[host_name] = known
+  local wanted = {}
+  for _, exit_id in ipairs(ids) do
+    if known[exit_id] == nil then
+      wanted[#wanted + 1] = exit_id
+    end
+  end
+  for i, packed in ipairs(ask_many('HMGET', EXITS_BASE .. 'at:' .. host_name, wanted)) do
+    known[wanted[i]] = packed and pair_of(cmsgpack.unpack(packed))
+  end
+end
+
+-- How an exit is doing at a host, or nothing: what was said of another session says nothing.
+function exits.pair(exit, host_name)
+  local known = exits.at[host_name]
+  if not known or known[exit.id] == nil then
+    exits.read_pairs(host_name, {exit.id})
+    known = exits.at[host_name]
+  end
+  local pair = known[exit.id]
+  return pair and pair.session == exit.session and pair or nil
+end
+
+function exits.keep_pair(exit, host_name, pair)
+  exits.at[host_name] = exits.at[host_name] or {}
+  exits.at[host_name][exit.id] = pair or false
+  exits.pairs_changed[host_name] = exits.pairs_changed[host_name] or {}
+  exits.pairs_changed[host_name][exit.id] = true
+end
+
+-- An exit has changed: it is written back later, and finds its place among others at once.
+function exits.touch(exit)
+  local pool = exits.pool(exit.pool)
+  local ready_at = pool and exit_policy.exit_ready_at(exit, pool) or math.huge
+  local free, later = EXITS_BASE .. 'free:' .. exit.pool, EXITS_BASE .. 'later:' .. exit.pool
+  local is_later = ready_at > exits.now and ready_at < math.huge
+  exits.changed[exit.id] = true
+  if ready_at > exits.now then
+    call('ZREM', free, exit.id)
+  elseif exit.placed ~= exit.used_at then
+    call('ZADD', free, whole(exit.used_at), exit.id)
+  end
+  exit.placed = ready_at <= exits.now and exit.used_at or nil
+  if is_later then
+    call('ZADD', later, whole(ready_at), exit.id)
+  elseif exit.may_be_later then
+    call('ZREM', later, exit.id)
+  end
+  exit.may_be_later = is_later
+end
+
+-- Those whose moment has come may be used.
+function exits.wake(pool_name)
+  local later = EXITS_BASE .. 'later:' .. pool_name
+  local due = call('ZRANGEBYSCORE', later, '-inf', whole(exits.now), 'LIMIT', 0, POLICY.exits_woken)
+  local scores = {}
+  exits.read(due)
+  for _, exit_id in ipairs(due) do
+    local exit = exits.known[exit_id]
+    if exit then
+      scores[#scores + 1] = whole(exit.used_at)
+      scores[#scores + 1] = exit_id
+      exit.placed, exit.may_be_later = exit.used_at, false
+    end
+  end
+  call_many('ZADD', EXITS_BASE .. 'free:' .. pool_name, scores)
+  call_many('ZREM', later, due)
+end
+
+-- What a lease keeps of the exit it was given: {exit, session, pool, leased at, blocks of the task}.
+function exits.lend(exit, host_name, pool, blocks)
+  local pair = exit_policy.lend(exit, exits.pair(exit, host_name), pool, exits.now)
+  if pair then
+    exits.keep_pair(exit, host_name, pair)
+    if pool.sticky > 0 and pair.since == exits.now then
+      local stick = EXITS_BASE .. 'stick:' .. pool.name .. ':' .. host_name
+      call('ZADD', stick, whole(pair.since), exit.id)
+      call('PEXPIRE', stick, whole(math.ceil((pool.sticky + POLICY.pairs_kept) / 1000)))
+    end
+  end
+  exits.touch(exit)
+  local cost = exits.cost(pool.name)
+  cost.leased, cost.is_changed = cost.leased + 1, true
+  return {exit.id, exit.session, pool.name, exits.now, blocks}
+end
+
+-- A lease has ended, one way or another: its exit is free. Returns it, and how it is doing at the host.
+function exits.unlend(lent, host_name)
+  local exit = lent[1] ~= '' and exits.named(lent[1])
+  if not exit then
+    return nil
+  end
+  exits.open()
+  local pair = exits.pair(exit, host_name)
+  local was_tried = pair and pair.is_tried
+  exit_policy.unlend(exit, pair, lent[4])
+  if pair and was_tried ~= pair.is_tried then
+    exits.keep_pair(exit, host_name, pair)
+  end
+  exits.touch(exit)
+  local cost = exits.cost(exit.pool)
+  cost.leased, cost.is_changed = math.max(cost.leased - 1, 0), true
+  return exit, pair
+end
+
+-- All leases of a crawl end: it is cancelled or forgotten.
+function exits.unlend_all()
+  local all = call('HGETALL', prefix .. 'held')
+  for i = 2, #all, 2 do
+    local task = cmsgpack.unpack(all[i])
+    if task[8] then
+      exits.unlend(task[8], task[1]:match('[^ ]*$'))
+    end
+  end
+end
+
+-- Whether a crawl is as it was when it got lanes: one that is cancelled or forgotten has no leases.
+local function has_leases(its_prefix)
+  local base, its_id = its_prefix:match('^(.*:)([^:]+):$')
+  local stored = call('HMGET', base .. 'crawl', 'id', 'state')
+  return stored[1] == its_id and stored[2] ~= 'cancelled'
+end
+
+local function take_back_expired(its_prefix)
+  local expired =
+    call('ZRANGEBYSCORE', its_prefix .. 'due', '-inf', whole(clock), 'LIMIT', 0, POLICY.exits_woken)
+  for _, token in ipairs(expired) do
+    local packed = call('HGET', its_prefix .. 'held', token)
+    local task = packed and cmsgpack.unpack(packed)
+    if task and task[8] and task[8][1] ~= '' then
+      exits.unlend(task[8], task[1]:match('[^ ]*$'))
+      task[8][1] = ''
+      call('HSET', its_prefix .. 'held', token, cmsgpack.pack(task))
+    end
+  end
+end
+
+-- Now and then, take exits back whose leases have expired: in their crawl there may be nobody left to do so.
+function exits.sweep()
+  if exits.now < exits.swept + POLICY.sweep_every then
+    return
+  end
+  exits.swept = exits.now
+  for _, its_prefix in ipairs(call('SMEMBERS', EXITS_BASE .. 'crawls')) do
+    if not has_leases(its_prefix) then
+      call('SREM', EXITS_BASE .. 'crawls', its_prefix)
+    elseif its_prefix ~= prefix then
+      take_back_expired(its_prefix)
+    end
+  end
+end
+
+local function save_pairs(host_name, ids)
+  local rows, removed, cooling = {}, {}, {}
+  for exit_id in pairs(ids) do
+    local pair = exits.at[host_name][exit_id]
+    if not pair then
+      removed[#removed + 1] = exit_id
+    else
+      rows[#rows + 1] = exit_id
+      rows[#rows + 1] = cmsgpack.pack(pair_values(pair))
+      if pair.cool_until > exits.now then
+        cooling[#cooling + 1] = whole(pair.cool_until)
+        cooling[#cooling + 1] = exit_id .. ' ' .. whole(pair.session) .. ' ' .. host_name
+      end
+    end
+  end
+  local key = EXITS_BASE .. 'at:' .. host_name
+  call_many('HDEL', key, removed)
+  call_many('HSET', key, rows)
+  if #rows > 0 then
+    call('PEXPIRE', key, whole(POLICY.pairs_kept / 1000))
+  end
+  if #cooling > 0 then
+    call('ZREMRANGEBYSCORE', EXITS_BASE .. 'cooling', '-inf', whole(exits.now))
+    call_many('ZADD', EXITS_BASE .. 'cooling', cooling)
+  end
+end
+
+-- Write back what has changed.
+function exits.save()
+  if not exits.now then
+    return
+  end
+  local rows, costs = {}, {}
+  for exit_id in pairs(exits.changed) do
+    rows[#rows + 1] = exit_id
+    rows[#rows + 1] = cmsgpack.pack(exit_values(exits.known[exit_id]))
+  end
+  for name, cost in pairs(exits.costs) do
+    if cost.is_changed then
+      cost.is_changed = nil
+      costs[#costs + 1] = name
+      costs[#costs + 1] = cmsgpack.pack(spent_values(cost))
+    end
+  end
+  call_many('HSET', EXITS_BASE .. 'exits', rows)
+  call_many('HSET', EXITS_BASE .. 'spent', costs)
+  for host_name, ids in pairs(exits.pairs_changed) do
+    save_pairs(host_name, ids)
+  end
+  exits.changed, exits.pairs_changed = {}, {}
+  if exits.now > exits.latest or exits.has_jumped then
+    exits.latest, exits.has_jumped = exits.now, nil
+    call('SET', EXITS_BASE .. 'clock', cmsgpack.pack({exits.latest, exits.ahead, exits.swept}))
+  end
+end
+
+end

@@ -1,0 +1,19 @@
+-- Out of the hands of workers that died, where leases may have exits. Needs losing.lua, lanes.lua.
+
+do
+
+local plain_lose = lose
+
+function lose(token, packed)
+  local task = cmsgpack.unpack(packed)
+  local lent, dead = task[8], counts.dead
+  if lent then
+    lanes.look_soon((lanes.let_go(task)))
+  end
+  plain_lose(token, packed)
+  if lent and counts.dead > dead then
+    call('HDEL', prefix .. 'blocks', fingerprint_of(task[3]))
+  end
+end
+
+end

@@ -1,0 +1,168 @@
+-- Lanes: the tasks of a host that leave by exits of one pool. Needs step.lua, hosts.lua, queue.lua, exits.lua.
+--
+-- A lane's name is POOL HOST; no host has a space. What waits in it is kept as that of a host: its numbers
+-- in ID:hosts, its queues in ID:q:PRIORITY:POOL HOST, and wherever a task names its host, it names the lane.
+-- Its host's record has the turns and the room. The moment at which a lane is looked at next is its `next`.
+--
+-- ID:lanes       hash  lane -> packed values, see exit_forms.py: only where there is something to say
+-- ID:ready:POOL  zset  lanes with work, by the moment they are worth a look
+-- ID:lane_load   zset  every lane, by the tasks it has waiting, roughly
+-- ID:pools       set   the pools of its lanes
+-- ID:blocks      hash  fingerprint -> packed {blocks, exit, ...} of tasks that were blocked: how often, and by whom
+
+local lanes = {known = {}, names = {}}
+
+do
+
+open_plain_crawl = open_crawl -- This is the other form of the script.
+
+local plain_host_named, plain_read_hosts, plain_save_hosts = host_named, read_hosts, save_hosts
+
+local function unpack_lane(name, packed)
+  local lane = unpack_place(name, packed)
+  local pool, host_name = name:match('^(.*) (.-)$')
+  lane.pool, lane.host, lane.packed = pool, plain_host_named(host_name), packed
+  lane.is_new = not packed
+  lanes.known[name] = lane
+  lanes.names[#lanes.names + 1] = name
+  return lane
+end
+
+-- Read lanes that will be needed, and their hosts, all at once.
+function lanes.read(wanted)
+  local host_names = {}
+  for i, name in ipairs(wanted) do
+    host_names[i] = name:match('[^ ]*$')
+  end
+  plain_read_hosts(host_names)
+  for i, packed in ipairs(ask_many('HMGET', prefix .. 'hosts', wanted)) do
+    if not lanes.known[wanted[i]] then
+      unpack_lane(wanted[i], packed)
+    end
+  end
+end
+
+function lanes.named(name)
+  if not lanes.known[name] then
+    lanes.read({name})
+  end
+  return lanes.known[name]
+end
+
+-- What decides how lanes are served: read when it is needed, all at once if many are.
+function lanes.read_states(wanted)
+  for i, packed in ipairs(ask_many('HMGET', prefix .. 'lanes', wanted)) do
+    local lane = lanes.known[wanted[i]]
+    lane.state = lane.state or lane_of(packed and cmsgpack.unpack(packed) or NEW_LANE)
+  end
+end
+
+function lanes.state(lane)
+  if not lane.state then
+    lanes.read_states({lane.name})
+  end
+  return lane.state
+end
+
+-- A host, or a lane.
+function host_named(name)
+  return name:find(' ', 1, true) and lanes.named(name) or plain_host_named(name)
+end
+
+function read_hosts(wanted)
+  local host_names, lane_names = {}, {}
+  for _, name in ipairs(wanted) do
+    local list = name:find(' ', 1, true) and lane_names or host_names
+    list[#list + 1] = name
+  end
+  plain_read_hosts(host_names)
+  lanes.read(lane_names)
+end
+
+-- A crawl in which there is a lane is one with pools, whatever its rules say by now.
+local function note_new_lane(lane)
+  call('SADD', prefix .. 'pools', lane.pool)
+  call('SADD', EXITS_BASE .. 'crawls', prefix)
+  if rules.pools ~= 1 then
+    rules.pools = 1
+    call('HSET', KEYS[1], 'numbers', cmsgpack.pack(rules))
+  end
+end
+
+local function save_lanes()
+  local rows, states, load = {}, {}, {}
+  for _, name in ipairs(lanes.names) do
+    local lane = lanes.known[name]
+    local heap = prefix .. 'ready:' .. lane.pool
+    local at = lane.waiting > lane.suspects and lane.next or -1
+    if at < 0 and lane.ready >= 0 then
+      call('ZREM', heap, name)
+    elseif at ~= lane.ready then
+      call('ZADD', heap, whole(at), name)
+    end
+    lane.ready = at
+    if lane.load < 0 or is_off(lane.load, lane.waiting) then
+      note_score(load, lane, 'load', lane.waiting)
+    end
+    if lane.is_new then
+      note_new_lane(lane)
+      lane.is_new = false
+    end
+    keep_few_priorities(lane)
+    local packed = pack_host(lane)
+    if packed ~= lane.packed then
+      lane.packed = packed
+      rows[#rows + 1] = name
+      rows[#rows + 1] = packed
+    end
+    if lane.is_changed then
+      lane.is_changed = nil
+      states[#states + 1] = name
+      states[#states + 1] = cmsgpack.pack(lane_values(lane.state))
+    end
+  end
+  call_many('HSET', prefix .. 'hosts', rows)
+  call_many('HSET', prefix .. 'lanes', states)
+  call_many('ZADD', prefix .. 'lane_load', load)
+end
+
+function save_hosts()
+  save_lanes()
+  plain_save_hosts()
+  exits.save()
+end
+
+-- How often a task was blocked, and by which exits: {blocks, exit, ...}.
+function lanes.blocks_of(fingerprint)
+  local packed = call('HGET', prefix .. 'blocks', fingerprint)
+  return packed and cmsgpack.unpack(packed) or {0}
+end
+
+function lanes.note_block(fingerprint, exit_id)
+  local record = lanes.blocks_of(fingerprint)
+  record[1] = math.min(record[1] + 1, POLICY.max_blocks)
+  local is_known = exit_id == ''
+  for i = 2, #record do
+    is_known = is_known or record[i] == exit_id
+  end
+  if not is_known then
+    record[#record + 1] = exit_id
+  end
+  call('HSET', prefix .. 'blocks', fingerprint, cmsgpack.pack(record))
+end
+
+-- A lane may have waited for the very lease that has ended.
+function lanes.look_soon(lane)
+  if lanes.state(lane).starved_at == 0 then
+    lane.next = math.min(lane.next, math.max(lane.host.next, now))
+  end
+end
+
+-- A lease of a lane has ended: its exit is free, and its host's room. Returns the lane, the exit and the pair.
+function lanes.let_go(task)
+  local lane = lanes.named(task[1])
+  lane.host.leased = lane.host.leased - 1
+  return lane, exits.unlend(task[8], lane.host.name)
+end
+
+end

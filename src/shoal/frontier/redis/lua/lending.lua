@@ -1,0 +1,229 @@
+-- Which exit a task of a lane may leave by, if any. Needs exit_policy.lua, exits.lua, lanes.lua.
+
+local lending = {woken = {}}
+
+do
+
+-- So many are looked at first: mostly one of them will do.
+local FIRST_LOOK = 8
+
+local function is_usable(exit, pool, host_name)
+  return exit
+    and exit_policy.exit_ready_at(exit, pool) <= exits.now
+    and exit_policy.pair_ready_at(exits.pair(exit, host_name)) <= exits.now
+end
+
+local function wake(pool)
+  if not lending.woken[pool.name] then
+    lending.woken[pool.name] = true
+    exits.wake(pool.name)
+  end
+end
+
+-- The exits of a pool that stick to a host, those that have for longest first.
+local function sticking(pool, host_name)
+  if pool.sticky == 0 then
+    return {}
+  end
+  local stick = EXITS_BASE .. 'stick:' .. pool.name .. ':' .. host_name
+  local since = '(' .. whole(exits.now - pool.sticky)
+  local ids = call('ZRANGEBYSCORE', stick, since, '+inf', 'LIMIT', 0, POLICY.exits_seen)
+  local found = {}
+  exits.read(ids)
+  exits.read_pairs(host_name, ids)
+  for _, exit_id in ipairs(ids) do
+    local exit = exits.known[exit_id]
+    if exit and exit_policy.is_sticking(exits.pair(exit, host_name), pool, exits.now) then
+      found[#found + 1] = exit_id
+    end
+  end
+  return found
+end
+
+-- Some of the exits that may be used now, from a place in their order on. Where there are more than are looked at, the
+-- second half are any: else those that a host has blocked, and nobody uses, would stand before all others.
+local function window(pool, first, count)
+  local heap, free = EXITS_BASE .. 'free:' .. pool.name, lending.free
+  local start = first
+  if pool.rotation == 'random' then
+    start = (first + math.floor(lending.dice * free)) % free
+  elseif free > POLICY.exits_seen and first >= POLICY.exits_seen / 2 then
+    start = POLICY.exits_seen / 2 + math.floor(lending.dice * (free - POLICY.exits_seen))
+      + first - POLICY.exits_seen / 2
+  end
+  local ids = call('ZRANGE', heap, start, start + count - 1)
+  if #ids < count and start > first then
+    for _, exit_id in ipairs(call('ZRANGE', heap, 0, count - #ids - 1)) do
+      ids[#ids + 1] = exit_id
+    end
+  end
+  return ids
+end
+
+-- The best first, if that is how they are to be used.
+local function by_score(ids, host_name)
+  local scores = {}
+  exits.read(ids)
+  exits.read_pairs(host_name, ids)
+  for _, exit_id in ipairs(ids) do
+    local exit = exits.known[exit_id]
+    scores[exit_id] = exit and exit_policy.score_at(exits.pair(exit, host_name), exit, exits.now) or 0
+  end
+  table.sort(ids, function(a, b)
+    if scores[a] ~= scores[b] then
+      return scores[a] > scores[b]
+    end
+    return a < b
+  end)
+end
+
+-- The exits of a pool that may be used at a host, one after the other, in the order in which they are to be.
+local function usable_ones(pool, host_name)
+  wake(pool)
+  lending.dice = math.random() -- For each task anew.
+  lending.free = call('ZCARD', EXITS_BASE .. 'free:' .. pool.name)
+  lending.dice = math.random() -- Of a sequence that the worker's own number began.
+  local limit = math.min(lending.free, POLICY.exits_seen)
+  local ids, place, seen, is_known = sticking(pool, host_name), 0, 0, {}
+  local function more()
+    if seen >= limit then
+      return false
+    end
+    local count = seen == 0 and pool.rotation ~= 'best' and FIRST_LOOK or limit - seen
+    if seen < limit / 2 and lending.free > POLICY.exits_seen and pool.rotation ~= 'best' then
+      count = math.min(count, POLICY.exits_seen / 2 - seen)
+    end
+    count = math.min(count, limit - seen)
+    ids, place = window(pool, seen, count), 0
+    seen = seen + count
+    if pool.rotation == 'best' then
+      by_score(ids, host_name)
+    end
+    exits.read(ids)
+    exits.read_pairs(host_name, ids)
+    return true
+  end
+  return function()
+    while true do
+      place = place + 1
+      local exit_id = ids[place]
+      if not exit_id then
+        if not more() then
+          return nil
+        end
+      elseif not is_known[exit_id] then
+        is_known[exit_id] = true
+        if is_usable(exits.known[exit_id], pool, host_name) then
+          return exits.known[exit_id]
+        end
+      end
+    end
+  end
+end
+
+local function was_blocked_by(blocks, exit, pool)
+  if #blocks - 1 >= pool.listed then
+    return false -- By all there are.
+  end
+  for i = 2, #blocks do
+    if blocks[i] == exit.id then
+      return true
+    end
+  end
+  return false
+end
+
+-- The first of some tasks for which there is an exit of the pool, and that exit. Or nothing.
+function lending.choose(pool, host_name, tasks)
+  local next_one, usable, is_over = usable_ones(pool, host_name), {}, false
+  for number, task in ipairs(tasks) do
+    local i = 1
+    while true do
+      if not usable[i] and not is_over then
+        usable[i] = next_one()
+        is_over = not usable[i]
+      end
+      local exit = usable[i]
+      if not exit then
+        break
+      end
+      if not was_blocked_by(task.blocks, exit, pool) then
+        return number, exit
+      end
+      i = i + 1
+    end
+    if is_over and #usable == 0 then
+      return nil
+    end
+  end
+  return nil
+end
+
+-- How the exits of a pool are doing, at a host or without one: how many are out, cooling, and merely busy, and of
+-- these how many until a lease ends; and when the next one may be used. Infinity where time alone frees none.
+function lending.outlook(pool, host_name)
+  local told = {listed = pool.listed, out = 0, cooling = 0, busy = 0, full = 0, at = math.huge}
+  local ids
+  if pool.listed <= POLICY.exits_seen then
+    ids = call('SMEMBERS', EXITS_BASE .. 'listed:' .. pool.name)
+  else
+    local later = EXITS_BASE .. 'later:' .. pool.name
+    ids = call('ZRANGE', later, 0, POLICY.exits_seen - 1)
+    told.busy = call('ZCARD', later) < pool.listed and 1 or 0 -- Others are full, or were not looked at.
+    told.full = told.busy
+  end
+  exits.read(ids)
+  if host_name then
+    exits.read_pairs(host_name, ids)
+  end
+  for _, exit_id in ipairs(ids) do
+    local exit = exits.known[exit_id]
+    local pair = exit and host_name and exits.pair(exit, host_name)
+    local at = exit and exit_policy.exit_ready_at(exit, pool) or math.huge
+    at = math.max(at, exit_policy.pair_ready_at(pair))
+    if exit and exit.out_until > exits.now then
+      told.out = told.out + 1
+    elseif pair and pair.cool_until > exits.now then
+      told.cooling = told.cooling + 1
+    elseif at > exits.now then
+      told.busy = told.busy + 1
+      told.full = told.full + (at == math.huge and 1 or 0)
+    end
+    if at > exits.now then
+      told.at = math.min(told.at, at)
+    end
+  end
+  return told
+end
+
+-- When a look makes sense, where some are busy.
+function lending.again_at(told)
+  return told.full > 0 and math.min(told.at, exits.now + POLICY.busy_wait) or told.at
+end
+
+local function look_at_pool(pool)
+  wake(pool)
+  if call('ZCARD', EXITS_BASE .. 'free:' .. pool.name) > 0 then
+    return 0
+  end
+  local told = lending.outlook(pool)
+  return told.busy > 0 and lending.again_at(told) or nil
+end
+
+-- How long the lanes of a pool need not be looked at: none of its exits, and of those above it, may be used now,
+-- though some only for a moment. False if they are to be looked at.
+function lending.held_up(pool_name, has_pools)
+  local first = false
+  for _, name in ipairs(exit_policy.tiers(pool_name, exits.pool)) do
+    local pool = has_pools[name] and exits.pool(name)
+    local at = pool and look_at_pool(pool)
+    if at == 0 then
+      return false
+    elseif at then
+      first = math.min(first or math.huge, at)
+    end
+  end
+  return first
+end
+
+end

@@ -1,0 +1,169 @@
+-- The frontier's statements about lanes, exits and pairs. As in queries.sql, all writes run inside
+-- BEGIN IMMEDIATE, {rows} are many, and what stands for {NAMES} in capitals is declared in Python.
+
+-- add_lanes: those that nobody has seen
+INSERT INTO lanes (crawl_id, host_id, pool) VALUES {rows} ON CONFLICT DO NOTHING;
+
+-- lanes: some (a JSON array of ids)
+SELECT {LANE} FROM lanes JOIN hosts ON hosts.id = lanes.host_id
+WHERE lanes.id IN (SELECT value FROM json_each(?));
+
+-- lanes_of_hosts: all lanes of some hosts (a JSON array of ids)
+SELECT {LANE} FROM lanes JOIN hosts ON hosts.id = lanes.host_id
+WHERE lanes.host_id IN (SELECT value FROM json_each(?));
+
+-- fullest_lanes: those of a crawl in which most tasks wait
+SELECT {LANE} FROM lanes JOIN hosts ON hosts.id = lanes.host_id
+WHERE lanes.crawl_id = ? AND lanes.waiting > 0
+ORDER BY lanes.waiting DESC, hosts.host, lanes.pool LIMIT ?;
+
+-- ready_lanes: the lanes of a pool that are to be looked at, the longest ready first
+SELECT ready_at, id FROM lanes
+WHERE crawl_id = ? AND pool = ? AND ready_at <= ? ORDER BY ready_at LIMIT ?;
+
+-- next_lane: when the next lane of a pool is to be looked at
+SELECT MIN(ready_at) FROM lanes WHERE crawl_id = ? AND pool = ? AND ready_at IS NOT NULL;
+
+-- save_lanes: write lanes back
+WITH saved (id, waiting, next_at, ready_at, body) AS (VALUES {rows})
+UPDATE lanes SET waiting = s.waiting, next_at = s.next_at, ready_at = s.ready_at, body = s.body
+FROM saved AS s
+WHERE lanes.id = s.id;
+
+-- wake_lanes: the lanes of some pools (a JSON array of names) are to be looked at
+UPDATE lanes SET next_at = 0, ready_at = 0
+WHERE ready_at > 0 AND pool IN (SELECT value FROM json_each(?));
+
+-- idle_lanes: nothing waits any more
+UPDATE lanes SET waiting = 0, ready_at = NULL WHERE crawl_id = ?;
+
+-- forget_lanes: with their crawl
+DELETE FROM lanes WHERE crawl_id = ?;
+
+-- lane_tasks: the next tasks of a lane, and what blocked them, in the order of best_tasks
+SELECT t.id, t.fingerprint, t.attempts, hex(t.task), COALESCE(p.blocks, 0), COALESCE(p.tried, '[]')
+FROM tasks AS t LEFT JOIN passages AS p ON p.task_id = t.id
+WHERE t.host_id = ? AND t.state = {WAITING} AND t.losses < {SUSPECT_AFTER}
+ORDER BY t.priority DESC, t.place, t.id LIMIT ?;
+
+-- blocks_of: what blocked a task
+SELECT blocks, tried FROM passages WHERE task_id = ?;
+
+-- lend: exits go out with tasks
+INSERT OR REPLACE INTO passages (task_id, exit, session, pool, leased_at, blocks, tried)
+VALUES {rows};
+
+-- passages: what was lent to tasks (a JSON array of ids)
+SELECT task_id, exit, session, pool, leased_at, blocks, tried FROM passages
+WHERE task_id IN (SELECT value FROM json_each(?)) AND exit IS NOT NULL;
+
+-- passages_of_crawl: the exits that were lent to the tasks of a crawl, to which hosts, and when
+SELECT p.exit, h.host, p.leased_at
+FROM passages AS p JOIN tasks AS t ON t.id = p.task_id
+JOIN lanes AS l ON l.id = -t.host_id JOIN hosts AS h ON h.id = l.host_id
+WHERE t.crawl_id = ? AND p.exit <> '';
+
+-- expired_passages: exits that were lent with leases which have expired, of any crawl
+SELECT p.task_id, p.exit, h.host, p.leased_at
+FROM passages AS p CROSS JOIN tasks AS t ON t.id = p.task_id JOIN crawls AS c ON c.id = t.crawl_id
+JOIN lanes AS l ON l.id = -t.host_id JOIN hosts AS h ON h.id = l.host_id
+WHERE p.exit <> '' AND t.due <= ? + c.ahead LIMIT ?;
+
+-- unlend: tasks (a JSON array of ids) have no exit any more, though nobody has ended their leases
+UPDATE passages SET exit = '' WHERE task_id IN (SELECT value FROM json_each(?));
+
+-- keep_blocks: a task has no exit any more, and has been blocked before
+INSERT OR REPLACE INTO passages (task_id, exit, session, pool, leased_at, blocks, tried)
+VALUES (?, NULL, 0, '', 0, ?, ?);
+
+-- end_passages: of tasks (a JSON array of ids) that have ended, or were not blocked
+DELETE FROM passages WHERE task_id IN (SELECT value FROM json_each(?));
+
+-- forget_passages: with their crawl, or its leases
+DELETE FROM passages WHERE task_id IN (SELECT id FROM tasks WHERE crawl_id = ?);
+
+-- starving_tasks: of a lane, those that wait
+SELECT id, chain FROM tasks WHERE host_id = ? AND state = {WAITING}
+ORDER BY priority DESC, place, id LIMIT ?;
+
+-- starve_tasks: no exit could be used for tasks (a JSON array of ids)
+UPDATE tasks SET state = {DEAD}, reason = ?, detail = ''
+WHERE id IN (SELECT value FROM json_each(?));
+
+-- clock: of the exits
+SELECT latest, ahead, swept_at FROM exit_clock;
+
+-- set_clock: it has come so far
+UPDATE exit_clock SET latest = MAX(latest, ?), ahead = ?;
+
+-- note_sweep: pairs were swept
+UPDATE exit_clock SET swept_at = ?;
+
+-- sweep_pairs: those that say nothing any more, so many at a time
+DELETE FROM pairs WHERE (host, exit) IN (
+    SELECT host, exit FROM pairs WHERE void_at <= ? ORDER BY void_at LIMIT ?
+);
+
+-- pools: all of them
+SELECT name, rules, spent, listed FROM pools ORDER BY name;
+
+-- put_pool: make it, or change it
+INSERT INTO pools (name, rules, spent, listed) VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET rules = excluded.rules, listed = excluded.listed;
+
+-- save_spent: what a pool has cost
+UPDATE pools SET spent = ? WHERE name = ?;
+
+-- exits: some (a JSON array of ids)
+SELECT body FROM exits WHERE id IN (SELECT value FROM json_each(?));
+
+-- exits_of_pool: all of a pool, listed or not
+SELECT body FROM exits WHERE pool = ? ORDER BY id;
+
+-- save_exits: write exits back
+INSERT OR REPLACE INTO exits (id, pool, is_listed, session, used_at, free_at, out_until, body)
+VALUES {rows};
+
+-- cooling: at how many hosts each exit of a pool cools down
+SELECT e.id, COUNT(*) FROM pairs AS p JOIN exits AS e ON e.id = p.exit
+WHERE p.cool_until > ? AND e.pool = ? AND p.session = e.session GROUP BY e.id;
+
+-- rested: exits of a pool that may be used at a host, those that were not used for longest first
+SELECT e.body, p.body FROM exits AS e INDEXED BY exits_rested
+LEFT JOIN pairs AS p ON p.host = :host AND p.exit = e.id
+WHERE e.pool = :pool AND e.free_at <= :now
+  AND (p.exit IS NULL OR p.session <> e.session OR p.free_at <= :now)
+ORDER BY e.used_at, e.id LIMIT :limit;
+
+-- sticking: of those, the ones that the host is visited by since then
+SELECT e.body, p.body FROM pairs AS p INDEXED BY pairs_sticking JOIN exits AS e ON e.id = p.exit
+WHERE p.host = :host AND p.since > 0 AND p.since > :since AND p.free_at <= :now
+  AND e.pool = :pool AND e.free_at <= :now AND p.session = e.session
+ORDER BY p.since LIMIT :limit;
+
+-- next_free: when the next exit of a pool may be used
+SELECT MIN(free_at) FROM exits WHERE pool = ? AND free_at IS NOT NULL;
+
+-- outlook: of the exits of a pool at a host: listed, out, cooling, usable, full; when the next one
+-- may be used that cannot be now
+SELECT COUNT(*), TOTAL(is_out), TOTAL(is_cooling AND NOT is_out), TOTAL(at <= :now),
+    TOTAL(at = 9e999 AND NOT is_out AND NOT is_cooling), MIN(CASE WHEN at > :now THEN at END)
+FROM (
+    SELECT e.out_until > :now AS is_out,
+        p.exit IS NOT NULL AND p.session = e.session AND p.cool_until > :now AS is_cooling,
+        MAX(COALESCE(e.free_at, 9e999), CASE WHEN p.session = e.session THEN p.free_at ELSE 0 END)
+            AS at
+    FROM exits AS e LEFT JOIN pairs AS p ON p.host = :host AND p.exit = e.id
+    WHERE e.pool = :pool AND e.is_listed
+);
+
+-- pairs: of hosts and exits (a JSON array of both)
+SELECT p.host, p.exit, p.body FROM json_each(?) AS wanted CROSS JOIN pairs AS p
+WHERE p.host = json_extract(wanted.value, '$[0]') AND p.exit = json_extract(wanted.value, '$[1]');
+
+-- save_pairs: write pairs back
+INSERT OR REPLACE INTO pairs (host, exit, session, since, free_at, cool_until, void_at, body)
+VALUES {rows};
+
+-- drop_pair: there is nothing to say
+DELETE FROM pairs WHERE host = ? AND exit = ?;

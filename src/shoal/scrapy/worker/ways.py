@@ -1,0 +1,262 @@
+"""Ways out of a Scrapy project: what a lease lends becomes the proxy of one request.
+
+It is set at the last moment and on a copy: no callback, log or store ever sees it, and nothing that
+a page leads to takes it along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64encode
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.utils.httpobj import urlparse_cached
+
+from shoal.config import Settings
+from shoal.core.exits import Passage
+from shoal.core.proxies import ProxyAddress
+from shoal.fetch.port import Route
+from shoal.frontier.admission import default_pool
+from shoal.scrapy.wire.pools import BY_EXITS, has_own_proxy
+from shoal.scrapy.worker.answers import (
+    Blocked,
+    NotServed,
+    blame_of,
+    block_in,
+    fault_of,
+    proxys_own,
+    robots_block,
+    wire_bytes,
+)
+from shoal.scrapy.worker.leading import twin_of
+from shoal.scrapy.worker.verdicts import Life
+from shoal.seeds.sitemap_tasks import SITEMAP
+
+Download = Callable[[Request], Awaitable[Response]]
+
+LOGIN = b"Proxy-Authorization"
+_OF_THE_PROXY = ("_auth_proxy", "_scheme_proxy")
+"""What Scrapy notes in a request's meta, of another proxy."""
+
+log = logging.getLogger("shoal")
+
+
+class Leased(Protocol):
+    """A leased request in the engine."""
+
+    life: Life
+    request: Request
+    route: Route | None
+    """None: it leaves as Scrapy has it leave."""
+
+
+class _Aside(NamedTuple):
+    """What a request without a lease is for."""
+
+    leased: Leased
+    is_robots: bool
+
+
+class Ways:
+    """Sends the requests of one process, each by the way that its lease lets it take."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        settings: Settings,
+        leased: Callable[[Request], Leased | None],
+    ) -> None:
+        """`leased` tells of a request whether it is in the engine with a lease."""
+        self._crawler = crawler
+        self._leased = leased
+        self._is_for_all = default_pool(settings.rules) is not None
+        # Where a budget must hold, no answer is longer than what was set aside for it.
+        self._budgeted = {name for name, pool in settings.proxy_pools.items() if pool.budget}
+        self._most_bytes = settings.max_body_bytes
+        self._now: ContextVar[_Aside | None] = ContextVar("aside", default=None)
+        self._aside: WeakKeyDictionary[Request, _Aside] = WeakKeyDictionary()
+        self._unread: WeakKeyDictionary[Request, Exception] = WeakKeyDictionary()
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._has_warned = False
+
+    # What is fetched on the side
+
+    @contextmanager
+    def working_on(self, request: Request, *, is_robots: bool = False) -> Iterator[None]:
+        """What is fetched on the side meanwhile is fetched for this request."""
+        leased = self._leased(request)
+        token = self._now.set(_Aside(leased, is_robots) if leased is not None else None)
+        try:
+            yield
+        finally:
+            self._now.reset(token)
+
+    def downloading(self, request: Request) -> None:
+        """The engine is about to have this downloaded: note what for."""
+        if (aside := self._now.get()) is not None:
+            self._aside[request] = aside
+
+    async def robots_for(
+        self, request: Request, read: Callable[[Request], Awaitable[Any]], forget: Callable[[], Any]
+    ) -> Any:
+        """Have Scrapy read the robots.txt for a request, by the exit of that. One that could not be
+        had is forgotten and read again, by the next exit: it does not mean that all is allowed."""
+        leased = self._leased(request)
+        if leased is None or leased.route is None:
+            return await read(request)
+        async with self._asking[urlparse_cached(request).netloc]:
+            with self.working_on(request, is_robots=True):
+                parser = await read(request)
+            if (error := self._unread.pop(request, None)) is None:
+                return parser
+            forget()
+        life = leased.life
+        life.sent, life.passage = True, Passage(blame_of(error))
+        life.not_served = error if isinstance(error, NotServed) else None
+        raise error
+
+    # Sending
+
+    async def send(self, request: Request, download: Download) -> Response:
+        """Send a request, by no other way than it may take."""
+        leased = self._leased(request)
+        if leased is None:
+            return await self._send_aside(request, download)
+        if leased.route is None:
+            return await download(request)
+        if has_own_proxy(request.meta):
+            self._warn()
+            return await download(request)
+        return await self._send_leased(leased.life, leased.route, request, download)
+
+    async def _send_leased(
+        self, life: Life, route: Route, request: Request, download: Download
+    ) -> Response:
+        life.passage = Passage()
+        try:
+            response = await self._by_route(life, route, request, download)
+            if (block := block_in(request, response, self._wanted(life, request))) is not None:
+                life.note(response)
+                raise Blocked(response.status, block)
+        except NotServed as error:
+            life.not_served = error
+            raise
+        except Exception as error:
+            life.passage = Passage(blame_of(error)) if route.proxy is not None else None
+            raise
+        return response
+
+    async def _send_aside(self, request: Request, download: Download) -> Response:
+        """By the exit of the page that it is for, while that is leased; never directly instead."""
+        if has_own_proxy(request.meta) or urlparse_cached(request).scheme not in BY_EXITS:
+            return await download(request)
+        aside = self._aside.get(request)
+        leased = aside.leased if aside is not None else None
+        if leased is None or self._leased(leased.request) is not leased:
+            if self._is_for_all or (leased is not None and leased.route is not None):
+                raise IgnoreRequest(f"no exit is leased for {request}")
+            return await download(request)
+        if leased.route is None:
+            return await download(request)
+        if aside is not None and aside.is_robots:
+            return await self._send_robots(leased, leased.route, request, download)
+        return await self._by_route(leased.life, leased.route, request, download)
+
+    async def _send_robots(
+        self, leased: Leased, route: Route, request: Request, download: Download
+    ) -> Response:
+        try:
+            response = await self._by_route(leased.life, route, request, download)
+            if (block := robots_block(response)) is not None:
+                leased.life.note(response)
+                raise Blocked(response.status, block)
+        except Exception as error:
+            self._unread[leased.request] = error
+            raise IgnoreRequest("robots.txt could not be had by this exit") from None
+        self._unread.pop(leased.request, None)  # A second try may have helped.
+        return response
+
+    async def _by_route(
+        self, life: Life, route: Route, request: Request, download: Download
+    ) -> Response:
+        """Raises what the download raises, without the address of the exit."""
+        sent = self._routed(life, route, request)
+        response = None
+        try:
+            response = await download(sent)
+            if route.proxy is not None and urlparse_cached(request).scheme == "http":
+                _check(response)
+        except Exception as error:
+            if route.proxy is None or (fault := fault_of(error)) is error:
+                raise
+            raise fault from None
+        finally:
+            life.wire_bytes += wire_bytes(sent, response)
+            if "download_latency" in sent.meta:
+                request.meta["download_latency"] = sent.meta["download_latency"]
+        return response
+
+    def _routed(self, life: Life, route: Route, request: Request) -> Request:
+        """A copy of the request, for the download handler alone."""
+        meta, headers = dict(request.meta), request.headers.copy()
+        headers.pop(LOGIN, None)
+        for name in _OF_THE_PROXY:
+            meta.pop(name, None)
+        meta["proxy"] = None
+        if (proxy := route.proxy) is not None:
+            meta["proxy"] = _url_of(proxy)
+            has_login = bool(proxy.user or proxy.password)
+            if has_login:
+                headers[LOGIN] = _login(proxy)
+            # Scrapy keeps connections by where a proxy is, and for plain http whoever logged in.
+            is_shared = has_login and urlparse_cached(request).scheme == "http"
+            if is_shared or not route.keeps_connections:
+                headers[b"Connection"] = b"close"
+        lent = life.lease.lent
+        if lent is not None and lent.pool in self._budgeted:
+            meta["download_maxsize"] = self._most_bytes
+        return twin_of(request, meta, headers)
+
+    def _wanted(self, life: Life, request: Request) -> Collection[int] | None:
+        """Statuses that the project wants to see itself. None: all. What we ask for ourselves, to
+        find sitemaps, is not its wish."""
+        if life.lease.task.job_type == SITEMAP:
+            return ()
+        settings, meta = self._crawler.settings, request.meta
+        if meta.get("handle_httpstatus_all") or settings.getbool("HTTPERROR_ALLOW_ALL"):
+            return None
+        of_spider = getattr(self._crawler.spider, "handle_httpstatus_list", ())
+        listed = meta.get("handle_httpstatus_list", of_spider) or ()
+        return {*listed, *map(int, settings.getlist("HTTPERROR_ALLOWED_CODES"))}
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "a middleware sets meta['proxy']: such requests go by that, and an exit is leased"
+                " for them in vain"
+            )
+
+
+def _check(response: Response) -> None:
+    if (error := proxys_own(response)) is not None:
+        raise error
+
+
+def _url_of(proxy: ProxyAddress) -> str:
+    host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
+    return f"http://{host}:{proxy.port}"
+
+
+def _login(proxy: ProxyAddress) -> bytes:
+    return b"Basic " + b64encode(f"{proxy.user}:{proxy.password}".encode())

@@ -1,0 +1,199 @@
+"""Real proxies on this machine: tinyproxy (http) and microsocks (socks5), and a gateway of ours.
+
+    with TinyProxy(folder, "127.0.0.11") as proxy: ...
+
+Each listens on a free port of 127.0.0.1 and leaves from an address of its own, which a target sees
+as its visitor's: any of 127.0.0.0/8 will do. With a user, it lets in nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from shoal.core.proxies import ProxyAddress, ProxyScheme
+from support.own_proxies import OwnProxy, asked, pass_on
+from support.redis_servers import free_port, program
+from support.until import LIMIT_S, until_now
+
+
+def sources(count: int) -> list[str]:
+    """Addresses for as many exits: 127.0.0.11, 127.0.0.21, ..."""
+    return [f"127.0.{number // 20}.{10 * (number % 20) + 11}" for number in range(count)]
+
+
+class ProxyServer(ABC):
+    """A proxy in a process of its own. As a context it runs, and is killed after.
+
+    It dies with the thread that started it, so that nothing outlives a killed test run.
+    """
+
+    scheme: ProxyScheme = "http"
+
+    def __init__(self, folder: Path, source: str, *, user: str = "", password: str = "") -> None:
+        """`source` is the address that its requests come from."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.source = source
+        self.user = user
+        self.password = password
+        self.port = free_port()
+        self._may_move = True
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def address(self) -> ProxyAddress:
+        """Where it is, and how it lets us in."""
+        return ProxyAddress(self.scheme, "127.0.0.1", self.port, self.user, self.password)
+
+    @property
+    def url(self) -> str:
+        """The same, as users write it."""
+        login = f"{self.user}:{self.password}@" if self.user else ""
+        return f"{self.scheme}://{login}127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """What it has said so far."""
+        return self._log_file.read_text("utf-8", "replace")
+
+    @property
+    def pid(self) -> int:
+        """The process, which must have been started."""
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    def is_running(self) -> bool:
+        """Whether its process lives, paused or not."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it; back when it listens. From its first start on, it keeps its port."""
+        assert not self.is_running(), "already started"
+        while not self._listens_or_ends():
+            assert self._may_move, f"{self.__class__.__name__} did not start:\n{self.log}"
+            self.port = free_port()  # Somebody else was faster.
+        self._may_move = False
+
+    def kill(self) -> None:
+        """kill -9. Not an error if it does not run."""
+        if self._process is not None and self.is_running():
+            self._process.kill()
+            self._process.wait(LIMIT_S)
+
+    def pause(self) -> None:
+        """Stop the process in its tracks: it can be connected to, and nobody answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    @abstractmethod
+    def _command(self) -> list[str]:
+        """What runs it in the foreground."""
+
+    @property
+    def _log_file(self) -> Path:
+        return self._folder / f"{self.scheme}-{self.source}.log"
+
+    def _listens_or_ends(self) -> bool:
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [program("setpriv"), "--pdeathsig", "KILL", *self._command()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        until_now("a proxy to listen", lambda: not self.is_running() or self._listens())
+        return self.is_running()
+
+    def _listens(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), LIMIT_S):
+            return True
+        return False
+
+
+class TinyProxy(ProxyServer):
+    """tinyproxy. It answers 401 to a wrong password, and 500 where a target refuses."""
+
+    def _command(self) -> list[str]:
+        lines = [
+            *(f"Port {self.port}", "Listen 127.0.0.1", f"Bind {self.source}"),
+            *("MaxClients 500", "Timeout 600", "LogLevel Connect"),
+            *([f"BasicAuth {self.user} {self.password}"] if self.user else []),
+        ]
+        configuration = self._folder / f"tinyproxy-{self.source}.conf"
+        configuration.write_text("\n".join(lines) + "\n")
+        return [program("tinyproxy"), "-d", "-c", str(configuration)]
+
+
+class MicroSocks(ProxyServer):
+    """microsocks."""
+
+    scheme = "socks5"
+
+    def _command(self) -> list[str]:
+        login = ["-u", self.user, "-P", self.password] if self.user else []
+        place = ["-i", "127.0.0.1", "-p", str(self.port), "-b", self.source]
+        return [program("microsocks"), *login, *place]
+
+
+class Gateway(OwnProxy):
+    """A provider's gateway: one address, and the user name says which exit.
+
+    The user is `customer-key-sessid-SESSION`; each session leaves from an address of its own, and
+    one without a session from another address with every connection.
+    """
+
+    def __init__(self, count: int, password: str = "secret") -> None:
+        """`count` addresses are there to leave from."""
+        super().__init__()
+        self.sources = sources(count)
+        self.password = password
+        self.users: list[str] = []
+        """Who came, one for each connection."""
+        self._taken: dict[str, str] = {}
+
+    @property
+    def endpoint(self) -> str:
+        """As users write it."""
+        return f"http://customer-key-sessid-{{session}}:{self.password}@127.0.0.1:{self.port}"
+
+    def session(self, name: str = "") -> ProxyAddress:
+        """Where it is, and how it lets one session in."""
+        user = f"customer-key-sessid-{name}" if name else "customer-key"
+        return ProxyAddress("http", "127.0.0.1", self.port, user, self.password)
+
+    def source_of(self, name: str) -> str:
+        """The address that a session leaves from: the next one, when it first comes."""
+        if name not in self._taken:
+            self._taken[name] = self.sources[len(self._taken) % len(self.sources)]
+        return self._taken[name]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ask = await asked(reader)
+        user, password = ask.login
+        if password != self.password:
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            return
+        self.users.append(user)
+        session = re.search(r"-sessid-(\w+)", user)
+        source = self.source_of(session[1] if session else f"connection {len(self.users)}")
+        await pass_on(ask, reader, writer, source)
