@@ -65,7 +65,7 @@ def site() -> Iterator[FormSite]:
         yield site
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
 def folder(
     request: pytest.FixtureRequest, tmp_path: Path, site: FormSite, server: RedisServer
 ) -> Folder:

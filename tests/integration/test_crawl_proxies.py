@@ -25,7 +25,7 @@ PAGES = 30
 EXITS = 4
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer) -> ExitFolder:
     return ExitFolder(tmp_path, redis_server.url if request.param == "redis" else "")
 

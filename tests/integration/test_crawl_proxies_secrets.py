@@ -24,7 +24,7 @@ CANARIES = [
 ]
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
 def frontier(request: pytest.FixtureRequest, redis_server: RedisServer) -> str:
     return redis_server.url if request.param == "redis" else ""
 

@@ -41,7 +41,7 @@ def site() -> Iterator[BanningSite]:
         yield site
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
 def frontier(request: pytest.FixtureRequest, redis_server: RedisServer) -> dict[str, str]:
     return {"SHOAL_FRONTIER": redis_server.url} if request.param == "redis" else {}
 

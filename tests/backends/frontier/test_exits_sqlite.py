@@ -20,6 +20,7 @@ from support.exits import DC, exit_client, exits_of, laned_pages, put_pool
 from support.frontiers import Backend, SqliteBackend, checked, outcome, pages
 
 WITHOUT_EXITS = """
+DROP TABLE jars;
 DROP TABLE lanes;
 DROP TABLE passages;
 DROP TABLE pools;

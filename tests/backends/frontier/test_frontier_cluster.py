@@ -11,6 +11,8 @@ from support.frontiers import Backend, checked
 from support.redis_backend import RedisBackend
 from support.redis_groups import RedisCluster
 
+pytestmark = pytest.mark.rare  # One server runs the same scripts, and is tried by every change.
+
 
 @pytest.fixture
 async def backend(redis_cluster: RedisCluster) -> AsyncIterator[Backend]:
