@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -81,6 +82,17 @@ class TestScripts:
         assert sorted(lease.task.url for lease in await stranger.lease(9)) == [
             f"http://{HOST}/{number}" for number in range(3)
         ]
+        await stranger.frontier.close()
+
+    async def test_all_that_it_does_at_once_may_have_to_learn_it(
+        self, frontier: RedisFrontier, redis_server: RedisServer
+    ) -> None:
+        await put_pool(frontier, 1)
+        await ExitClient(frontier).begin(*laned_pages(3), *pages(40))
+        stranger = Client(RedisFrontier(redis_server.url), "stranger", CRAWL)
+        await stranger.frontier.stats(CRAWL)  # From here on, the crawl is one that was there.
+        leased = await asyncio.gather(*(stranger.lease(2) for _ in range(8)))
+        assert any(leased)
         await stranger.frontier.close()
 
     def test_records_are_only_ever_extended(self) -> None:

@@ -119,11 +119,11 @@ class Shard:
         return await self.run(name, *args)
 
     def _learns(self, error: Exception) -> bool:
-        """Whether a script says that the crawl has pools, which is news: then the other form of it
-        is to be run. Nothing was done."""
-        is_news = not self._by_exits and str(error).startswith("BYEXITS")
-        self._by_exits = self._by_exits or is_news
-        return is_news
+        """Whether a script says that the crawl has pools: then the other form of it, which never
+        says so, is to be run. Nothing was done. Several that run at once may all say it."""
+        is_other_form_wanted = str(error).startswith("BYEXITS")
+        self._by_exits = self._by_exits or is_other_form_wanted
+        return is_other_form_wanted
 
     def call(self, name: str, *args: Argument) -> Sequence[Argument]:
         """The command that runs a script here, for `RedisLink.together`."""
