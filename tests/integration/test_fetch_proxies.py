@@ -21,6 +21,9 @@ from support.onlooker import Onlooker
 from support.proxies import Gateway, MicroSocks, TinyProxy
 from support.redis_servers import TlsFiles
 
+# The test's own servers may have a connection left that a proxy has not closed when the loop ends.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 CANARY = "c4n4ry"
 SOURCES = {
     "http": "127.0.0.11",

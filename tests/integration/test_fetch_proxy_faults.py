@@ -26,6 +26,9 @@ from support.onlooker import Onlooker
 from support.proxies import MicroSocks, TinyProxy
 from support.redis_servers import TlsFiles, free_port
 
+# The test's own servers may have a connection left that a proxy has not closed when the loop ends.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 CANARY = "c4n4ry"
 NOBODY_THERE = "http://127.0.0.1:1/"
 OK = b"HTTP/1.1 200 OK\r\n\r\n"
