@@ -89,7 +89,7 @@ def test_the_workers_of_shoal_crawl_go_by_the_tables(tmp_path: Path, site: Banni
     assert counted(made.items(), "path") == ALL
 
 
-@pytest.mark.parametrize("ban", [Ban.FORBIDDEN, Ban.TOO_MANY, Ban.CAPTCHA])
+@pytest.mark.parametrize("ban", [Ban.FORBIDDEN, Ban.TOO_MANY, Ban.CAPTCHA, Ban.LOGIN])
 def test_a_banned_exit_is_left(tmp_path: Path, site: BanningSite, ban: Ban) -> None:
     """What it meets reaches no callback: another exit reads the page. Its robots.txt is none."""
     with exits(tmp_path, 3) as servers:

@@ -21,7 +21,6 @@ from twisted.web.client import ResponseFailed
 
 from shoal.core.blocks import Block, find_block
 from shoal.core.exits import Blame
-from shoal.core.policy import REDIRECT_STATUSES
 from shoal.errors import ExitFault
 from shoal.fetch.http.tunnels.absolute import answer_of_proxy
 from shoal.fetch.http.tunnels.connect import refused
@@ -126,10 +125,13 @@ def block_in(request: Request, response: Response, wanted: Collection[int] | Non
 
 def robots_block(response: Response) -> Block | None:
     """The same of a robots.txt. A 403 is none, to all who ask for one: there is none, then."""
-    status = response.status
-    if status in REDIRECT_STATUSES:
-        return None
-    block = find_block(status, text_of(response.headers), _unpacked(response), may_be_empty=True)
+    block = find_block(
+        response.status,
+        text_of(response.headers),
+        _unpacked(response),
+        url=response.url,
+        may_be_empty=True,
+    )
     return None if block is None or block.kind == "forbidden" else block
 
 
