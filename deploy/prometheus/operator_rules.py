@@ -1,0 +1,32 @@
+"""Makes the rules of alerts for the Prometheus operator, and prints them:
+
+    python deploy/prometheus/operator_rules.py > deploy/kubernetes/components/monitoring/rules.yaml
+
+A test makes them again and compares.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from textwrap import indent
+
+RULES = Path(__file__).with_name("shoal.rules.yml")
+HEAD = """\
+# Made of deploy/prometheus/shoal.rules.yml by deploy/prometheus/operator_rules.py.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: shoal
+spec:
+"""
+
+
+def main() -> None:
+    """Print them."""
+    text = RULES.read_text("utf-8")
+    sys.stdout.write(HEAD + indent(text[text.index("groups:") :], "  "))
+
+
+if __name__ == "__main__":
+    main()
