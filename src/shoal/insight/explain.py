@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
+from shoal.config import Rules
+from shoal.core.identities import NO_SESSION
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
 from shoal.core.urls import FINGERPRINT_BYTES, Normaliser
+from shoal.errors import ConfigError
 from shoal.frontier.admission import Admission, NotAdmitted
-from shoal.frontier.port import Queries
+from shoal.frontier.port import HasExits, Queries, QueriesAndNotes
 from shoal.frontier.values import Entry, Record, Stats, TaskState
 from shoal.insight.duplicates import url_of
+from shoal.insight.sessions import wait_of
 from shoal.results.port import PageLog, Results
+from shoal.sessions.telling import no_such_session
 
 MAX_ANCESTORS = 100
 MAX_HISTORIES = 100
@@ -66,8 +72,11 @@ class Explanation(msgspec.Struct, kw_only=True):
     """Other tasks with this address: of another method or body, or copies (`dont_filter`)."""
 
 
-async def explain(frontier: Queries, results: Results, crawl: str, url: str) -> Explanation:
-    """Ask the frontier and the results what they know of a URL. Raises BadUrl, UnknownCrawl.
+async def explain(
+    frontier: QueriesAndNotes, results: Results, crawl: str, url: str, session: str | None = None
+) -> Explanation:
+    """Ask the frontier and the results what they know of a URL: first of the page as it is seen
+    with this session, or with the crawl's. Raises BadUrl, ConfigError, UnknownCrawl.
 
     The plain GET of an address is known by its fingerprint. Nothing leads from an address to other
     tasks that have it, so that nobody pays for them: who asks has all tasks of the host looked
@@ -76,7 +85,8 @@ async def explain(frontier: Queries, results: Results, crawl: str, url: str) -> 
     stats = await frontier.stats(crawl)
     rules = stats.rules
     admission = Admission(rules)
-    plain = admission.admitted_as(Task(url=url))
+    _check_session(session, rules)
+    plain = admission.admitted_as(Task(url=url, session=session))
     normal = Normaliser(rules.drop_params).identify(url).normal
     is_same = admission.same_address(url)
     queued = await frontier.find_others(crawl, plain.task.site, is_same, MAX_TASKS)
@@ -86,6 +96,7 @@ async def explain(frontier: Queries, results: Results, crawl: str, url: str) -> 
         record = await frontier.find(crawl, plain)
         if record is not None:
             records = {plain.fingerprint: record} | records
+    order = _in_order(plain.fingerprint, [*records, *tried])
     told = [
         await _explained(
             frontier,
@@ -95,15 +106,33 @@ async def explain(frontier: Queries, results: Results, crawl: str, url: str) -> 
             normal,
             record=records.get(fingerprint),
         )
-        for fingerprint in _in_order(plain.fingerprint, [*records, *tried])
+        for fingerprint in order
     ]
-    if not told:
-        never = _never_added(admission, url, stats)
-        told = [
-            Explanation(url=url, normal=normal, fingerprint=plain.fingerprint.hex(), verdict=never)
-        ]
+    is_asked_for = session is not None and plain.fingerprint not in order
+    if not told or is_asked_for:
+        never = _never_added(admission, url, session, stats)
+        key = plain.fingerprint.hex()
+        told.insert(0, Explanation(url=url, normal=normal, fingerprint=key, verdict=never))
+    for each in told:
+        await _add_wait(frontier, each)
     told[0].others = told[1:]
     return told[0]
+
+
+def _check_session(session: str | None, rules: Rules) -> None:
+    """Raises ConfigError for a session that no task of the crawl can have."""
+    group = (session or NO_SESSION).partition("#")[0]
+    if group != NO_SESSION and group not in rules.sessions:
+        raise ConfigError(no_such_session(group, rules.sessions))
+
+
+async def _add_wait(frontier: HasExits, explanation: Explanation) -> None:
+    """If a task waits for an account, its verdict says so."""
+    record = explanation.record
+    if record is None or record.state is not TaskState.WAITING:
+        return
+    if waits := await wait_of(frontier, record.task, time.time()):
+        explanation.verdict += f"{';' if record.reason else ':'} {waits}"
 
 
 def _in_order(plain: bytes, found: Sequence[bytes]) -> list[bytes]:
@@ -149,9 +178,9 @@ def _verdict(record: Record | None, tries: list[PageLog]) -> str:
     return f"{state}{holder}{because}"
 
 
-def _never_added(admission: Admission, url: str, stats: Stats) -> str:
+def _never_added(admission: Admission, url: str, session: str | None, stats: Stats) -> str:
     try:
-        admission.admit(Task(url=url), found_on="")
+        admission.admit(Task(url=url, session=session), found_on="")
     except NotAdmitted as error:
         return f"never added: {error}"
     max_depth, most = stats.rules.max_depth, stats.rules.max_links_per_page

@@ -12,10 +12,13 @@ from shoal.coordinator.lateness import remaining_s
 from shoal.coordinator.plan import Planned
 from shoal.coordinator.runs import Run
 from shoal.core.exits import PoolState
+from shoal.core.records import StoredItem
+from shoal.feeds.feeder import Fed
 from shoal.fleet.crawl import Summary
 from shoal.frontier.board import Leader
-from shoal.frontier.values import Added, Host, Record, Stats
+from shoal.frontier.values import Added, Host, Leased, Record, Repaired, Stats
 from shoal.insight.explain import Explanation
+from shoal.insight.sessions import group_json, session_of
 from shoal.insight.status import (
     Snapshot,
     block_rate,
@@ -25,8 +28,10 @@ from shoal.insight.status import (
     spent_now,
     without_exit,
 )
+from shoal.insight.versions import at_work
 from shoal.results.delivery import Delivered
 from shoal.results.port import Pruned
+from shoal.worker.login_checks import CheckedLogin
 
 LANES_SHOWN = 10
 
@@ -54,11 +59,13 @@ def snapshot_json(seen: Snapshot, now: float) -> Json:
         "late": seen.late,
         "failure_concentration": round(failure_concentration(seen), 4),
         "workers": msgspec.to_builtins(seen.workers),
+        "versions": msgspec.to_builtins(at_work(seen.workers)),
         "hosts": hosts_json(seen.busiest),
         "slowest_hosts": hosts_json(seen.slowest),
         "failing_hosts": hosts_json(seen.failing),
         "pools": [pool_json(pool, now) for pool in seen.pools],
         "waiting_for_exits": without_exit(seen),
+        "sessions": [group_json(group, now) for group in seen.sessions],
         "lanes": msgspec.to_builtins(seen.lanes[:LANES_SHOWN]),
     }
 
@@ -99,10 +106,15 @@ def summary_json(summary: Summary) -> Json:
 def dead_task_json(record: Record) -> Json:
     """A task that failed for good."""
     return {
+        "fingerprint": record.fingerprint.hex(),
         "url": record.task.url,
+        "host": record.task.site,
+        "kind": record.kind,
+        "died_at": record.died_at,
         "reason": record.reason,
         "tries": record.task.retry_count,
         "handler": record.task.job_type,
+        "session": session_of(record.task),
         "losses": record.losses,
         "traceback": record.detail,
         "task": record.task,
@@ -113,6 +125,17 @@ def dead_tasks_at_json(records: Sequence[Record]) -> Json:
     """The dead tasks at one address: the first, and the others in it."""
     first, *others = map(dead_task_json, records)
     return first | {"others": others}
+
+
+def leased_json(leased: Leased) -> Json:
+    """A task that is in somebody's hands."""
+    return msgspec.structs.asdict(leased) | {"fingerprint": leased.fingerprint.hex()}
+
+
+def item_json(item: StoredItem) -> Json:
+    """An item, as it is stored."""
+    fields = msgspec.structs.asdict(item)
+    return fields | {"fingerprint": item.fingerprint.hex(), "data": msgspec.Raw(item.data)}
 
 
 def explanation_json(explanation: Explanation) -> Json:
@@ -128,6 +151,11 @@ def explanation_json(explanation: Explanation) -> Json:
         row["data"] = msgspec.json.decode(row["data"])
     fields["others"] = [explanation_json(other) for other in explanation.others]
     return fields
+
+
+def repaired_json(crawl: str, repaired: Repaired) -> Json:
+    """What `shoal seed --repair` wrote off, and what is to be found again."""
+    return {"crawl": crawl, **msgspec.to_builtins(repaired)}
 
 
 def seeded_json(crawl: str, added: Added, *, sitemaps: int, bad: int) -> Json:
@@ -154,6 +182,18 @@ def run_json(run: Run) -> Json:
     return fields | {"is_late": run.is_late}
 
 
+def checked_login_json(checked: CheckedLogin) -> Json:
+    """What came of logging an account in."""
+    return {
+        "identity": checked.identity,
+        "logged_in": checked.is_good,
+        "left_alone": checked.is_left_alone,
+        "requests": checked.requests,
+        "seconds": checked.seconds,
+        "why": checked.why or None,
+    }
+
+
 def pruned_json(before: datetime, pruned: Pruned) -> Json:
     """What `shoal results prune` removed, or would."""
     return {"before": before.isoformat(), **msgspec.structs.asdict(pruned)}
@@ -162,3 +202,8 @@ def pruned_json(before: datetime, pruned: Pruned) -> Json:
 def delivered_json(delivered: Delivered, seconds: float) -> Json:
     """What `shoal drain` wrote to a store."""
     return msgspec.structs.asdict(delivered) | {"seconds": round(seconds, 3)}
+
+
+def fed_json(crawl: str, fed: Fed, seconds: float) -> Json:
+    """What `shoal feed` brought to a crawl."""
+    return {"crawl": crawl} | msgspec.structs.asdict(fed) | {"seconds": round(seconds, 3)}

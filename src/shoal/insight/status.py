@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from shoal.coordinator.lateness import lateness
 from shoal.coordinator.runs import RUNS, Run
 from shoal.core.exit_policy import period_of
 from shoal.core.exits import LaneState, PoolState
+from shoal.core.identities import is_group
 from shoal.frontier.board import read
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import Host, HostOrder, Pulse, Stats
+from shoal.insight.sessions import SessionGroup, session_groups
 
 HOSTS_SHOWN = 10
 LANES_SEEN = 1_000
@@ -28,8 +32,10 @@ class Snapshot(msgspec.Struct, kw_only=True):
     failing: list[Host]
     pools: list[PoolState] = []
     """The pools of exits that its tasks may go by."""
+    sessions: list[SessionGroup] = []
+    """The groups of accounts that its tasks may go with."""
     lanes: list[LaneState] = []
-    """Where tasks wait that go by exits: the largest."""
+    """Where tasks wait that go by exits, or with accounts: the largest."""
     late: str | None = None
     """What is to be said if it will not be done within its schedule's window."""
 
@@ -38,7 +44,7 @@ async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapsho
     """Look at a crawl. Costs the same however large it is."""
     stats = await frontier.stats(crawl)
     run = await read(frontier.notes, RUNS, crawl, Run)
-    pools = stats.rules.pools
+    pools, sessions = stats.rules.pools, stats.rules.sessions
     return Snapshot(
         stats=stats,
         late=lateness(run.deadline if run else None, stats, now),
@@ -47,13 +53,19 @@ async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapsho
         slowest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.SLOWEST),
         failing=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.FAILING),
         pools=[p for p in await frontier.pools() if p.rules.name in pools] if pools else [],
-        lanes=await frontier.lanes(crawl, LANES_SEEN) if pools else [],
+        sessions=await session_groups(frontier, sessions),
+        lanes=await frontier.lanes(crawl, LANES_SEEN) if pools or sessions else [],
     )
 
 
 def without_exit(seen: Snapshot) -> int:
     """How many tasks wait for an exit: none can be used where they want to go."""
-    return sum(lane.waiting for lane in seen.lanes if lane.starved_s)
+    return sum(lane.waiting for lane in exit_lanes(seen) if lane.starved_s)
+
+
+def exit_lanes(seen: Snapshot) -> list[LaneState]:
+    """Where tasks wait that go by exits, and with no account."""
+    return [lane for lane in seen.lanes if not is_group(lane.pool)]
 
 
 def spent_now(pool: PoolState, now: float) -> float:
@@ -81,8 +93,13 @@ def block_rate(stats: Stats) -> float:
 
 def failure_concentration(seen: Snapshot) -> float:
     """The share of all failed tries that a few hosts have: near 1, it is them and not us."""
-    few = sum(host.failed for host in seen.failing[:FEW_HOSTS])
-    return min(_share(few, seen.stats.retries + seen.stats.dead), 1.0)
+    return concentration(seen.stats, seen.failing)
+
+
+def concentration(stats: Stats, failing: Sequence[Host]) -> float:
+    """The share of all failed tries that the first few of the failing hosts have."""
+    few = sum(host.failed for host in failing[:FEW_HOSTS])
+    return min(_share(few, stats.retries + stats.dead), 1.0)
 
 
 def _share(part: int, whole: int) -> float:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
 from shoal.core import plaintext
+from shoal.core.addresses import without_credentials
+from shoal.runtime.process import machine_name
+
+SERVICE = "shoal"
+
+tasks = logging.getLogger("shoal.tasks")
+"""What becomes of single tasks. Only where lines are JSON: people have `shoal dead` for it."""
+tasks.disabled = True
 
 
 class PlainFormatter(logging.Formatter):
@@ -20,23 +29,66 @@ class PlainFormatter(logging.Formatter):
         return plaintext.one_line(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
-        return plaintext.lines(super().format(record))
+        return plaintext.lines(without_credentials(super().format(record)))
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One flat JSON object a line, by the names of OpenTelemetry."""
+
+    def __init__(self, *, crawl: str = "", worker: str = "") -> None:
+        """What the whole process is about."""
+        super().__init__()
+        self._process = about(crawl=crawl, worker=worker)["about"]
+        self._host = machine_name()
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "at": datetime.fromtimestamp(record.created, UTC),
+            "timestamp": datetime.fromtimestamp(record.created, UTC),
             "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            "service.name": SERVICE,
+            "host.name": self._host,
+            "process.pid": record.process,
             "logger": record.name,
-            "message": _encodable(record.getMessage()),
-            "pid": record.process,
+            **self._process,
+            **getattr(record, "about", {}),
         }
-        if record.exc_info:
-            line["traceback"] = _encodable(self.formatException(record.exc_info))
-        return plaintext.in_json(msgspec.json.encode(line).decode())
+        if record.exc_info and record.exc_info[0]:
+            line["error.type"] = record.exc_info[0].__qualname__
+            line["exception.stacktrace"] = self.formatException(record.exc_info)
+        shown = {
+            name: _encodable(without_credentials(value)) if isinstance(value, str) else value
+            for name, value in line.items()
+        }
+        return plaintext.in_json(msgspec.json.encode(shown).decode())
+
+
+def about(
+    *,
+    event: str | None = None,
+    crawl: str | None = None,
+    worker: str | None = None,
+    url: str | None = None,
+    host: str | None = None,
+    status: int | None = None,
+    error: str | None = None,
+    stacktrace: str | None = None,
+    duration_s: float | None = None,
+) -> dict[str, dict[str, Any]]:
+    """What a line is about, for machines: `log.info("...", extra=about(crawl="shop"))`. What is not
+    known is left out."""
+    named = {
+        "event.name": event,
+        f"{SERVICE}.crawl": crawl,
+        f"{SERVICE}.worker": worker,
+        "url.full": url,
+        "server.address": host,
+        "http.response.status_code": status,
+        "error.type": error,
+        "exception.stacktrace": stacktrace,
+        "duration_s": duration_s,
+    }
+    return {"about": {name: value for name, value in named.items() if value not in (None, "")}}
 
 
 def _encodable(text: str) -> str:
@@ -56,14 +108,18 @@ QUIET = ("aiobotocore", "aiohttp", "asyncio", "boto3", "botocore", "httpcore", "
 """Libraries that have more to tell than anybody wants to read."""
 
 
-def configure(*, json_lines: bool, only_ours: bool = False) -> None:
+def configure(
+    *, json_lines: bool, only_ours: bool = False, crawl: str = "", worker: str = ""
+) -> None:
     """Send all logs of this process to stderr: Shoal's, and whatever a spider and its modules log.
 
     For processes that are Shoal's, never for a program that uses it. With `only_ours`, Shoal's log
-    alone: Scrapy looks after its own.
+    alone: Scrapy looks after its own. `crawl` and `worker` are what the whole process is about.
     """
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter() if json_lines else PlainFormatter())
+    formatter = JsonFormatter(crawl=crawl, worker=worker) if json_lines else PlainFormatter()
+    handler.setFormatter(formatter)
+    tasks.disabled = not json_lines
     logger = logging.getLogger("shoal" if only_ours else None)
     for other in list(logger.handlers):
         if type(other) is logging.StreamHandler:  # A spider's own basicConfig(), or ours of before.

@@ -20,10 +20,12 @@ from typing import NamedTuple, TextIO, TypeVar
 
 import msgspec
 
-from shoal.errors import ShoalError
+from shoal.errors import ConfigError, ShoalError
 
 GAVE_UP = 69
 """The exit code of a child for which starting another one would not help."""
+MISCONFIGURED = 78
+"""The same, where people have set up something wrong."""
 FAILED = 1
 
 T = TypeVar("T")
@@ -50,7 +52,12 @@ class Ended(NamedTuple):
     @property
     def gave_up(self) -> bool:
         """Whether starting another one would not help."""
-        return self.code == GAVE_UP
+        return self.code in (GAVE_UP, MISCONFIGURED)
+
+    @property
+    def is_misconfigured(self) -> bool:
+        """Whether people have set up something wrong."""
+        return self.code == MISCONFIGURED
 
     @property
     def how(self) -> str:
@@ -131,6 +138,8 @@ def obey(form: type[T], work: Callable[[T], str]) -> int:
         words, code = work(order), 0
     except TryAgain as error:
         words, code = str(error), FAILED
+    except ConfigError as error:
+        words, code = str(error), MISCONFIGURED
     except ShoalError as error:
         words, code = str(error), GAVE_UP
     with suppress(OSError), last_words:  # The parent may be gone.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from shoal.errors import OwnFault, StorageBusy
+from shoal.errors import OwnFault, ShoalError, StorageBusy
 
 T = TypeVar("T")
 
@@ -72,6 +72,26 @@ async def patiently(what: str, call: Callable[[], Awaitable[T]]) -> T:
             if outage.answered.is_set():
                 log.warning("the %s is back", what)
     return answer
+
+
+class Stopped(ShoalError):
+    """We were told to stop while a store was away."""
+
+
+async def patiently_until(
+    stopping: asyncio.Event, what: str, call: Callable[[], Awaitable[T]]
+) -> T:
+    """Wait as `patiently` does, but not any longer once we are told to stop: raises Stopped."""
+
+    async def attempt() -> T:
+        try:
+            return await call()
+        except StorageBusy as error:
+            if stopping.is_set():
+                raise Stopped(str(error)) from None
+            raise
+
+    return await patiently(what, attempt)
 
 
 async def _answered(call: Callable[[], Awaitable[T]], somebody_was: asyncio.Event) -> T:

@@ -57,5 +57,6 @@ def test_schedules_are_listed_with_their_last_run_and_the_leader() -> None:
 
 
 def test_what_was_seeded() -> None:
-    shown = seeded_json("shop", Added(2, 1), sitemaps=1, bad=3)
-    assert shown == {"added": 2, "duplicates": 1, "crawl": "shop", "sitemaps": 1, "bad": 3}
+    shown = seeded_json("shop", Added(2, 1, 4), sitemaps=1, bad=3)
+    counts = {"added": 2, "duplicates": 1, "retried": 4, "sitemaps": 1, "bad": 3}
+    assert shown == {"crawl": "shop", **counts}

@@ -17,7 +17,7 @@ from support.processes import is_alive
 CHILD = """
 import os, sys, time
 import msgspec
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, StorageFailed
 from shoal.runtime.orders import TryAgain, obey
 
 class Do(msgspec.Struct):
@@ -29,6 +29,8 @@ def work(order):
         case "answer":
             return "done"
         case "give up":
+            raise StorageFailed("the disk is full")
+        case "refuse":
             raise ConfigError("no such spider")
         case "fail":
             raise TryAgain("the store is away")
@@ -59,7 +61,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     ("what", "ended", "how"),
     [
         ("answer", Ended(0, "done"), "exit code 0"),
-        ("give up", Ended(69, "no such spider"), "exit code 69"),
+        ("give up", Ended(69, "the disk is full"), "exit code 69"),
+        ("refuse", Ended(78, "no such spider"), "exit code 78"),
         ("fail", Ended(1, "the store is away"), "exit code 1"),
         ("exit", Ended(5, ""), "exit code 5"),
         ("die", Ended(-9, ""), "signal SIGKILL"),
@@ -71,7 +74,8 @@ async def test_how_a_child_ends(what: str, ended: Ended, how: str) -> None:
         child.tell(Do(what))
         found = await child.ended()
     assert (found, found.how) == (ended, how)
-    assert found.gave_up == (what == "give up")
+    assert found.gave_up == (what in ("give up", "refuse"))
+    assert found.is_misconfigured == (what == "refuse")
     if what != "die":  # Then it is still in the buffer of what it prints.
         assert "".join(printed) == "printed\n", "not among its last words"
 

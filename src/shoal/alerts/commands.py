@@ -1,0 +1,42 @@
+"""Alerts to a command: a program with its arguments, JSON on its stdin, and no shell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from tempfile import TemporaryFile
+
+import msgspec
+
+from shoal.alerts.messages import Notice, json_of
+from shoal.alerts.routes import Command, Undelivered
+from shoal.core.policy import parse_duration
+
+STDERR = 2
+
+
+async def run_command(route: Command, notice: Notice) -> None:
+    """Run it to its end. What it prints goes where our own logs go. Raises OSError, TimeoutError,
+    and Undelivered if it does not end well."""
+    with TemporaryFile() as given:  # Not a pipe: it need not read all of it, or any.
+        given.write(msgspec.json.encode(json_of(notice)))
+        given.seek(0)
+        process = await asyncio.create_subprocess_exec(
+            *route.command,
+            stdin=given,
+            stdout=STDERR,
+            stderr=STDERR,
+            start_new_session=True,  # So that what it starts can be ended with it.
+        )
+    try:
+        async with asyncio.timeout(parse_duration(route.timeout)):
+            code = await process.wait()
+    finally:
+        # What it has started and left behind is ended as well.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+    if code != 0:
+        raise Undelivered(f"{route.command[0]}: exit code {code}")

@@ -1,0 +1,78 @@
+"""Alerts as they are noted in the frontier, for those who ask and for the next leader.
+
+alerts        ALERT/CRAWL -> AlertState   what is pending, firing, or resolved and owed
+alerts-past   MOMENT ALERT/CRAWL -> AlertState   what was resolved, the last 200
+alerts-look   last -> Look                when a leader looked last
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.alerts.conditions import ALL
+from shoal.alerts.states import AlertState
+from shoal.coordinator.runs import LeaderNotes, Moment
+from shoal.frontier.board import Notes, read, read_all
+
+NOW = "alerts"
+PAST = "alerts-past"
+LOOK = "alerts-look"
+LAST = "last"
+MOST_PAST = 200
+
+
+class Look(msgspec.Struct):
+    """A leader has looked at all crawls."""
+
+    at: Moment
+
+
+async def alerts_now(notes: Notes) -> list[AlertState]:
+    """What is pending, firing, or was resolved this minute; the latest first."""
+    states = (await states_of(notes)).values()
+    return sorted(states, key=lambda state: state.since, reverse=True)
+
+
+async def alerts_past(notes: Notes) -> list[AlertState]:
+    """What was resolved, the latest first."""
+    states = (await read_all(notes, PAST, AlertState)).values()
+    return sorted(states, key=lambda state: state.resolved_at or 0.0, reverse=True)
+
+
+async def states_of(notes: Notes) -> dict[str, AlertState]:
+    """The states of all alerts that we know of, by key."""
+    states = await read_all(notes, NOW, AlertState)
+    return {key: state for key, state in states.items() if state.alert in ALL and key == state.key}
+
+
+async def last_look(notes: Notes) -> float | None:
+    """When a leader looked last. None: never."""
+    look = await read(notes, LOOK, LAST, Look)
+    return look.at if look else None
+
+
+async def keep(
+    leader_notes: LeaderNotes, before: dict[str, AlertState], after: dict[str, AlertState]
+) -> None:
+    """Note what has changed. What was resolved goes to the past. Raises Deposed."""
+    for key, state in after.items():
+        if before.get(key) != state:
+            await leader_notes.write(NOW, key, state)
+        was = before.get(key)
+        if state.state == "resolved" and (was is None or was.state != "resolved"):
+            await _keep_past(leader_notes, state)
+    for key in before.keys() - after.keys():
+        await leader_notes.write(NOW, key, None)
+
+
+async def _keep_past(leader_notes: LeaderNotes, state: AlertState) -> None:
+    name = f"{state.resolved_at or 0.0:017.3f} {state.key}"
+    await leader_notes.write(PAST, name, msgspec.structs.replace(state, owed=[]))
+    names = sorted(await leader_notes.notes.all(PAST))
+    for old in names[:-MOST_PAST]:
+        await leader_notes.write(PAST, old, None)
+
+
+async def note_look(leader_notes: LeaderNotes, now: float) -> None:
+    """Note that a leader has looked. Raises Deposed."""
+    await leader_notes.write(LOOK, LAST, Look(now))

@@ -1,0 +1,177 @@
+"""The life of an alert. Pure: findings in, states and what is owed to routes out.
+
+    (nothing) ─ found ─▶ pending ─ it lasts ─▶ firing ─ gone for five minutes ─▶ resolved ─▶ past
+                            │                    │  ▲
+                            └─ gone: forgotten   └──┘ every four hours it is told again
+
+States are notes of the frontier: whoever leads next goes on with them, and tells nobody twice.
+What could not be delivered is owed, and tried again at each look, for an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from shoal.alerts.conditions import ALL, Finding
+from shoal.alerts.limits import Limits
+from shoal.coordinator.runs import Moment
+from shoal.insight.sample import Sample
+
+QUIET_S = 300.0
+"""What is gone for so long is resolved. Else an alert at its limit would be told every minute."""
+OWED_FOR_S = 3600.0
+"""What could not be delivered for so long is not delivered any more."""
+
+
+class AlertState(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One alert of one crawl."""
+
+    alert: str
+    crawl: str = ""
+    """Empty: it is about no crawl."""
+    schedule: str | None = None
+    state: Literal["pending", "firing", "resolved"] = "pending"
+    text: str
+    value: float
+    limit: float
+    since: Moment
+    """When it was first seen."""
+    fired_at: Moment | None = None
+    resolved_at: Moment | None = None
+    seen_at: Moment
+    """When it was last seen."""
+    told_at: Moment | None = None
+    """When routes were last told, or should have been."""
+    owed: list[str] = []
+    """The routes that are to be told, by name."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others."""
+        return key_of(self.alert, self.crawl)
+
+
+def key_of(alert: str, crawl: str) -> str:
+    """The name of an alert's note."""
+    return f"{alert}/{crawl}"
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Something that is wrong now."""
+
+    alert: str
+    finding: Finding
+    limits: Limits = Limits()
+    sample: Sample | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of its note."""
+        return key_of(self.alert, self.sample.crawl if self.sample else "")
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What all alerts have in common: who is told, and when again."""
+
+    routes: Sequence[str] = ()
+    again_s: float = 4 * 3600.0
+
+
+def advance(
+    states: Mapping[str, AlertState],
+    found: Sequence[Found],
+    plan: Plan,
+    now: float,
+    *,
+    watched: Collection[str],
+) -> dict[str, AlertState]:
+    """The states after a look. One that is not among them any more is over, or was nothing.
+    `watched` are the crawls that were looked at: of another, which is long over or gone, nobody
+    wants to hear any more."""
+    seen = {one.key: one for one in found}
+    moved = {
+        key: _still(states[key], one, plan, now) if key in states else _new(one, plan, now)
+        for key, one in seen.items()
+    }
+    for key, state in states.items():
+        if key in seen:
+            continue
+        is_watched = not state.crawl or state.crawl in watched
+        rest = _gone(state, plan, now) if is_watched else _left(state, now)
+        if rest is not None:
+            moved[key] = rest
+    return moved
+
+
+def delivered(state: AlertState, routes: Callable[[str], bool]) -> AlertState:
+    """The state after some routes were told: those are not owed any more."""
+    return msgspec.structs.replace(state, owed=[r for r in state.owed if not routes(r)])
+
+
+def _new(one: Found, plan: Plan, now: float) -> AlertState:
+    sample = one.sample
+    state = AlertState(
+        alert=one.alert,
+        crawl=sample.crawl if sample else "",
+        schedule=sample.schedule if sample else None,
+        text=one.finding.text,
+        value=one.finding.value,
+        limit=one.finding.limit,
+        since=now,
+        seen_at=now,
+    )
+    return _fired_if_it_lasts(state, one, plan, now)
+
+
+def _still(state: AlertState, one: Found, plan: Plan, now: float) -> AlertState:
+    """The state of what is still wrong, or is again."""
+    if state.state == "resolved":
+        return _new(one, plan, now)
+    finding = one.finding
+    seen = msgspec.structs.replace(
+        state, text=finding.text, value=finding.value, limit=finding.limit, seen_at=now
+    )
+    if state.state == "pending":
+        return _fired_if_it_lasts(seen, one, plan, now)
+    if now - (state.told_at or 0.0) >= plan.again_s:
+        return _told(seen, plan, now)
+    return _owed_no_more(seen, now)
+
+
+def _fired_if_it_lasts(state: AlertState, one: Found, plan: Plan, now: float) -> AlertState:
+    if now - state.since < ALL[state.alert].holds_s(one.limits):
+        return state
+    return _told(msgspec.structs.replace(state, state="firing", fired_at=now), plan, now)
+
+
+def _gone(state: AlertState, plan: Plan, now: float) -> AlertState | None:
+    """The state of what is not wrong now. None: it is over."""
+    if state.state == "pending":
+        return None
+    if state.state == "firing":
+        if now - state.seen_at < QUIET_S:
+            return _owed_no_more(state, now)
+        resolved = msgspec.structs.replace(state, state="resolved", resolved_at=now, owed=[])
+        return _told(resolved, plan, now) if ALL[state.alert].passes else resolved
+    rest = _owed_no_more(state, now)
+    return rest if rest.owed else None
+
+
+def _left(state: AlertState, now: float) -> AlertState | None:
+    """The state of a crawl that is not watched any more. None: it is over."""
+    if state.state != "firing":
+        return None
+    return msgspec.structs.replace(state, state="resolved", resolved_at=now, owed=[])
+
+
+def _told(state: AlertState, plan: Plan, now: float) -> AlertState:
+    return msgspec.structs.replace(state, told_at=now, owed=list(plan.routes))
+
+
+def _owed_no_more(state: AlertState, now: float) -> AlertState:
+    """The state without what has been owed for too long."""
+    is_old = now - (state.told_at or 0.0) >= OWED_FOR_S
+    return msgspec.structs.replace(state, owed=[]) if state.owed and is_old else state

@@ -1,0 +1,31 @@
+"""Asking a frontier for what advice needs. Costs the same however large the crawl is."""
+
+from __future__ import annotations
+
+from shoal.frontier.port import QueriesAndNotes
+from shoal.frontier.values import HostOrder
+from shoal.insight.advise.situation import Look
+from shoal.insight.status import LANES_SEEN
+
+HOSTS_SEEN = 400
+"""Hosts that are told apart. All that have less to do are taken for alike."""
+CHAINS_SEEN = 1000
+
+
+async def look_at(
+    frontier: QueriesAndNotes, crawl: str, now: float, hosts: int = HOSTS_SEEN
+) -> Look:
+    """A crawl as it is. Raises UnknownCrawl."""
+    stats = await frontier.stats(crawl)
+    pools, sessions = stats.rules.pools, stats.rules.sessions
+    busiest = await frontier.hosts(crawl, hosts, HostOrder.BUSIEST)
+    return Look(
+        at=now,
+        stats=stats,
+        workers=await frontier.workers(crawl),
+        hosts=[host for host in busiest if host.waiting or host.leased],
+        are_all_hosts=len(busiest) < hosts,
+        chains=await frontier.chains(crawl, CHAINS_SEEN),
+        pools=await frontier.pools() if pools or sessions else [],
+        lanes=await frontier.lanes(crawl, LANES_SEEN) if pools or sessions else [],
+    )

@@ -1,0 +1,251 @@
+"""What a crawl would take with another number of workers, another rate, other means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from math import ceil, inf
+
+import msgspec
+
+from shoal.core.ledger import Cause
+from shoal.core.policy import AUTO_START_S, Rate
+from shoal.insight.advise.fluid import Drained, Means, Queue, drain
+from shoal.insight.advise.seen import FleetSeen
+from shoal.insight.advise.situation import HostWork, PoolWork, Situation
+
+MAX_WORKERS = 1000
+"""No more are ever advised."""
+NEAR = 1.05
+"""A time that is longer than the best by no more than this is as good."""
+FELT_SHARE = {Cause.STORES: 0.1, Cause.FRONTIER: 0.3}
+"""Stores and frontier are a limit if slots wait for them for so much of their time..."""
+BUSY = 0.5
+"""... or if workers are busy with them for so much of theirs. Before that nobody knows theirs."""
+AGE_S = 0.02
+"""How long a page waits for others before it is committed, about."""
+LEAST_HOLD_S = 0.001
+
+
+class Limit(StrEnum):
+    """What allows no more pages per second."""
+
+    HOSTS = "hosts"
+    CHAINS = "chains"
+    EXITS = "exits"
+    ACCOUNTS = "accounts"
+    SLOTS = "slots"
+    CPU = "cpu"
+    """The main threads of workers."""
+    CORES = "cores"
+    MEMORY = "memory"
+    NETWORK = "network"
+    STORES = "stores"
+    FRONTIER = "frontier"
+    WORK = "work"
+    """There is nothing to do."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a crawl might go on."""
+
+    workers: int
+    rate: Rate
+    room: int
+    slots: float
+    are_machines_fixed: bool = False
+    """Whether more workers have to do with the machines that there are."""
+    stores: float = 1.0
+    """How much faster results and archive are."""
+    exits: float = 1.0
+    """How many times the exits and accounts there are."""
+    machine_bytes_per_s: float = inf
+    """What the network of a machine carries."""
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """How a crawl would go by a plan."""
+
+    plan: Plan
+    seconds: float
+    per_s: float
+    """Pages per second, to begin with."""
+    limit: Limit
+
+
+def plan_now(situation: Situation, fleet: FleetSeen) -> Plan:
+    """The crawl as it is."""
+    return Plan(workers=fleet.workers, rate=situation.rate, room=situation.room, slots=fleet.slots)
+
+
+class Model:
+    """A crawl and its fleet, as they are, and what becomes of them by a plan.
+
+    Speeds that were measured are less than those that could be had, because turns are a little
+    late: so all that is forecast is slower by the same factor as the crawl is now. The last seconds
+    count where they were faster than the last minute: workers may have begun in it.
+    """
+
+    def __init__(self, situation: Situation, fleet: FleetSeen) -> None:
+        self.situation = situation
+        self.fleet = fleet
+        self._pace = 1.0
+        now = self.forecast(plan_now(situation, fleet))
+        if now.per_s > 0:
+            per_s = max(fleet.per_s, situation.per_s)
+            self._pace = min(max(per_s / now.per_s, 0.5), 1.0)
+
+    def forecast(self, plan: Plan) -> Forecast:
+        """How the crawl goes by a plan."""
+        queues = self.queues(plan)
+        caps = dict(_caps(self.fleet, plan))
+        tightest = min(caps, key=lambda limit: caps[limit])
+        slots = _workers(self.fleet, plan) * plan.slots * self.fleet.slots_used
+        drained = drain([queue for queue, _ in queues], Means(slots, caps[tightest]))
+        return Forecast(
+            plan=plan,
+            seconds=drained.seconds / self._pace,
+            per_s=drained.per_s * self._pace,
+            limit=_limit(drained, queues, tightest, caps[tightest]),
+        )
+
+    def fewest(self, plan: Plan, within_s: float) -> int | None:
+        """The fewest workers with which the plan takes no longer. None: no number is enough."""
+        low, high = 1, self._enough(plan)
+        if self._with(plan, high).seconds > within_s:
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            if self._with(plan, middle).seconds <= within_s:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def best(self, plan: Plan) -> Forecast:
+        """The fewest workers with which it is done about as soon as with any number."""
+        best_s = self._with(plan, self._enough(plan)).seconds
+        return self._with(plan, self.fewest(plan, best_s * NEAR) or 1)
+
+    def _with(self, plan: Plan, workers: int) -> Forecast:
+        return self.forecast(msgspec.structs.replace(plan, workers=workers))
+
+    def _enough(self, plan: Plan) -> int:
+        """So many workers that more change nothing: none of what they bring is short."""
+        queues = [queue for queue, _ in self.queues(plan)]
+        per_s = sum(queue.per_s for queue in queues)
+        one = dict(_caps(self.fleet, msgspec.structs.replace(plan, workers=1)))
+        caps = dict(_caps(self.fleet, msgspec.structs.replace(plan, workers=MAX_WORKERS)))
+        per_s = min(per_s, min(caps.values()))
+        slots = sum(queue.per_s * queue.hold_s for queue in queues)
+        by_slots = slots / (plan.slots * self.fleet.slots_used)
+        by_speed = per_s / min(one.values())
+        return min(max(ceil(max(by_slots, by_speed)), 1), MAX_WORKERS)
+
+    # Queues
+
+    def queues(self, plan: Plan) -> list[tuple[Queue, Limit]]:
+        """What is to be done, and what would keep the fleet from doing it faster."""
+        return [(queue, limit) for queue, limit in self._queues(plan) if queue.pages > 0]
+
+    def _queues(self, plan: Plan) -> Iterator[tuple[Queue, Limit]]:
+        situation = self.situation
+        for host in situation.hosts:
+            yield self._host(host, plan), Limit.HOSTS
+        turns_per_s = sum(1 / turn for host in situation.hosts if (turn := turn_s(host, plan.rate)))
+        are_paced = bool(situation.hosts) and all(turn_s(h, plan.rate) for h in situation.hosts)
+        # The hosts of chains are not told: those that are known share their turns evenly.
+        turn = len(situation.chains) / turns_per_s if are_paced else 0.0
+        cycle_s = self._hold_s(self.fleet.latency_s) + self.fleet.commit_s + AGE_S
+        for chain in situation.chains:
+            yield Queue(chain.name, chain.left, cycle_s, turn, 1.0), Limit.CHAINS
+        for pool in situation.pools:
+            limit = Limit.ACCOUNTS if pool.name.startswith("@") else Limit.EXITS
+            yield self._pool(pool, plan), limit
+        if situation.others:
+            yield self._others(plan), Limit.HOSTS
+
+    def _host(self, host: HostWork, plan: Plan) -> Queue:
+        hold_s = self._hold_s(host.latency_s)
+        return Queue(host.name, host.pages, hold_s, turn_s(host, plan.rate), plan.room)
+
+    def _pool(self, pool: PoolWork, plan: Plan) -> Queue:
+        usable = max(pool.usable * plan.exits, 0.01)  # One may come back.
+        known = {host.name: host for host in self.situation.hosts}
+        hosts = [known.get(name, HostWork(name, 0)) for name in pool.hosts]
+        host_turn_s = min(turn_s(host, plan.rate) for host in hosts) / len(hosts)
+        return Queue(
+            pool.name,
+            pool.pages,
+            self._hold_s(self.fleet.latency_s),
+            max(pool.turn_s / usable, host_turn_s),
+            min(usable * pool.at_once, plan.room * len(hosts)),
+        )
+
+    def _others(self, plan: Plan) -> Queue:
+        """Hosts that are not listed, as one: each has less to do than the last that is."""
+        hosts = self.situation.hosts
+        most = max(min((host.pages for host in hosts), default=1.0), 1.0)
+        number = ceil(self.situation.others / most)
+        hold_s = self._hold_s(self.fleet.latency_s)
+        turn = turn_s(HostWork("", 0), plan.rate) / number
+        return Queue("others", self.situation.others, hold_s, turn, plan.room * number)
+
+    def _hold_s(self, latency_s: float) -> float:
+        """How long a page keeps a slot, at a host that answers after so long."""
+        fleet = self.fleet
+        own_s = max(fleet.hold_s - fleet.latency_s, 0.0)
+        return max((latency_s or fleet.latency_s) - fleet.lag_s, LEAST_HOLD_S) + own_s
+
+
+def turn_s(host: HostWork, rate: Rate) -> float:
+    """The time between two requests to a host."""
+    own_s = host.penalty_s or AUTO_START_S if rate.auto else max(rate.interval_s, host.penalty_s)
+    return max(own_s, host.crawl_delay_s)
+
+
+def _workers(fleet: FleetSeen, plan: Plan) -> float:
+    """Those that can work: there may be memory for so many only."""
+    if not plan.are_machines_fixed or not fleet.memory_bytes or not fleet.worker_bytes:
+        return plan.workers
+    return min(plan.workers, max(fleet.memory_bytes // fleet.worker_bytes, 1))
+
+
+def _caps(fleet: FleetSeen, plan: Plan) -> Iterator[tuple[Limit, float]]:
+    """Pages per second that a fleet can do at most, by what it is that allows no more."""
+    workers = _workers(fleet, plan)
+    each_per_s = fleet.per_s / fleet.workers
+    limit = Limit.MEMORY if workers < plan.workers else Limit.CPU
+    yield limit, workers * each_per_s / fleet.main_use if fleet.main_use else inf
+    if plan.are_machines_fixed and fleet.machine_use >= BUSY:
+        yield Limit.CORES, fleet.per_s / fleet.machine_use
+    machines = fleet.machines if plan.are_machines_fixed else max(plan.workers, fleet.machines)
+    if fleet.page_bytes and plan.machine_bytes_per_s < inf:
+        yield Limit.NETWORK, machines * plan.machine_bytes_per_s / fleet.page_bytes
+    # Stores serve all workers, and each worker one batch after the other.
+    most_per_s = min(workers / fleet.workers, 1.0) * fleet.per_s
+    if use := _felt(fleet, Cause.STORES, fleet.save_use):
+        yield Limit.STORES, most_per_s / use * plan.stores
+    if use := _felt(fleet, Cause.FRONTIER, fleet.finish_use):
+        yield Limit.FRONTIER, most_per_s / use
+
+
+def _felt(fleet: FleetSeen, cause: Cause, use: float) -> float:
+    """How much of what a store can do it has to do. 0: so little that nobody can say. A main thread
+    that has too much to do takes everything for slow."""
+    if fleet.is_cpu_short:
+        return 0.0
+    if use >= BUSY:
+        return use
+    return 1.0 if fleet.share(cause) >= FELT_SHARE[cause] else 0.0
+
+
+def _limit(
+    drained: Drained, queues: Sequence[tuple[Queue, Limit]], tightest: Limit, per_s: float
+) -> Limit:
+    """What allows no more to begin with; of queues, what holds the longest."""
+    if not queues:
+        return Limit.WORK
+    if drained.is_fleet_short:
+        return tightest if drained.per_s >= per_s * 0.98 else Limit.SLOTS
+    return max(queues, key=lambda at: at[0].floor_s)[1]

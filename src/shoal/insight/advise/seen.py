@@ -1,0 +1,113 @@
+"""What workers have done lately, in the few numbers that say what a fleet could do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from shoal.core.ledger import Cause, SlotTime, Work
+from shoal.frontier.values import Pulse
+
+Told = tuple[Pulse, Work]
+
+
+class FleetSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A fleet at work. What is said of a page is said of a task that has ended, with all tries."""
+
+    workers: int
+    machines: int
+    cores: float
+    """Of all machines."""
+    slots: float
+    """Of each worker."""
+    per_s: float
+    """Pages per second."""
+    slot_time: SlotTime
+    hold_s: float
+    """How long a page kept a slot."""
+    latency_s: float
+    """How long a request took."""
+    main_s: float
+    """CPU time of a main thread, per page."""
+    main_use: float
+    """The part of its time that a main thread was busy, or waited for a core."""
+    save_use: float
+    """The part of the time in which a worker was saving."""
+    finish_use: float
+    """The part of the time in which a worker waited for the frontier to finish."""
+    commit_s: float
+    """How long a batch took to save and finish."""
+    machine_use: float
+    """The part of all cores that was in use, by whomever."""
+    memory_bytes: int
+    """Of all machines. 0: not known."""
+    worker_bytes: float
+    """Memory of a worker."""
+    page_bytes: float
+    """On the wire."""
+
+    @property
+    def lag_s(self) -> float:
+        """How long an answer that had come waited for the main thread, about: as in a queue before
+        somebody who is busy for this part of his time."""
+        busy = min(self.main_use, 0.999)
+        return busy / (1 - busy) * self.main_s
+
+    @property
+    def slots_used(self) -> float:
+        """The part of its slots that a worker can use: leases take their time to come."""
+        working = self.slot_time.fetch + self.slot_time.parse
+        return working / (working + self.slot_time.frontier) if working else 1.0
+
+    @property
+    def is_cpu_short(self) -> bool:
+        """Whether main threads have all they can do."""
+        return self.main_use >= 0.85
+
+    def share(self, cause: Cause) -> float:
+        """The part of the slots' time that a cause has."""
+        return self.slot_time.share(cause)
+
+
+def fleet_seen(pulses: Sequence[Pulse]) -> FleetSeen | None:
+    """What the workers say of the last minute. None if they say nothing, or did nothing."""
+    told = [(pulse, pulse.lately) for pulse in pulses if _says_enough(pulse)]
+    known: list[Told] = [(pulse, work) for pulse, work in told if work is not None]
+    ended = sum(work.ended for _, work in known)
+    if not ended:
+        return None
+    seconds = sum(work.seconds for _, work in known)
+    slots = sum((work.slots for _, work in known), SlotTime())
+    fetches = sum(work.fetches for _, work in known)
+    saves = sum(work.saves for _, work in known)
+    save_s, finish_s, main_s = (
+        sum(getattr(work, name) for _, work in known) for name in ("save_s", "finish_s", "main_s")
+    )
+    machines = {pulse.host: (pulse, work) for pulse, work in known}.values()
+    cores = sum(pulse.cores for pulse, _ in machines)
+    busy = sum(work.machine_s / work.seconds for _, work in machines)
+    return FleetSeen(
+        workers=len(known),
+        machines=len(machines),
+        cores=cores,
+        slots=sum(pulse.slots for pulse, _ in known) / len(known),
+        per_s=sum(work.ended / work.seconds for _, work in known),
+        slot_time=slots,
+        hold_s=(slots.fetch + slots.parse) / ended,
+        latency_s=sum(work.fetch_s for _, work in known) / fetches if fetches else 0.0,
+        main_s=main_s / ended,
+        main_use=min((main_s + sum(work.queued_s for _, work in known)) / seconds, 1.0),
+        save_use=min(save_s / seconds, 1.0),
+        finish_use=min(finish_s / seconds, 1.0),
+        commit_s=(save_s + finish_s) / saves if saves else 0.0,
+        machine_use=min(busy / cores, 1.0) if cores else 0.0,
+        memory_bytes=sum(pulse.memory_bytes for pulse, _ in machines),
+        worker_bytes=sum(pulse.rss_bytes for pulse, _ in known) / len(known),
+        page_bytes=sum(work.wire_bytes for _, work in known) / ended,
+    )
+
+
+def _says_enough(pulse: Pulse) -> bool:
+    """One that has just begun says nothing yet, one of an earlier version never does."""
+    return pulse.lately is not None and pulse.lately.seconds >= 1.0 and pulse.slots > 0

@@ -1,0 +1,35 @@
+"""Figures for people: durations, sizes, counts. The command line and the dashboard share them."""
+
+from __future__ import annotations
+
+VALUE_CHARACTERS = 40
+
+
+def shortened(value: str) -> str:
+    """Enough of a value to tell it from others."""
+    return value if len(value) <= VALUE_CHARACTERS else f"{value[: VALUE_CHARACTERS - 1]}…"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things: 1 task, 2 tasks."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: 4.2s, 3m 20s, 5h 12m, 2d 3h."""
+    if seconds < 60:
+        return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
+    minutes, rest_s = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m {rest_s:02}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,29 @@
+"""Moments as people write and read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from shoal.core.policy import parse_duration
+from shoal.errors import ConfigError
+
+
+def parse_since(text: str, now: float) -> float:
+    """A moment: so long before now, or a date or time by ISO 8601, UTC if it names no zone."""
+    try:
+        return now - parse_duration(text)
+    except ConfigError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"since {text!r}: neither a time span (15m, 12h, 7d) nor a date (2030-01-31,"
+            " 2030-01-31T12:00, 2030-01-31T12:00+02:00)"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def shown_moment(seconds: float) -> str:
+    """A moment for people, UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,81 @@
+"""How the accounts of a crawl are doing, in a line each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from shoal.core.identities import Account, group_of, pool_of_session
+from shoal.insight.figures import counted, duration
+from shoal.insight.sessions import (
+    BANNED,
+    IN_USE,
+    LOGGED_IN,
+    LOGGED_OUT,
+    RESTING,
+    SessionGroup,
+    account_state,
+    is_all_banned,
+)
+from shoal.insight.status import Snapshot
+
+NAMED = 3
+"""So many accounts that rest, or are banned, are named."""
+
+
+def session_lines(seen: Snapshot, now: float) -> list[str]:
+    """Its groups of accounts, and what is in the way of tasks that go with them."""
+    lines = []
+    for group in seen.sessions:
+        lines.append(group_line(group, now))
+        if is_all_banned(group):
+            lines.append(
+                f"session {group.name}: all accounts are banned; see why, and log them in again:"
+                f" shoal sessions check {seen.stats.crawl} {group.name}"
+            )
+        if waiting := _starving(seen, group.name):
+            verb = "waits" if waiting == 1 else "wait"
+            what = f"an account of session {group.name}"
+            lines.append(f"{counted(waiting, 'task')} {verb} for {what}")
+    return lines
+
+
+def group_line(group: SessionGroup, now: float) -> str:
+    """`session shop: 3 accounts, 2 logged in, 1 resting (bob: wrong password, 4m left)`."""
+    by_state: dict[str, list[Account]] = {}
+    for account in group.accounts:
+        by_state.setdefault(account_state(account, now), []).append(account)
+    counts = Counter({state: len(those) for state, those in by_state.items()})
+    parts = [counted(len(group.accounts), "account")]
+    parts += [
+        f"{counts[state]:,} {state}" for state in (IN_USE, LOGGED_IN, LOGGED_OUT) if counts[state]
+    ]
+    for state in (RESTING, BANNED):
+        if those := by_state.get(state):
+            parts.append(f"{len(those):,} {state} ({_named(those, now)})")
+    return f"session {group.name}: {', '.join(parts)}"
+
+
+def rest_of(account: Account, now: float) -> str:
+    """How long it rests still. Empty: it does not, or for ever."""
+    left_s = account.exit.out_until - now
+    return duration(left_s) if left_s > 0 and not account.state.is_banned else ""
+
+
+def _named(accounts: list[Account], now: float) -> str:
+    told = []
+    for account in accounts[:NAMED]:
+        left = rest_of(account, now)
+        why = [account.state.why] if account.state.why else []
+        words = ", ".join([*why, *([f"{left} left"] if left else [])])
+        name = account.name.partition("#")[2]
+        told.append(f"{name}: {words}" if words else name)
+    more = len(accounts) - len(told)
+    return "; ".join([*told, *([f"{more:,} more"] if more else [])])
+
+
+def _starving(seen: Snapshot, group: str) -> int:
+    """How many tasks wait for an account: none can be used where they want to go."""
+    pool = pool_of_session(group)
+    return sum(
+        lane.waiting for lane in seen.lanes if lane.starved_s and group_of(lane.pool) == pool
+    )

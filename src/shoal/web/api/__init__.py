@@ -1,0 +1,18 @@
+"""API v1: what programs ask. Its table of routes."""
+
+from __future__ import annotations
+
+from shoal.web.api import crawls, dead, events, export, health, openapi, schedules, seeds, watching
+from shoal.web.routes import Route
+
+API: tuple[Route, ...] = (
+    *health.ROUTES,
+    *crawls.ROUTES,
+    *seeds.ROUTES,
+    *dead.ROUTES,
+    *events.ROUTES,
+    *export.ROUTES,
+    *schedules.ROUTES,
+    *watching.ROUTES,
+    *openapi.ROUTES,
+)

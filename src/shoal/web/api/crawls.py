@@ -1,0 +1,207 @@
+"""Crawls: how they stand, and steering them."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Literal
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from shoal.errors import ConfigError
+from shoal.frontier.events import STEERED, forget_events, note_event
+from shoal.frontier.values import Control, CrawlState, HostOrder, Leased, Pulse
+from shoal.insight.explain import explain
+from shoal.insight.history import ChartPoint, history
+from shoal.insight.json import crawl_json, explanation_json, hosts_json, leased_json, snapshot_json
+from shoal.web.api.forms import CrawlForm, HostForm, Page, SnapshotForm, StateForm
+from shoal.web.context import Context
+from shoal.web.etags import with_etag
+from shoal.web.problems import Problem
+from shoal.web.routes import Route, json_response, query_of
+
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class CrawlsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Which crawls."""
+
+    state: CrawlState | None = None
+    q: Annotated[str, Meta(max_length=200)] = ""
+    """Only those whose name has this in it."""
+    limit: Limit = 1000
+
+
+class HostsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Which hosts."""
+
+    order: HostOrder = HostOrder.BUSIEST
+    limit: Limit = 100
+
+
+class LimitQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """How many."""
+
+    limit: Limit = 100
+
+
+class ExplainQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Which URL, and as whom."""
+
+    url: Annotated[str, Meta(min_length=1, max_length=8000)]
+    session: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+
+
+class HistoryQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """How far back."""
+
+    span: Literal["15m", "1h", "24h"] = "1h"
+
+
+class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Nothing."""
+
+
+async def list_crawls(context: Context, request: web.Request) -> web.StreamResponse:
+    """Every crawl, the newest first."""
+    query, now = query_of(request, CrawlsQuery), time.time()
+    found = [
+        stats
+        for stats in await context.sampler.crawls()
+        if (query.state is None or stats.state is query.state) and query.q in stats.crawl
+    ]
+    rows = [crawl_json(stats, now) for stats in found[: query.limit]]
+    return json_response(Page(items=rows, total=len(found)))
+
+
+async def get_crawl(context: Context, request: web.Request) -> web.StreamResponse:
+    """A crawl's counters."""
+    stats = await context.frontier.stats(crawl_of(request))
+    return json_response(crawl_json(stats, time.time()))
+
+
+async def get_snapshot(context: Context, request: web.Request) -> web.StreamResponse:
+    """A crawl with its workers and hosts: what `shoal status --json` says."""
+    crawl = crawl_of(request)
+
+    async def look() -> bytes:
+        seen = await context.sampler.crawl(crawl)
+        return msgspec.json.encode(snapshot_json(seen, time.time()))
+
+    return with_etag(request, await context.sampler.ask(("snapshot", crawl), look))
+
+
+async def get_history(context: Context, request: web.Request) -> web.StreamResponse:
+    """A point for each minute, as the leader has kept them."""
+    query, crawl = query_of(request, HistoryQuery), crawl_of(request)
+    await context.frontier.stats(crawl)
+    points = await history(context.frontier.notes, crawl, query.span, time.time())
+    return json_response(Page(items=points, total=len(points)))
+
+
+async def forget(context: Context, request: web.Request) -> web.StreamResponse:
+    """Forget a crawl that is over: its queue and what it has seen. Its results stay."""
+    crawl = crawl_of(request)
+    stats = await context.frontier.stats(crawl)
+    if stats.state.live:
+        raise Problem(409, f"crawl '{crawl}' is {stats.state}: cancel it first")
+    await context.frontier.forget(crawl)
+    await forget_events(context.frontier.notes, crawl)
+    return web.Response(status=204)
+
+
+def steering(action: Control) -> Any:
+    """What pauses, resumes or cancels."""
+
+    async def steer(context: Context, request: web.Request) -> web.StreamResponse:
+        crawl = crawl_of(request)
+        return json_response(StateForm(crawl, await control(context, crawl, action)))
+
+    return steer
+
+
+async def control(context: Context, crawl: str, action: Control) -> CrawlState:
+    """Pause, resume or cancel. Raises Problem where that cannot be."""
+    await context.frontier.stats(crawl)
+    try:
+        state = await context.frontier.control(crawl, action)
+    except ConfigError as error:
+        raise Problem(409, str(error)) from None
+    await note_event(context.frontier.notes, crawl, STEERED[action], by="web")
+    return state
+
+
+async def list_hosts(context: Context, request: web.Request) -> web.StreamResponse:
+    """The first hosts in an order."""
+    query, crawl = query_of(request, HostsQuery), crawl_of(request)
+    hosts = await context.frontier.hosts(crawl, query.limit, query.order)
+    return json_response(Page(items=hosts_json(hosts), total=None))
+
+
+async def list_workers(context: Context, request: web.Request) -> web.StreamResponse:
+    """The workers that were heard of lately."""
+    query_of(request, NoQuery)
+    workers = await context.frontier.workers(crawl_of(request))
+    return json_response(Page(items=workers, total=len(workers)))
+
+
+async def list_active(context: Context, request: web.Request) -> web.StreamResponse:
+    """What is in the hands of workers."""
+    query, crawl = query_of(request, LimitQuery), crawl_of(request)
+    leased = await context.frontier.leased(crawl, query.limit)
+    return json_response(Page(items=[leased_json(one) for one in leased], total=None))
+
+
+async def explain_url(context: Context, request: web.Request) -> web.StreamResponse:
+    """What became of a URL."""
+    query = query_of(request, ExplainQuery)
+    told = await explain(
+        context.frontier, context.results, crawl_of(request), query.url, query.session
+    )
+    return json_response(explanation_json(told))
+
+
+def crawl_of(request: web.Request) -> str:
+    """The crawl that the address names."""
+    return request.match_info["crawl"]
+
+
+def _get(path: str, answer: Any, summary: str, gives: Any, query: Any = NoQuery) -> Route:
+    return Route(method="GET", path=path, answer=answer, summary=summary, gives=gives, query=query)
+
+
+def _steer(action: Control, summary: str) -> Route:
+    path = f"/api/v1/crawls/{{crawl}}/{action}"
+    return Route(
+        method="POST", path=path, answer=steering(action), summary=summary, gives=StateForm
+    )
+
+
+CRAWL = "/api/v1/crawls/{crawl}"
+ROUTES = (
+    _get(
+        "/api/v1/crawls", list_crawls, "Every crawl, the newest first", Page[CrawlForm], CrawlsQuery
+    ),
+    _get(CRAWL, get_crawl, "A crawl's counters", CrawlForm),
+    Route(
+        method="DELETE",
+        path=CRAWL,
+        answer=forget,
+        status=204,
+        summary="Forget a crawl that is over; its results stay",
+    ),
+    _steer(Control.PAUSE, "Hand out nothing more until it is resumed"),
+    _steer(Control.RESUME, "Go on with a crawl that was paused"),
+    _steer(Control.CANCEL, "Drop all tasks that are not done; what was stored stays"),
+    _get(f"{CRAWL}/snapshot", get_snapshot, "A crawl with its workers and hosts", SnapshotForm),
+    _get(
+        f"{CRAWL}/history", get_history, "A point for each minute", Page[ChartPoint], HistoryQuery
+    ),
+    _get(f"{CRAWL}/hosts", list_hosts, "The first hosts in an order", Page[HostForm], HostsQuery),
+    _get(f"{CRAWL}/workers", list_workers, "Workers that were heard of lately", Page[Pulse]),
+    _get(
+        f"{CRAWL}/active", list_active, "What is in the hands of workers", Page[Leased], LimitQuery
+    ),
+    _get(f"{CRAWL}/explain", explain_url, "What became of a URL", dict[str, Any], ExplainQuery),
+)

@@ -1,0 +1,169 @@
+"""Items: page by page, or all as a file."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import SEEK_END
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from shoal.core.records import StoredItem
+from shoal.errors import ConfigError
+from shoal.export import Format, export
+from shoal.insight.json import item_json
+from shoal.insight.moments import parse_since
+from shoal.results.port import Wanted
+from shoal.web.api.crawls import CRAWL, crawl_of
+from shoal.web.api.forms import Page
+from shoal.web.context import Context
+from shoal.web.cursors import bad_cursor, cursor_after, place_of
+from shoal.web.problems import Problem
+from shoal.web.routes import Route, json_response, query_of
+
+MEDIA = {
+    Format.JSONL: "application/x-ndjson",
+    Format.CSV: "text/csv",
+    Format.PARQUET: "application/vnd.apache.parquet",
+}
+PAGE_BYTES = 4 * 1024 * 1024
+"""What a page has of items: it ends with the one that goes beyond this."""
+PLACE_BYTES = 8
+CHUNK_BYTES = 256 * 1024
+AT_ONCE = asyncio.Semaphore(2)
+"""Exports that are under way. Others wait: each is a file on this machine's disk for a while."""
+
+Kind = Annotated[str, Meta(min_length=1, max_length=300)]
+
+
+class ItemsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Which items."""
+
+    kind: Kind | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    cursor: Annotated[str, Meta(max_length=200)] | None = None
+
+
+class ExportQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Which items, and as what."""
+
+    format: Format = Format.JSONL
+    kind: Kind | None = None
+    since: Annotated[str, Meta(max_length=40)] | None = None
+    """So long ago (15m, 12h, 7d), or an ISO date."""
+    changed: bool = False
+    gone: bool = False
+
+
+async def list_items(context: Context, request: web.Request) -> web.StreamResponse:
+    """Items in the order in which they were first stored."""
+    query, crawl = query_of(request, ItemsQuery), crawl_of(request)
+    with _told_if_they_pass_through():
+        page = await items_page(context, crawl, query)
+    forms = [item_json(item) for item in page.items]
+    return json_response(Page(items=forms, total=page.total, cursor=page.cursor))
+
+
+async def items_page(context: Context, crawl: str, query: ItemsQuery) -> Page[StoredItem]:
+    """A page of items; it has fewer than asked for if they are large. How many there are in all is
+    said with the first page: to count them takes longer than to read a page. Raises Problem,
+    UnknownCrawl, and ConfigError if results only pass through the store."""
+    place = _place_of(query.cursor)
+    page = Page[StoredItem](items=[])
+    if query.cursor is None:
+        page.total = await _count(context, crawl, query.kind)
+    size = 0
+    async for at, item in context.results.items_from(crawl, place, Wanted(query.kind)):
+        if len(page.items) == query.limit or size > PAGE_BYTES:
+            page.cursor = cursor_after(place.to_bytes(PLACE_BYTES, "big"))
+            break
+        page.items.append(item)
+        size += len(item.data)
+        place = at
+    return page
+
+
+def _place_of(cursor: str | None) -> int:
+    packed = place_of(cursor) or bytes(PLACE_BYTES)
+    if len(packed) != PLACE_BYTES or packed[0] > 127:
+        raise bad_cursor()
+    return int.from_bytes(packed, "big")
+
+
+@contextmanager
+def _told_if_they_pass_through() -> Iterator[None]:
+    """Results that are only on their way to another store cannot be asked for here."""
+    try:
+        yield
+    except ConfigError as error:
+        raise Problem(501, str(error)) from None
+
+
+async def _count(context: Context, crawl: str, kind: str | None) -> int:
+    counts = await context.results.count(crawl)
+    if not counts:
+        await context.frontier.stats(crawl)  # A crawl may have no items, but it must be one.
+    return sum(counts.values()) if kind is None else counts.get(kind, 0)
+
+
+async def export_items(context: Context, request: web.Request) -> web.StreamResponse:
+    """All items, as a file. It is made first and sent then: so it is whole, or there is a problem
+    in its place."""
+    query, crawl = query_of(request, ExportQuery), crawl_of(request)
+    since = None if query.since is None else parse_since(query.since, time.time())
+    with _told_if_they_pass_through():
+        await _count(context, crawl, query.kind)
+    wanted = Wanted(query.kind, since, query.changed, query.gone)
+    async with AT_ONCE:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "items"
+            await export(context.results, crawl, file, query.format, wanted)
+            return await _sent(request, file, crawl, query.format)
+
+
+async def _sent(request: web.Request, file: Path, crawl: str, fmt: Format) -> web.StreamResponse:
+    response = web.StreamResponse()
+    response.content_type = MEDIA[fmt]
+    response.headers["Content-Disposition"] = f'attachment; filename="{_safe(crawl)}.{fmt}"'
+    with file.open("rb") as content:
+        response.content_length = content.seek(0, SEEK_END)
+        content.seek(0)
+        await response.prepare(request)
+        while chunk := content.read(CHUNK_BYTES):
+            await response.write(chunk)
+    await response.write_eof()
+    return response
+
+
+def _safe(name: str) -> str:
+    """A crawl's name as the name of a file."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)[:80].lstrip(".") or "items"
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=f"{CRAWL}/items",
+        answer=list_items,
+        summary="Items in the order in which they were first stored",
+        query=ItemsQuery,
+        gives=Page[dict[str, Any]],
+    ),
+    Route(
+        method="GET",
+        path=f"{CRAWL}/export",
+        answer=export_items,
+        summary="All items as JSON lines, CSV or Parquet",
+        query=ExportQuery,
+        gives_media=tuple(MEDIA.values()),
+        is_endless=True,
+    ),
+)

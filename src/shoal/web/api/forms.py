@@ -1,0 +1,129 @@
+"""The forms of answers, for the description of the API: what insight/json.py makes. A test holds
+the answers of a server against them."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from shoal.coordinator.plan import Planned
+from shoal.core.failures import FailureKind
+from shoal.core.task import Task
+from shoal.frontier.values import CrawlState, Host, Pulse, Stats
+from shoal.insight.versions import AtWork
+
+T = TypeVar("T")
+
+
+class Page(msgspec.Struct, Generic[T], kw_only=True):
+    """Some of a list."""
+
+    items: list[T]
+    total: int | None = None
+    """How many there are in all, where that is known."""
+    cursor: str | None = None
+    """Where the next page begins. None: there is none."""
+
+
+class CrawlForm(Stats, kw_only=True):
+    """A crawl and its counters."""
+
+    total: int
+    failed: int
+    remaining: int
+    elapsed_s: float
+    eta_s: float | None
+    duplicate_rate: float
+    block_rate: float
+
+
+class HostForm(Host, kw_only=True):
+    """How one host is being served."""
+
+    broken: bool
+
+
+class SnapshotForm(CrawlForm, kw_only=True):
+    """A crawl with its workers and hosts."""
+
+    late: str | None
+    failure_concentration: float
+    workers: list[Pulse]
+    versions: list[AtWork]
+    hosts: list[HostForm]
+    slowest_hosts: list[HostForm]
+    failing_hosts: list[HostForm]
+    pools: list[dict[str, Any]]
+    waiting_for_exits: int
+    sessions: list[dict[str, Any]]
+    lanes: list[dict[str, Any]]
+
+
+class StateForm(msgspec.Struct):
+    """The state that a crawl is in now."""
+
+    crawl: str
+    state: CrawlState
+
+
+class DeadForm(msgspec.Struct, kw_only=True):
+    """A task that failed for good."""
+
+    fingerprint: str
+    url: str
+    host: str
+    kind: FailureKind | None
+    died_at: float | None
+    reason: str
+    tries: int
+    handler: str
+    session: str | None
+    losses: int
+    traceback: str
+    task: Task
+
+
+class CountForm(msgspec.Struct, kw_only=True):
+    """How many tasks it was, or with `dry_run` would be."""
+
+    count: int
+    dry_run: bool
+
+
+class SeededForm(msgspec.Struct, kw_only=True):
+    """What became of seeds."""
+
+    crawl: str
+    added: int
+    duplicates: int
+    bad: int
+    errors: list[Any] = []
+
+
+class PlannedForm(Planned, kw_only=True):
+    """A schedule."""
+
+    last: dict[str, Any] | None = None  # type: ignore[assignment]
+
+
+class SchedulesForm(msgspec.Struct):
+    """All schedules, and who leads."""
+
+    leader: str | None
+    schedules: list[PlannedForm]
+
+
+class BegunForm(msgspec.Struct):
+    """A run that was asked for."""
+
+    crawl: str
+    is_led: bool
+    """Whether a coordinator leads, which begins it. Else it waits for one."""
+
+
+class PausedForm(msgspec.Struct):
+    """Whether a schedule rests."""
+
+    name: str
+    is_paused: bool

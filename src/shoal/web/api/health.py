@@ -1,0 +1,48 @@
+"""For probes: whether we run, and whether the frontier answers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from aiohttp import web
+
+from shoal.web.context import Context
+from shoal.web.routes import Route, json_response
+
+
+class Health(msgspec.Struct):
+    """All is well; else there is a problem instead."""
+
+    status: Literal["ok"] = "ok"
+
+
+async def healthz(context: Context, request: web.Request) -> web.Response:
+    """This process answers."""
+    return json_response(Health())
+
+
+async def readyz(context: Context, request: web.Request) -> web.Response:
+    """The frontier answers, too."""
+    await context.sampler.ask("ready", context.frontier.notes.leader)
+    return json_response(Health())
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/healthz",
+        answer=healthz,
+        gives=Health,
+        is_public=True,
+        summary="Whether this process answers",
+    ),
+    Route(
+        method="GET",
+        path="/readyz",
+        answer=readyz,
+        gives=Health,
+        is_public=True,
+        summary="Whether the frontier answers, too",
+    ),
+)

@@ -1,0 +1,163 @@
+"""Seeds: up to a thousand as JSON, or a stream of lines of any length.
+
+A stream is read as quickly as the frontier takes its tasks: a slow frontier fills the buffers of
+the connection and then the client has to wait. Nothing is kept of what was read, so a request that
+broke is sent again as a whole: what is in already is a duplicate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+import msgspec
+from aiohttp import StreamReader, web
+from msgspec import Meta
+
+from shoal.config import Rules
+from shoal.core.task import Task
+from shoal.errors import BadUrl, ConfigError, UnknownCrawl
+from shoal.frontier.events import SEEDED, note_event
+from shoal.frontier.values import Added
+from shoal.seeds.seeding import add_all, read_seed
+from shoal.web.api.crawls import CRAWL, crawl_of
+from shoal.web.api.forms import SeededForm
+from shoal.web.context import Context
+from shoal.web.problems import LineError, Problem
+from shoal.web.routes import Route, body_of, json_response
+
+MAX_SEEDS = 1000
+MAX_LINE_BYTES = 1024 * 1024
+ERRORS_SHOWN = 100
+SILENT_S = 60.0
+"""A client that sends nothing for so long is not waited for."""
+NOTED_EVERY_S = 60.0
+LINES = ("application/x-ndjson", "application/jsonl", "text/plain")
+
+
+class Seeds(msgspec.Struct, forbid_unknown_fields=True):
+    """Seeds as JSON: addresses, or tasks."""
+
+    seeds: Annotated[list[msgspec.Raw], Meta(max_length=MAX_SEEDS)]
+
+
+class SeedsForm(msgspec.Struct):
+    """Seeds as JSON: addresses, or tasks."""
+
+    seeds: Annotated[list[str | Task], Meta(min_length=1, max_length=MAX_SEEDS)]
+
+
+class _Bad:
+    """What was wrong with which lines."""
+
+    def __init__(self) -> None:
+        self.line = 0
+        self.count = 0
+        self.errors: list[LineError] = []
+
+    def note(self, reason: Exception) -> None:
+        """The line that was read last is wrong."""
+        self.count += 1
+        if len(self.errors) < ERRORS_SHOWN:
+            self.errors.append(LineError(self.line, str(reason)))
+
+
+async def seed(context: Context, request: web.Request) -> web.StreamResponse:
+    """Add seeds to a crawl, which need not have been started yet."""
+    crawl, bad = crawl_of(request), _Bad()
+    if request.content_type in LINES:
+        lines = lines_of(request.content, bad)
+        return json_response(await added_to(context, crawl, lines, bad))
+    given = (await body_of(request, Seeds)).seeds
+    return json_response(await added_to(context, crawl, _each(given), bad))
+
+
+async def added_to(
+    context: Context, crawl: str, seeds: AsyncIterator[bytes], bad: _Bad | None = None
+) -> SeededForm:
+    """Add them. Raises Problem if not one of them is good."""
+    bad = bad or _Bad()
+    try:
+        rules = await _rules(context, crawl)
+        added = await add_all(context.frontier, crawl, _tasks(seeds, bad), rules, bad.note)
+    except ConfigError as error:  # The crawl was cancelled, or its name is none.
+        raise Problem(409, str(error)) from None
+    if bad.count and added == Added():
+        raise Problem(422, "not one seed is good", errors=bad.errors, bad=bad.count)
+    if added.added or added.retried:
+        notes = context.frontier.notes
+        await note_event(notes, crawl, SEEDED, by="web", once_in_s=NOTED_EVERY_S)
+    return SeededForm(
+        crawl=crawl,
+        added=added.added,
+        duplicates=added.duplicates,
+        bad=bad.count,
+        errors=bad.errors,
+    )
+
+
+async def _rules(context: Context, crawl: str) -> Rules:
+    try:
+        return (await context.frontier.stats(crawl)).rules
+    except UnknownCrawl:
+        return Rules()
+
+
+async def _tasks(seeds: AsyncIterator[bytes], bad: _Bad) -> AsyncIterator[Task]:
+    async for text in seeds:
+        bad.line += 1
+        if not text.strip():
+            continue
+        try:
+            yield read_seed(text)
+        except BadUrl as error:
+            bad.note(error)
+
+
+async def _each(given: list[msgspec.Raw]) -> AsyncIterator[bytes]:
+    """Each as a line: an address without its quotes."""
+    for one in given:
+        text = bytes(one)
+        yield msgspec.json.decode(text, type=str).encode() if text.startswith(b'"') else text
+
+
+async def each_line(lines: Sequence[str]) -> AsyncIterator[bytes]:
+    """Lines that are at hand."""
+    for line in lines:
+        yield line.encode("utf-8", "replace")
+
+
+async def lines_of(content: StreamReader, bad: _Bad) -> AsyncIterator[bytes]:
+    """The lines of a body, one after the other. Raises Problem for one without an end."""
+    rest = b""
+    while chunk := await _chunk(content):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+        if len(rest) > MAX_LINE_BYTES:
+            raise Problem(413, f"line {bad.line + 1} is longer than {MAX_LINE_BYTES:,} bytes")
+    yield rest
+
+
+async def _chunk(content: StreamReader) -> bytes:
+    try:
+        async with asyncio.timeout(SILENT_S):
+            data: bytes = await content.readany()
+            return data
+    except TimeoutError:
+        raise Problem(408, f"nothing came for {SILENT_S:.0f} s") from None
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path=f"{CRAWL}/seeds",
+        answer=seed,
+        summary="Add seeds: up to 1,000 as JSON, or any number of lines (application/x-ndjson)",
+        body=SeedsForm,
+        gives=SeededForm,
+        takes_lines=True,
+        is_endless=True,
+    ),
+)

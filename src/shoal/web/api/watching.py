@@ -1,0 +1,74 @@
+"""Metrics for Prometheus, and alerts: what the leader has found."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from shoal.alerts.kept import alerts_now, alerts_past
+from shoal.alerts.messages import alert_json
+from shoal.errors import MissingExtra
+from shoal.insight.exposition import scrape
+from shoal.web.api.forms import Page
+from shoal.web.context import Context
+from shoal.web.problems import Problem
+from shoal.web.routes import Route, json_response, query_of
+
+
+class MetricsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """What is told beside the usual."""
+
+    hosts: bool = False
+    """The ten hosts with the most work left of each crawl."""
+
+
+class AlertsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Which alerts."""
+
+    past: bool = False
+    """Those that were resolved."""
+
+
+async def metrics(context: Context, request: web.Request) -> web.StreamResponse:
+    """All crawls, as Prometheus reads them."""
+    hosts, accept = query_of(request, MetricsQuery).hosts, request.headers.get("Accept", "")
+
+    async def look() -> tuple[bytes, str]:
+        return await scrape(context.frontier, time.time(), accept=accept, hosts=hosts)
+
+    try:
+        body, media = await context.sampler.ask(("metrics", hosts, accept), look)
+    except MissingExtra as error:
+        raise Problem(501, str(error)) from None
+    return web.Response(body=body, headers={"Content-Type": media})
+
+
+async def list_alerts(context: Context, request: web.Request) -> web.StreamResponse:
+    """What is pending or firing, or was resolved."""
+    notes = context.frontier.notes
+    is_past = query_of(request, AlertsQuery).past
+    found = await (alerts_past(notes) if is_past else alerts_now(notes))
+    return json_response(Page(items=[alert_json(one) for one in found], total=len(found)))
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/metrics",
+        answer=metrics,
+        summary="All crawls, as Prometheus reads them",
+        query=MetricsQuery,
+        gives_media=("text/plain", "application/openmetrics-text"),
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/alerts",
+        answer=list_alerts,
+        summary="What is pending or firing, or was resolved",
+        query=AlertsQuery,
+        gives=Page[dict[str, Any]],
+    ),
+)

@@ -1,0 +1,41 @@
+"""What all routes work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from aiohttp import web
+
+from shoal.frontier.port import Frontier
+from shoal.results.port import Results
+from shoal.web.access import Access, Role
+from shoal.web.sampler import Sampler
+
+
+class Context:
+    """The stores, who asks them now and then, and who is let in."""
+
+    def __init__(
+        self, *, frontier: Frontier, results: Results, access: Access, prefix: str, folder: Path
+    ) -> None:
+        self.frontier = frontier
+        self.results = results
+        self.access = access
+        self.prefix = prefix
+        self.folder = folder
+        """Where shoal.toml is."""
+        self.sampler = Sampler(frontier)
+        self.check_token: Callable[[web.Request, str], Role] = _nobody
+        """Tells the role of a token; wrong ones are counted. Raises Problem."""
+
+    def url(self, *parts: str, query: Mapping[str, str] | None = None) -> str:
+        """An address of ours: each part is one step of the path, whatever is in it."""
+        steps = "".join(f"/{quote(part, safe='')}" for part in parts) or "/"
+        asked = "&".join(f"{name}={quote(value, safe='')}" for name, value in (query or {}).items())
+        return f"{self.prefix}{steps}{'?' if asked else ''}{asked}"
+
+
+def _nobody(request: web.Request, given: str) -> Role:
+    raise NotImplementedError

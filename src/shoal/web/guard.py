@@ -1,0 +1,145 @@
+"""What every request passes, and what every answer has: names, tokens, roles, limits, headers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from shoal.web.access import COOKIE, Access, Role, WrongTokens
+from shoal.web.listening import HostNames
+from shoal.web.problems import Problem, problem_of
+from shoal.web.routes import ROUTE, Route
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # Not no-referrer: with that, browsers send a form's Origin as null.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Server": "shoal",
+}
+SAFE = frozenset({"GET", "HEAD"})
+ANSWER_WITHIN_S = 30.0
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+ShowProblem = Callable[[web.Request, Problem], web.StreamResponse]
+
+ROLE: web.RequestKey[Role] = web.RequestKey("role", Role)
+"""Who asks."""
+
+log = logging.getLogger("shoal")
+
+
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """For every answer, whoever made it."""
+    response.headers.update(HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+
+
+class Guard:
+    """Lets in who may come in, and turns errors into answers."""
+
+    def __init__(self, access: Access, names: HostNames, show: ShowProblem) -> None:
+        self._access = access
+        self._names = names
+        self._wrong = WrongTokens()
+        self._show = show
+
+    def middleware(self) -> Middleware:
+        """As aiohttp wants it."""
+
+        @web.middleware
+        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            try:
+                return await self._answer(request, handler)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                problem = problem_of(error)
+                if problem.status == 500:
+                    log.exception("a request failed: %s %r", request.method, request.path)
+                return self._show(request, problem)
+
+        return guarded
+
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.host not in self._names:
+            raise Problem(421, f"not served here: {request.host!r} (see --allow-host)")
+        route = request.match_info.route
+        declared: Route | None = getattr(route, ROUTE, None)
+        if declared is None:  # No such address, or not with this method.
+            return await handler(request)
+        if not declared.is_public:
+            self._check_role(request, declared)
+        if request.method not in SAFE:
+            self._check_origin(request)
+        if declared.is_endless:
+            return await handler(request)
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            return await handler(request)
+
+    def _check_role(self, request: web.Request, route: Route) -> None:
+        role = self._role_of(request)
+        if role is None:
+            raise Problem(401, "a token is needed", headers={"WWW-Authenticate": "Bearer"})
+        if not role.may(route.role):
+            raise Problem(403, f"this needs the role {route.role}; you have {role}")
+        request[ROLE] = role
+
+    def _role_of(self, request: web.Request) -> Role | None:
+        if self._access.is_open:
+            return Role.ADMIN
+        if (given := bearer_of(request)) is not None:
+            return self.checked_token(request, given)
+        return self._access.role_of_cookie(request.cookies.get(COOKIE, ""), time.time())
+
+    def checked_token(self, request: web.Request, given: str) -> Role:
+        """The role of a token that somebody sent. Raises Problem: it is wrong, or it is one of too
+        many from there."""
+        address, now = request.remote or "", time.monotonic()
+        if wait_s := self._wrong.wait_s(address, now):
+            told = {"Retry-After": str(int(wait_s) + 1)}
+            raise Problem(429, "too many wrong tokens from there", headers=told)
+        role = self._access.role_of_token(given)
+        if role is None:
+            self._wrong.note(address, now)
+            log.warning("a wrong token from %s", address)
+            raise Problem(401, "a wrong token", headers={"WWW-Authenticate": "Bearer"})
+        return role
+
+    def _check_origin(self, request: web.Request) -> None:
+        """Whether a request that changes something was meant: a page elsewhere can have a browser
+        send one, with our cookie or from this very machine, but not with a header of its choice."""
+        if bearer_of(request) is not None:
+            return
+        site = request.headers.get("Sec-Fetch-Site")
+        if site in ("same-origin", "none"):
+            return
+        # Browsers say nothing of the site where a server on the network has no TLS.
+        if site is None and _is_own(request):
+            return
+        what = "any word" if self._access.is_open else "a token"
+        raise Problem(403, f"not from a page of ours; programs send Authorization: Bearer {what}")
+
+
+def bearer_of(request: web.Request) -> str | None:
+    """The token of a program. None: it sent none."""
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" and given.strip() else None
+
+
+def _is_own(request: web.Request) -> bool:
+    origin = urlsplit(request.headers.get("Origin", ""))
+    return origin.scheme in ("http", "https") and origin.netloc.lower() == request.host.lower()

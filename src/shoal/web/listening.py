@@ -1,0 +1,88 @@
+"""Where the server listens, and by which names it may be asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from shoal.errors import ConfigError
+
+DEFAULT_LISTEN = "127.0.0.1:7350"
+
+_is_prefix = re.compile(r"(?:/[A-Za-z0-9._~-]+)*").fullmatch
+
+
+class Listen(NamedTuple):
+    """An address to listen on."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+    @property
+    def shown(self) -> str:
+        """As in a URL."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def listen_of(text: str) -> Listen:
+    """The address that `HOST:PORT` means. Raises ConfigError."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not port.isdecimal() or int(port) > 65_535 or not host:
+        raise ConfigError(f"--listen {text!r}: write HOST:PORT, for instance {DEFAULT_LISTEN}")
+    return Listen(host, int(port))
+
+
+def prefix_of(text: str) -> str:
+    """The path below which everything is: empty, or `/x`. Raises ConfigError."""
+    prefix = text.rstrip("/")
+    if not _is_prefix(prefix):
+        raise ConfigError(f"--prefix {text!r}: write a path, for instance /shoal")
+    return prefix
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is that of this machine, and no other can mean it."""
+    if host == "localhost":
+        return True
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+class HostNames:
+    """The names by which the server may be asked for.
+
+    A page elsewhere can have its name point to us (DNS rebinding): to the browser it then is of one
+    origin with us. Addresses cannot be made to point elsewhere, so they are all allowed; names only
+    if somebody here has said so.
+    """
+
+    def __init__(self, listen: Listen, allowed: Sequence[str]) -> None:
+        self._names = {"localhost", listen.host.lower(), *(name.lower() for name in allowed)}
+
+    def __contains__(self, header: object) -> bool:
+        """Whether a Host header names us."""
+        if not isinstance(header, str):
+            return False
+        name = _without_port(header.lower())
+        return name in self._names or _address(name) is not None
+
+
+def _without_port(header: str) -> str:
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.rpartition(":")[0] if ":" in header else header
+
+
+def _address(text: str):  # type: ignore[no-untyped-def]
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None

@@ -1,0 +1,107 @@
+"""One table of routes: the server is made from it, and so is the description of the API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from shoal.errors import ConfigError
+from shoal.web.access import Role
+from shoal.web.context import Context
+from shoal.web.problems import Problem
+
+MAX_BODY_BYTES = 1024 * 1024
+ROUTE = "_shoal_route"
+
+T = TypeVar("T")
+
+Answering = Callable[[Context, web.Request], Awaitable[web.StreamResponse]]
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """An address, what it does and who may ask for it."""
+
+    method: str
+    path: str
+    answer: Answering
+    summary: str = ""
+    query: Any = None
+    """The type of what may stand behind the question mark."""
+    body: Any = None
+    """The type of the body, as JSON."""
+    gives: Any = None
+    """The type of the answer, as JSON."""
+    gives_media: tuple[str, ...] = ("application/json",)
+    """What kinds of files the answer may be."""
+    status: int = 200
+    """Of an answer that is no problem."""
+    takes_lines: bool = False
+    """Whether the body may be a stream of lines instead."""
+    is_public: bool = False
+    """Whether no token is needed."""
+    is_endless: bool = False
+    """Whether it may take as long as it takes, because a stream goes in or out."""
+
+    @property
+    def role(self) -> Role:
+        """Who may: to look, anybody who is let in; to change something, an admin."""
+        return Role.READ if self.method == "GET" else Role.ADMIN
+
+
+def add_routes(app: web.Application, context: Context, routes: Sequence[Route]) -> None:
+    """Add routes to a server, below its prefix."""
+    for route in routes:
+        for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
+            path, handler = context.prefix + _matching(route.path), _handler(context, route)
+            setattr(app.router.add_route(method, path, handler), ROUTE, route)
+
+
+def _matching(path: str) -> str:
+    """As the router wants it. By itself it takes no braces, which a crawl's name may have."""
+    return re.sub(r"{(\w+)}", r"{\1:[^/]+}", path)
+
+
+def _handler(context: Context, route: Route) -> Callable[[web.Request], Awaitable[Any]]:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await route.answer(context, request)
+
+    async def change(request: web.Request) -> web.StreamResponse:
+        try:
+            return await route.answer(context, request)
+        finally:
+            context.sampler.forget()
+
+    return handle if route.role is Role.READ else change
+
+
+def query_of(request: web.Request, form: type[T]) -> T:
+    """What stands behind the question mark. Raises Problem."""
+    try:
+        return msgspec.convert(dict(request.query), form, strict=False)
+    except (msgspec.ValidationError, ConfigError) as error:
+        raise Problem(400, f"query: {error}") from None
+
+
+async def body_of(request: web.Request, form: type[T]) -> T:
+    """The body, which is JSON. Raises Problem."""
+    if request.content_type != "application/json":
+        raise Problem(415, "send application/json")
+    try:
+        text = await request.read()
+        return msgspec.json.decode(text or b"{}", type=form)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem(400, f"body: {error}") from None
+
+
+def json_response(value: Any, status: int = 200, **headers: str) -> web.Response:
+    """An answer as JSON."""
+    return web.Response(
+        body=msgspec.json.encode(value),
+        status=status,
+        content_type="application/json",
+        headers=headers,
+    )

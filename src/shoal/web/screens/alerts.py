@@ -1,0 +1,88 @@
+"""Alerts: what is wrong now, what was, and whether those are reached who want to know."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from shoal.alerts.config import load_alerts
+from shoal.alerts.kept import alerts_now, alerts_past
+from shoal.alerts.routes import KINDS
+from shoal.alerts.sending import try_routes
+from shoal.alerts.states import AlertState
+from shoal.errors import ConfigError
+from shoal.insight.figures import duration
+from shoal.runtime.process import machine_name
+from shoal.web.context import Context
+from shoal.web.problems import Problem
+from shoal.web.routes import Route
+from shoal.web.screens.live import AnyCell, Cell, Live, table
+from shoal.web.screens.pages import Shown, page, screen
+
+MOST = 100
+
+_NAMES = {form: name for name, form in KINDS.items()}
+
+
+async def look(context: Context, request: web.Request) -> Shown:
+    """What fires, what was resolved, and who is told."""
+    now, notes = time.time(), context.frontier.notes
+    found = sorted(await alerts_now(notes), key=lambda one: one.state != "firing")
+    firing = [_row(context, one, now) for one in found]
+    past = [_past_row(context, one, now) for one in await alerts_past(notes)]
+    live = Live(tables={"now": table(firing, MOST), "past": table(past, MOST)})
+    routes: Mapping[str, str] = {}
+    wrong = ""
+    try:
+        known = load_alerts(context.folder).routes
+        routes = {name: _NAMES[type(route)] for name, route in known.items()}
+    except ConfigError as error:  # Somebody is writing it. Alerts go by what was there before.
+        wrong = str(error)
+    return Shown(title="Alerts", live=live, more={"routes": routes, "wrong": wrong})
+
+
+def _row(context: Context, one: AlertState, now: float) -> list[AnyCell]:
+    return [
+        one.alert,
+        Cell(one.state, k="bad" if one.state == "firing" else one.state),
+        _crawl(context, one),
+        duration(max((one.resolved_at or now) - one.since, 0.0)),
+        one.text,
+    ]
+
+
+def _past_row(context: Context, one: AlertState, now: float) -> list[AnyCell]:
+    ended = one.resolved_at or now
+    return [
+        one.alert,
+        _crawl(context, one),
+        duration(max(ended - one.since, 0.0)),
+        f"{duration(max(now - ended, 0.0))} ago",
+        one.text,
+    ]
+
+
+def _crawl(context: Context, one: AlertState) -> Cell:
+    return Cell(one.crawl, h=context.url("crawls", one.crawl) if one.crawl else "")
+
+
+async def send_test(context: Context, request: web.Request) -> web.StreamResponse:
+    """Send a test by one route, and say what came of it."""
+    name = str((await request.post()).get("route", ""))
+    routes = load_alerts(context.folder).routes
+    if name not in routes:
+        raise Problem(404, f"no route {name!r} in shoal.toml here")
+    failures = await try_routes({name: routes[name]}, machine_name(), time.time())
+    return await page(
+        context, request, "alerts_tested.html", title="A test was sent", current="alerts",
+        tested={name: failures.get(name, "")},
+    )  # fmt: skip
+
+
+ROUTES = (
+    *screen("/alerts", "alerts.html", look, "alerts"),
+    # It is tried three times: that may take longer than other answers do.
+    Route(method="POST", path="/alerts/test", answer=send_test, is_endless=True),
+)

@@ -1,0 +1,95 @@
+"""What all tabs of a crawl have: its name, its state, the figures that matter."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+
+from shoal.insight.figures import duration
+from shoal.insight.rows import eta
+from shoal.insight.status import (
+    Snapshot,
+    block_rate,
+    duplicate_rate,
+    elapsed_s,
+    failure_concentration,
+)
+from shoal.insight.troubles import troubles
+from shoal.web.api.crawls import crawl_of
+from shoal.web.context import Context
+from shoal.web.screens.crawls import share_ended
+from shoal.web.screens.live import Live
+from shoal.web.screens.pages import Shown
+
+DAY_S = 86_400.0
+TABS = ("", "hosts", "workers", "failures", "active", "items", "exits", "sessions", "rules")
+
+COUNTED = {"workers": "workers", "failures": "failed", "active": "leased", "items": "items"}
+"""Tabs that have a number beside their names, and which text that is."""
+
+AddTab = Callable[[Context, web.Request, Snapshot, Live], Awaitable[dict[str, Any]]]
+
+
+async def look_at_tab(context: Context, request: web.Request, tab: str, add: AddTab) -> Shown:
+    """A crawl with what this tab adds."""
+    crawl, now = crawl_of(request), time.time()
+    seen = await context.sampler.crawl(crawl)
+    live = head(seen, now)
+    more = await add(context, request, seen, live)
+    tabs = [one for one in TABS if _has(one, seen)]
+    return Shown(
+        title=crawl,
+        live=live,
+        more={
+            "crawl": crawl,
+            "stats": seen.stats,
+            "tab": tab,
+            "tabs": tabs,
+            "counted_tabs": COUNTED,
+        }
+        | more,
+    )
+
+
+def _has(tab: str, seen: Snapshot) -> bool:
+    """Whether a crawl has what a tab shows."""
+    rules = seen.stats.rules
+    return bool({"exits": rules.pools, "sessions": rules.sessions}.get(tab, True))
+
+
+def head(seen: Snapshot, now: float) -> Live:
+    """The figures of a crawl."""
+    stats = seen.stats
+    wrong = [*troubles(stats, len(seen.workers)), *([seen.late] if seen.late else [])]
+    started = stats.started_at
+    return Live(
+        text={
+            "state": str(stats.state),
+            "total": f"{stats.added:,}",
+            "done": f"{stats.done:,}",
+            "failed": f"{stats.dead:,}",
+            "left": f"{stats.remaining:,}",
+            "items": f"{stats.items:,}",
+            "leased": f"{stats.leased:,}",
+            "speed": f"{stats.pages_per_s:,.1f}" if stats.state.live else "–",
+            "eta": eta(stats) or "over",
+            "elapsed": duration(elapsed_s(stats, now)) if started else "–",
+            "started": _clock(started, now) if started else "not yet",
+            "duplicates": f"{duplicate_rate(stats):.1%}",
+            "blocked": f"{block_rate(stats):.1%}",
+            "concentration": f"{failure_concentration(seen):.0%}",
+            "workers": f"{len(seen.workers):,}",
+            "wrong": " · ".join(wrong),
+        },
+        kinds={"state": str(stats.state), "failed": "bad" if stats.dead else ""},
+        shares={"ended": share_ended(stats)},
+    )
+
+
+def _clock(moment: float, now: float) -> str:
+    shown = "%H:%M" if now - moment < DAY_S else "%d %b"
+    return datetime.fromtimestamp(moment, UTC).strftime(shown)

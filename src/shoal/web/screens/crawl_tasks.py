@@ -1,0 +1,103 @@
+"""Tabs of a crawl: what failed, what is in hand, what was stored."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from shoal.errors import ConfigError
+from shoal.insight.figures import duration
+from shoal.insight.status import Snapshot
+from shoal.web.api.dead import DeadQuery, dead_page
+from shoal.web.api.export import ItemsQuery, items_page
+from shoal.web.context import Context
+from shoal.web.problems import Problem
+from shoal.web.screens.live import Cell, Live, TableRows, capped, table
+
+ACTIVE = 100
+SHOWN = 50
+KINDS = 20
+
+
+async def failures(
+    context: Context, request: web.Request, seen: Snapshot, live: Live
+) -> dict[str, Any]:
+    """Failed tries by kind and host; and dead tasks, which stay where they are while one chooses
+    among them."""
+    crawl = seen.stats.crawl
+
+    def chosen_by(**query: str) -> str:
+        return context.url("crawls", crawl, "failures", query=query)
+
+    kinds = sorted(seen.stats.failures_by_kind.items(), key=lambda kind: -kind[1])
+    live.tables["kinds"] = _ranked(
+        [(Cell(kind, h=chosen_by(kind=kind)), tries) for kind, tries in kinds]
+    )
+    live.tables["failing"] = _ranked(
+        [(Cell(one.host, h=chosen_by(host=one.host)), one.failed) for one in seen.failing]
+    )
+    if request.path.startswith(f"{context.prefix}/live/"):
+        return {}
+    query = dead_query(request)
+    page = await dead_page(context, crawl, query)
+    chosen = {"kind": query.kind or "", "host": query.host or ""}
+    chosen = {name: value for name, value in chosen.items() if value}
+    more = chosen_by(**chosen, cursor=page.cursor) if page.cursor else None
+    return {"dead": page, "chosen": chosen, "next_page": more, "reloads": False}
+
+
+def _ranked(tries: list[tuple[Cell, int]]) -> TableRows:
+    """How often each has failed, with a bar beside it: the first one's is full."""
+    most = max((count for _, count in tries), default=1) or 1
+    return table([(name, f"{count:,}", Cell(b=count / most)) for name, count in tries], KINDS)
+
+
+def dead_query(request: web.Request) -> DeadQuery:
+    """Which dead tasks a page is to show. Raises Problem."""
+    names = DeadQuery.__struct_fields__
+    asked = {name: value for name, value in request.query.items() if value and name in names}
+    try:
+        return msgspec.convert(asked | {"limit": str(SHOWN)}, DeadQuery, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(400, f"query: {error}") from None
+
+
+async def active(
+    context: Context, request: web.Request, seen: Snapshot, live: Live
+) -> dict[str, Any]:
+    """What is in the hands of workers."""
+    now, crawl = time.time(), seen.stats.crawl
+    found = await context.frontier.leased(crawl, ACTIVE + 1)
+    rows = [
+        (
+            Cell(one.url, h=context.url("explain", query={"crawl": crawl, "url": one.url})),
+            one.worker,
+            duration(max(now - one.since, 0.0)),
+            f"in {duration(one.expires - now)}" if one.expires > now else "now",
+            f"{one.tries:,}",
+        )
+        for one in found
+    ]
+    live.tables["active"] = capped(rows, ACTIVE)
+    return {}
+
+
+async def items(
+    context: Context, request: web.Request, seen: Snapshot, live: Live
+) -> dict[str, Any]:
+    """How many of each kind, and the first ones."""
+    if request.path.startswith(f"{context.prefix}/live/"):
+        return {}
+    crawl, kind = seen.stats.crawl, request.query.get("kind") or None
+    try:
+        page = await items_page(context, crawl, ItemsQuery(kind, SHOWN))
+        counts = await context.results.count(crawl)
+    except ConfigError as error:  # Results that only pass through cannot be asked.
+        return {"counts": {}, "items": [], "note": str(error), "kind": kind, "reloads": False}
+    found, total = page.items, page.total or 0
+    note = f"The first {len(found):,} of {total:,}." if total > len(found) else ""
+    shown = [(one.kind, one.key, one.url, one.data.decode("utf-8", "replace")) for one in found]
+    return {"counts": counts, "items": shown, "note": note, "kind": kind, "reloads": False}

@@ -1,0 +1,134 @@
+"""Retrying and purging dead tasks: those that fit a filter, or those that were selected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from shoal.frontier.values import DeadFilter
+from shoal.insight.figures import counted
+from shoal.web.api.crawls import crawl_of
+from shoal.web.api.dead import DeadOrder, purge_these, retry_these
+from shoal.web.context import Context
+from shoal.web.problems import Problem
+from shoal.web.routes import Route
+from shoal.web.screens.confirming import Question, ask, back_to
+
+COUNT = "count"
+"""The field with how many it was when somebody was asked."""
+
+
+class Action(msgspec.Struct, frozen=True):
+    """What can be done to dead tasks."""
+
+    name: str
+    told: str
+    did: str
+    destroys: bool
+
+    async def do(
+        self, context: Context, crawl: str, which: DeadFilter, *, dry_run: bool = False
+    ) -> int:
+        """Do it; returns to how many."""
+        call = purge_these if self.destroys else retry_these
+        return await call(context, crawl, which, dry_run=dry_run)
+
+    async def count(self, context: Context, crawl: str, fields: list[tuple[str, str]]) -> int:
+        """To how many it would be done. Raises Problem."""
+        return await self.do(context, crawl, which(fields), dry_run=True)
+
+    def question(self, count: int, fields: list[tuple[str, str]], changed: str = "") -> Question:
+        """What somebody is asked first."""
+        verb = self.name.capitalize()
+        return Question(
+            what=f"{verb} {counted(count, 'dead task')}{_of(fields)}",
+            told=self.told,
+            button=f"{verb} {count:,}",
+            fields=[*fields, (COUNT, str(count))],
+            destroys=self.destroys,
+            tab="failures",
+            changed=changed,
+        )
+
+
+RETRY = Action(
+    "retry", "They begin anew, as if they had never been tried.", "retried", destroys=False
+)
+PURGE = Action(
+    "purge",
+    "They are dropped for good. Explain still says why they died.",
+    "purged",
+    destroys=True,
+)
+
+
+def asking(action: Action) -> Any:
+    """How many it would be."""
+
+    async def show(context: Context, request: web.Request) -> web.StreamResponse:
+        crawl, fields = crawl_of(request), chosen(request.query)
+        count = await action.count(context, crawl, fields)
+        return await ask(context, request, crawl, action.question(count, fields))
+
+    return show
+
+
+def doing(action: Action) -> Any:
+    """Do it, if there are still as many as somebody was told."""
+
+    async def do(context: Context, request: web.Request) -> web.StreamResponse:
+        form, crawl = await request.post(), crawl_of(request)
+        fields, said = chosen(form), str(form.get(COUNT, ""))[:12]
+        count = await action.count(context, crawl, fields)
+        if said != str(count):
+            before = f"{int(said):,}" if said.isascii() and said.isdecimal() else "not as many"
+            changed = f"It was {before} when you were asked. It is {count:,} now."
+            return await ask(context, request, crawl, action.question(count, fields, changed))
+        done = await action.do(context, crawl, which(fields))
+        return back_to(context, crawl, "failures", did=action.did, count=str(done))
+
+    return do
+
+
+def chosen(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Which dead tasks a form names: by kind, host and fingerprints."""
+    pairs = given.items()
+    return [
+        (name, value)
+        for name, value in pairs
+        if name in ("kind", "host", "fp", "all") and isinstance(value, str) and value
+    ]
+
+
+def which(fields: list[tuple[str, str]]) -> DeadFilter:
+    """The filter that the fields of a form mean. Raises Problem."""
+    said: dict[str, Any] = {name: value for name, value in fields if name in ("kind", "host")}
+    keys = [value for name, value in fields if name == "fp"]
+    if keys:
+        said["fingerprints"] = keys
+    if not said and ("all", "1") not in fields:
+        raise Problem(400, "nothing was chosen")
+    try:
+        return msgspec.convert(said, DeadOrder).which
+    except msgspec.ValidationError as error:
+        raise Problem(400, str(error)) from None
+
+
+def _of(fields: list[tuple[str, str]]) -> str:
+    said = [f"{name} {value}" for name, value in fields if name in ("kind", "host")]
+    return f" of {' and '.join(said)}" if said else ""
+
+
+def _routes(action: Action) -> tuple[Route, Route]:
+    path = f"/crawls/{{crawl}}/dead/{action.name}"
+    return (
+        Route(method="GET", path=path, answer=asking(action)),
+        # Of many, some at a time: that takes as long as it takes.
+        Route(method="POST", path=path, answer=doing(action), is_endless=True),
+    )
+
+
+ROUTES = (*_routes(RETRY), *_routes(PURGE))

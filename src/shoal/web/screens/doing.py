@@ -1,0 +1,149 @@
+"""What people do to a crawl: steer it, seed it, forget it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from shoal.frontier.values import Control, Stats
+from shoal.insight.figures import counted
+from shoal.web.api.crawls import control, crawl_of, forget
+from shoal.web.api.seeds import MAX_SEEDS, added_to, each_line
+from shoal.web.context import Context
+from shoal.web.problems import LineError, Problem
+from shoal.web.routes import Route
+from shoal.web.screens.confirming import Question, ask, back_to
+from shoal.web.screens.pages import page
+
+MADE = "made"
+"""The field that tells a crawl from another one of the same name: when it was made."""
+
+
+def steering(action: Control) -> Any:
+    """What pauses or resumes, and goes back to the crawl."""
+
+    async def steer(context: Context, request: web.Request) -> web.StreamResponse:
+        crawl = crawl_of(request)
+        await control(context, crawl, action)
+        return back_to(context, crawl)
+
+    return steer
+
+
+async def ask_cancel(context: Context, request: web.Request) -> web.StreamResponse:
+    """How much would be dropped."""
+    crawl = crawl_of(request)
+    stats = await context.frontier.stats(crawl)
+    if stats.state.over:
+        raise Problem(409, f"crawl '{crawl}' is {stats.state} already")
+    question = Question(
+        what=f"Cancel this crawl: {counted(stats.remaining, 'task')} will be dropped",
+        told="What was stored stays. A cancelled crawl is not resumed; --fresh starts it over.",
+        button="Cancel the crawl",
+        fields=[(MADE, _made(stats))],
+    )
+    return await ask(context, request, crawl, question)
+
+
+async def cancel(context: Context, request: web.Request) -> web.StreamResponse:
+    """Cancel the crawl that was asked about, and say how much was dropped."""
+    crawl = crawl_of(request)
+    before = await _asked_about(context, request, crawl)
+    await control(context, crawl, Control.CANCEL)
+    dropped = (await context.frontier.stats(crawl)).dropped - before.dropped
+    return back_to(context, crawl, did="cancelled", count=str(max(dropped, 0)))
+
+
+async def ask_forget(context: Context, request: web.Request) -> web.StreamResponse:
+    """How much would be forgotten."""
+    crawl = crawl_of(request)
+    stats = await context.frontier.stats(crawl)
+    if stats.state.live:
+        raise Problem(409, f"crawl '{crawl}' is {stats.state}: cancel it first")
+    question = Question(
+        what=f"Forget this crawl: its queue of {counted(stats.added, 'task')} will be deleted",
+        told="Its results stay. With its queue goes what it has seen, and why tasks have died.",
+        button="Forget the crawl",
+        fields=[(MADE, _made(stats))],
+    )
+    return await ask(context, request, crawl, question)
+
+
+async def forget_it(context: Context, request: web.Request) -> web.StreamResponse:
+    """Forget a crawl that is over."""
+    await _asked_about(context, request, crawl_of(request))
+    await forget(context, request)
+    return web.Response(status=303, headers={"Location": context.url()})
+
+
+async def _asked_about(context: Context, request: web.Request, crawl: str) -> Stats:
+    """The crawl, if it is the one that somebody was asked about. Raises Problem."""
+    said, stats = (await request.post()).get(MADE), await context.frontier.stats(crawl)
+    if said != _made(stats):
+        raise Problem(409, f"crawl '{crawl}' was started over since you were asked")
+    return stats
+
+
+def _made(stats: Stats) -> str:
+    return repr(stats.created_at)
+
+
+async def ask_seeds(context: Context, request: web.Request) -> web.StreamResponse:
+    """A form for seeds."""
+    return await _seed_page(context, request)
+
+
+async def seed(context: Context, request: web.Request) -> web.StreamResponse:
+    """Add the lines of a form. Those that are wrong are shown, with all that was written: what is
+    in already does no harm when it comes again."""
+    crawl = crawl_of(request)
+    text = str((await request.post()).get("seeds", ""))
+    lines = text.splitlines()
+    if len(lines) > MAX_SEEDS:
+        raise Problem(413, f"at most {MAX_SEEDS:,} lines; the API takes any number")
+    try:
+        added = await added_to(context, crawl, each_line(lines))
+    except Problem as problem:
+        told = problem.details
+        return await _seed_page(context, request, told.detail, told.errors, text, problem.status)
+    if added.errors:
+        told_of = f"{added.added:,} added, {added.duplicates:,} known already, {added.bad:,} wrong:"
+        return await _seed_page(context, request, told_of, added.errors, text)
+    known = str(added.duplicates)
+    return back_to(context, crawl, did="seeded", count=str(added.added), known=known)
+
+
+async def _seed_page(
+    context: Context,
+    request: web.Request,
+    told: str = "",
+    errors: list[LineError] | None = None,
+    given: str = "",
+    status: int = 200,
+) -> web.Response:
+    crawl = crawl_of(request)
+    return await page(
+        context, request, "seed.html", status, title=f"Seed {crawl}", current="crawls",
+        crawl=crawl, most=MAX_SEEDS, told=told, errors=errors or [], given=given,
+    )  # fmt: skip
+
+
+def _get(path: str, answer: Any) -> Route:
+    return Route(method="GET", path=f"/crawls/{{crawl}}{path}", answer=answer)
+
+
+def _post(path: str, answer: Any) -> Route:
+    return Route(method="POST", path=f"/crawls/{{crawl}}{path}", answer=answer)
+
+
+ROUTES = (
+    _post("/pause", steering(Control.PAUSE)),
+    _post("/resume", steering(Control.RESUME)),
+    _get("/cancel", ask_cancel),
+    _post("/cancel", cancel),
+    _get("/forget", ask_forget),
+    _post("/forget", forget_it),
+    _get("/seed", ask_seeds),
+    _post("/seed", seed),
+)

@@ -1,0 +1,44 @@
+"""Explain: what became of a URL."""
+
+from __future__ import annotations
+
+import msgspec
+from aiohttp import web
+
+from shoal.errors import ConfigError, UnknownCrawl
+from shoal.insight.explain import Explanation, explain
+from shoal.insight.explain_rows import explanation_rows
+from shoal.web.context import Context
+from shoal.web.routes import Route, query_of
+from shoal.web.screens.pages import page
+
+
+class Question(msgspec.Struct):
+    """Which URL of which crawl."""
+
+    crawl: str = ""
+    url: str = ""
+
+
+async def look(context: Context, request: web.Request) -> web.Response:
+    """A form to ask with, and the answer."""
+    question = query_of(request, Question)
+    crawls = [stats.crawl for stats in await context.sampler.crawls()][:500]
+    told: list[Explanation] = []
+    wrong = ""
+    if question.crawl and question.url:
+        try:
+            first = await explain(
+                context.frontier, context.results, question.crawl, question.url.strip()
+            )
+            told = [first, *first.others]
+        except (ConfigError, UnknownCrawl) as error:
+            wrong = str(error)
+    answers = [(each, list(explanation_rows(each))) for each in told]
+    return await page(
+        context, request, "explain.html", title="Explain", current="explain",
+        question=question, crawls=crawls, answers=answers, wrong=wrong,
+    )  # fmt: skip
+
+
+ROUTES = (Route(method="GET", path="/explain", answer=look),)

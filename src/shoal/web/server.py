@@ -1,0 +1,132 @@
+"""The web as a service: it listens until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+
+from shoal.config import Settings
+from shoal.errors import ConfigError
+from shoal.fleet.stores import stores_at
+from shoal.frontier.port import Frontier
+from shoal.results.port import Results
+from shoal.web.access import VARIABLE, Access, read_tokens
+from shoal.web.api import API
+from shoal.web.context import Context
+from shoal.web.guard import Guard, add_headers
+from shoal.web.listening import DEFAULT_LISTEN, HostNames, Listen, listen_of, prefix_of
+from shoal.web.problems import Problem, problem_response
+from shoal.web.routes import MAX_BODY_BYTES, Route, add_routes
+from shoal.web.screens import SCREENS, Pages
+
+MAX_LINE_BYTES = 128 * 1024
+"""Of a request's first line: a URL to explain has 8,000 characters, of twelve bytes when quoted."""
+SHUTDOWN_S = 3.0
+"""What is under way when we stop has so long to end."""
+
+log = logging.getLogger("shoal")
+_of_http = logging.getLogger("shoal.http")
+_of_http.setLevel(logging.CRITICAL)
+"""What comes over the wire and is no HTTP would fill the log with tracebacks."""
+
+
+class WebOptions(msgspec.Struct, kw_only=True):
+    """What the command line says of the web."""
+
+    listen: str | None = None
+    """None: the default, and if that is taken, nothing."""
+    token_file: Path | None = None
+    prefix: str = ""
+    allow_hosts: Sequence[str] = ()
+
+
+class WebServer:
+    """Serves the API and the dashboard of one frontier. It has connections of its own: what people
+    ask never stands in the way of what a coordinator does."""
+
+    def __init__(self, settings: Settings, options: WebOptions, more: Sequence[Route] = ()) -> None:
+        """`more` are routes of other services. Raises ConfigError."""
+        self._settings = settings
+        self._is_asked_for = options.listen is not None
+        self._listen = listen_of(options.listen or DEFAULT_LISTEN)
+        self._prefix = prefix_of(options.prefix)
+        self._names = HostNames(self._listen, options.allow_hosts)
+        self._access = Access(read_tokens(options.token_file, os.environ))
+        self._more = more
+        self._stopping = asyncio.Event()
+        if self._access.is_open and not self._listen.is_loopback:
+            raise ConfigError(
+                f"--listen {self._listen.shown}: others could reach it, so it needs a token:"
+                f" --token-file or {VARIABLE}"
+            )
+
+    def drain(self) -> None:
+        """Stop listening, let answers that are under way end, and stop."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Serve until told to stop. Raises ConfigError."""
+        async with stores_at(self._settings, archive=False, check=False) as stores:
+            runner = web.AppRunner(
+                self._app(stores.frontier, stores.results),
+                access_log=None,
+                logger=_of_http,
+                max_line_size=MAX_LINE_BYTES,
+                handler_cancellation=True,
+                shutdown_timeout=SHUTDOWN_S,
+            )
+            await runner.setup()
+            try:
+                if await self._listening(runner):
+                    log.info("listening on http://%s%s/", *self._place(runner))
+                await self._stopping.wait()
+            finally:
+                await runner.cleanup()
+
+    async def _listening(self, runner: web.AppRunner) -> bool:
+        listen = self._listen
+        try:
+            await web.TCPSite(runner, listen.host, listen.port).start()
+        except OSError as error:
+            why = f"cannot listen on {listen.shown}: {error.strerror or error}"
+            if self._is_asked_for:
+                raise ConfigError(why) from None
+            # Most likely another coordinator on this machine has it: schedules still need us.
+            log.warning("%s; no dashboard and no API here (see --listen)", why)
+            return False
+        return True
+
+    def _place(self, runner: web.AppRunner) -> tuple[str, str]:
+        port = runner.addresses[0][1] if self._listen.port == 0 else self._listen.port
+        return Listen(self._listen.host, port).shown, self._prefix
+
+    def _app(self, frontier: Frontier, results: Results) -> web.Application:
+        context = Context(
+            frontier=frontier,
+            results=results,
+            access=self._access,
+            prefix=self._prefix,
+            folder=Path(),
+        )
+        pages = Pages(context)
+
+        def show(request: web.Request, problem: Problem) -> web.Response:
+            is_for_people = "text/html" in request.headers.get("Accept", "")
+            path = request.path.removeprefix(self._prefix)
+            if is_for_people and not path.startswith(("/api/", "/live/")):
+                return pages.problem(request, problem)
+            return problem_response(problem)
+
+        guard = Guard(self._access, self._names, show)
+        context.check_token = guard.checked_token
+        app = web.Application(middlewares=[guard.middleware()], client_max_size=MAX_BODY_BYTES)
+        app.on_response_prepare.append(add_headers)
+        add_routes(app, context, [*API, *SCREENS, *self._more])
+        pages.add_static(app)
+        return app

@@ -1,0 +1,43 @@
+"""Debian's Chromium, and what it looks at: a real `shoal serve`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from support.processes import Folder
+from support.redis_servers import RedisServer
+
+CHROMIUM = "/usr/bin/chromium"
+ARGUMENTS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--no-first-run"),
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium. Skips where there is none. Its event loop runs until it is closed: other modules
+    have their own."""
+    if shutil.which(CHROMIUM) is None:
+        pytest.skip("no chromium here: scripts/servers installs it")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+def folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Folder]:
+    """Where `shoal serve` runs; its frontier is a file there, or a Redis."""
+    path = tmp_path_factory.mktemp("browser")
+    if request.param == "sqlite":
+        yield Folder(path)
+        return
+    with RedisServer(path / "redis", "--appendonly", "yes") as redis:
+        yield Folder(path, {"SHOAL_FRONTIER": redis.url})
