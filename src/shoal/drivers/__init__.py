@@ -1,3 +1,4 @@
-"""Raw clients of servers, with our errors for theirs: SQLite in a thread, Redis and its scripts.
+"""Raw clients of servers, with our errors for theirs: SQLite in a thread, Redis and its
+scripts, RabbitMQ, SQS.
 Imports runtime and core.
 """

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from shoal.errors import ConfigError, StorageBusy, StorageError, StorageFailed
+from shoal.errors import ConfigError, NewerFormat, StorageBusy, StorageError, StorageFailed
 
 T = TypeVar("T")
 
@@ -132,10 +132,7 @@ class Database:
         noted = connection.execute("SELECT version FROM versions WHERE part = ?", [self._part])
         (version,) = noted.fetchone() or (0,)
         if version > len(self._schema):
-            raise ConfigError(
-                f"{self._path} was written by a newer shoal ({self._part} version {version},"
-                f" this one knows {len(self._schema)}): upgrade shoal, or use another file"
-            )
+            raise newer_file(self._path, self._part, version, len(self._schema))
         for script in self._schema[version:]:
             for statement in script.split(";\n"):
                 connection.execute(statement)
@@ -157,6 +154,14 @@ class Database:
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
             return StorageBusy(f"{self._path}: {error}")
         return StorageFailed(f"{self._path}: {error}")
+
+
+def newer_file(path: Path | str, part: str, version: int, known: int) -> NewerFormat:
+    """What is to be said of a file that a later version has brought up to date."""
+    return NewerFormat(
+        f"{path} was written by a newer shoal ({part} version {version},"
+        f" this one knows {known}): upgrade shoal, or use another file"
+    )
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -19,7 +19,7 @@ OF_A_RECORD = re.compile(r"(?:\w+|cmsgpack\.unpack\(\w+\)), 1, \d")
 
 def test_there_are_scripts() -> None:
     names = {path.relative_to(FOLDER).parts[0] for path in SCRIPTS}
-    assert names == {"frontier", "results", "scrapy"}
+    assert names == {"feeds", "frontier", "results", "scrapy"}
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -58,7 +58,7 @@ def _away(shown: str, error: Exception) -> ShoalError:
         return ConfigError(f"{shown} is no cluster: it has a redis:// address")
     if isinstance(error, RuntimeError):
         return StorageBusy(f"{shown}: the connection was closed")
-    return StorageBusy(f"{shown}: {error or 'no answer'}")
+    return StorageBusy(f"{shown}: {str(error) or 'no answer'}")
 
 
 def _without_master(shown: str, text: str) -> ShoalError:
@@ -71,7 +71,7 @@ def _without_master(shown: str, text: str) -> ShoalError:
 def _refused(shown: str, error: failure.ResponseError) -> Exception:
     """It has answered, and that was not what we asked for."""
     text = str(error)
-    if text.startswith(("UNKNOWNCRAWL", "BYEXITS")):
+    if text.startswith(("UNKNOWNCRAWL", "BYEXITS", "CARRIED", "NEWER")):
         return ScriptError(text)
     if "WRONGTYPE" in text:
         return WrongKeyType(f"{shown}: {text}")

@@ -1,0 +1,1 @@
+"""RabbitMQ, or anybody who speaks AMQP 0.9.1."""

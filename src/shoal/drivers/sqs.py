@@ -1,0 +1,131 @@
+"""The connection to SQS, or to anybody who speaks its protocol.
+
+Who we are and where the service is, AWS's own library finds out as all tools of AWS do: from the
+environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL_SQS, ...), a profile, or the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from typing import Any
+
+from shoal.core.addresses import Address, masked, parse_address
+from shoal.errors import ConfigError, MissingExtra, ShoalError, StorageBusy, StorageFailed
+
+CONNECT_S = 5
+ANSWER_S = 15
+"""A service that has not answered for this long is away."""
+LONGEST_POLL_S = 20
+CONNECTIONS = 32
+
+GONE_CODES = {"QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"}
+_PASSING_CODES = re.compile(r"Throttl|TooManyRequests|Unavailable|Internal|Timeout|DeletedRecently")
+_REFUSED_CODES = re.compile(
+    r"AccessDenied|InvalidClientTokenId|SignatureDoesNotMatch|Expired|UnrecognizedClient"
+    r"|InvalidAccessKeyId|MissingAuthenticationToken|InvalidSecurity|OptInRequired|AuthFailure"
+)
+_LOGIN = "check the login that AWS's tools use here (AWS_PROFILE, AWS_ACCESS_KEY_ID) and its rights"
+_REGION = re.compile("[a-z]{2}[a-z0-9-]{3,30}")
+_MAX_STATUS = 500
+
+
+class QueueGone(StorageFailed):
+    """The queue that was asked for is not there."""
+
+
+class ExistsOtherwise(ConfigError):
+    """There is a queue of this name, and it has other attributes."""
+
+
+class SqsLink:
+    """Calls operations of SQS. Every request costs money, so they are counted."""
+
+    def __init__(self, address: Address) -> None:
+        """`address` has been through `sqs_address`."""
+        self.shown = address.shown
+        self.requests = 0
+        """How many were made so far."""
+        self._region = address.hosts[0][0]
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._client: Any = None
+
+    async def call(self, operation: str, **params: Any) -> Any:
+        """Make one request. Raises QueueGone, ExistsOtherwise and errors of ours."""
+        client = await self._opened()
+        from botocore import exceptions as failure  # type: ignore[import-untyped]
+
+        self.requests += 1
+        try:
+            async with asyncio.timeout(ANSWER_S + LONGEST_POLL_S):
+                return await getattr(client, operation)(**params)
+        except failure.ClientError as error:
+            raise self._refused(error.response) from None
+        except (failure.NoCredentialsError, failure.CredentialRetrievalError) as error:
+            raise ConfigError(f"{self.shown}: {error}: {_LOGIN}") from None
+        except (failure.HTTPClientError, failure.ConnectionError, OSError) as error:
+            raise StorageBusy(f"{self.shown}: {str(error) or 'no answer'}") from None
+        except failure.BotoCoreError as error:
+            raise ConfigError(f"{self.shown}: {error}") from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._stack.aclose()
+
+    async def _opened(self) -> Any:
+        async with self._opening:
+            if self._client is None:
+                self._client = await self._stack.enter_async_context(self._made())
+            return self._client
+
+    def _made(self) -> Any:
+        try:
+            # It takes a second to import, which only those pay who use it.
+            from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
+            from aiobotocore.session import get_session  # type: ignore[import-untyped]
+        except ModuleNotFoundError:
+            raise MissingExtra("an sqs:// address", "sqs") from None
+        config = AioConfig(
+            connect_timeout=CONNECT_S,
+            read_timeout=ANSWER_S + LONGEST_POLL_S,
+            max_pool_connections=CONNECTIONS,
+            # A call may not be made twice without our knowing.
+            retries={"total_max_attempts": 1},
+        )
+        return get_session().create_client("sqs", region_name=self._region, config=config)
+
+    def _refused(self, response: Any) -> ShoalError:
+        code = str(response.get("Error", {}).get("Code", ""))
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        said = " ".join(str(response.get("Error", {}).get("Message", code)).split())[:300]
+        if code in GONE_CODES:
+            return QueueGone(f"{self.shown}: there is no such queue")
+        if code in ("QueueNameExists", "QueueAlreadyExists"):
+            return ExistsOtherwise(f"{self.shown}: {said}")
+        if _REFUSED_CODES.search(code):
+            return ConfigError(f"{self.shown}: {code}: {said}: {_LOGIN}")
+        if _PASSING_CODES.search(code) or status >= _MAX_STATUS:
+            return StorageBusy(f"{self.shown}: {code}: {said}")
+        return StorageFailed(f"{self.shown}: {code}: {said}")
+
+
+def sqs_address(text: str, more_options: Collection[str] = ()) -> Address:
+    """Read `sqs://region/name`. Raises ConfigError."""
+    address = parse_address(text, 443)
+    (region, _), *more = address.hosts
+    unknown = sorted(set(address.options) - set(more_options))
+    wrong = (
+        "the login is no part of it: AWS's tools find it themselves"
+        if address.user or address.password
+        else f"no such option: {', '.join(unknown)}"
+        if unknown
+        else ""
+        if not more and _REGION.fullmatch(region) and len(address.segments) == 1
+        else "write sqs://region/name, as in sqs://eu-west-1/shoal"
+    )
+    if wrong:
+        raise ConfigError(f"not an SQS address: {masked(text)!r}: {wrong}")
+    return address

@@ -1,0 +1,108 @@
+"""A queue of RabbitMQ as a source. Needs the extra `amqp`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from shoal.core.addresses import Address
+from shoal.drivers.amqp.failures import QueueGone
+from shoal.drivers.amqp.link import DEFAULT_VHOST, AmqpLink, Taken, amqp_address
+from shoal.drivers.amqp.link import Message as Outgoing
+from shoal.errors import ConfigError, StorageBusy
+from shoal.feeds.formats import Wire
+from shoal.feeds.port import Message, Source, printable
+
+PREFETCH = 1000
+"""Messages in our hands at most: this bounds our memory, and what comes again when we die."""
+
+
+class AmqpSource(Source):
+    """Messages come as they are published: nobody has to ask for them again and again."""
+
+    def __init__(self, address: str) -> None:
+        where = amqp_address(address)
+        self.shown = where.shown
+        vhost, self._queue = _queue(where)
+        self._link = AmqpLink(where, vhost)
+        self._coming: asyncio.Queue[Taken | None] | None = None
+
+    async def take(self, limit: int, wait_s: float) -> list[Message]:
+        coming = await self._consuming()
+        taken = list[Message]()
+        try:
+            async with asyncio.timeout(wait_s):
+                first = await coming.get()
+        except TimeoutError:
+            return taken
+        while first is not None:
+            taken.append(_message(first))
+            if len(taken) >= limit or coming.empty():
+                return taken
+            first = coming.get_nowait()
+        self._coming = None
+        if not taken:
+            raise StorageBusy(f"{self.shown}: the connection was closed")
+        return taken
+
+    async def done(self, messages: Sequence[Message]) -> None:
+        await self._link.ack([m.receipt for m in messages if isinstance(m.receipt, Taken)])
+
+    async def reject(self, message: Message, reason: str) -> None:
+        aside = f"{self._queue}.rejected"
+        headers = {**message.wire.headers, "shoal-reason": printable(reason)}
+        rejected = Outgoing(
+            key=aside,
+            body=message.wire.body,
+            id=uuid4().hex,
+            headers=headers,
+            content_type=message.wire.content_type or None,
+        )
+        try:
+            await self._link.publish([rejected])
+        except QueueGone:
+            await self._link.declare(aside, {})
+            await self._link.publish([rejected])
+        await self.done([message])
+
+    async def waiting(self) -> int:
+        try:
+            return await self._link.count(self._queue)
+        except QueueGone as error:
+            raise self._missing(error) from None
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def _consuming(self) -> asyncio.Queue[Taken | None]:
+        if self._coming is None:
+            try:
+                self._coming = await self._link.consume(self._queue, PREFETCH)
+            except QueueGone as error:
+                raise self._missing(error) from None
+        return self._coming
+
+    def _missing(self, error: QueueGone) -> ConfigError:
+        """Whoever publishes declares the queue: how, we cannot know."""
+        return ConfigError(f"{error}: declare it first, as those who publish do")
+
+
+def _queue(address: Address) -> tuple[str, str]:
+    """The virtual host and the queue."""
+    match address.segments:
+        case [queue]:
+            return DEFAULT_VHOST, queue
+        case [vhost, queue]:
+            return vhost, queue
+    raise ConfigError(f"{address.shown}: which queue? write amqp://host/queue or /vhost/queue")
+
+
+def _message(taken: Taken) -> Message:
+    properties = taken.properties
+    headers: dict[str, Any] = dict(properties.headers or {})
+    wire = Wire(taken.body, headers, properties.content_type or "")
+    # Celery's id is that of the task: a retry has it too, and is the same work.
+    identity = properties.message_id or headers.get("id") or ""
+    return Message(wire, taken, str(identity))

@@ -1,0 +1,158 @@
+"""The feeder: moves messages of a source into a crawl's frontier. This is what `shoal feed` runs.
+
+    take ─▶ admit ─▶ frontier.add ─▶ done
+              └─ no task, or not wanted ─▶ put aside, with the reason
+
+A message is forgotten only when the frontier has its tasks. A feeder that is killed leaves what it
+has in hand to others, and of what it had added already the frontier knows that it is not new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from shoal.config import Rules
+from shoal.errors import BadUrl, ConfigError, UnknownCrawl
+from shoal.feeds.formats import tasks_of
+from shoal.feeds.port import Message, Source, printable
+from shoal.frontier.admission import Admission
+from shoal.frontier.port import WorkIntake
+from shoal.frontier.values import CANCELLED, Added, CrawlState, Entry
+from shoal.runtime.patience import NowAndThen, Stopped, patiently_until, wait_for_event
+
+BATCH = 500
+WAIT_S = 1.0
+"""How long a source is asked to wait for a message: as long as it may take us to stop."""
+PAUSED_S = 0.5
+"""How often a crawl that is paused is looked at."""
+WARN_EVERY_S = 10.0
+
+T = TypeVar("T")
+
+log = logging.getLogger("shoal")
+
+
+class Fed(msgspec.Struct):
+    """How much a feeder has moved so far."""
+
+    messages: int = 0
+    added: int = 0
+    known: int = 0
+    retried: int = 0
+    """Dead tasks that were given a fresh start: their messages say `"retry": true`."""
+    rejected: int = 0
+    waiting: int = 0
+    """Messages that were in the source at the last look."""
+
+    @property
+    def told(self) -> str:
+        """What it is, for people."""
+        brought = Added(self.added, self.known, self.retried)
+        return f"{brought.told}, {self.rejected:,} rejected"
+
+
+class Feeder:
+    """Feeds one crawl from one source, until told to stop or there are no more messages."""
+
+    def __init__(
+        self,
+        source: Source,
+        frontier: WorkIntake,
+        crawl: str,
+        *,
+        until_empty: bool = False,
+        watch: Callable[[Fed], object] = lambda fed: None,
+    ) -> None:
+        self.fed = Fed()
+        self._source = source
+        self._frontier = frontier
+        self._crawl = crawl
+        self._until_empty = until_empty
+        self._watch = watch
+        self._stopping = asyncio.Event()
+        self._warning = NowAndThen(WARN_EVERY_S)
+
+    def drain(self) -> None:
+        """Stop gently: finish what is in hand; then `run` returns."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Feed until told to stop, or until the source is empty if that is wanted. Raises
+        StorageFailed or ConfigError; then what was in hand stays in the source."""
+        try:
+            while not self._stopping.is_set():
+                rules = await self._rules()
+                if rules is None:
+                    await wait_for_event(self._stopping, PAUSED_S)
+                elif not await self._move_some(rules) and self._until_empty:
+                    break
+        except Stopped as reason:
+            log.warning("stopped while waiting; what is not added stays there: %s", reason)
+
+    async def _rules(self) -> Rules | None:
+        """The crawl's rules; None while it is paused: it takes no more than it has."""
+        try:
+            stats = await self._patiently("frontier", partial(self._frontier.stats, self._crawl))
+        except UnknownCrawl:
+            return Rules()
+        if stats.state is CrawlState.CANCELLED:
+            raise ConfigError(CANCELLED.format(self._crawl))
+        return None if stats.state is CrawlState.PAUSED else stats.rules
+
+    async def _move_some(self, rules: Rules) -> bool:
+        """Move a batch. Returns whether there is anything in the source, or was."""
+        messages = await self._of_source(partial(self._source.take, BATCH, WAIT_S))
+        if messages:
+            await self._move(messages, rules)
+        self.fed.waiting = await self._of_source(self._source.waiting)
+        self._watch(self.fed)
+        return bool(messages or self.fed.waiting)
+
+    async def _move(self, messages: Sequence[Message], rules: Rules) -> None:
+        admission = Admission(rules)
+        entries, moved = list[Entry](), list[Message]()
+        for message in messages:
+            try:
+                entries += _entries(message, admission)
+                moved.append(message)
+            except BadUrl as error:
+                await self._reject(message, str(error))
+        for start in range(0, len(entries), BATCH):
+            some = entries[start : start + BATCH]
+            add = partial(self._frontier.add, self._crawl, some)
+            added = await self._patiently("frontier", add)
+            self.fed.added += added.added
+            self.fed.known += added.duplicates
+            self.fed.retried += added.retried
+        await self._of_source(partial(self._source.done, moved))
+        self.fed.messages += len(moved)
+
+    async def _reject(self, message: Message, reason: str) -> None:
+        await self._of_source(partial(self._source.reject, message, reason))
+        self.fed.rejected += 1
+        if self._warning.is_due():
+            log.warning("a message was put aside: %s", printable(reason))
+
+    async def _of_source(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await self._patiently(f"feed {self._source.shown}", call)
+
+    async def _patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
+        return await patiently_until(self._stopping, what, call)
+
+
+def _entries(message: Message, admission: Admission) -> list[Entry]:
+    """All tasks of a message, or none: raises BadUrl."""
+    entries = list[Entry]()
+    for number, task in enumerate(tasks_of(message.wire)):
+        if task.dont_filter and not task.task_id and message.id:
+            # Else it would get an id now, and another one if the message comes again.
+            task.task_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{message.id} {number}").hex
+        entries.append(admission.admit(task))
+    return entries

@@ -1,0 +1,91 @@
+"""A list on Redis as a source: filled with LPUSH, as Celery does. Needs the extra `redis`.
+
+key ─ take ─▶ key:taken ─ done ─▶ gone
+                  │
+                  ├─ reject ─▶ key:rejected
+                  └─ time over ─▶ taken by the next who asks
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from shoal.drivers.redis.link import RedisLink
+from shoal.drivers.redis.scripts import Scripts
+from shoal.feeds.formats import Wire
+from shoal.feeds.port import REJECTED_KEPT, Message, Source, printable
+
+HELD_S = 60.0
+"""Whoever has not brought a message home by then is dead; others take it."""
+LOOK_EVERY_S = 0.25
+AT_ONCE = 1000
+ENTRY_KEPT = 2000
+"""Characters of a rejected message that are kept."""
+
+_ID_BYTES = 32
+_scripts = Scripts("shoal.feeds")
+
+
+class RedisListSource(Source):
+    """A message is given an id when it is first taken, which it keeps."""
+
+    def __init__(self, link: RedisLink, key: str) -> None:
+        self.shown = link.shown
+        self._link = link
+        self._key = key
+        self._taken = beside(link, key, "taken")
+        self._held_ms = round(HELD_S * 1000)
+
+    async def take(self, limit: int, wait_s: float) -> list[Message]:
+        until = time.monotonic() + wait_s
+        while not (members := await self._take(min(limit, AT_ONCE))):
+            if time.monotonic() >= until:
+                return []
+            await asyncio.sleep(LOOK_EVERY_S)
+        return [
+            Message(Wire(member[_ID_BYTES:]), member, member[:_ID_BYTES].decode())
+            for member in members
+        ]
+
+    async def done(self, messages: Sequence[Message]) -> None:
+        members = [m.receipt for m in messages if isinstance(m.receipt, bytes)]
+        if members:
+            await self._link.command("ZREM", self._taken, *members)
+
+    async def reject(self, message: Message, reason: str) -> None:
+        await put_aside(self._link, self._key, message.wire.body, reason)
+        await self.done([message])
+
+    async def waiting(self) -> int:
+        waiting = await self._link.command("LLEN", self._key)
+        return int(waiting) + int(await self._link.command("ZCARD", self._taken))
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def _take(self, limit: int) -> list[bytes]:
+        token = secrets.token_hex(_ID_BYTES // 2 - 2)
+        keys = [self._key, self._taken]
+        taken: list[bytes] = await self._link.run(
+            _scripts["list_take"], keys, limit, self._held_ms, token
+        )
+        return taken
+
+
+async def put_aside(link: RedisLink, key: str, body: bytes, reason: str) -> None:
+    """Keep a message that is none, as the crawl's own inbox does."""
+    text = body[: 4 * ENTRY_KEPT].decode("utf-8", "replace")[:ENTRY_KEPT]
+    record = {"entry": text, "reason": printable(reason), "at": time.time()}
+    aside = beside(link, key, "rejected")
+    await link.command("LPUSH", aside, msgspec.json.encode(record))
+    await link.command("LTRIM", aside, 0, REJECTED_KEPT - 1)
+
+
+def beside(link: RedisLink, key: str, name: str) -> str:
+    """A key that is on the same server as another one."""
+    return f"{{{key}}}:{name}" if link.is_cluster else f"{key}:{name}"

@@ -1,0 +1,103 @@
+"""A stream on Redis as a source, read by a consumer group: as Symfony Messenger fills it. Needs the
+extra `redis`."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.drivers.redis.link import RedisLink
+from shoal.errors import StorageError, StorageFailed
+from shoal.feeds.formats import Wire
+from shoal.feeds.port import Message, Source
+from shoal.feeds.redis_list import put_aside
+
+GROUP = "shoal"
+FIELD = b"message"
+"""What Messenger calls the field that has the message."""
+HELD_S = 60.0
+"""Whoever has not brought an entry home by then is dead; others take it."""
+
+
+class RedisStreamSource(Source):
+    """An entry is deleted from the stream when it is done, as Messenger does: a stream is a queue
+    here. Other groups that read it keep what they have read."""
+
+    def __init__(self, link: RedisLink, key: str) -> None:
+        self.shown = link.shown
+        self._link = link
+        self._key = key
+        self._consumer = secrets.token_hex(8)
+        self._held_ms = round(HELD_S * 1000)
+        self._has_group = False
+
+    async def take(self, limit: int, wait_s: float) -> list[Message]:
+        await self._make_group()
+        lost = ("XAUTOCLAIM", self._key, GROUP, self._consumer, self._held_ms, "0")
+        claimed = await self._command(*lost, "COUNT", limit)
+        entries = claimed[1]
+        if not entries:
+            block = ("BLOCK", max(1, round(wait_s * 1000)))
+            read = ("XREADGROUP", "GROUP", GROUP, self._consumer, "COUNT", limit, *block)
+            answer = await self._command(*read, "STREAMS", self._key, ">")
+            entries = _entries(answer)
+        return [_message(*entry) for entry in entries if entry[1] is not None]
+
+    async def done(self, messages: Sequence[Message]) -> None:
+        ids = [m.receipt for m in messages if isinstance(m.receipt, bytes)]
+        if ids:
+            await self._command("XACK", self._key, GROUP, *ids)
+            await self._command("XDEL", self._key, *ids)
+
+    async def reject(self, message: Message, reason: str) -> None:
+        await put_aside(self._link, self._key, message.wire.body, reason)
+        await self.done([message])
+
+    async def waiting(self) -> int:
+        return int(await self._command("XLEN", self._key))
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def _make_group(self) -> None:
+        if self._has_group:
+            return
+        try:
+            await self._link.command("XGROUP", "CREATE", self._key, GROUP, "0", "MKSTREAM")
+        except StorageError as error:  # By its first letters it is taken for one that passes.
+            if "BUSYGROUP" not in str(error):
+                raise
+        self._has_group = True
+
+    async def _command(self, *args: Any) -> Any:
+        try:
+            return await self._link.command(*args)
+        except StorageFailed as error:
+            if "NOGROUP" in str(error):  # Somebody deleted the stream.
+                self._has_group = False
+            raise
+
+
+def _entries(answer: Any) -> list[Any]:
+    """What one stream gave: the library tells it in two ways."""
+    if not answer:
+        return []
+    streams = answer.values() if isinstance(answer, dict) else (part[1] for part in answer)
+    return [entry for entries in streams for entry in entries]
+
+
+def _message(identity: bytes, fields: Any) -> Message:
+    """Of an entry without the field, all fields are what was meant."""
+    named = (
+        fields if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True))
+    )
+    body = named.get(FIELD)
+    if body is None:
+        texts = {
+            k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in named.items()
+        }
+        body = msgspec.json.encode(texts)
+    return Message(Wire(body), identity, identity.decode())

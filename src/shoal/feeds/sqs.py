@@ -1,0 +1,92 @@
+"""A queue of SQS as a source. Needs the extra `sqs`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shoal.drivers.sqs import LONGEST_POLL_S, QueueGone, SqsLink, sqs_address
+from shoal.errors import ConfigError
+from shoal.feeds.formats import Wire
+from shoal.feeds.port import Message, Source, printable
+
+HELD_S = 120
+"""Longer than it takes to bring messages into a frontier that is there. If that is away for longer,
+they come again, and are known."""
+AT_ONCE = 10
+_SIZES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+_KEPT_S = 14 * 24 * 3600
+
+
+class SqsSource(Source):
+    """`sqs://region/queue`, which must be there."""
+
+    def __init__(self, address: str) -> None:
+        where = sqs_address(address)
+        self.shown = where.shown
+        self._queue = where.segments[0]
+        self._link = SqsLink(where)
+        self._urls: dict[str, str] = {}
+
+    async def take(self, limit: int, wait_s: float) -> list[Message]:
+        taken = list[Message]()
+        while len(taken) < limit:
+            answer = await self._call(
+                "receive_message",
+                self._queue,
+                MaxNumberOfMessages=min(limit - len(taken), AT_ONCE),
+                WaitTimeSeconds=0 if taken else min(round(wait_s), LONGEST_POLL_S),
+                VisibilityTimeout=HELD_S,
+                MessageAttributeNames=["All"],
+            )
+            found = answer.get("Messages", [])
+            taken += map(_message, found)
+            if len(found) < AT_ONCE:
+                break
+        return taken
+
+    async def done(self, messages: Sequence[Message]) -> None:
+        for start in range(0, len(messages), AT_ONCE):
+            some = messages[start : start + AT_ONCE]
+            entries = [{"Id": str(i), "ReceiptHandle": m.receipt} for i, m in enumerate(some)]
+            # What fails is not ours any more: it comes again, and is known.
+            await self._call("delete_message_batch", self._queue, Entries=entries)
+
+    async def reject(self, message: Message, reason: str) -> None:
+        aside = f"{self._queue}-rejected"
+        why = {"DataType": "String", "StringValue": printable(reason)}
+        body = message.wire.body.decode()
+        sent = {"MessageBody": body, "MessageAttributes": {"shoal-reason": why}}
+        try:
+            await self._call("send_message", aside, **sent)
+        except QueueGone:
+            kept = {"MessageRetentionPeriod": str(_KEPT_S)}
+            await self._link.call("create_queue", QueueName=aside, Attributes=kept)
+            await self._call("send_message", aside, **sent)
+        await self.done([message])
+
+    async def waiting(self) -> int:
+        answer = await self._call("get_queue_attributes", self._queue, AttributeNames=list(_SIZES))
+        return sum(int(answer.get("Attributes", {}).get(name, 0)) for name in _SIZES)
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def _call(self, operation: str, queue: str, **params: Any) -> Any:
+        try:
+            if queue not in self._urls:
+                found = await self._link.call("get_queue_url", QueueName=queue)
+                self._urls[queue] = found["QueueUrl"]
+            return await self._link.call(operation, QueueUrl=self._urls[queue], **params)
+        except QueueGone as error:
+            self._urls.pop(queue, None)
+            if queue != self._queue:
+                raise
+            raise ConfigError(f"{error}: make it first, as those who publish do") from None
+
+
+def _message(found: dict[str, Any]) -> Message:
+    attributes = found.get("MessageAttributes", {})
+    headers = {name: value.get("StringValue") for name, value in attributes.items()}
+    wire = Wire(found["Body"].encode("utf-8", "replace"), headers)
+    return Message(wire, found["ReceiptHandle"], found["MessageId"])

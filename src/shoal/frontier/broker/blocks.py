@@ -1,0 +1,99 @@
+"""Blocks as the scripts write them, and as carriers take them.
+
+The head of a block says whose it is: a shared lane has blocks of many hosts, and one that nobody
+remembers must be known for what it is. It travels before the first entry, so that a block has as
+many entries as tasks.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error
+from typing import NamedTuple
+from zlib import crc32
+
+from shoal.frontier.broker.carrier import Block, host_lane, shared_lane
+from shoal.frontier.redis.stats import Outside
+
+SHARED_LANES = 64
+"""Of a crawl. Hosts with few blocks each are spread over them."""
+
+_ID_BYTES = 8
+_HEAD = Struct(">H")
+_ENTRY = Struct(">I")
+
+
+class Head(NamedTuple):
+    """Whose a block is."""
+
+    crawl_id: str
+    is_own: bool
+    priority: int
+    host: str
+
+    def lane(self, crawl: str) -> str:
+        """The lane that it travels in."""
+        return lane_of(crawl, self.host, self.priority, is_own=self.is_own)
+
+
+class Travelling(NamedTuple):
+    """A block that has come back, taken apart."""
+
+    id: bytes
+    head: Head
+    entries: list[bytes]
+
+
+def lane_of(crawl: str, host: str, priority: int, *, is_own: bool) -> str:
+    """The lane for blocks of a host and priority: its own, or one that it shares."""
+    if is_own:
+        return host_lane(crawl, host, priority)
+    return shared_lane(crawl, crc32(f"{priority}:{host}".encode()) % SHARED_LANES)
+
+
+def lane_of_outside(crawl: str, block: Outside) -> str:
+    """The lane that a block is in."""
+    return lane_of(crawl, block.host, block.priority, is_own=bool(block.is_own))
+
+
+def shared_lanes(crawl: str) -> set[str]:
+    """All that hosts of a crawl share."""
+    return {shared_lane(crawl, number) for number in range(SHARED_LANES)}
+
+
+def from_outbox(crawl: str, packed: bytes) -> Block:
+    """A block as carried.lua has written it."""
+    start = _ID_BYTES
+    end = start + _HEAD.size + _HEAD.unpack_from(packed, start)[0]
+    head, entries = packed[start:end], list[bytes]()
+    at = end
+    while at < len(packed):
+        first = at + _ENTRY.size
+        at = first + _ENTRY.unpack_from(packed, at)[0]
+        entries.append(packed[first:at])
+    entries[0] = head + entries[0]
+    lane = _read_head(head[_HEAD.size :]).lane(crawl)
+    return Block(id_of(packed), lane, entries)
+
+
+def travelling(block: Block) -> Travelling | None:
+    """A block that has come back. None if it is none of ours: others can write to a broker, too."""
+    try:
+        first = block.entries[0]
+        end = _HEAD.size + _HEAD.unpack_from(first)[0]
+        head = _read_head(first[_HEAD.size : end])
+    except (IndexError, ValueError, error):
+        return None
+    entries = [first[end:], *block.entries[1:]]
+    if min(map(len, entries)) <= _ID_BYTES:
+        return None
+    return Travelling(block.id.to_bytes(_ID_BYTES), head, entries)
+
+
+def id_of(packed: bytes) -> int:
+    """The id of a block in the outbox."""
+    return int.from_bytes(packed[:_ID_BYTES])
+
+
+def _read_head(head: bytes) -> Head:
+    crawl_id, is_own, priority, host = head.decode().split(" ")
+    return Head(crawl_id, is_own == "1", int(priority), host)

@@ -1,0 +1,148 @@
+"""Blocks in RabbitMQ: a lane is a durable queue, a block a persistent message. Needs the extra
+`amqp`.
+
+What was fetched belongs to the connection: when that ends, however it ends, RabbitMQ gives the
+blocks to others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from shoal.core.addresses import Address
+from shoal.drivers.amqp.failures import DeclaredOtherwise, QueueGone
+from shoal.drivers.amqp.link import DEFAULT_VHOST, AmqpLink, Message, Taken, amqp_address
+from shoal.errors import ConfigError
+from shoal.frontier.broker.carrier import Block, Carrier, Delivery
+from shoal.frontier.broker.carriers.strangers import sorted_out
+from shoal.frontier.broker.encoding import encode
+
+MOST_BYTES = 8 * 2**20
+MAX_NAME = 255
+_OTHERS = re.compile("[^A-Za-z0-9-_.:@#,/+ ]")
+"""What names of queues must not have, according to the AMQP library."""
+SETTLES_S = 2.0
+"""A server of RabbitMQ 3.10 that is killed within a second of making a quorum queue has forgotten
+where its messages are, also those that were confirmed."""
+CONTENT_TYPE = "application/x-shoal-block"
+
+KINDS = ("quorum", "classic")
+# A queue that is full says no. The default would be to throw away what has waited longest.
+_KEEPS = {"x-overflow": "reject-publish"}
+# RabbitMQ 4 would throw away what has come twenty times. It knows no "never" that older ones know.
+_ALWAYS = {"x-delivery-limit": 2**30}
+
+
+class RabbitCarrier(Carrier):
+    """A virtual host of a broker. `?queues=classic` in its address is for those who have one server
+    only, and want it to use less memory and disk."""
+
+    def __init__(self, address: str, more_options: Collection[str] = ()) -> None:
+        where = amqp_address(address, {"queues", *more_options})
+        kind = where.options.get("queues", KINDS[0])
+        if kind not in KINDS:
+            raise ConfigError(f"{where.shown}: queues is one of {', '.join(KINDS)}")
+        self._kind = kind
+        self._made_at: dict[str, float] = {}
+        self._known = set[str]()
+        """Lanes whose queues are what they should be."""
+        self._arguments: dict[str, Any] = {"x-queue-type": kind, **_KEEPS}
+        if kind == "quorum":
+            self._arguments |= _ALWAYS
+        self._link = AmqpLink(where, _vhost(where))
+
+    @property
+    def most_bytes(self) -> int:
+        return MOST_BYTES
+
+    async def declare(self, lane: str) -> None:
+        name, is_there = queue_name(lane), True
+        try:
+            await self._link.count(name)
+        except QueueGone:
+            is_there, self._made_at[lane] = False, time.monotonic()
+        try:
+            await self._link.declare(name, self._arguments)
+        except DeclaredOtherwise:
+            raise
+        except ConfigError:
+            if not is_there:  # Else we may not declare it, and need not.
+                raise
+
+    async def publish(self, blocks: Sequence[Block]) -> None:
+        messages = [_message(block) for block in blocks]
+        lanes = {block.lane for block in blocks}
+        # A queue that somebody has made otherwise may throw away what it is given.
+        for lane in lanes - self._known:
+            await self.declare(lane)
+        self._known |= lanes
+        try:
+            await self._link.publish(messages)
+        except QueueGone:
+            for lane in lanes:
+                await self.declare(lane)
+            # Some may now be there twice.
+            await self._link.publish(messages)
+        await self._settled(lanes)
+
+    async def fetch(self, lane: str, limit: int) -> list[Delivery]:
+        try:
+            taken = await self._link.get(queue_name(lane), limit)
+        except QueueGone:
+            return []
+        found = ((one.body, one) for one in taken)
+        deliveries, strangers = sorted_out(found, lane, MOST_BYTES)
+        if strangers:
+            await self.ack(strangers)
+        return deliveries
+
+    async def ack(self, receipts: Sequence[object]) -> None:
+        await self._link.ack([one for one in receipts if isinstance(one, Taken)])
+
+    async def count(self, lane: str) -> int:
+        try:
+            return await self._link.count(queue_name(lane))
+        except QueueGone:
+            return 0
+
+    async def drop(self, lane: str) -> None:
+        await self._link.delete(queue_name(lane))
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    async def _settled(self, lanes: Collection[str]) -> None:
+        """Wait until queues that are new will still be known when the broker is killed."""
+        made_at = [at for lane in lanes if (at := self._made_at.pop(lane, None)) is not None]
+        if self._kind == "quorum" and made_at:
+            await asyncio.sleep(max(made_at) + SETTLES_S - time.monotonic())
+
+
+def queue_name(lane: str) -> str:
+    """The lane's name, or if that is not allowed, one that is, and a digest."""
+    if not _OTHERS.search(lane) and len(lane) <= MAX_NAME:
+        return lane
+    digest = hashlib.sha256(lane.encode()).hexdigest()[:16]
+    return f"{_OTHERS.sub('_', lane)[: MAX_NAME - 17]}.{digest}"
+
+
+def _vhost(address: Address) -> str:
+    if len(address.segments) > 1:
+        raise ConfigError(f"{address.shown}: a virtual host, or none (write its / as %2F)")
+    return address.segments[0] if address.segments else DEFAULT_VHOST
+
+
+def _message(block: Block) -> Message:
+    return Message(
+        key=queue_name(block.lane),
+        body=encode(block),
+        id=f"{block.id:016x}",
+        type="shoal.block",
+        content_type=CONTENT_TYPE,
+        headers={"tasks": len(block.entries)},
+    )

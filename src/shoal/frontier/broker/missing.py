@@ -1,0 +1,60 @@
+"""Looking for blocks that no lane has: somebody has purged a queue, or deleted it.
+
+The crawl waits for them, and must not do so in silence: `status` says how many tasks are missing.
+If they turn up again, say because a queue was restored, they come in as ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from shoal.drivers.redis.link import RedisLink
+from shoal.frontier.broker.blocks import lane_of_outside
+from shoal.frontier.broker.carrier import Carrier
+from shoal.frontier.broker.freight import Lows
+from shoal.frontier.redis.shard import Shard
+from shoal.frontier.redis.stats import all_outside
+
+LATE_S = 30.0
+"""A window has been empty for so long, and its lane is empty as well: its blocks are missing."""
+LOST_AFTER = 20
+"""So many times as long, and they are missing whatever else is in the lane."""
+KEPT_S = 60
+"""What was found is told for so long: by then, somebody has looked again."""
+
+
+class Search:
+    """Looks from time to time, where a window has been empty for long."""
+
+    def __init__(self, link: RedisLink, shard: Shard, carrier: Carrier, late_s: float) -> None:
+        self._link = link
+        self._shard = shard
+        self._carrier = carrier
+        self._late_s = late_s
+        self._next_at = 0.0
+
+    async def look(self, lows: Lows) -> None:
+        """Note how many tasks are missing, if windows have been empty for long."""
+        dry_s = {low.host: low.dry_s for low in lows.windows if low.dry_s >= self._late_s}
+        if lows.outbox or not dry_s or time.monotonic() < self._next_at:
+            return
+        self._next_at = time.monotonic() + self._late_s / 3
+        lost = {host for host, for_s in dry_s.items() if for_s >= LOST_AFTER * self._late_s}
+        missing, by_lane = 0, Counter[str]()
+        async for _, block in all_outside(self._link, f"{self._shard.base}{lows.crawl_id}:"):
+            if block.host in lost:
+                missing += block.tasks
+            else:
+                by_lane[lane_of_outside(self._shard.crawl, block)] += block.tasks
+        for lane, tasks in by_lane.items():
+            if not await self._carrier.count(lane):
+                missing += tasks
+        await self._note(lows.crawl_id, missing)
+
+    async def _note(self, crawl_id: str, missing: int) -> None:
+        key = f"{self._shard.base}{crawl_id}:missing"
+        if missing:
+            await self._link.command("SET", key, missing, "EX", KEPT_S)
+        else:
+            await self._link.command("DEL", key)

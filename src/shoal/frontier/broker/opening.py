@@ -1,0 +1,32 @@
+"""Opening a frontier whose tasks travel: the carrier that its address names, and its window."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from shoal.frontier.addresses import Place, Sizes, scheme_of
+from shoal.frontier.broker.carrier import Carrier
+from shoal.frontier.broker.carriers import AMQP_SCHEMES, open_carrier
+from shoal.frontier.broker.frontier import CarriedFrontier
+from shoal.frontier.broker.turns import InTurns
+from shoal.frontier.port import Frontier
+from shoal.frontier.redis.windows import Window
+
+
+def open_carried(place: Place, sizes: Sizes) -> Frontier:
+    """The frontier at a place of which some tasks travel. Nothing is touched before the first
+    call."""
+    carrier = open_carrier(place.address)
+    if scheme_of(place.address) in AMQP_SCHEMES:
+        carrier = InTurns(carrier)
+    return CarriedFrontier(place.state, carrier, window_of(sizes, carrier))
+
+
+def window_of(sizes: Sizes, carrier: Carrier) -> Window:
+    """What an address says, and else the defaults, as far as the carrier can take it."""
+    window = Window()
+    if sizes.window is not None:
+        window = replace(window, paced=sizes.window, fast=sizes.window)
+    if sizes.block is not None:
+        window = replace(window, block=sizes.block)
+    return replace(window, block_bytes=min(window.block_bytes, carrier.most_bytes))
