@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from shoal.core.task import Task
 from shoal.core.urls import TRACKING_PARAMETERS
-from shoal.errors import ShoalError
+from shoal.errors import LoginFailed, SessionExpired, ShoalError
 from shoal.fleet.crawl import Summary, crawl
 from shoal.spider.catalogue import Catalogue
 from shoal.spider.items import Item
 from shoal.spider.page import Page
 from shoal.spider.selection import Selection
+from shoal.spider.session import Session
 from shoal.spider.spider import Spider
 from shoal.version import __version__
 
@@ -17,8 +18,11 @@ __all__ = [
     "TRACKING_PARAMETERS",
     "Catalogue",
     "Item",
+    "LoginFailed",
     "Page",
     "Selection",
+    "Session",
+    "SessionExpired",
     "ShoalError",
     "Spider",
     "Summary",

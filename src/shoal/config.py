@@ -7,32 +7,47 @@ process and may hold passwords. The types of their fields say all there is to kn
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from shoal.core.fields import Field, at_most, checked, explained, fields_of
+from shoal.core.identities import NO_SESSION
 from shoal.core.policy import MAX_BLOCKS, MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
 from shoal.core.pool_config import TABLES, PoolConfig, pool_of, read_tables
+from shoal.core.session_config import (
+    ACCOUNTS,
+    SessionConfig,
+    accounts_at,
+    check_group_name,
+    read_session_tables,
+)
+from shoal.core.session_config import TABLES as SESSION_TABLES
 from shoal.core.urls import TRACKING_PARAMETERS
 from shoal.errors import ConfigError
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"
-SCHEDULES = "schedule"
-"""Tables of the file that are no settings: see coordinator/schedules.py. [proxies.NAME] are others:
-see core/pool_config.py."""
+SCHEDULES, FEEDS, ALERTS = "schedule", "feed", "alerts"
+"""Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py and
+alerts/config.py. [proxies.NAME] and [sessions.NAME] are others: see core/pool_config.py and
+core/session_config.py."""
 ENV_PREFIX = "SHOAL_"
+FILE_SUFFIX = "_FILE"
+MAX_FILE_BYTES = 8192
+"""Of a file that a variable names. An address with many servers is still shorter."""
 DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
 
 RateText = Annotated[str, Meta(extra={"check": parse_rate})]
 Duration = Annotated[str, Meta(extra={"check": parse_duration})]
-Address = Annotated[str, Meta(extra={"is_secret": True})]
+Hidden = Annotated[str, Meta(extra={"is_secret": True})]
 """It may have a password in it, so its value is not shown."""
+Address = Annotated[Hidden, Meta(extra={"is_in_files": True})]
+"""Of a store. Where its password must be in no environment, a variable names a file with it."""
 
 Fingerprints = Literal["shoal", "scrapy", "project"]
 """Shoal, Scrapy, or the fingerprinter of a Scrapy project."""
@@ -40,6 +55,8 @@ Seen = Literal["exact", "bloom", "auto"]
 History = Literal["changed", "always", "off"]
 ArchiveFormat = Literal["blobs", "warc"]
 Cookies = Literal["off", "visit"]
+PublishFormat = Literal["plain", "celery", "messenger"]
+Table = TypeVar("Table")
 
 
 class Rules(msgspec.Struct, kw_only=True, frozen=True):
@@ -107,6 +124,14 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     proxy_pool: Annotated[
         str | None, Meta(description="The pool of exits for tasks that name none")
     ] = None
+    sessions: Annotated[
+        tuple[str, ...],
+        Meta(description="Groups of accounts that its tasks may name; the tables [sessions.NAME]"),
+    ] = ()
+    session: Annotated[
+        str | None,
+        Meta(description="The accounts for tasks that name none: a group, or one account of it"),
+    ] = None
     max_blocks: Annotated[
         int,
         Meta(
@@ -163,8 +188,14 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """Only for whoever begins a crawl. A worker gets the rules from the frontier."""
     proxy_pools: dict[str, PoolConfig] = {}
     """The tables [proxies.NAME], and the pool of `proxies`, if that is a file."""
+    session_groups: dict[str, SessionConfig] = {}
+    """The tables [sessions.NAME], and the group that `accounts` makes."""
 
     frontier: Annotated[Address, Meta(description="Where the queue is")] = DEFAULT_STORE
+    state: Annotated[
+        Address | None,
+        Meta(description="The Redis that schedules, if the frontier is a broker: amqp://, sqs://"),
+    ] = None
     results: Annotated[Address, Meta(description="Where items and the page log go")] = DEFAULT_STORE
     archive: Annotated[
         Address | None, Meta(description="Where raw pages go: file:///dir, s3://bucket/prefix")
@@ -173,6 +204,25 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
         ArchiveFormat,
         Meta(description="How raw pages are stored; blobs stores each body only once"),
     ] = "blobs"
+    publish: Annotated[
+        Address | None,
+        Meta(
+            description="Tell a broker of items, dead tasks and the end:"
+            " amqp://, sqs://, redis-stream://, redis://"
+        ),
+    ] = None
+    publish_format: Annotated[
+        PublishFormat, Meta(description="Who reads what is published: anybody, Celery or Messenger")
+    ] = "plain"
+    publish_item: Annotated[
+        str | None, Meta(description="The Celery task or Messenger class of an item")
+    ] = None
+    publish_dead: Annotated[
+        str | None, Meta(description="The Celery task or Messenger class of a dead task")
+    ] = None
+    publish_finished: Annotated[
+        str | None, Meta(description="The Celery task or Messenger class of a crawl's end")
+    ] = None
     name: Annotated[str | None, Meta(description="The crawl's name, if not the spider's")] = None
     workers: Annotated[int, Meta(ge=1, description="Number of worker processes")] = 1
     concurrency: Annotated[int, Meta(ge=1, description="Requests in flight per worker")] = 32
@@ -189,12 +239,26 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
         bool, Meta(description="Allow requests to private and loopback addresses")
     ] = False
     proxies: Annotated[
-        Address | None, Meta(description="A file of proxies, or a pool: a table [proxies.NAME]")
+        Hidden | None, Meta(description="A file of proxies, or a pool: a table [proxies.NAME]")
+    ] = None
+    accounts: Annotated[
+        Hidden | None, Meta(description="A file of accounts for the session of the crawl")
+    ] = None
+    encrypt_key: Annotated[
+        Hidden | None,
+        Meta(
+            description="Where the key is by which cookies of accounts are encrypted: file:PATH"
+            " or env:NAME"
+        ),
+    ] = None
+    spider_version: Annotated[
+        Annotated[str, Meta(max_length=100)] | None,
+        Meta(description="What workers tell of the spider's code, if not a hash of its files"),
     ] = None
     json_logs: Annotated[bool, Meta(description="Write log lines as JSON")] = False
 
 
-_NO_SETTINGS = ("rules", "proxy_pools")
+_NO_SETTINGS = ("rules", "proxy_pools", "session_groups")
 SETTINGS: dict[str, Field] = {
     **fields_of(Rules),
     **{name: field for name, field in fields_of(Settings).items() if name not in _NO_SETTINGS},
@@ -216,25 +280,55 @@ def load(
 ) -> Settings:
     """The settings of this process. Later sources win; None in `options` means not given."""
     of_file = read_file(folder)
-    of_file.pop(SCHEDULES, None)
-    tables = of_file.pop(TABLES) if isinstance(of_file.get(TABLES), dict) else {}
-    pools = _pools_of(tables)
-    variables = environ or {}
+    for of_services in (SCHEDULES, FEEDS, ALERTS):
+        of_file.pop(of_services, None)
+    proxies = of_file.pop(TABLES) if isinstance(of_file.get(TABLES), dict) else {}
+    pools = _of_tables(proxies, read_tables)
+    sessions = of_file.pop(SESSION_TABLES) if isinstance(of_file.get(SESSION_TABLES), dict) else {}
+    groups = _of_tables(sessions, read_session_tables)
     sources = (
         of_file,
         spider or {},
-        {name: variables[at] for name in SETTINGS if (at := variable_of(name)) in variables},
+        of_variables(environ or {}),
         {name: value for name, value in (options or {}).items() if value is not None},
     )
     values: dict[str, Any] = {}
     for source in sources:
         values |= _with_pool(source, pools)
-    return with_pools(build(values), pools)
+    return with_groups(with_pools(build(values), pools), groups)
 
 
-def _pools_of(tables: Any) -> dict[str, PoolConfig]:
+def of_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """What the environment says. SHOAL_RESULTS_FILE and its like name files: so containers, and
+    systemd, hand over passwords. Raises ConfigError."""
+    values = {name: environ[at] for name in SETTINGS if (at := variable_of(name)) in environ}
+    for name in (name for name, setting in SETTINGS.items() if setting.is_in_files):
+        variable = variable_of(name) + FILE_SUFFIX
+        if not (path := environ.get(variable)):
+            continue
+        if name in values:
+            raise ConfigError(f"{variable_of(name)} and {variable} are both set")
+        values[name] = _in_file(variable, path)
+    return values
+
+
+def _in_file(variable: str, path: str) -> str:
+    """What a file says, without a word of it in an error: it may have a password."""
     try:
-        return read_tables(tables)
+        with Path(path).open("rb") as file:
+            text = file.read(MAX_FILE_BYTES + 1).decode("utf-8").strip()
+    except OSError as error:
+        raise ConfigError(f"{variable}: {path}: {error.strerror}") from None
+    except ValueError:  # Not UTF-8, or no path at all.
+        raise ConfigError(f"{variable}: cannot be read as text") from None
+    if not text or len(text.splitlines()) > 1 or len(text) > MAX_FILE_BYTES:
+        raise ConfigError(f"{variable}: {path}: write one address, in one line")
+    return text
+
+
+def _of_tables(tables: Any, read: Callable[[Any], dict[str, Table]]) -> dict[str, Table]:
+    try:
+        return read(tables)
     except ConfigError as error:
         raise ConfigError(f"{CONFIG_FILE}: {error}") from None
 
@@ -259,6 +353,32 @@ def with_pools(settings: Settings, pools: Mapping[str, PoolConfig]) -> Settings:
     return msgspec.structs.replace(settings, rules=rules, proxy_pools=known)
 
 
+def with_groups(settings: Settings, groups: Mapping[str, SessionConfig]) -> Settings:
+    """The settings with these groups of accounts, and with those of `accounts` in the group of the
+    crawl's session; without one, they are a group of their own, and the session. Tasks may name all
+    of them, unless the settings say which."""
+    known, rules = dict(groups), settings.rules
+    if settings.accounts and rules.session != NO_SESSION:
+        rules = msgspec.structs.replace(rules, session=rules.session or ACCOUNTS)
+        own, made = _group_of(rules), accounts_at(settings.accounts)
+        if own in known:
+            made = msgspec.structs.replace(known[own], accounts=made.accounts)
+        known[own] = made
+    if not rules.sessions:
+        rules = msgspec.structs.replace(rules, sessions=tuple(sorted(known)))
+    return msgspec.structs.replace(settings, rules=rules, session_groups=known)
+
+
+def _group_of(rules: Rules) -> str:
+    """The group of the crawl's session."""
+    group = (rules.session or "").partition("#")[0]
+    try:
+        check_group_name(group)
+    except ConfigError as error:
+        raise ConfigError(f"session: {error}") from None
+    return group
+
+
 def build(values: Mapping[str, Any]) -> Settings:
     """Check values and make settings of them. Raises ConfigError."""
     unknown = sorted(set(values) - set(SETTINGS))
@@ -275,7 +395,8 @@ def by_name(settings: Settings) -> dict[str, Any]:
     """The value of every setting."""
     values = msgspec.structs.asdict(settings)
     rules = values.pop("rules")
-    del values["proxy_pools"]
+    for name in ("proxy_pools", "session_groups"):
+        del values[name]
     return msgspec.structs.asdict(rules) | values
 
 
@@ -289,6 +410,14 @@ def read_rules(stored: str) -> Rules:
         return _decode_rules(stored)
     except msgspec.ValidationError as error:
         raise ConfigError(explained(error, msgspec.json.decode(stored), Rules)) from None
+
+
+def tables(name: str, folder: Path | None = None) -> list[Any]:
+    """The tables [[name]] of shoal.toml, as they are written there."""
+    found = read_file(folder).get(name, [])
+    if not isinstance(found, list):
+        raise ConfigError(f"{CONFIG_FILE}: write [[{name}]], with two brackets")
+    return found
 
 
 def read_file(folder: Path | None = None) -> dict[str, Any]:

@@ -3,7 +3,10 @@
     ShoalError
     ├── ConfigError           the command, the configuration or the spider is wrong; exit code 2
     │   ├── BadUrl            an address that cannot be crawled
+    │   ├── NewerFormat       stored in a form that only a later version knows
     │   └── MissingExtra      a feature whose optional packages are not installed
+    ├── SessionExpired        a page that only who is logged in may see showed that we are not
+    ├── LoginFailed           an account could not be logged in
     ├── UnknownCrawl          no crawl of that name in this frontier
     ├── Unserialisable        a request of Scrapy's that cannot be put into words
     ├── Unrestorable          a task that no request can be made of
@@ -13,6 +16,8 @@
     │   ├── StorageBusy       it will pass: locked, unreachable; worth trying again
     │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt
     └── FetchError            a page could not be had; `retryable` says if trying again may help
+        ├── UnknownHost       its name could not be looked up
+        ├── BadAnswer         what came is no HTTP, or cannot be unpacked
         ├── Refused           our own guard said no: private address, bad scheme
         ├── OwnFault          our own machine could not: neither the host nor the page is to blame
         │   └── Starved       it ended or starved what tries a page; perhaps the page is why
@@ -38,6 +43,10 @@ class BadUrl(ConfigError):
     """An address that cannot be crawled."""
 
 
+class NewerFormat(ConfigError):
+    """A crawl or a file in a form that only a later version knows. Nothing was done to it."""
+
+
 class MissingExtra(ConfigError):
     """A feature needs packages that are not installed. The message names the extra."""
 
@@ -51,6 +60,15 @@ class UnknownCrawl(ShoalError):
     def __init__(self, crawl: str) -> None:
         super().__init__(f"no crawl named '{crawl}' here")
         self.crawl = crawl
+
+
+class SessionExpired(ShoalError):
+    """A page shows that its identity is logged out. From a handler: the task is sent back, and the
+    account logs in again."""
+
+
+class LoginFailed(ShoalError):
+    """An account could not be logged in: a wrong password, no proof. It rests, and tries again."""
 
 
 class StorageError(ShoalError):
@@ -76,20 +94,37 @@ class Unparsable(ShoalError):
 class FetchError(ShoalError):
     """A page could not be had."""
 
+    kind = "connection"
+    """A `core.failures.FailureKind`, unless the cause says more: see `core.failures.kind_of`."""
     retryable = True
     wire_bytes = 0
     """What went over the network all the same: see `fetch.port.Transfer`."""
 
 
+class UnknownHost(FetchError):
+    """The name of the host could not be looked up."""
+
+    kind = "dns"
+
+
+class BadAnswer(FetchError):
+    """What came is no HTTP, or cannot be unpacked."""
+
+    kind = "protocol"
+
+
 class Refused(FetchError):
     """Our own guard said no; asking again would give the same answer."""
 
+    kind = "refused"
     retryable = False
 
 
 class OwnFault(FetchError):
     """Our own machine could not: no sockets, no processes, no memory. No request was sent, or its
     answer could not be read."""
+
+    kind = "other"
 
 
 class Starved(OwnFault):
@@ -113,6 +148,7 @@ class TooLate(FetchError):
 class TooLarge(FetchError):
     """The body, or what it decompresses to, is over the limit."""
 
+    kind = "too_large"
     retryable = False
 
 

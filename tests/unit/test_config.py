@@ -24,6 +24,7 @@ OTHER_VALUES = {
     "history": "always",
     "refresh_after": "1h",
     "archive_format": "warc",
+    "publish_format": "celery",
 }
 """For settings that could not be 7."""
 
@@ -152,6 +153,45 @@ def test_an_unknown_variable_is_not_ours_to_judge() -> None:
     assert load(environ={"SHOAL_HOME": "/x", "PATH": "/bin"}) == Settings()
 
 
+def test_an_address_may_be_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("postgresql://shoal:s3cret@db-host/shop\n")
+    variables = {"SHOAL_RESULTS_FILE": str(tmp_path / "secret"), "SHOAL_STATE_FILE": ""}
+    assert load(environ=variables) == load(
+        environ={"SHOAL_RESULTS": "postgresql://shoal:s3cret@db-host/shop"}
+    )
+    in_files = {name for name, setting in SETTINGS.items() if setting.is_in_files}
+    assert in_files == {"frontier", "state", "results", "archive", "publish"}
+    # What names a file already would be taken for one of one line.
+    assert load(environ={"SHOAL_PROXIES_FILE": str(tmp_path / "secret")}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, "SHOAL_RESULTS_FILE: {path}: No such file or directory"),
+        (b"", "SHOAL_RESULTS_FILE: {path}: write one address, in one line"),
+        (b"sqlite:///s3cret\nx", "SHOAL_RESULTS_FILE: {path}: write one address, in one line"),
+        (b"s3cret" * 5000, "SHOAL_RESULTS_FILE: {path}: write one address, in one line"),
+        (b"\xffs3cret", "SHOAL_RESULTS_FILE: cannot be read as text"),
+    ],
+)
+def test_what_is_no_address_in_a_file_is_told_without_a_word_of_it(
+    content: bytes | None, expected: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError) as raised:
+        load(environ={"SHOAL_RESULTS_FILE": str(path)})
+    assert str(raised.value) == expected.format(path=path)
+
+
+def test_an_address_is_said_once(tmp_path: Path) -> None:
+    variables = {"SHOAL_RESULTS": "sqlite:///a.db", "SHOAL_RESULTS_FILE": str(tmp_path / "b")}
+    with pytest.raises(ConfigError, match=r"^SHOAL_RESULTS and SHOAL_RESULTS_FILE are both set$"):
+        load(environ=variables)
+
+
 def test_rules_are_the_fleets_part_of_the_settings() -> None:
     rules = build({"rate": "5/s", "max_depth": 2, "workers": 9}).rules
     assert rules == Rules(rate="5/s", max_depth=2)
@@ -165,9 +205,10 @@ async def stored_by_mistake(frontier: Frontier, settings: Settings) -> None:
 def test_no_setting_of_a_process_is_stored_with_a_crawl() -> None:
     assert not issubclass(Settings, Rules)
     own = {name for name in SETTINGS if name not in Rules.__struct_fields__}
-    assert own == set(Settings.__struct_fields__) - {"rules", "proxy_pools"}
+    assert own == set(Settings.__struct_fields__) - {"rules", "proxy_pools", "session_groups"}
     secrets = {name for name, setting in SETTINGS.items() if setting.is_secret}
-    assert secrets == {"frontier", "results", "archive", "proxies"}
+    stores = {"frontier", "state", "results", "archive", "publish"}
+    assert secrets == stores | {"proxies", "accounts", "encrypt_key"}
     assert secrets <= own
 
 
@@ -175,6 +216,7 @@ STORED = (
     '{"rate":"1/s","concurrency_per_host":16,"max_pages":null,"max_depth":null,"max_retries":3,'
     '"max_links_per_page":20000,"allowed_hosts":["a.example"],"robots":true,"drop_params":[],'
     '"fingerprints":"shoal","cookies":"off","lease_s":30.0,"max_losses":5,"pools":[],"proxy_pool":null,'
+    '"sessions":[],"session":null,'
     '"max_blocks":5,"seen":"exact","seen_error":0.001,'
     '"seen_for":"7d","history":"changed","refresh_after":null,"canonical":false,"simhash":false,'
     '"previous":null}'

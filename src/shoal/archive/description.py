@@ -9,7 +9,7 @@ import msgspec
 
 from shoal.archive.port import RawPage
 from shoal.core.content import page_digest
-from shoal.core.task import Task
+from shoal.core.task import Task, decode, encode
 from shoal.errors import StorageFailed
 
 Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})+$")]
@@ -18,7 +18,8 @@ Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})+$")]
 class Description(msgspec.Struct):
     """An archived page without its body."""
 
-    task: Task
+    task: msgspec.Raw
+    """As JSON. A later version may have written it."""
     status: int
     headers: list[tuple[str, str]]
     """As Latin-1, which is what HTTP says they are: any bytes can be written so."""
@@ -35,7 +36,7 @@ def describe(page: RawPage) -> bytes:
     """The description of a page, as JSON without line breaks."""
     return msgspec.json.encode(
         Description(
-            page.task,
+            msgspec.Raw(encode(page.task)),
             page.status,
             [(as_latin(name), as_latin(value)) for name, value in page.headers],
             page.fetched_at,
@@ -50,16 +51,16 @@ def described(json: bytes, place: str) -> Description:
     try:
         return _decode(json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StorageFailed(f"{place} is damaged: {error}") from None
+        raise _damaged(place, error) from None
 
 
 def page_of(description: Description, body: bytes, place: str) -> RawPage:
-    """A page as it was. Raises StorageFailed if this is not its body."""
+    """A page as it was. Raises StorageFailed if this is not its body, or its task is none."""
     digest = page_digest(body)
     if digest.hex() != description.digest:
-        raise StorageFailed(f"{place} is damaged: its body is another one")
+        raise _damaged(place, "its body is another one")
     return RawPage(
-        task=description.task,
+        task=_task_of(description, place),
         fingerprint=bytes.fromhex(description.fingerprint),
         status=description.status,
         headers=[(_text(name), _text(value)) for name, value in description.headers],
@@ -67,6 +68,17 @@ def page_of(description: Description, body: bytes, place: str) -> RawPage:
         body=body,
         digest=digest,
     )
+
+
+def _task_of(description: Description, place: str) -> Task:
+    try:
+        return decode(bytes(description.task))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _damaged(place, error) from None
+
+
+def _damaged(place: str, why: object) -> StorageFailed:
+    return StorageFailed(f"{place} is damaged: {why}")
 
 
 def as_latin(text: str) -> str:

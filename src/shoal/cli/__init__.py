@@ -12,6 +12,7 @@ import typer
 
 from shoal.cli import display
 from shoal.cli.commands import (
+    alerts,
     control,
     crawl,
     dead,
@@ -19,6 +20,7 @@ from shoal.cli.commands import (
     drain,
     explain,
     export,
+    feed,
     merge,
     proxies,
     reparse,
@@ -27,6 +29,7 @@ from shoal.cli.commands import (
     scrapy,
     seed,
     serve,
+    sessions,
     simulate,
     status,
     worker,
@@ -48,8 +51,10 @@ app = typer.Typer(
 app.command("crawl")(crawl.crawl)
 app.command("worker")(worker.worker)
 app.command("seed")(seed.seed)
+app.command("feed")(feed.feed)
 app.command("serve")(serve.serve)
 app.add_typer(schedule.app, name="schedule")
+app.add_typer(alerts.app, name="alerts")
 app.command("status")(status.status)
 app.command("explain")(explain.explain)
 app.add_typer(dead.app, name="dead")
@@ -63,6 +68,7 @@ app.command("reparse")(reparse.reparse)
 app.command("drain")(drain.drain)
 proxies.app.command("simulate")(simulate.simulate)
 app.add_typer(proxies.app, name="proxies")
+app.add_typer(sessions.app, name="sessions")
 app.add_typer(scrapy.app, name="scrapy")
 app.command("demo")(demo.demo)
 

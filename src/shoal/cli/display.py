@@ -20,25 +20,27 @@ from rich.text import Text
 
 from shoal.coordinator.lateness import remaining_s
 from shoal.core import plaintext
-from shoal.core.policy import BLOCKED_STATUSES
-from shoal.core.task import Task
 from shoal.fleet.crawl import Summary, Watch
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
-from shoal.insight.status import (
-    FEW_HOSTS,
-    Snapshot,
-    block_rate,
-    duplicate_rate,
-    elapsed_s,
-    failure_concentration,
+from shoal.insight.explain_rows import Row
+from shoal.insight.figures import counted, duration
+from shoal.insight.rows import (
+    CRAWL_COLUMNS,
+    HOST_COLUMNS,
+    WORKER_COLUMNS,
+    bytes_read,
+    crawl_row,
+    host_row,
+    status_rows,
+    worker_row,
 )
+from shoal.insight.status import FEW_HOSTS, Snapshot, failure_concentration
 from shoal.runtime.patience import NowAndThen
 
 LOG_EVERY_S = 10.0
 TABLE_WIDTH = 120
-VALUE_CHARACTERS = 40
-
-Row = tuple[str, str | list[str]]
+REPAIR = "pause the crawl, then shoal seed CRAWL --repair"
+"""What those are told who have emptied a broker's queues."""
 
 log = logging.getLogger("shoal")
 
@@ -131,49 +133,6 @@ def progress_line(stats: Stats) -> str:
     return " · ".join(parts)
 
 
-def request_rows(task: Task) -> list[Row]:
-    """For `facts`: what is asked for at a task's address, unless it is the page as such."""
-    if task.method == "GET" and not task.body and not task.dont_filter:
-        return []
-    parts = [task.method]
-    if task.body:
-        what = "in base64 " if task.body_is_base64 else ""
-        parts.append(f"body {what}{shortened(task.body)}")
-    if task.dont_filter:
-        parts.append("a copy of its own (dont_filter)")
-    return [("request", ", ".join(parts))]
-
-
-def shortened(value: str) -> str:
-    """Enough of a value to tell it from others."""
-    return value if len(value) <= VALUE_CHARACTERS else f"{value[: VALUE_CHARACTERS - 1]}…"
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number of things: 1 task, 2 tasks."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: 4.2s, 3m 20s, 5h 12m, 2d 3h."""
-    if seconds < 60:
-        return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
-    minutes, rest_s = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m {rest_s:02}s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h {minutes:02}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
-
-
-def size(count: float) -> str:
-    """Bytes for people."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def facts(title: str, rows: Sequence[Row]) -> Table:
     """A table of names and values. A value may have several lines."""
     table = Table(title=text(title), title_justify="left", title_style="bold", show_header=False)
@@ -194,7 +153,7 @@ def summary_table(summary: Summary) -> Table:
         ("retries", f"{stats.retries:,}"),
         ("links", f"{stats.duplicates:,} duplicates, {stats.filtered:,} not wanted"),
         ("items", _items(summary)),
-        ("read", _read(stats)),
+        ("read", bytes_read(stats)),
         ("time", f"{duration(summary.seconds)} this run"),
     ]
     if stats.rules.previous:
@@ -211,53 +170,10 @@ def summary_table(summary: Summary) -> Table:
     return facts(stats.crawl, rows)
 
 
-def _read(stats: Stats) -> str:
-    """Pages come packed, and with headers; what Scrapy fetches is not counted on the wire."""
-    on_wire = f", {size(stats.wire_bytes)} on the wire" if stats.wire_bytes else ""
-    return f"{size(stats.body_bytes)}{on_wire}"
-
-
 def _items(summary: Summary) -> str:
     if summary.stats.items and not summary.items:
         return f"{summary.stats.items:,} on their way to the store"
     return ", ".join(f"{n:,} {kind}" for kind, n in sorted(summary.items.items())) or "none"
-
-
-def status_table(stats: Stats, now: float) -> Table:
-    """The counters of a crawl."""
-    left_s = remaining_s(stats)
-    rows = [
-        ("state", str(stats.state)),
-        (
-            "added",
-            f"{stats.added:,} ({stats.filtered:,} filtered; {duplicate_rate(stats):.1%} of links"
-            " were duplicates)",
-        ),
-        ("queued", f"{stats.waiting:,} waiting, {stats.delayed:,} delayed"),
-        ("in hand", f"{stats.leased:,}"),
-        ("ended", f"{stats.done:,} done, {stats.dead:,} dead, {stats.dropped:,} dropped"),
-        ("retries", f"{stats.retries:,}"),
-        ("requests", _requests(stats)),
-        ("lost leases", f"{stats.lost:,}"),
-        ("items", f"{stats.items:,} saved, {stats.rejected:,} rejected"),
-        ("read", _read(stats)),
-        ("speed", f"{stats.pages_per_s:,.1f} pages/s"),
-        ("elapsed", duration(elapsed_s(stats, now))),
-        ("ETA", duration(left_s) if left_s is not None else "?"),
-        ("rate", f"{stats.rules.rate} per host, {stats.rules.concurrency_per_host} at once"),
-    ]
-    if stats.bloom:
-        share = f"{stats.rules.seen_error:.2%} of new URLs may be taken for known ones"
-        rows.append(("known URLs", f"in a Bloom filter: {share}"))
-    return facts(stats.crawl, rows)
-
-
-def _requests(stats: Stats) -> str:
-    statuses = ", ".join(map(str, sorted(BLOCKED_STATUSES)))
-    sent = f"{stats.sent:,} sent, {block_rate(stats):.1%} blocked ({statuses})"
-    if not stats.rules.previous:
-        return sent
-    return f"{sent}, {stats.unchanged:,} unchanged (304)"
 
 
 def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Group:
@@ -266,6 +182,13 @@ def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Grou
     parts: list[RenderableType] = [status_table(stats, now)]
     if seen.late:
         parts.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
+    if stats.outside:
+        parts.append(text(f"with the broker: {stats.outside:,} blocks of tasks"))
+    if stats.broker_requests:
+        cost = f"{stats.broker_requests:,} requests, about ${stats.broker_cost:,.4f}"
+        parts.append(text(f"to the broker: {cost}"))
+    if stats.missing:
+        parts.append(text(f"{stats.missing:,} tasks are missing in the broker: {REPAIR}"))
     if stats.inbox or stats.refused:
         parts.append(text(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} rejected"))
     parts += map(text, notes)
@@ -285,58 +208,23 @@ def _title(title: str) -> Group:
     return Group(text(""), text(title, "bold"))
 
 
+def status_table(stats: Stats, now: float) -> Table:
+    """The counters of a crawl."""
+    return facts(stats.crawl, status_rows(stats, now))
+
+
 def workers_table(workers: list[Pulse]) -> Table:
     """The workers that gave a sign of life lately."""
-    columns = ("worker", "version", "in flight", "pages", "pages/s", "memory")
-    return table(columns, map(_worker_row, workers))
-
-
-def _worker_row(pulse: Pulse) -> tuple[str, ...]:
-    return (
-        pulse.worker,
-        pulse.version,
-        f"{pulse.in_flight:,}",
-        f"{pulse.pages:,}",
-        f"{pulse.pages_per_s:,.1f}",
-        size(pulse.rss_bytes),
-    )
+    return table(WORKER_COLUMNS, map(worker_row, workers))
 
 
 def hosts_table(hosts: list[Host], now: float) -> Table:
     """How some hosts are being served."""
-    columns = ("host", "waiting", "in hand", "done", "failed", "latency", "next", "delay", "")
-    return table(columns, [_host_row(host, now) for host in hosts])
-
-
-def _host_row(host: Host, now: float) -> tuple[str, ...]:
-    wait_s = max(host.next_at - now, 0.0)
-    delay_s = max(host.penalty_s, host.crawl_delay_s)
-    return (
-        host.host,
-        *(f"{n:,}" for n in (host.waiting, host.leased, host.done, host.failed)),
-        f"{host.latency_s * 1000:,.0f} ms" if host.latency_s else "",
-        f"in {duration(wait_s)}" if wait_s else "now",
-        duration(delay_s) if delay_s else "",
-        "only probed: it keeps failing" if host.is_broken else "",
-    )
+    return table(HOST_COLUMNS, [host_row(host, now) for host in hosts])
 
 
 def crawls_table(crawls: list[Stats], now: float) -> Table:
     """Every crawl here, a line each, those that are over too."""
-    columns = ("crawl", "state", "total", "done", "dead", "left", "items", "pages/s", "time", "ETA")
-    made = table(columns, [_crawl_row(stats, now) for stats in crawls])
+    made = table(CRAWL_COLUMNS, [crawl_row(stats, now) for stats in crawls])
     made.columns[0].no_wrap = True
     return made
-
-
-def _crawl_row(stats: Stats, now: float) -> tuple[str, ...]:
-    numbers = (stats.added, stats.done, stats.dead, stats.remaining, stats.items)
-    left_s = remaining_s(stats)
-    return (
-        stats.crawl,
-        str(stats.state),
-        *(f"{n:,}" for n in numbers),
-        f"{stats.pages_per_s:,.1f}",
-        duration(elapsed_s(stats, now)) if stats.started_at else "",
-        "" if stats.state.over else duration(left_s) if left_s is not None else "?",
-    )

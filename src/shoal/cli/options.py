@@ -25,7 +25,10 @@ FLEET = tuple(SETTINGS)
 
 
 def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command an option for each of these settings; it gets them as `options`."""
+    """Give a command an option for each of these settings; it gets them as `options`. Who may say
+    where the frontier is may say where its state is."""
+    if "frontier" in names and "state" not in names:
+        names = (*names, "state")
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -50,9 +53,11 @@ def settings_from(options: Mapping[str, Any], spider: Mapping[str, Any] | None =
 def existing_stores(options: Mapping[str, Any]) -> Settings:
     """The settings of a command that only looks: it must not make the stores it looks into."""
     settings = settings_from(options)
-    for name in options:
+    for name in STORES:
+        if name not in options:
+            continue
         address = getattr(settings, name)
-        if address.startswith("sqlite:") and not (path := path_of(address)).exists():
+        if address and address.startswith("sqlite:") and not (path := path_of(address)).exists():
             raise ConfigError(f"no crawls here: {path} does not exist (see --{name})")
     return settings
 

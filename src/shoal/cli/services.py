@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from shoal.cli.options import settings_from
+from shoal.config import Settings
 from shoal.errors import StorageBusy, unreachable
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier, HasNotes
 from shoal.runtime import logs
+from shoal.runtime.alive import signs_of_life
 from shoal.runtime.eventloop import run
 from shoal.runtime.signals import Workers, stopped_by_signals
 
 
-def run_service(options: dict[str, Any], make: Callable[[Frontier], Workers]) -> None:
+def run_service(
+    options: dict[str, Any],
+    make: Callable[[Frontier], Workers],
+    alive_file: Path | None = None,
+) -> None:
     """Run what is made for the frontier of these options, until SIGTERM or Ctrl-C."""
     settings = settings_from(options)
     logs.configure(json_lines=settings.json_logs)
-    run(_serve(settings.frontier, make))
+    run(_serve(settings, make, alive_file))
 
 
-async def _serve(address: str, make: Callable[[Frontier], Workers]) -> None:
-    async with frontier_at(address) as frontier:
+async def _serve(
+    settings: Settings, make: Callable[[Frontier], Workers], alive_file: Path | None
+) -> None:
+    async with frontier_at(settings.frontier, settings.state) as frontier:
         await _must_be_there(frontier)
         service = make(frontier)
-        with stopped_by_signals(service):
+        with stopped_by_signals(service), signs_of_life(alive_file):
             await service.run()
 
 

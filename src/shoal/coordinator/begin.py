@@ -27,6 +27,7 @@ from shoal.fleet.target import is_scrapy
 from shoal.frontier.board import read, read_all
 from shoal.frontier.port import IntakeAndUpkeep
 from shoal.frontier.values import Control, CrawlState
+from shoal.runtime.logs import about
 
 GRACE_S = 60.0
 """A run is not missed before it is overdue by this: a leader may have died, another taken over."""
@@ -157,7 +158,8 @@ class RunStarter:
             deadline=due_at + schedule.window_s if schedule.window_s else None,
         )
         await self._leader_notes.write(RUNS, run.crawl, run)
-        log.info("schedule %s: begins %s", schedule.name, run.crawl)
+        fields = about(event="run.begin", crawl=run.crawl)
+        log.info("schedule %s: begins %s", schedule.name, run.crawl, extra=fields)
 
     async def _previous(self, schedule: Schedule, due_at: float) -> str | None:
         if not schedule.recrawl or is_scrapy(schedule.targets):
@@ -175,7 +177,9 @@ class RunStarter:
         over: dict[str, Any] = {"state": state, "reason": reason, "ended_at": now}
         run = _run(schedule, due_at, now, is_forgotten=True, **over)
         await self._leader_notes.write(past(schedule.name), run.crawl, run)
-        log.warning("schedule %s: %s is %s: %s", schedule.name, run.crawl, state, reason)
+        fields = about(event=f"run.{state}", crawl=run.crawl)
+        words = "schedule %s: %s is %s: %s"
+        log.warning(words, schedule.name, run.crawl, state, reason, extra=fields)
 
     async def _cancel(self, run: Run) -> None:
         log.warning("schedule %s: cancels %s, the next run is due", run.schedule, run.crawl)

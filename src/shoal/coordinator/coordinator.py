@@ -10,21 +10,23 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from shoal.config import CONFIG_FILE
 from shoal.coordinator.background import Background
 from shoal.coordinator.begin import RunStarter
 from shoal.coordinator.leadership import Leadership
 from shoal.coordinator.runs import LeaderNotes
-from shoal.coordinator.schedules import Schedule, ScheduleFile
+from shoal.coordinator.schedules import Schedule, schedule_file
 from shoal.coordinator.seed_runs import RunSeeder, SeedingFailed, settings_here
 from shoal.coordinator.sweep import Steadiness, sweep
 from shoal.coordinator.watch import RunWatcher
 from shoal.errors import ConfigError, StorageError, cause_of
 from shoal.frontier.board import Deposed
 from shoal.frontier.port import Frontier
+from shoal.runtime.logs import about
 from shoal.runtime.patience import NowAndThen, wait_for_event
 
 TICK_S = 0.5
@@ -34,14 +36,30 @@ WARN_EVERY_S = 60.0
 log = logging.getLogger("shoal")
 
 
+class Duty(Protocol):
+    """What only the leader does, beside its chores: see `Coordinator`."""
+
+    async def do(self, leader_notes: LeaderNotes) -> None:
+        """Do it until cancelled, which is when another one may lead. A store that is away is to be
+        waited for. Raises Deposed."""
+
+
 class Coordinator:
     """One of any number of coordinators of a frontier."""
 
-    def __init__(self, frontier: Frontier, options: dict[str, Any], folder: Path | None = None):
-        """`options` are those of the command line: runs get them too."""
+    def __init__(
+        self,
+        frontier: Frontier,
+        options: dict[str, Any],
+        folder: Path | None = None,
+        duties: Sequence[Duty] = (),
+    ) -> None:
+        """`options` are those of the command line: runs get them too. `duties` are done while this
+        one leads."""
         self._frontier = frontier
         self._options = options
-        self._file = ScheduleFile(folder or Path())
+        self._duties = duties
+        self._file = schedule_file(folder or Path())
         self._leadership = Leadership(frontier.notes, os.getpid())
         self._steadiness = Steadiness()
         self._stopping = asyncio.Event()
@@ -69,16 +87,19 @@ class Coordinator:
     async def _serve(self) -> None:
         while True:
             leader = await self._leadership.gain()
-            log.info("leading, term %d", leader.term)
+            log.info("leading, term %d", leader.term, extra=about(event="leader.begin"))
             try:
                 async with asyncio.TaskGroup() as group:
+                    leader_notes = LeaderNotes(self._frontier.notes, leader)
                     group.create_task(self._leadership.hold(leader))
-                    group.create_task(self._do_chores(LeaderNotes(self._frontier.notes, leader)))
+                    group.create_task(self._do_chores(leader_notes))
+                    for duty in self._duties:
+                        group.create_task(duty.do(leader_notes))
             except BaseExceptionGroup as group_error:
                 cause = cause_of(group_error)
                 if not isinstance(cause, Deposed):
                     raise cause from None
-                log.warning("leading no longer: %s", cause)
+                log.warning("leading no longer: %s", cause, extra=about(event="leader.end"))
 
     async def _do_chores(self, notes: LeaderNotes) -> None:
         warning = NowAndThen(WARN_EVERY_S)

@@ -65,8 +65,7 @@ class Run(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Whether its queue is gone from the frontier."""
 
     def __post_init__(self) -> None:
-        named = _is_run(self.crawl)
-        if named is None or named[1] != self.schedule:
+        if schedule_of(self.crawl) != self.schedule:
             raise ValueError("its crawl is none of its schedule's")
 
     @property
@@ -89,6 +88,12 @@ class RunRequest(msgspec.Struct):
 
     schedule: str
     at: Moment
+
+
+def schedule_of(crawl: str) -> str | None:
+    """The schedule that a crawl of this name is a run of. None: it is of none."""
+    named = _is_run(crawl)
+    return named[1] if named else None
 
 
 def past(schedule: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.config import CONFIG_FILE
 from shoal.coordinator.runs import Run, under_way
-from shoal.coordinator.schedules import Schedule, ScheduleFile
+from shoal.coordinator.schedules import Schedule, schedule_file
 from shoal.coordinator.seed_runs import settings_here
 from shoal.errors import ShoalError, StorageError, UnknownCrawl
 from shoal.fetch.http.client import warn_of_proxies
@@ -40,7 +40,7 @@ class ScheduledWorkers:
         """`options` are those of the command line: they hold for every run."""
         self._frontier = frontier
         self._options = dict(options)
-        self._file = ScheduleFile(folder or Path())
+        self._file = schedule_file(folder or Path())
         self._fleets: dict[str, Fleet] = {}
         self._draining = asyncio.Event()
         self._is_waiting = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Mapping
@@ -17,10 +16,9 @@ from shoal.coordinator.cron import Calendar, calendar_of
 from shoal.core.fields import checked
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
+from shoal.runtime.reread import Reread
 
 MAX_NAME = 80
-
-log = logging.getLogger("shoal")
 
 _is_name = re.compile("[A-Za-z0-9_.-]+").fullmatch
 
@@ -89,11 +87,8 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
 
 def load_schedules(folder: Path | None = None) -> dict[str, Schedule]:
     """The schedules of shoal.toml, by name. Raises ConfigError, which names the schedule."""
-    tables = config.read_file(folder).get(config.SCHEDULES, [])
-    if not isinstance(tables, list):
-        raise ConfigError(f"{config.CONFIG_FILE}: write [[{config.SCHEDULES}]], with two brackets")
     schedules: dict[str, Schedule] = {}
-    for number, table in enumerate(tables, 1):
+    for number, table in enumerate(config.tables(config.SCHEDULES, folder), 1):
         schedule = _read(table, number)
         if schedule.name in schedules:
             raise ConfigError(f"{config.CONFIG_FILE}: two schedules are named {schedule.name!r}")
@@ -101,34 +96,9 @@ def load_schedules(folder: Path | None = None) -> dict[str, Schedule]:
     return schedules
 
 
-class ScheduleFile:
+def schedule_file(folder: Path) -> Reread[dict[str, Schedule]]:
     """The schedules of shoal.toml, read again when it changes."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / config.CONFIG_FILE
-        self._folder = folder
-        self._changed_at = self._stamp()
-        self._schedules = load_schedules(folder)
-
-    def read(self) -> dict[str, Schedule]:
-        """What it says now; while that is wrong, what it said before."""
-        stamp = self._stamp()
-        if stamp != self._changed_at:
-            self._changed_at = stamp
-            try:
-                config.load(folder=self._folder)  # Its other settings are those of the runs.
-                self._schedules = load_schedules(self._folder)
-                log.info("%s was read again; schedules: %d", self._path.name, len(self._schedules))
-            except ConfigError as error:
-                log.error("%s; the schedules stay as they were", error)
-        return self._schedules
-
-    def _stamp(self) -> tuple[int, int]:
-        try:
-            stat = self._path.stat()
-        except OSError:
-            return 0, 0
-        return stat.st_mtime_ns, stat.st_size
+    return Reread(folder, "schedules", load_schedules)
 
 
 def settings_for(

@@ -8,6 +8,7 @@ process dies are duplicates for the next one.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from shoal.runtime.eventloop import run as run_loop
 from shoal.runtime.orders import TryAgain, end_with_parent, obey
 from shoal.seeds.seeding import seed_from_spider
 from shoal.seeds.sources import Seeder, Sources
+from shoal.sessions.telling import tell_of_sessions
 from shoal.spider.spider import Spider, settings_of
+from shoal.worker.visits.logins import flaw_of
 from shoal.worker.visits.recrawl import check_previous
 
 log = logging.getLogger("shoal")
@@ -73,7 +76,7 @@ async def _work(order: SeedOrder) -> SeedAnswer:
     spider = target.load(schedule.targets)
     own = msgspec.to_builtins(settings_of(spider))
     settings = settings_for(schedule, own, order.options, run.previous if run else None)
-    logs.configure(json_lines=settings.json_logs)
+    logs.configure(json_lines=settings.json_logs, crawl=run.crawl if run else "")
     _check_seeds(schedule)
     if run is not None:
         await _seed(run, schedule, spider, settings)
@@ -91,13 +94,15 @@ async def _seed(run: Run, schedule: Schedule, spider: type[Spider], settings: Se
         rules = await _rules(run, settings, results)
         # After a long pause, we must not begin anew what is over by now.
         await tell_of_pools(settings, frontier)
+        own_spider = target.create(spider)
+        await tell_of_sessions(settings, frontier, partial(flaw_of, own_spider))
         stats = await frontier.start(run.crawl, rules, again=False)
         if stats.state.over:
             return
         await results.note_run(run.crawl, run_note(settings, schedule.targets, rules.previous))
         await _seed_from_sources(run.crawl, schedule, frontier)
         if not spider.seeds_itself:
-            await seed_from_spider(frontier, run.crawl, target.create(spider), rules)
+            await seed_from_spider(frontier, run.crawl, own_spider, rules)
 
 
 async def _rules(run: Run, settings: Settings, results: Results) -> Rules:

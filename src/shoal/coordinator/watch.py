@@ -21,6 +21,7 @@ from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import Overview
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results import results_at
+from shoal.runtime.logs import about
 from shoal.runtime.patience import NowAndThen
 from shoal.worker.visits.recrawl import mark_gone_items
 
@@ -67,7 +68,8 @@ class RunWatcher:
     def _warn(self, run: Run, stats: Stats, now: float) -> None:
         news = lateness(run.deadline, stats, now)
         if news and self._warnings[run.crawl].is_due():
-            log.error("%s is %s", run.crawl, news)
+            fields = about(event="run.late", crawl=run.crawl)
+            log.error("%s is %s", run.crawl, news, extra=fields)
 
     async def _close(self, run: Run, schedule: Schedule | None, stats: Stats) -> None:
         gone = await self._mark_gone(run, schedule, stats)
@@ -94,6 +96,7 @@ class RunWatcher:
             f"{stats.done:,}",
             f"{stats.dead:,}",
             f"{stats.items:,}",
+            extra=about(event="run.over", crawl=run.crawl),
         )
 
     async def _mark_gone(self, run: Run, schedule: Schedule | None, stats: Stats) -> int:

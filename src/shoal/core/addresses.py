@@ -15,9 +15,18 @@ _NAMES = r"[\w-]*(?:pas|pw|auth|secret|token|key)[\w-]*"
 # The second is no URL, but what some give for one: `host=x password='a b'`. Where the secret ends
 # is then anybody's guess.
 _SECRET_OPTION = re.compile(rf"([?&]{_NAMES}=)[^&#]*|((?:^|[\s;]){_NAMES}\s*=).*", re.I | re.S)
-# The key of a stream is its name.
-_STREAM = re.compile("rediss?-stream:")
+# The key of a stream or a list is its name.
+_STREAM = re.compile(r"rediss?(-stream|\+[a-z]+)?:")
 _SECRET_OF_STREAM = re.compile(rf"([?&](?!key=){_NAMES}=)[^&#]*()", re.I)
+# In the middle of a text, where nobody knows which word is an address. Each part has a bound, or
+# ends at the next slash: a text made for it takes no longer than another one.
+_LOGIN_IN_TEXT = re.compile(r"(://)[^\s/?#]*@")
+_OPTION_IN_TEXT = re.compile(
+    r"([?&](?:[\w.-]{0,40}[_.-])?"
+    r"(?:password|passwd|passphrase|pass|pwd|pw|secret|token|auth|authorization|key|apikey"
+    r"|signature|sig|session|sessionid|credential|credentials)=)[^&#\s\"'<>]+",
+    re.I,
+)
 # Greedy up to the last @: a password may hold what a well-formed address would escape.
 _PARTS = re.compile(
     r"(?P<scheme>[a-z+-]+)://(?:(?P<login>.*)@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.S
@@ -36,6 +45,8 @@ class Address(msgspec.Struct, frozen=True):
     user: str = ""
     password: str = ""
     path: str = ""
+    segments: list[str] = []
+    """The path in parts: it is cut before escapes are read, so that a part may have slashes."""
     options: dict[str, str] = {}
 
 
@@ -56,6 +67,22 @@ def masked(address: str) -> str:
     return f"{login[:begin]}{user if is_user else '***'}{colon and ':***'}@{shown}"
 
 
+def without_credentials(text: str) -> str:
+    """A text without the logins and secrets of the addresses in it: for logs."""
+    if "://" not in text and "?" not in text:
+        return text
+    return _OPTION_IN_TEXT.sub(_without_value, _LOGIN_IN_TEXT.sub(r"\1***@", text))
+
+
+def _without_value(found: re.Match[str]) -> str:
+    if found[1][1:].lower() == "key=":
+        near = max(found.start() - 200, 0)
+        begin = max(found.string.rfind(" ", near, found.start()) + 1, near)
+        if _STREAM.match(found.string, begin):
+            return found[0]
+    return f"{found[1]}***"
+
+
 def parse_address(text: str, default_port: int) -> Address:
     """Read `scheme://user:password@host:port,host:port/path?option=value`. Raises ConfigError."""
     parts = _PARTS.fullmatch(text)
@@ -70,6 +97,7 @@ def parse_address(text: str, default_port: int) -> Address:
         user=unquote(user),
         password=unquote(password),
         path=unquote(path.lstrip("/")),
+        segments=[unquote(part) for part in path.split("/") if part],
         options=dict(parse_qsl(query, keep_blank_values=True)),
     )
 

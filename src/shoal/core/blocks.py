@@ -120,6 +120,12 @@ def _leads_to_guard(url: str, location: str) -> Block | None:
     return Block(kind, "redirected there")
 
 
+def leads_to_login(url: str, location: str) -> bool:
+    """Whether a redirect leads to where people log in, by the looks of its address; unless that was
+    asked for."""
+    return _guards_place(location) == "login" != _guards_place(url)
+
+
 def _guards_place(address: str) -> str | None:
     place = _PLACE.match(address[:2_000])
     if place is None:

@@ -21,6 +21,9 @@ from shoal.core.urls import parse
 
 MAX_PER_DOMAIN = 50
 MAX_IN_JAR = 300
+MAX_JAR_BYTES = 64 * 1024
+"""Of all in a jar. Servers take no more than a part of that; and there may be a jar for each of ten
+thousand accounts, in the frontier and in the memory of workers."""
 
 _Key = tuple[str, str, str, bool]
 
@@ -45,6 +48,11 @@ class Cookie(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     def key(self) -> _Key:
         """Which one it is: another with the same takes its place."""
         return self.domain, self.path, self.name, self.host_only
+
+    @property
+    def size(self) -> int:
+        """Its bytes, roughly."""
+        return len(self.name) + len(self.value) + len(self.domain) + len(self.path)
 
     def is_over(self, now: float) -> bool:
         """Whether it has expired."""
@@ -176,13 +184,14 @@ def _default_path(path: str) -> str:
 
 
 def _bounded(cookies: list[Cookie]) -> tuple[Cookie, ...]:
-    if len(cookies) <= MAX_PER_DOMAIN:
-        return tuple(cookies)
     kept: list[Cookie] = []
     of_domain: dict[str, int] = {}
+    left = MAX_JAR_BYTES
     for cookie in reversed(cookies):
-        of_domain[cookie.domain] = of_domain.get(cookie.domain, 0) + 1
-        if of_domain[cookie.domain] <= MAX_PER_DOMAIN:
+        count = of_domain.get(cookie.domain, 0)
+        if count < MAX_PER_DOMAIN and cookie.size <= left:
+            of_domain[cookie.domain] = count + 1
+            left -= cookie.size
             kept.append(cookie)
     return tuple(reversed(kept[:MAX_IN_JAR]))
 

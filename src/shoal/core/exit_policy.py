@@ -136,19 +136,30 @@ def is_sticking(pair: Pair | None, rules: PoolRules, now: float) -> bool:
     return pair is not None and rules.sticky_s > 0 and now < pair.since + rules.sticky_s
 
 
+def reserve(exit_: Exit, pair: Pair | None, rules: PoolRules, now: float) -> Pair | None:
+    """A request goes out by an exit: the next one has to wait. Returns the pair as it is to be
+    kept; None if there is nothing to say."""
+    exit_.next_at = now + rules.interval_s
+    if pair is None:
+        if not rules.pair_interval_s:
+            return None
+        pair = Pair(session=exit_.session, scored_at=now)
+    pair.next_at = max(pair.next_at, now + rules.pair_interval_s)
+    return pair
+
+
 def lend(exit_: Exit, pair: Pair | None, rules: PoolRules, now: float) -> Pair | None:
     """Hand an exit out. Returns the pair as it is to be kept; None if there is nothing to say."""
     exit_.leased += 1
     # What is handed out in one step is handed out at one moment: then the least busy is next.
     exit_.used_at = now + exit_.leased * TURN_S
-    exit_.next_at = now + rules.interval_s
+    pair = reserve(exit_, pair, rules, now)
     if pair is None:
-        if not rules.pair_interval_s and not rules.sticky_s:
+        if not rules.sticky_s:
             return None
-        pair = Pair(session=exit_.session, scored_at=now)
+        pair = Pair(session=exit_.session, scored_at=now, next_at=now)
     if rules.sticky_s and not is_sticking(pair, rules, now):
         pair.since = now
-    pair.next_at = max(pair.next_at, now + rules.pair_interval_s)
     pair.is_tried = pair.level > 0
     return pair
 
@@ -310,10 +321,10 @@ def starved_reason(
         counts = ((out, "out"), (cooling, "cooling here"), (others, "tried before"))
         parts = [f"{listed} exit" + "s" * (listed != 1), *(f"{n} {how}" for n, how in counts if n)]
         state = ", ".join(parts)
-    return f"no exit of pool {pool} could be used for {_span(for_s)}: {state}"
+    return f"no exit of pool {pool} could be used for {span(for_s)}: {state}"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """A time span in its largest whole unit: 1h, 90m, 45s."""
     whole = round(seconds)
     for unit, unit_s in (("d", 86_400), ("h", 3600), ("m", 60)):

@@ -46,6 +46,9 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     budget: float = 0.0
     """What may be spent in a period. 0: as much as it takes."""
     budget_period_s: float = 86_400.0
+    through: str = ""
+    """Of a group of accounts (identities.py): the pool by whose exits they leave. Empty: directly.
+    """
     most_bytes: int = 8 * 1024 * 1024
     """What one request and its answer may take of the network: so much is set aside for each that
     is in flight, so that a budget is never overspent."""

@@ -33,6 +33,8 @@ class Field(msgspec.Struct, kw_only=True, frozen=True):
     """Raises ConfigError for a value that nobody may set. What is stored already is not asked."""
     is_secret: bool = False
     """Whether its value must not be shown."""
+    is_in_files: bool = False
+    """Whether a variable may name a file that has its value."""
 
     @property
     def is_list(self) -> bool:

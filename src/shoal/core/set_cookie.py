@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
+from multidict import MultiMapping
 
+HEADER = "Set-Cookie"
 MAX_COOKIE_BYTES = 4096
 """Of name and value. Longer cookies are not kept."""
 
@@ -29,6 +32,14 @@ _DAY = re.compile(r"([0-9]{1,2})(?:[^0-9].*)?", re.DOTALL)
 _YEAR = re.compile(r"([0-9]{2,4})(?:[^0-9].*)?", re.DOTALL)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _FIRST_YEAR = 1601
+
+
+def lines_in(headers: Mapping[str, str]) -> Sequence[str]:
+    """All Set-Cookie lines of a response, in their order."""
+    if isinstance(headers, MultiMapping):
+        lines: Sequence[str] = headers.getall(HEADER, [])
+        return lines
+    return [headers[HEADER]] if HEADER in headers else []
 
 
 class SetCookie(msgspec.Struct):

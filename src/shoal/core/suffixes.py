@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from shoal.core.networks import is_address
+
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
@@ -14,6 +16,13 @@ def is_public_suffix(domain: str) -> bool:
     """Whether a domain, in lower case, belongs to nobody in particular. A single label that is on
     no list is taken for one as well."""
     return bool(_suffixes().is_public(domain))
+
+
+@lru_cache(maxsize=4096)
+def registered(host: str) -> str:
+    """The domain of a host that somebody has registered: `shop.co.uk` of `www.shop.co.uk`. An
+    address, or a name that nobody can register, is its own."""
+    return host if is_address(host) else _suffixes().privatesuffix(host) or host
 
 
 @cache

@@ -18,11 +18,13 @@ from msgspec import Meta
 from shoal.core import bodies
 from shoal.core.bodies import Files, FormFields
 from shoal.core.cookies import Jar
+from shoal.core.identities import NO_SESSION, pool_of_session
 
 DEFAULT_HANDLER = "parse"
 MAX_PRIORITY = 2**31 - 1
 MAX_COUNT = 2**31 - 1
 MAX_CHAIN_LENGTH = 200
+MAX_SESSION_LENGTH = 100
 DIRECT = "direct"
 """The name that stands for no pool, where a crawl has one for all its tasks."""
 
@@ -55,7 +57,9 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """Overrides the crawl's own limit."""
     proxy_pool: str | None = None
     """The pool of exits by which its request leaves. `direct`: by none, whatever the crawl says."""
-    session: str | None = None
+    session: Annotated[str, Meta(min_length=1, max_length=MAX_SESSION_LENGTH)] | None = None
+    """The accounts that its request may be sent with: `shop`, any of that group; `shop#alice`, this
+    one. `none`: with none, whatever the crawl says."""
     chain: Annotated[str, Meta(min_length=1, max_length=MAX_CHAIN_LENGTH)] | None = None
     """Tasks of one chain are done one after the other, in the order in which they were added."""
     meta: dict[str, Any] = {}
@@ -71,10 +75,14 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """How many of the first `redirects` were asked for with other cookies than this is."""
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""
+    retry: bool = False
+    """Of a seed: if it is dead, try it again. That is done when it is added, and is not kept."""
 
     @property
     def pool(self) -> str | None:
-        """The pool by whose exits it leaves. None: it leaves directly."""
+        """The pool of exits, or the group of accounts, that it waits for. None: for none."""
+        if self.session is not None and self.session != NO_SESSION:
+            return pool_of_session(self.session)
         return None if self.proxy_pool == DIRECT else self.proxy_pool
 
     @classmethod
@@ -94,6 +102,23 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
         with files multipart; `fields` are those of a task. Raises ValueError if that cannot be."""
         sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
         return cls(url=url, **sent._asdict(), **fields)
+
+
+class LaterTask(Task):
+    """A task with fields that only a later version knows. Nobody here looks into them: they stay
+    with it wherever it goes on, and one of them may be a secret, so they are never shown."""
+
+    unknown: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return repr(without_unknown(self))
+
+
+def without_unknown(task: Task) -> Task:
+    """The task as this version knows it."""
+    if type(task) is Task:
+        return task
+    return Task(**{name: getattr(task, name) for name in Task.__struct_fields__})
 
 
 _LIMITS = {
@@ -146,25 +171,57 @@ def bad_body(task: Task) -> str | None:
     return bodies.too_long(size) if size > bodies.MAX_BODY_BYTES else None
 
 
-def unsupported(task: Task) -> str | None:
-    """What a task relies on that no worker heeds yet. None: it may be fetched."""
-    return None if task.session is None else "session is not supported yet"
+_MORE = re.compile(rb'"(?:method|body|dont_filter|headers|meta|session)":')
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Task).decode
+_KNOWN = frozenset(Task.__struct_fields__)
+_decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-_MORE = re.compile(rb'"(?:method|body|dont_filter|headers|meta)":')
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Task)
+def encode(task: Task) -> bytes:
+    """Task to JSON bytes."""
+    return _encode(task) if type(task) is Task else _encode(_all_fields(task))
 
-encode = _encoder.encode
-"""Task to JSON bytes."""
+
+def _all_fields(task: Task) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(task)
+    fields.update(fields.pop("unknown", {}))
+    return fields
 
 
 def decode(wire: bytes) -> Task:
-    """JSON bytes to Task. Raises msgspec.DecodeError or UnicodeDecodeError on anything else."""
+    """JSON bytes to Task: of one that is stored, whose fields may be those of a later version.
+    Raises msgspec.DecodeError or UnicodeDecodeError on anything else."""
     try:
-        return _decoder.decode(wire)
+        return _decode(wire)
+    except msgspec.ValidationError:
+        return _decode_later(wire)
     except RecursionError:
-        raise msgspec.DecodeError("nested too deep") from None
+        raise _too_deep() from None
+
+
+def decode_seed(wire: bytes) -> Task:
+    """The same of one that somebody has written just now: a field that nobody knows is a mistake,
+    and refused."""
+    try:
+        return _decode(wire)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _decode_later(wire: bytes) -> Task:
+    """Almost none are like this, so it may take its time."""
+    try:
+        fields = _decode_fields(wire)
+        unknown = {name: fields.pop(name) for name in fields.keys() - _KNOWN}
+        known = _decode(_encode(fields))
+    except RecursionError:
+        raise _too_deep() from None
+    return LaterTask(**{name: getattr(known, name) for name in fields}, unknown=unknown)
+
+
+def _too_deep() -> msgspec.DecodeError:
+    return msgspec.DecodeError("nested too deep")
 
 
 def may_be_more(wire: bytes) -> bool:

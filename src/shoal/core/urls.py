@@ -113,9 +113,11 @@ def join(base: can_ada.URL, link: str) -> str:
     return href.partition("#")[0] if "#" in href else href
 
 
-def digest(normal: str, method: str = "GET", body: bytes = b"") -> bytes:
-    """Sixteen bytes that stand for a request; the first eight are its fingerprint."""
-    identity = normal if method == "GET" and not body else f"{method} {normal}\n"
+def digest(normal: str, method: str = "GET", body: bytes = b"", *more: str) -> bytes:
+    """Sixteen bytes that stand for a request; the first eight are its fingerprint. `more` tells
+    apart what is the same but for that."""
+    is_plain = method == "GET" and not body and not more
+    identity = normal if is_plain else f"{' '.join((method, normal, *more))}\n"
     whole = identity.encode("utf-8", "surrogatepass") + body
     return hashlib.blake2b(whole, digest_size=16).digest()
 

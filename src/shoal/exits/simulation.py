@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from shoal.config import Rules
 from shoal.core.exit_policy import blocked_wait_s, faded
 from shoal.core.exits import Exit, ExitEntry, Lent, Passage
+from shoal.core.failures import FailureKind
 from shoal.core.task import Task
 from shoal.exits.scenes import MAX_S, STICKY_S, BanningSite, Figures, PlayedPool, Scene
 from shoal.frontier.admission import Admission
@@ -158,6 +159,7 @@ class _Play:
         return Outcome(
             lease=lease,
             verdict=verdict,
+            kind=FailureKind.BLOCKED,
             reason="blocked" if is_block else "",
             retry_in_s=blocked_wait_s(dice) if is_block else 0.0,
             blocked=int(is_block),

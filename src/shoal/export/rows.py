@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from decimal import Decimal
 from enum import Enum, auto
 from math import isfinite
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -71,17 +71,32 @@ async def write_lines(
     """Write a line per item, and note the fields' names and kinds. Returns how many there were."""
     count = 0
     async for item in items:
-        fields = fields_of(item.data)
-        for name in own:
-            fields.pop(name, None)
+        fields = own_fields(item, own)
         if columns is not None:
             columns.note(fields)
-        gone_at = None if item.gone_at is None else moment(item.gone_at)
-        values = (item.kind, item.key, item.url, moment(item.scraped_at), gone_at)
-        line = fields | dict(zip(own, values, strict=False))
-        out.write(msgspec.json.encode(line) + b"\n")
+        out.write(msgspec.json.encode(line_of(item, fields, own, moment)) + b"\n")
         count += 1
     return count
+
+
+def own_fields(item: StoredItem, ours: Sequence[str] = OWN_FIELDS) -> Fields:
+    """The item's own fields, without any that are called as ours are."""
+    fields = fields_of(item.data)
+    for name in ours:
+        fields.pop(name, None)
+    return fields
+
+
+def line_of(
+    item: StoredItem,
+    fields: Fields,
+    ours: Sequence[str] = OWN_FIELDS,
+    moment: Callable[[float], str | int] = iso,
+) -> dict[str, Any]:
+    """An item as one object: its own fields, then ours."""
+    gone_at = None if item.gone_at is None else moment(item.gone_at)
+    values = (item.kind, item.key, item.url, moment(item.scraped_at), gone_at)
+    return {**fields, **dict(zip(ours, values, strict=False))}
 
 
 def kind_of(value: bytes) -> ValueKind | None:

@@ -28,6 +28,7 @@ class Fetchers(Fetcher):
         kind_of: Callable[[Task], str | None],
     ) -> None:
         """`kind_of` names the opener that a task needs; None means the usual fetcher."""
+        self.user_agent = usual.user_agent
         self._usual = usual
         self._openers = openers
         self._kind_of = kind_of

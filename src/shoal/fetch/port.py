@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 import msgspec
-from multidict import MultiMapping
 
 from shoal.core.proxies import ProxyAddress
+from shoal.core.set_cookie import lines_in
 from shoal.core.task import Task
 
 
@@ -42,6 +42,8 @@ class Request(msgspec.Struct, frozen=True):
     route: Route = DIRECT
     cookies: str = ""
     """The Cookie header, unless the task has one of its own: that wins."""
+    user_agent: str = ""
+    """The User-Agent, unless the task has one of its own. Empty: the fetcher's."""
 
     def __repr__(self) -> str:
         return f"Request({self.task.method} {self.task.url} by {self.route.name})"
@@ -83,11 +85,7 @@ class Response(msgspec.Struct):
     @property
     def set_cookies(self) -> Sequence[str]:
         """All Set-Cookie lines, in their order."""
-        name, headers = "Set-Cookie", self.headers
-        if isinstance(headers, MultiMapping):
-            lines: Sequence[str] = headers.getall(name, [])
-            return lines
-        return [headers[name]] if name in headers else []
+        return lines_in(self.headers)
 
     @property
     def wire_bytes(self) -> int:
@@ -97,6 +95,9 @@ class Response(msgspec.Struct):
 
 class Fetcher(ABC):
     """Sends one request per call: every one had its own permission, so none is repeated."""
+
+    user_agent: str = ""
+    """What it says it is, where a request does not say otherwise."""
 
     @abstractmethod
     async def fetch(self, request: Request) -> Response:

@@ -16,6 +16,8 @@ from shoal.config import Settings
 from shoal.core.plugins import plugin
 from shoal.exits.own import own_exits
 from shoal.fleet import target
+from shoal.fleet.published import publishing_for
+from shoal.fleet.spider_version import spider_version
 from shoal.fleet.stores import stores_at
 from shoal.fleet.target import is_scrapy
 from shoal.results.port import Results
@@ -24,6 +26,7 @@ from shoal.runtime.eventloop import run
 from shoal.runtime.memory import settle_in
 from shoal.runtime.orders import obey, when_parent_is_gone
 from shoal.runtime.watchdog import watched
+from shoal.sessions.own import own_sessions
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment, Stores
 from shoal.worker.visits.spider_visits import spider_worker
@@ -51,7 +54,12 @@ def main() -> int:
 
 def _obey(order: WorkerOrder) -> str:
     for_scrapy = is_scrapy(order.targets)
-    logs.configure(json_lines=order.settings.json_logs, only_ours=for_scrapy)
+    logs.configure(
+        json_lines=order.settings.json_logs,
+        only_ours=for_scrapy,
+        crawl=order.crawl,
+        worker=order.worker,
+    )
     settle_in()
     if for_scrapy:
         plugin("shoal.workers", "scrapy")(order)
@@ -75,6 +83,9 @@ def worker_for(
         order.settings.concurrency,
         order.until_finished,
         exits=own_exits(order.settings, stores.frontier),
+        sessions=own_sessions(order.settings, stores.frontier),
+        publishing=publishing_for(order.settings, order.crawl, stores.frontier),
+        spider_version=spider_version(type(spider), order.settings.spider_version),
     )
     return spider_worker(assignment, spider, order.settings, watch=watch)
 

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,6 +21,8 @@ from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.kept_pools import refuse_lost_pools
+from shoal.fleet.kept_sessions import refuse_lost_sessions
+from shoal.fleet.published import check_publishing
 from shoal.fleet.stores import stores_at
 from shoal.fleet.target import create, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
@@ -32,8 +35,10 @@ from shoal.runtime.patience import patiently, wait_for_event
 from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
 from shoal.seeds.seeding import collect, seed_from_spider
+from shoal.sessions.telling import tell_of_sessions
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.assignment import Stores
+from shoal.worker.visits.logins import flaw_of
 from shoal.worker.visits.recrawl import check_previous, mark_gone_items
 
 WATCH_EVERY_S = 0.25
@@ -100,7 +105,8 @@ async def run_crawl(
         warn_of_proxies(os.environ)
     async with stores_at(settings) as stores:
         frontier, results = stores.frontier, stores.results
-        await _begin(stores, name, settings, targets or [], fresh=fresh)
+        await check_publishing(settings, name)
+        await _begin(stores, name, settings, targets or [], own_spider, fresh=fresh)
         order = WorkerOrder(name, targets or [], settings)
         workers = workers_for(order, stores, lambda: own_spider)
         # This may be somebody's own program, which is not ours to end. The command has nothing in
@@ -123,12 +129,22 @@ async def _counted(results: Results, name: str) -> dict[str, int]:
 
 
 async def _begin(
-    stores: Stores[Results], name: str, settings: Settings, targets: list[str], *, fresh: bool
+    stores: Stores[Results],
+    name: str,
+    settings: Settings,
+    targets: list[str],
+    spider: Spider,
+    *,
+    fresh: bool,
 ) -> None:
     """Start the crawl in both stores, or start it over, and take back what dead workers held."""
     frontier, results = stores.frontier, stores.results
     await check_previous(results, name, settings.rules)
     await tell_of_pools(settings, frontier)
+    if not fresh:  # Before workers that are there hear that accounts leave in another way.
+        await refuse_lost_pools(frontier, name, settings.rules)
+        await refuse_lost_sessions(frontier, name, settings.rules)
+    await tell_of_sessions(settings, frontier, partial(flaw_of, spider))
     if fresh:
         if not results.readable:
             await results.forget(name)  # Refuses, and says why, before anything is gone.
@@ -138,7 +154,6 @@ async def _begin(
         await results.forget(name)
     address = masked(settings.frontier)
     await _refuse_silent_restart(frontier, results, name, address)
-    await refuse_lost_pools(frontier, name, settings.rules)
     await frontier.start(name, settings.rules)
     await results.note_run(name, run_note(settings, targets, settings.rules.previous))
     await release_dead(frontier, name)

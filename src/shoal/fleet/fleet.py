@@ -9,7 +9,7 @@ import sys
 
 import msgspec
 
-from shoal.errors import ShoalError, StorageFailed, UnknownCrawl
+from shoal.errors import ConfigError, ShoalError, StorageFailed, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
 from shoal.frontier.patient import patient
 from shoal.frontier.port import Upkeep
@@ -36,15 +36,16 @@ class Fleet:
         self._frontier = frontier
         self._workers: set[Child] = set()
         self._draining = asyncio.Event()
-        self._failure: str | None = None
+        self._failure: ShoalError | None = None
 
     async def run(self) -> None:
-        """Keep the workers running until their work is over. Raises WorkerFailed."""
+        """Keep the workers running until their work is over. Raises WorkerFailed, or
+        ConfigError if that is what a worker has said."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._order.settings.workers):
                 group.create_task(self._keep_one())
         if self._failure is not None:
-            raise WorkerFailed(self._failure)
+            raise self._failure
 
     def drain(self) -> None:
         """No new work; what is in hand is finished or given back."""
@@ -70,7 +71,7 @@ class Fleet:
                 return
             fruitless = fruitless + 1 if await self._progress() == before else 0
             if not ended.gave_up and fruitless >= MAX_FRUITLESS:
-                self._failure = self._failure or f"workers keep dying ({ended.how})"
+                self._failure = self._failure or WorkerFailed(f"workers keep dying ({ended.how})")
             if self._failure is not None:
                 self.drain()
             if not self._draining.is_set():
@@ -98,7 +99,8 @@ class Fleet:
             finally:
                 self._workers.discard(worker)
         if ended.gave_up and self._failure is None:
-            self._failure = ended.last_words
+            kind = ConfigError if ended.is_misconfigured else WorkerFailed
+            self._failure = kind(ended.last_words)
         if ended.code != 0:
             await release(self._frontier, self._order.crawl, name)
         return ended

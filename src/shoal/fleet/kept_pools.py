@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.config import Rules
+from shoal.core.identities import is_group
 from shoal.core.task import DIRECT
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import Frontier
@@ -26,7 +27,7 @@ async def refuse_lost_pools(frontier: Frontier, name: str, rules: Rules) -> None
     if not set(before.pools) - set(rules.pools):
         return
     for lane in await frontier.lanes(name, _LANES_SEEN):
-        if lane.pool not in rules.pools:
+        if lane.pool not in rules.pools and not is_group(lane.pool):
             raise ConfigError(
                 f"tasks of crawl '{name}' wait for exits of pool {lane.pool}, which is not known"
                 " here: name it again (--proxies, or its table in shoal.toml)"

@@ -32,7 +32,7 @@ def open_stores(settings: Settings, *, archive: bool) -> Stores[Results]:
     """The stores that the settings name, for somebody who closes them. Nothing is asked of them
     yet."""
     return Stores(
-        frontier=open_frontier(settings.frontier),
+        frontier=open_frontier(settings.frontier, settings.state),
         results=open_results(settings.results),
         archive=(
             open_archive(settings.archive, settings.archive_format)

@@ -1,5 +1,5 @@
-"""The frontier, the queue that a fleet shares: one port, with SQLite and Redis behind it.
-Imports drivers, runtime and core; knows of no results, no spider and no network.
+"""The frontier, the queue that a fleet shares: one port; behind it SQLite, or Redis, which a broker
+may help. Imports drivers, runtime and core; knows of no results, no spider and no network.
 """
 
 from __future__ import annotations
@@ -10,40 +10,46 @@ from contextlib import asynccontextmanager
 from shoal.core.addresses import masked
 from shoal.drivers.sqlite import path_of
 from shoal.errors import ConfigError, MissingExtra
+from shoal.frontier.addresses import BROKER_SCHEMES, REDIS_SCHEMES, Place, place_of, scheme_of
 from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 
-REDIS_SCHEMES = ("redis", "rediss", "redis+sentinel", "redis+cluster")
 
-
-def open_frontier(address: str) -> Frontier:
-    """The frontier at an address. Nothing is touched before the first call."""
-    scheme = address.partition(":")[0]
+def open_frontier(address: str, state: str | None = None) -> Frontier:
+    """The frontier at an address; of a broker, with its state at another. Nothing is touched before
+    the first call."""
+    place = place_of(address, state)
+    scheme = scheme_of(address)
     if scheme == "sqlite":
         return SqliteFrontier(path_of(address))
-    if scheme in REDIS_SCHEMES:
-        return _redis_frontier(address)
+    if scheme in (*REDIS_SCHEMES, *BROKER_SCHEMES):
+        return _redis_frontier(place)
     raise ConfigError(
         f"no frontier for {masked(address)!r} (supported: sqlite:///path.db, redis://host,"
-        " rediss://host, redis+sentinel://h1,h2/service, redis+cluster://h1,h2)"
+        " rediss://host, redis+sentinel://h1,h2/service, redis+cluster://h1,h2; with --state:"
+        " amqp://host, sqs://region/prefix)"
     )
 
 
 @asynccontextmanager
-async def frontier_at(address: str) -> AsyncIterator[Frontier]:
+async def frontier_at(address: str, state: str | None = None) -> AsyncIterator[Frontier]:
     """The frontier at an address, closed in the end."""
-    frontier = open_frontier(address)
+    frontier = open_frontier(address, state)
     try:
         yield frontier
     finally:
         await frontier.close()
 
 
-def _redis_frontier(address: str) -> Frontier:
+def _redis_frontier(place: Place) -> Frontier:
     try:
+        if place.sizes is not None:
+            from shoal.frontier.broker.opening import open_carried
+
+            return open_carried(place, place.sizes)
         from shoal.frontier.redis import RedisFrontier
     except ModuleNotFoundError as error:
         if error.name != "redis":
             raise
         raise MissingExtra("a redis:// frontier", "redis") from None
-    return RedisFrontier(address)
+    return RedisFrontier(place.address)

@@ -6,9 +6,11 @@ import uuid
 from collections.abc import Callable
 
 from shoal.config import Rules
+from shoal.core.identities import NO_SESSION
 from shoal.core.networks import is_private_literal
 from shoal.core.plugins import plugin
-from shoal.core.task import DIRECT, Task, bad_body, bad_number, raw_body, unsupported
+from shoal.core.session_config import check_account_name
+from shoal.core.task import DIRECT, Task, bad_body, bad_number, raw_body
 from shoal.core.urls import (
     FINGERPRINT_BYTES,
     MAX_URL_LENGTH,
@@ -19,7 +21,7 @@ from shoal.core.urls import (
     parse,
     without_port,
 )
-from shoal.errors import BadUrl
+from shoal.errors import BadUrl, ConfigError
 from shoal.frontier.values import Entry
 
 
@@ -38,16 +40,20 @@ class Admission:
         self._of_scrapy = _scrapy_fingerprints(rules.fingerprints)
         self._pools = frozenset(rules.pools)
         self._pool = default_pool(rules)
+        self._sessions = frozenset(rules.sessions)
+        self._session = default_session(rules)
 
     def admit(self, task: Task, found_on: str | None = None) -> Entry:
         """The task with its site and its fingerprint. `found_on` is the site of the page that leads
         to it: a seed has none. Raises BadUrl or NotAdmitted."""
         if len(task.url) > MAX_URL_LENGTH:
             raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
-        if flaw := bad_number(task) or unsupported(task):
+        if flaw := bad_number(task):
             raise BadUrl(f"{flaw}: {task.url!r}")
         if task.body is not None and (flaw := bad_body(task)):
             raise BadUrl(f"{flaw}: {task.url!r}")
+        if task.session is not None or self._session is not None:
+            self._check_session(task)
         if task.proxy_pool is not None or self._pool is not None:
             task.proxy_pool = self._pool_of(task)
         identity = self._normaliser.identify(task.url)
@@ -65,12 +71,34 @@ class Admission:
     def _pool_of(self, task: Task) -> str | None:
         """The pool by whose exits it leaves. Where a crawl has one for all, a task that leaves
         directly says so: one that says nothing was admitted before the crawl had it."""
+        if self._session_of(task) is not None:
+            return None
         pool = task.proxy_pool or self._pool
         if pool is None or pool == DIRECT:
             return DIRECT if self._pool is not None else None
         if pool not in self._pools:
             raise BadUrl(f"no such pool: {pool}: {task.url!r}")
         return pool
+
+    def _session_of(self, task: Task) -> str | None:
+        """The accounts that it goes with: its own word, or the crawl's. None: with none."""
+        session = task.session or self._session
+        return None if session == NO_SESSION else session
+
+    def _check_session(self, task: Task) -> None:
+        session = self._session_of(task)
+        if session is None:
+            return
+        group, mark, account = session.partition("#")
+        if group not in self._sessions:
+            raise BadUrl(f"no such session: {group}: {task.url!r}")
+        if mark:
+            try:
+                check_account_name(account)
+            except ConfigError as error:
+                raise BadUrl(f"{error}: {task.url!r}") from None
+        if task.proxy_pool is not None:
+            raise BadUrl(f"the exits of a session are those of its group: {task.url!r}")
 
     def _is_port_allowed(self, site: str) -> bool:
         """Whether pages of other sites may send us to this one. Ports are hosts of their own to the
@@ -108,19 +136,33 @@ class Admission:
     def _entry(self, task: Task, normal: str, site: str) -> Entry:
         task.site = site if self._of_scrapy is None else without_public_port(site)
         task.proxy_pool = task.proxy_pool or None
+        if task.session is not None or self._session is not None:
+            # Where a crawl has one for all, a task without says so: as with pools.
+            task.session = self._session_of(task) or (NO_SESSION if self._session else None)
         if task.dont_filter:
             task.task_id = task.task_id or uuid.uuid4().hex
             key = digest(f"task {task.task_id}")
         elif self._of_scrapy is not None:
             key = self._of_scrapy(task)
         else:
-            key = digest(normal, task.method, b"" if task.body is None else _sent_body(task))
+            body = b"" if task.body is None else _sent_body(task)
+            # Two accounts see two pages.
+            session = () if task.session in (None, NO_SESSION) else (f"session {task.session}",)
+            key = digest(normal, task.method, body, *session)
+        if task.retry:  # Said once: nothing that is kept has it.
+            task.retry = False
+            return Entry(key[:FINGERPRINT_BYTES], task, retry=True)
         return Entry(key[:FINGERPRINT_BYTES], task)
 
 
 def default_pool(rules: Rules) -> str | None:
     """The pool for tasks that name none."""
     return None if rules.proxy_pool == DIRECT else rules.proxy_pool
+
+
+def default_session(rules: Rules) -> str | None:
+    """The accounts for tasks that name none."""
+    return None if rules.session == NO_SESSION else rules.session
 
 
 def _sent_body(task: Task) -> bytes:

@@ -60,6 +60,11 @@ class Notes(ABC):
         nothing, if its term is over. Without one it is always written: what people ask for."""
 
     @abstractmethod
+    async def swap(self, topic: str, name: str, known: bytes | None, text: bytes) -> bool:
+        """Write a note if what is there is still what was read (None: no note). False: it is not,
+        and nothing has changed. Of several that have read the same, one writes."""
+
+    @abstractmethod
     async def read(self, topic: str, name: str) -> bytes | None:
         """The text of one note. None: there is none of this name."""
 
@@ -74,18 +79,18 @@ T = TypeVar("T")
 async def read(notes: Notes, topic: str, name: str, form: type[T]) -> T | None:
     """One note, decoded. None: there is none, or it is not of this form."""
     text = await notes.read(topic, name)
-    return _decoded(topic, name, text, form) if text else None
+    return decoded(topic, name, text, form) if text else None
 
 
 async def read_all(notes: Notes, topic: str, form: type[T]) -> dict[str, T]:
     """All notes on a topic that are of this form, decoded, by their names."""
     read = {
-        name: _decoded(topic, name, text, form) for name, text in (await notes.all(topic)).items()
+        name: decoded(topic, name, text, form) for name, text in (await notes.all(topic)).items()
     }
     return {name: value for name, value in read.items() if value is not None}
 
 
-def _decoded(topic: str, name: str, text: bytes, form: type[T]) -> T | None:
+def decoded(topic: str, name: str, text: bytes, form: type[T]) -> T | None:
     """A note from its text. None if it is not of this form: whatever somebody leaves there, the
     others are read."""
     try:

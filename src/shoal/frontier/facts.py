@@ -9,6 +9,9 @@ from shoal.frontier.values import Control, CrawlState
 
 RECLAIM_BATCH = 500
 """Retries that are due and leases that have expired, of each so many are taken back at a time."""
+DEAD_AT_ONCE = 100
+"""So many dead tasks are looked at, retried or purged at a time. Each may have a long traceback,
+and others must not wait for long."""
 SUSPECTS_SEEN = 50
 """So many suspects are looked at for one whose host may be hit."""
 WITHHELD_SEEN = 50

@@ -3,9 +3,9 @@
     WorkIntake    those who bring work: start, add, remember, collect
     WorkSource    workers: lease, renew, finish, exchange, robots, beat; they bring work as well
     Upkeep        those who look after a crawl: control, release, retry_dead, purge_dead, forget
-    Queries       those who ask: crawls, find, dead, hosts, workers
+    Queries       those who ask: crawls, find, dead, leased, hosts, chains, workers
     HasNotes      coordinators, and whoever leaves notes for them
-    HasExits      those who bring exits, and those who ask how they are doing
+    HasExits      those who bring exits and accounts, and those who ask how they are doing
     Overview      everybody, and so a base of all the others: stats
 
 A backend is a `Frontier`, which is all of them. A caller names in its signature the part it needs,
@@ -44,6 +44,12 @@ reserved in the one step. Its lease names the exit (`Lease.lent`), takes room at
 never shared. What decides is in core/exit_policy.py. Exits are known to all crawls of a frontier,
 and outlive them; the frontier never knows their addresses.
 
+Tasks with a session (`Task.session`) wait in lanes as well: the accounts of a group are lent as the
+exits of a pool are, by the name `@shop`. A lease names the identity (`Lease.identity`) with its
+cookies, which an outcome changes, and if the group goes by a pool, the exit that the account is
+bound to (`Lease.lent`). One request of an account is in flight at a time, or as many as its group
+allows: then all from one worker. What decides is in core/identity_policy.py.
+
 Tasks of one chain (`Task.chain`) go one after the other, for the whole fleet. The next one is
 handed out only when the one before has ended: done, dead or dropped. A retry, a lost worker or a
 task given back keep the chain where it is; a dead step does not stop it. Of those that wait, the
@@ -56,30 +62,41 @@ host: so a chain should keep to one host there.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 import msgspec
 
 from shoal.config import Rules
-from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState
+from shoal.core.exits import Exit, ExitEntry, LaneState, Lent, PoolRules, PoolState
+from shoal.core.identities import Account, IdentityReport, LeasedIdentity
 from shoal.core.records import Robots
+from shoal.errors import ConfigError
 from shoal.frontier.board import Notes
 from shoal.frontier.values import (
+    ALL_DEAD,
     Added,
     Ask,
+    Chain,
     Control,
     CrawlState,
+    DeadFilter,
+    DeadPlace,
     Entry,
     Grant,
     Host,
     HostOrder,
     Lease,
+    Leased,
     Outcome,
     Pulse,
     Record,
+    Repaired,
     Stats,
 )
+
+Ended = Callable[[Sequence[bytes]], Awaitable[Collection[bytes]]]
+"""Of some fingerprints, those of pages that are done and led nowhere."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +119,20 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     Else `start` raises ConfigError for rules that ask for it."""
     keeps_ended: bool
     """What a task was is kept when it is done or dropped: `find` and `find_others` tell it."""
+    whole_backlog: bool
+    """All that waits is at hand. Else only what is next is: a retry goes behind that and not behind
+    all, one grant may have less of a host than waits, `find` says of some tasks that they wait or
+    are done, and `find_others` does not name them."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """An account that is kept from everybody: as a lease would have it."""
+
+    identity: LeasedIdentity
+    lent: Lent | None = None
+    until: float = 0.0
+    """When it ends by itself, by the clock of the exits. It is the token of the hold, too: whoever
+    holds the account after that does so until later."""
 
 
 class Overview(Protocol):
@@ -127,7 +158,8 @@ class WorkIntake(Overview, Protocol):
 
     @abstractmethod
     async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
-        """Queue tasks that were never seen. A crawl nobody started is made, as NEW, and keeps them;
+        """Queue tasks that were never seen, and give those that are dead a fresh start if their
+        entries ask for it (`Entry.retry`). A crawl nobody started is made, as NEW, and keeps them;
         a finished one is running again."""
 
     @abstractmethod
@@ -158,7 +190,8 @@ class WorkSource(WorkIntake, Protocol):
     @abstractmethod
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
         """Prolong leases, and the shares that those of them which are shared are sent by, unless
-        these are void. Returns those that are no longer ours."""
+        these are void. Returns those that are no longer ours, or whose account is not: where a
+        lease has expired, another crawl may have it."""
 
     @abstractmethod
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
@@ -174,6 +207,13 @@ class WorkSource(WorkIntake, Protocol):
     @abstractmethod
     async def robots(self, crawl: str, host: str) -> Robots | None:
         """The robots.txt that some worker stored with `finish`."""
+
+    @abstractmethod
+    async def turn(self, crawl: str, host: str, lent: Lent | None) -> float:
+        """Reserve one more turn at a host, for a request of a login that goes by this exit. 0: it
+        is to be sent now, within `policy.SEND_SLACK_S`; else nothing is reserved, and asking again
+        makes sense after so many seconds. The host's room is not looked at: the lease that the
+        login is for has its place in it."""
 
     @abstractmethod
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
@@ -201,12 +241,18 @@ class Upkeep(Overview, Protocol):
         expire. Returns how many leases."""
 
     @abstractmethod
-    async def retry_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
-        """Give dead tasks (all, or these) a fresh start. Returns how many."""
+    async def retry_dead(
+        self, crawl: str, which: DeadFilter = ALL_DEAD, *, dry_run: bool = False
+    ) -> int:
+        """Give dead tasks a fresh start. Returns how many; with `dry_run` nothing else happens. Of
+        many, some at a time: if it fails half-way, those that it got to are retried. What dies
+        meanwhile may be left out."""
 
     @abstractmethod
-    async def purge_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
-        """Drop dead tasks (all, or these). Returns how many."""
+    async def purge_dead(
+        self, crawl: str, which: DeadFilter = ALL_DEAD, *, dry_run: bool = False
+    ) -> int:
+        """Drop dead tasks. Returns how many, as `retry_dead` does."""
 
 
 class Queries(Overview, Protocol):
@@ -230,8 +276,18 @@ class Queries(Overview, Protocol):
         at, and one that moves meanwhile may be missed: for people who ask, not for workers."""
 
     @abstractmethod
-    async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
-        """Dead tasks in a lasting order; page on with the last one's fingerprint."""
+    async def dead(
+        self,
+        crawl: str,
+        limit: int,
+        after: DeadPlace | None = None,
+        which: DeadFilter = ALL_DEAD,
+    ) -> list[Record]:
+        """Dead tasks, those that died last first; page on with the place of the last one."""
+
+    @abstractmethod
+    async def leased(self, crawl: str, limit: int) -> list[Leased]:
+        """What is in the hands of workers now, those first whose leases expire first."""
 
     @abstractmethod
     async def hosts(
@@ -239,6 +295,11 @@ class Queries(Overview, Protocol):
     ) -> list[Host]:
         """The first hosts in an order: most work left, longest latency, most failures. Hosts that
         never answered are not among the slowest, nor those that never failed among the failing."""
+
+    @abstractmethod
+    async def chains(self, crawl: str, limit: int) -> list[Chain]:
+        """Chains of which something is left, the longest first. Where there are more than `limit`,
+        a backend may tell of any of them."""
 
     @abstractmethod
     async def workers(self, crawl: str) -> list[Pulse]:
@@ -271,6 +332,26 @@ class HasExits(Overview, Protocol):
         """The exits of a pool that are listed, by id. None if there is no such pool."""
 
     @abstractmethod
+    async def accounts(self, group: str, *, jars: bool = False) -> list[Account]:
+        """The accounts of a group that are listed, by name. None if there is no such group. Their
+        cookies are much to read: they are told if they are asked for."""
+
+    @abstractmethod
+    async def hold(self, identity: str, host: str | None, seconds: float) -> Held | None:
+        """Keep an account from everybody for so long, to log it in at a host by hand, or, without
+        one, to do something that needs no exit. None: it is in use, or there is no such account, or
+        no exit that it could go by. A rest or a ban is no reason."""
+
+    @abstractmethod
+    async def hold_on(self, held: Held, seconds: float) -> Held | None:
+        """Hold an account for so long from now. None: that hold is over, and nothing changes."""
+
+    @abstractmethod
+    async def let_go(self, held: Held, report: IdentityReport) -> bool:
+        """End a hold: what it found is heeded as if a worker had found it. `OUT`: the account
+        begins anew, without a rest or a ban. False: that hold is over, and nothing changes."""
+
+    @abstractmethod
     async def lanes(self, crawl: str, limit: int) -> list[LaneState]:
         """The lanes of a crawl in which tasks wait, those with the most first."""
 
@@ -298,6 +379,12 @@ class Frontier(WorkSource, Upkeep, Queries, HasNotes, HasExits):
     @abstractmethod
     def capabilities(self) -> Capabilities:
         """What this backend can do that not every backend can."""
+
+    async def repair(self, crawl: str, ended: Ended | None) -> Repaired:
+        """Write off tasks that a carrier has lost, and forget enough for them to be found again.
+        Nobody may be at work. `ended` is None if nobody knows. Raises ConfigError where no tasks
+        travel."""
+        raise ConfigError(f"no broker carries tasks of crawl '{crawl}': there is nothing to repair")
 
     @abstractmethod
     async def close(self) -> None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from shoal.errors import ShoalError, StorageBusy
+from shoal.errors import ShoalError
 from shoal.results.port import Batch, Results, RunNote
-from shoal.runtime.patience import patiently, wait_for_event
+from shoal.runtime.patience import Stopped, patiently_until, wait_for_event
 
 if TYPE_CHECKING:  # They need the extra `redis`.
     from shoal.results.stream.queue import ResultQueue, Taken
@@ -75,10 +75,6 @@ class _Portion:
         return True
 
 
-class _Stopped(ShoalError):
-    """We were told to stop while the stream or the store was away."""
-
-
 class Deliverer:
     """Moves batches from the stream to the store, until told to stop or there are no more."""
 
@@ -115,7 +111,7 @@ class Deliverer:
                 if self._until_empty and not taken.waiting:
                     break
                 await self._handle(taken)
-        except _Stopped as reason:
+        except Stopped as reason:
             log.warning("stopped while waiting; what is not stored stays in the stream: %s", reason)
         finally:
             with suppress(ShoalError):  # Others will notice that we are gone.
@@ -187,17 +183,7 @@ class Deliverer:
                 await self._queue.touch(entries)
 
     async def _patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Wait as `patiently` does, but not any longer once we are told to stop."""
-
-        async def attempt() -> T:
-            try:
-                return await call()
-            except StorageBusy as error:
-                if self._stopping.is_set():
-                    raise _Stopped(str(error)) from None
-                raise
-
-        return await patiently(what, attempt)
+        return await patiently_until(self._stopping, what, call)
 
 
 def _portions(entries: Sequence[StreamEntry]) -> list[_Portion]:

@@ -136,6 +136,9 @@ class Pruned(msgspec.Struct):
 
 EVERYTHING = Wanted()
 
+FIRST_ROWS, STREAM_ROWS, STREAM_BYTES = 16, 1_000, 4 * 1024 * 1024
+"""How much of a stream is read at a time: rows at first, then rows and bytes at most."""
+
 
 class Results(ABC):
     """A store of items. Errors are StorageBusy and StorageFailed, as for the frontier."""
@@ -158,9 +161,32 @@ class Results(ABC):
         not take is saved as a rejected one.
         """
 
-    @abstractmethod
-    def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
+    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
         """The current state of items, streamed in the order they were first stored."""
+        async for _, item in self.items_from(crawl, 0, wanted):
+            yield item
+
+    async def items_from(
+        self, crawl: str, place: int, wanted: Wanted = EVERYTHING
+    ) -> AsyncIterator[tuple[int, StoredItem]]:
+        """Items behind a place, each with its own; 0 is before all. Between parts nothing is open:
+        a slow reader holds no snapshot. An item that is stored meanwhile may get a place that the
+        reader has passed."""
+        limit = FIRST_ROWS
+        while found := await self.items_after(crawl, place, limit, wanted):
+            for each in found:
+                yield each
+            place = found[-1][0]
+            # They grow while they are small: a database may measure all rows of a part before it
+            # knows where to cut it.
+            limit = min(2 * len(found), STREAM_ROWS)
+
+    @abstractmethod
+    async def items_after(
+        self, crawl: str, place: int, limit: int, wanted: Wanted = EVERYTHING
+    ) -> list[tuple[int, StoredItem]]:
+        """A part of that stream: at most `limit` items, fewer where they are large, none if there
+        are no more."""
 
     @abstractmethod
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:

@@ -15,9 +15,6 @@ from shoal.results.port import Batch, PageLog
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-STREAM_ROWS, STREAM_BYTES = 1_000, 4 * 1024 * 1024
-"""What a stream of rows holds in memory: so many of them, or fewer where they are large."""
-
 PAGE_FIELDS = PageLog.__struct_fields__
 """The columns of the page log, in every store and every statement: those of the record."""
 

@@ -11,7 +11,7 @@ from scrapy.utils.misc import load_object
 
 from shoal.core.addresses import Address, masked, parse_address
 from shoal.errors import ConfigError, MissingExtra
-from shoal.frontier import REDIS_SCHEMES
+from shoal.frontier.addresses import REDIS_SCHEMES, place_of
 from shoal.scrapy import defaults
 from shoal.scrapy.reading import mapping
 
@@ -54,9 +54,10 @@ def get_redis_from_settings(settings: BaseSettings) -> Any:
     machine. Shoal itself does not use this client: each call stops all downloads until it is over.
     """
     params = {**defaults.REDIS_PARAMS, **_given(settings)}
-    frontier = settings.get("SHOAL_FRONTIER") or ""
-    if not _SAY_WHERE & set(params) and scheme_of(frontier) in REDIS_SCHEMES:
-        params["url"] = frontier
+    if not _SAY_WHERE & set(params) and (frontier := settings.get("SHOAL_FRONTIER")):
+        state = place_of(frontier, settings.get("SHOAL_STATE")).state
+        if scheme_of(state) in REDIS_SCHEMES:
+            params["url"] = state
     return get_redis(**params)
 
 

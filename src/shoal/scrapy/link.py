@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 
 from shoal.drivers.redis.scripts import Argument, Scripts
 from shoal.errors import ConfigError, MissingExtra, WrongKeyType
-from shoal.frontier import REDIS_SCHEMES
+from shoal.frontier.addresses import REDIS_SCHEMES, place_of
 from shoal.scrapy.connection import DEFAULT_ADDRESS, address_of, scheme_of
 from shoal.scrapy.worker.settings import settings_of
 
@@ -61,8 +61,9 @@ def address_for(crawler: Crawler) -> str:
     else where the frontier is; and if that is no Redis, on this machine."""
     if address := address_of(crawler.settings):
         return address
-    frontier = settings_of(crawler.settings, crawler.spidercls).frontier
-    return frontier if scheme_of(frontier) in REDIS_SCHEMES else DEFAULT_ADDRESS
+    settings = settings_of(crawler.settings, crawler.spidercls)
+    state = place_of(settings.frontier, settings.state).state
+    return state if scheme_of(state) in REDIS_SCHEMES else DEFAULT_ADDRESS
 
 
 def _link(address: str) -> RedisLink:

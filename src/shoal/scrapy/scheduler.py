@@ -25,12 +25,13 @@ from shoal.frontier.values import Added
 from shoal.runtime.logs import OneLine
 from shoal.scrapy import dupefilter, queue
 from shoal.scrapy.reading import say_at_the_end
-from shoal.scrapy.spiders import RedisMixin
 from shoal.scrapy.worker.engine import is_starting
+from shoal.scrapy.worker.fitness import refuse_without_jars
 from shoal.scrapy.worker.join import in_scrapys_words, join, project_stores
 from shoal.scrapy.worker.member import Member
 from shoal.scrapy.worker.settings import crawl_of, only_looks, refuse_meaningless, settings_of
 from shoal.scrapy.worker.verdicts import Life
+from shoal.sessions.own import own_sessions
 
 log = logging.getLogger("shoal")
 log.addFilter(OneLine())  # It is Scrapy's handlers that write our lines.
@@ -119,15 +120,18 @@ class Scheduler(BaseScheduler):
         crawler = self._crawler
         settings = settings_of(crawler.settings, crawler.spidercls)
         refuse_meaningless(settings)
+        refuse_without_jars(settings, crawler)
         crawl = crawl_of(crawler.settings, settings, spider)
         stores = project_stores(settings, crawler.settings)
         try:
-            is_fed = isinstance(spider, RedisMixin)
-            await join(stores, crawl, settings, crawler.settings, is_fed=is_fed)
+            await join(stores, crawl, settings, crawler.settings, spider)
+            sessions = own_sessions(settings, stores.frontier)
+            if sessions is not None:
+                await sessions.open()  # The spider's first requests may name accounts.
+            self._member = Member(crawler, spider, crawl, settings, stores, sessions)
         except BaseException:
             await stores.close()
             raise
-        self._member = Member(crawler, spider, crawl, settings, stores)
         self._member.start()
         for notice in (queue.notice(crawler.settings), dupefilter.notice(crawler.settings)):
             if notice is not None:

@@ -60,11 +60,11 @@ async def add_all(
         except BadUrl as error:
             reject(error)
         if len(batch) >= BATCH:
-            total = _sum(total, await _add(frontier, crawl, batch))
+            total += await _add(frontier, crawl, batch)
             batch = []
             if on_batch is not None:
                 await on_batch()
-    return _sum(total, await _add(frontier, crawl, batch))
+    return total + await _add(frontier, crawl, batch)
 
 
 async def collect(frontier: WorkIntake, crawl: str, rules: Rules) -> Added:
@@ -79,8 +79,8 @@ async def collect(frontier: WorkIntake, crawl: str, rules: Rules) -> Added:
     while left:
         added = await frontier.collect(crawl, read)
         before, left = left, (await frontier.stats(crawl)).inbox
-        total = _sum(total, added)
-        if left >= before and not added.added + added.duplicates:
+        total += added
+        if left >= before and not added.any:
             break  # Somebody else is at it.
     return total
 
@@ -89,7 +89,7 @@ def read_seed(text: bytes) -> Task:
     """A seed as others write it: a URL, or a task as JSON. Raises BadUrl."""
     text = text.strip()
     try:
-        return wire.decode(text) if text.startswith(b"{") else Task(url=text.decode())
+        return wire.decode_seed(text) if text.startswith(b"{") else Task(url=text.decode())
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadUrl(str(error)) from None
 
@@ -105,7 +105,3 @@ def _reject(error: BadUrl) -> None:
     if not isinstance(error, NotAdmitted):
         raise error
     log.warning("seed skipped: %s", error)
-
-
-def _sum(one: Added, other: Added) -> Added:
-    return Added(one.added + other.added, one.duplicates + other.duplicates)

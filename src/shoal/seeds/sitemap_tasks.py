@@ -155,7 +155,7 @@ class _Reader:
         try:
             task = self._further(location) if location.is_sitemap else Task(url=location.url)
             task.parent, task.depth = self._parent, self._task.depth
-            task.proxy_pool = self._task.proxy_pool
+            task.proxy_pool, task.session = self._task.proxy_pool, self._task.session
             self.listed.entries.append(self._admission.admit(task, self._site))
         except BadUrl:
             self.listed.filtered += 1

@@ -83,7 +83,7 @@ class Seeder:
         sitemaps = self._of_sitemaps(sources)
         queued = await add_all(self._frontier, self._crawl, sitemaps, rules, self._reject)
         self.sitemaps = queued.added
-        return Added(added.added + queued.added, added.duplicates + queued.duplicates)
+        return added + queued
 
     def _bookmarks(self, sources: Sources) -> Bookmarks | None:
         if sources.file is None or not sources.file.is_file():

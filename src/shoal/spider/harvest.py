@@ -38,7 +38,7 @@ async def read(
     try:
         found = await harvest(spider, page)
     except BaseException as error:  # Also sys.exit(): a page must not end its worker.
-        if _is_meant_for_us(error):
+        if is_meant_for_us(error):
             raise
         return Reading(error=error)
     reading = Reading(found.tasks, page.links_cut)
@@ -52,9 +52,9 @@ async def read(
     return reading
 
 
-def _is_meant_for_us(error: BaseException) -> bool:
-    """Whether it came through the handler from outside: Ctrl-C, or the visit was cancelled, or our
-    own machine could not read the page."""
+def is_meant_for_us(error: BaseException) -> bool:
+    """Whether it came through the user's code from outside: Ctrl-C, or the visit was cancelled, or
+    our own machine could not read the page."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0

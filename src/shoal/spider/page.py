@@ -15,7 +15,8 @@ from selectolax.lexbor import LexborNode
 
 from shoal.core import bodies, urls
 from shoal.core.bodies import Files, FormFields, Sent
-from shoal.core.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, Task
+from shoal.core.identities import NO_SESSION
+from shoal.core.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, MAX_SESSION_LENGTH, Task
 from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.spider import markup, trial
 from shoal.spider.effort import Shape
@@ -44,6 +45,7 @@ class _Following(msgspec.Struct):
     dont_filter: bool
     chain: str | None
     proxy_pool: str | None
+    session: str | None
 
 
 class Page:
@@ -63,6 +65,7 @@ class Page:
         "headers",
         "links_cut",
         "max_links",
+        "session",
         "status",
         "task",
         "url",
@@ -77,6 +80,7 @@ class Page:
         body: bytes,
         task: Task,
         fingerprint: bytes,
+        session: str | None = None,
     ) -> None:
         self.url = url
         self.status = status
@@ -84,6 +88,8 @@ class Page:
         self.body = body
         self.task = task
         self.fingerprint = fingerprint
+        self.session = session
+        """The account that it was fetched with, `shop#alice`. None: without one."""
         self.max_links: int | None = None
         """Links that `follow_all` gives at most: a page may have a million."""
         self.links_cut = 0
@@ -177,6 +183,7 @@ class Page:
         dont_filter: bool = False,
         chain: str | None = None,
         proxy_pool: str | None = None,
+        session: str | None = None,
     ) -> Task:
         """The task to fetch a URL, or the link of a selection, and read it with the handler.
 
@@ -189,6 +196,9 @@ class Page:
         `proxy_pool` it leaves by an exit of that pool; without, by one of the crawl's own pool if
         that has one, and "direct" is by none.
 
+        It is fetched with the accounts that this page's own task names: with any of a group, or
+        with a certain one. Another `session` is "shop", "shop#alice", or "none" for none.
+
         Raises ValueError if there is no link in the selection or the body cannot be sent, and
         BadUrl if it does not lead to a page (`mailto:`, ...).
         """
@@ -196,7 +206,7 @@ class Page:
         if link is None:
             raise ValueError(f"nothing to follow on {self.url}")
         sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
-        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool)
+        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool, session)
         return self._tasks([self.urljoin(link)], how)[0]
 
     def follow_all(
@@ -215,6 +225,7 @@ class Page:
         dont_filter: bool = False,
         chain: str | None = None,
         proxy_pool: str | None = None,
+        session: str | None = None,
     ) -> list[Task]:
         """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
         `follow`.
@@ -224,7 +235,7 @@ class Page:
         found = self.css(targets) if isinstance(targets, str) else targets
         links = links_in(found) if isinstance(found, Selection) else links_of_each(found)
         sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
-        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool)
+        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool, session)
         tasks = self._tasks(islice(self._pages(links), self.max_links), how)
         if len(tasks) == self.max_links:
             self.links_cut += sum(1 for _ in links)
@@ -243,6 +254,7 @@ class Page:
         dont_filter: bool = False,
         chain: str | None = None,
         proxy_pool: str | None = None,
+        session: str | None = None,
     ) -> Task:
         """The task to send a form of this page as a browser would, with these values, and read the
         answer with the handler.
@@ -251,6 +263,9 @@ class Page:
         button it is the one that Enter would press. A value is text or a number; for a check box
         also True or False; for a file its name and its bytes; a list where there are several. None:
         the field is not sent. Fields that get no value are sent as the page has them.
+
+        On a page that was fetched with an account, it is sent with the same account: what is hidden
+        in the form belongs to it. Only a `session` that is given here changes that.
 
         Raises ValueError if there is no such form, field, choice or button, BadUrl if the form does
         not lead to a page, and Unparsable if there is too much in it.
@@ -264,7 +279,8 @@ class Page:
         except ValueError as error:
             named = form if isinstance(form, str) else "a form"
             raise ValueError(f"{named} on {self.url}: {error}") from None
-        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool)
+        whose = self.session if session is None else session
+        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool, whose)
         return self._tasks([address], how)[0]
 
     def _form(self, form: str | Selection) -> Form:
@@ -291,6 +307,8 @@ class Page:
     def _tasks(self, addresses: Iterable[str], how: _Following) -> list[Task]:
         """The tasks to fetch addresses, as children of this page."""
         _check_chain(how.chain)
+        session = self.task.session if how.session is None else how.session
+        _check_session(session, how.proxy_pool)
         job_type = DEFAULT_HANDLER if how.handler is None else _handler_name(how.handler)
         depth, parent, meta = self.task.depth + 1, self.fingerprint.hex(), how.meta
         method, headers, body, body_is_base64 = how.sent
@@ -312,6 +330,7 @@ class Page:
                 dont_filter=dont_filter,
                 chain=chain,
                 proxy_pool=how.proxy_pool,
+                session=session,
             )
             for url in addresses
         ]
@@ -370,6 +389,19 @@ def _check_chain(chain: str | None) -> None:
     if chain is None or (isinstance(chain, str) and 0 < len(chain) <= MAX_CHAIN_LENGTH):
         return
     raise ValueError(f"a chain is a text of 1 to {MAX_CHAIN_LENGTH} characters, not {chain!r:.80}")
+
+
+def _check_session(session: str | None, proxy_pool: str | None) -> None:
+    if session is None:
+        return
+    if not isinstance(session, str) or not 0 < len(session) <= MAX_SESSION_LENGTH:
+        limit = f"1 to {MAX_SESSION_LENGTH} characters"
+        raise ValueError(f"a session is a text of {limit}, not {session!r:.80}")
+    if proxy_pool is not None and session != NO_SESSION:
+        raise ValueError(
+            f"proxy_pool={proxy_pool!r:.60}: the exits of a session are those of its group"
+            f" (session={NO_SESSION!r} is without one)"
+        )
 
 
 def _handler_name(handler: Handler) -> str:

@@ -14,7 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import cache, cached_property
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, ClassVar
 
 import msgspec
@@ -27,16 +27,19 @@ from shoal.core.task import (
     bad_body,
     decode,
     encode,
-    unsupported,
 )
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.spider.items import is_item_class
 from shoal.spider.page import Page
 from shoal.spider.selection import Selection, parse_query
+from shoal.spider.session import Session
 
 Seeds = Iterable[Task | str] | AsyncIterable[Task | str] | Awaitable[Iterable[Task | str]]
 """What `start` may be: a generator, plain or async, or anything that gives a list."""
+
+
+LOGIN = "login"
 
 
 class UnknownHandler(ShoalError):
@@ -59,6 +62,11 @@ class Spider:
     expect: str = ""
     """CSS of something that every HTML page of the site has: `h1.title`. A page without it is taken
     for a block: no handler gets it, and it is tried again."""
+    login_url: str = ""
+    """Where people log in. A page that redirects there shows that its session has ended."""
+    logged_in: Any = ""
+    """CSS of something that only pages for who is logged in have: the proof of a login. Or a method
+    `logged_in(self, page)` that says whether a page shows it."""
     seeds_itself: ClassVar[bool] = False
     """Whether its workers queue its first tasks. Only spiders of Scrapy do."""
 
@@ -74,13 +82,20 @@ class Spider:
     robots: bool
     """Whether robots.txt is obeyed. It is, by default."""
     user_agent: str
+    session: str | None
+    """The accounts that pages are fetched with: a group, `shop`, or one account of it. An account
+    is logged in by `async def login(self, session)`, a method that gets a `Session`; unless the
+    group's table in shoal.toml says how."""
+    accounts: str | None
+    """A file with the accounts of that group."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" not in vars(cls):
             cls.name = cls.__name__.lower()
         catalogues_of(cls)  # A mistake in it is said at once.
-        _check_expect(cls)
+        _check_css(cls, "expect")
+        _check_css(cls, "logged_in")
 
     @cached_property
     def logger(self) -> logging.Logger:
@@ -104,12 +119,27 @@ class Spider:
         raise NotImplementedError(f"{type(self).__name__} has no method 'parse'")
 
 
-def _check_expect(spider: type[Spider]) -> None:
+def _check_css(spider: type[Spider], name: str) -> None:
+    query = getattr(spider, name)
     try:
-        if spider.expect != "":
-            parse_query(spider.expect)
+        if query != "" and not callable(query):
+            parse_query(query)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{spider.__name__}.expect: {error}") from None
+        raise ConfigError(f"{spider.__name__}.{name}: {error}") from None
+
+
+def login_of(spider: Spider) -> Callable[[Session], Awaitable[Page | None]] | None:
+    """The method by which a spider logs accounts in. None: it has none."""
+    return getattr(spider, LOGIN) if _has_login(type(spider)) else None
+
+
+def _has_login(spider: type) -> bool:
+    """A method `login` is for sessions if that is what it takes. One that takes a page is a handler
+    like any other."""
+    method = getattr(spider, LOGIN, None)
+    if not isinstance(method, FunctionType | MethodType):
+        return False
+    return "session" in inspect.signature(method).parameters
 
 
 class Harvest(msgspec.Struct):
@@ -185,7 +215,7 @@ async def harvest(spider: Spider, page: Page) -> Harvest:
     await _sort(result, into)
     deeper = page.task.depth + 1
     for index, task in enumerate(into.tasks):
-        if not _is_plain(task) and (flaw := _flaw(task)):
+        if not _is_plain(task, page) and (flaw := _flaw(task)):
             raise TypeError(f"a handler yielded a task that cannot be sent: {flaw}")
         if task.parent is None or task.depth < deeper:
             into.tasks[index] = _as_child(task, page)
@@ -212,6 +242,8 @@ def _public_methods(spider: type) -> frozenset[str]:
     found: dict[str, object] = {}
     for cls in reversed(spider.__mro__):
         found.update(vars(cls))
+    if _has_login(spider):
+        del found[LOGIN]
     return frozenset(
         name
         for name, method in found.items()
@@ -258,7 +290,7 @@ def _inside(thing: Any) -> Iterable[Any]:
     raise TypeError(f"a handler yielded {_shown(thing)}: neither an item nor a task")
 
 
-def _is_plain(task: Task) -> bool:
+def _is_plain(task: Task, page: Page) -> bool:
     """Made by `page.follow` with nothing in it that could be wrong. Most are, and this is quick."""
     return (
         task.parent is not None
@@ -268,7 +300,7 @@ def _is_plain(task: Task) -> bool:
         and not task.headers
         and task.body is None
         and task.chain is None
-        and unsupported(task) is None
+        and task.session == page.task.session
     )
 
 
@@ -280,7 +312,7 @@ def _flaw(task: Task) -> str | None:
         decode(encode(task))
     except Exception as error:  # whatever is in `meta` may raise anything
         return str(error)
-    return unsupported(task)
+    return None
 
 
 def _shown(value: Any) -> str:

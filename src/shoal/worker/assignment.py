@@ -11,6 +11,8 @@ from shoal.archive.port import Archive
 from shoal.exits.own import OwnExits
 from shoal.frontier.port import Frontier
 from shoal.results.port import Results
+from shoal.worker.publishing import Publishing
+from shoal.worker.visits.own_sessions import OwnSessions
 
 DRAIN_S = 5.0
 """How long requests in flight may take once a worker was told to stop."""
@@ -49,3 +51,9 @@ class Assignment(msgspec.Struct, frozen=True):
     """How long requests in flight may take once it was told to stop. None: as long as they like."""
     exits: OwnExits | None = None
     """Its ways out. None: it gets no tasks that need one."""
+    sessions: OwnSessions | None = None
+    """Its accounts. None: it gets no tasks that need one."""
+    publishing: Publishing | None = None
+    """Where it tells others what the crawl gives. None: nowhere."""
+    spider_version: str = ""
+    """What it tells others of its spider's code."""

@@ -1,5 +1,5 @@
-"""Save, then finish. Collects reports, stores their raw pages, then their rows, and only then ends
-their tasks."""
+"""Save, publish, then finish. Collects reports, stores their raw pages, then their rows, tells
+others where that is wanted, and only then ends their tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from shoal.frontier.values import Lease, Outcome
 from shoal.results.port import Batch, Keep, Results
 from shoal.runtime.patience import patiently, wait_for_event
 from shoal.worker.assignment import Stores
-from shoal.worker.report import Report
+from shoal.worker.meter import Meter
+from shoal.worker.publishing import Outlet, is_told
+from shoal.worker.report import Report, give_up
+from shoal.worker.task_log import log_failures
 
 MAX_BATCH = 200
 MAX_AGE_S = 0.04
@@ -44,21 +47,30 @@ class Committer:
         keep: Keep,
         *,
         batch_size: int,
+        meter: Meter,
         finish: Callable[[list[Outcome]], Awaitable[list[Lease]]],
         on_finished: Callable[[list[Outcome], set[str]], None],
+        on_step: Callable[[], object] = lambda: None,
+        outlet: Outlet | None = None,
     ) -> None:
+        """`on_step` is called when a batch goes to the stores, and from there to the frontier."""
         self._crawl = crawl
         self._results = stores.results
         self._archive = stores.archive
         self._keep = keep
+        self._meter = meter
         self._batch_size = min(batch_size, MAX_BATCH)
         self._end = finish  # Returns the leases that were not ours any more.
         self._on_finished = on_finished  # Called with the tokens that were stale.
+        self._on_step = on_step
+        self._outlet = outlet  # None: nobody else is told.
         self._reports: deque[Report] = deque()
         self.held_bytes = 0
         """What items, links, and bodies for the archive take in memory until they are committed."""
         self.busy_since: float | None = None
         """When the batch was begun that is being committed. None if there is none."""
+        self.is_saving = False
+        """Whether that batch is with results or the archive, and not yet with the frontier."""
         self._oldest_at = 0.0
         self._hurried = False
         self._closing = False
@@ -70,6 +82,7 @@ class Committer:
             self._oldest_at = time.monotonic()
             self._wake.set()
         self._reports.append(report)
+        self._meter.backlog += 1
         report.held_bytes = _size(report)
         self.held_bytes += report.held_bytes
         if self._is_full():
@@ -128,19 +141,41 @@ class Committer:
         return taken
 
     async def _commit(self, reports: list[Report]) -> None:
+        meter, outlet, begun = self._meter, self._outlet, time.perf_counter()
+        self._saving(True)
         await self._store_raw(reports)
+        send = outlet.prepare(reports) if outlet is not None else None
+        if await self._save(reports):
+            meter.saves.note(time.perf_counter() - begun)
+        outcomes = [report.outcome for report in reports]
+        if send is not None and outlet is not None and not await outlet.sent(send):
+            outcomes = [_not_told(report) for report in reports]
+        self._saving(False)
+        begun = time.perf_counter()
+        stale = await patiently("frontier", lambda: self._finish(outcomes))
+        meter.finishing_s += time.perf_counter() - begun
+        meter.backlog -= len(reports)
+        self.held_bytes -= sum(report.held_bytes for report in reports)
+        lost = {lease.token for lease in stale}
+        log_failures(self._crawl, reports, outcomes, lost)
+        self._on_finished(outcomes, lost)
+
+    def _saving(self, is_saving: bool) -> None:
+        self.is_saving = is_saving
+        self._on_step()
+
+    async def _save(self, reports: list[Report]) -> bool:
+        """Store rows. Returns whether there were any."""
         batch = Batch(
             [report.page for report in reports if report.page is not None],
             [item for report in reports for item in report.items],
             [item for report in reports for item in report.rejected],
             self._keep,
         )
-        if batch.pages and (results := self._results) is not None:
-            await patiently("results store", lambda: results.save(self._crawl, batch))
-        outcomes = [report.outcome for report in reports]
-        stale = await patiently("frontier", lambda: self._finish(outcomes))
-        self.held_bytes -= sum(report.held_bytes for report in reports)
-        self._on_finished(outcomes, {lease.token for lease in stale})
+        if not batch.pages or (results := self._results) is None:
+            return False
+        await patiently("results store", lambda: results.save(self._crawl, batch))
+        return True
 
     async def _store_raw(self, reports: list[Report]) -> None:
         """Archive raw pages and let go of them. The page log says where they are."""
@@ -172,6 +207,11 @@ class Committer:
 def keep_of(rules: Rules) -> Keep:
     """What the rules of a crawl say of storing its items."""
     return Keep(rules.history, parse_duration(rules.refresh_after) if rules.refresh_after else 0.0)
+
+
+def _not_told(report: Report) -> Outcome:
+    """A task whose items are saved, and of which others do not know, is done anew."""
+    return give_up(report.outcome.lease).outcome if is_told(report) else report.outcome
 
 
 def _size(report: Report) -> int:

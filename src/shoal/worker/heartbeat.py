@@ -9,31 +9,44 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from shoal.core.ledger import Work
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.patient import patient
 from shoal.frontier.port import WorkSource
 from shoal.frontier.values import CrawlState, Pulse
+from shoal.runtime import machine
 from shoal.runtime.process import machine_name, rss_bytes
 from shoal.seeds.seeding import collect
 from shoal.version import __version__
+from shoal.worker.meter import Meter
 
 BEAT_EVERY_S = 1.0
 RECENT_BEATS = 10
 """The beats over which pages per second are counted."""
+LATELY_BEATS = 60
+"""The beats over which it is told what a worker did lately."""
 
 
 class Heartbeat:
-    """Beats for one worker. `pages` is for the worker to count up."""
+    """Beats for one worker, which counts its work with a meter."""
 
     def __init__(
-        self, frontier: WorkSource, crawl: str, worker: str, in_flight: Callable[[], int]
+        self,
+        frontier: WorkSource,
+        crawl: str,
+        worker: str,
+        meter: Meter,
+        in_flight: Callable[[], int],
+        spider_version: str = "",
     ) -> None:
-        self.pages = 0
         self._frontier = patient(frontier)
         self._crawl = crawl
         self._worker = worker
+        self._meter = meter
         self._in_flight = in_flight
-        self._samples = deque([(time.monotonic(), 0)], maxlen=RECENT_BEATS + 1)
+        self._spider_version = spider_version
+        self._done = deque([self._work()], maxlen=LATELY_BEATS + 1)
+        self._cores, self._memory_bytes = machine.cores(), machine.memory_bytes()
 
     async def run(self) -> None:
         """Beat until cancelled. A crawl that is not there yet, or not any more, is no error."""
@@ -57,19 +70,49 @@ class Heartbeat:
             await collect(self._frontier, self._crawl, stats.rules)
 
     def _pulse(self) -> Pulse:
+        meter, done = self._meter, self._work()
+        self._done.append(done)
+        recently = done - self._done[max(len(self._done) - RECENT_BEATS - 1, 0)]
         return Pulse(
             worker=self._worker,
             host=machine_name(),
             pid=os.getpid(),
             version=__version__,
+            spider_version=self._spider_version,
             in_flight=self._in_flight(),
-            pages=self.pages,
-            pages_per_s=self._recent_rate(),
+            pages=meter.pages,
+            pages_per_s=recently.pages / recently.seconds if recently.seconds else 0.0,
             rss_bytes=rss_bytes(),
+            cpu_s=time.process_time(),
+            backlog=meter.backlog,
+            fetches=meter.fetches,
+            saves=meter.saves,
+            responses=meter.responses,
+            body_bytes=meter.body_bytes,
+            wire_bytes=meter.wire_bytes,
+            slots=meter.ledger.slots,
+            slot_time=done.slots,
+            lately=done - self._done[0],
+            cores=self._cores,
+            memory_bytes=self._memory_bytes,
         )
 
-    def _recent_rate(self) -> float:
-        now = time.monotonic()
-        since, pages_then = self._samples[0]
-        self._samples.append((now, self.pages))
-        return (self.pages - pages_then) / (now - since) if now > since else 0.0
+    def _work(self) -> Work:
+        """What was done so far."""
+        meter, cpu = self._meter, machine.cpu_time()
+        return Work(
+            seconds=time.monotonic(),
+            pages=meter.pages,
+            ended=meter.ended,
+            slots=meter.slot_time,
+            fetches=meter.fetches.count,
+            fetch_s=meter.fetches.total_s,
+            saves=meter.saves.count,
+            save_s=meter.saves.total_s,
+            finish_s=meter.finishing_s,
+            wire_bytes=meter.wire_bytes,
+            main_s=time.thread_time(),
+            queued_s=machine.queued_s(),
+            machine_s=cpu.busy_s,
+            stolen_s=cpu.stolen_s,
+        )

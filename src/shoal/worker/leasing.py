@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple, Protocol
 
+from shoal.core.ledger import Cause
 from shoal.core.policy import SEND_SLACK_S
-from shoal.frontier.values import Grant, Holding, Lease, Outcome, Verdict
+from shoal.frontier.values import CrawlState, Grant, Holding, Lease, Outcome, Verdict
 from shoal.worker.shares import Granted, Ready, Shares
 
 POLL_S = 0.25
@@ -57,6 +58,8 @@ class Backlog(Protocol):
     """What it takes in memory."""
     busy_since: float | None
     """When the batch was begun that is being committed. None if there is none."""
+    is_saving: bool
+    """Whether that batch is with results or the archive, and not yet with the frontier."""
 
     @property
     def is_empty(self) -> bool:
@@ -113,6 +116,7 @@ class Leasing:
         self._is_quick = False
         self._is_scarce = False
         self._is_alone = False
+        self._idle_as = Cause.FRONTIER
 
     # Asking
 
@@ -156,6 +160,7 @@ class Leasing:
         self.is_over = grant.state.over
         self._ask_at = now + _ask_again_s(grant, self._asked)
         self._look_at = now + POLL_S
+        self._idle_as = _idle_as(grant, self._asked)
         self._is_asking, self._asked = False, 0
         if leases := grant.leases:
             self._is_scarce = any(map(_is_scarce, leases))
@@ -181,6 +186,21 @@ class Leasing:
         """The question was about a crawl that does not exist any more."""
         self._is_asking, self._asked = False, 0
         self.is_over = True
+
+    def idle_as(self, backlog: Backlog) -> Cause:
+        """What slots wait for that have no visit now. If there was less than we asked for, it is
+        that for which they wait, until an answer says otherwise."""
+        if self.is_full(backlog):
+            return Cause.STORES if backlog.is_saving else Cause.FRONTIER
+        if self._idle_as is not Cause.FRONTIER:
+            return self._idle_as
+        if self._room(backlog) <= 0:  # There are slots, but all that we share is in use.
+            return Cause.POLITE
+        return Cause.STORES if backlog.is_saving and not self._is_asking else Cause.FRONTIER
+
+    def is_full(self, backlog: Backlog) -> bool:
+        """Whether no more may be leased until something is finished."""
+        return self._most(backlog) <= 0
 
     def _room(self, backlog: Backlog) -> int:
         """How many leases to ask for. Slots that our shares leave idle are for other hosts, if
@@ -254,7 +274,7 @@ class Leasing:
         if self.ready:
             lease, decided = self.ready.popleft()
             # A host without a rate lets us take our time. An exit does not: it has a clock too.
-            is_now = lease.paced or lease.lent is not None
+            is_now = lease.paced or _is_lent(lease)
             return lease, decided + SEND_SLACK_S if is_now else inf
         return self.shares.send_next() if self.shares.unsent else None
 
@@ -327,7 +347,20 @@ class Leasing:
 
 def _is_scarce(lease: Lease) -> bool:
     """Whether such leases are no use before there is a slot for them."""
-    return lease.paced or lease.crowded or lease.lent is not None
+    return lease.paced or lease.crowded or _is_lent(lease)
+
+
+def _is_lent(lease: Lease) -> bool:
+    """Whether something is lent with it that others wait for: an exit, an account."""
+    return lease.lent is not None or lease.identity is not None
+
+
+def _idle_as(grant: Grant, asked: int) -> Cause:
+    """What slots wait for until the next answer."""
+    if len(grant.leases) >= asked:
+        return Cause.FRONTIER
+    is_running = grant.state is CrawlState.RUNNING
+    return Cause.POLITE if grant.has_waiting and is_running else Cause.STARVED
 
 
 def _ask_again_s(grant: Grant, asked: int) -> float:

@@ -1,54 +1,68 @@
-"""Tasks that were brought before their crawl had a pool for all: they do not leave without it.
+"""Tasks that were brought before their crawl had a pool, or a session, for all: they do not leave
+without it.
 
 Seeds may be there before anybody has started their crawl, and nobody knows its rules then; and a
-crawl that was begun without exits may go on with them. What a task is cannot be changed in the
-frontier: so such a one ends, and the same request begins again as a task of the pool.
+crawl that was begun without exits or accounts may go on with them. What a task is cannot be changed
+in the frontier: so such a one ends, and the same request begins again as a task of the pool, or of
+the session, whose exits are those of its group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from msgspec.structs import replace
 
 from shoal.config import Rules
+from shoal.core.failures import FailureKind
+from shoal.core.identities import pool_of_session
+from shoal.core.task import Task
 from shoal.errors import BadUrl
-from shoal.frontier.admission import Admission, default_pool
+from shoal.frontier.admission import Admission, default_pool, default_session
 from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.worker.report import Report
 
 Visit = Callable[[Lease, float, Callable[[], None]], Awaitable[Report]]
 
-MOVED = "begins again as a task of pool '{}'"
+MOVED = "begins again as a task of {} '{}'"
 
 
-def kept_to_pool(visit: Visit, rules: Rules) -> Visit:
-    """Visits under these rules: as they are, but for tasks that do not know of the crawl's pool."""
-    pool = default_pool(rules)
-    if pool is None:
+def kept_to_rules(visit: Visit, rules: Rules) -> Visit:
+    """Visits under these rules: as they are, but for tasks that do not know of the crawl's session,
+    or of its pool."""
+    session, pool = default_session(rules), default_pool(rules)
+    if session is None and pool is None:
         return visit
     admission = Admission(rules)
 
     async def visit_or_move(lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
-        if lease.task.proxy_pool is not None:
+        task = lease.task
+        if session is not None and task.session is None:
+            words = MOVED.format("session", session)
+            again = _again(lease, pool_of_session(session), session=session, proxy_pool=None)
+        elif pool is not None and task.pool is None and task.proxy_pool is None:
+            words = MOVED.format("pool", pool)
+            again = _again(lease, pool, proxy_pool=pool)
+        else:
             return await visit(lease, send_by, answered)
-        return Report(_moved(lease, pool, admission))
+        return Report(_moved(lease, again, words, admission))
 
     return visit_or_move
 
 
-def _moved(lease: Lease, pool: str, admission: Admission) -> Outcome:
-    name = uuid5(NAMESPACE_URL, f"{pool} {lease.fingerprint.hex()}").hex
-    again = replace(lease.task, proxy_pool=pool, dont_filter=True, task_id=name, retry_count=0)
+def _again(lease: Lease, where: str, **changes: Any) -> Task:
+    name = uuid5(NAMESPACE_URL, f"{where} {lease.fingerprint.hex()}").hex
+    return replace(lease.task, dont_filter=True, task_id=name, retry_count=0, **changes)
+
+
+def _moved(lease: Lease, again: Task, words: str, admission: Admission) -> Outcome:
     try:
         entry = admission.admit(again, lease.task.site)
     except BadUrl as error:
-        return Outcome(lease=lease, verdict=Verdict.DEAD, reason=str(error), sent=False)
+        kind, reason = FailureKind.REFUSED, str(error)
+        return Outcome(lease=lease, verdict=Verdict.DEAD, kind=kind, reason=reason, sent=False)
     return Outcome(
-        lease=lease,
-        verdict=Verdict.DROPPED,
-        reason=MOVED.format(pool),
-        follow_ups=[entry],
-        sent=False,
+        lease=lease, verdict=Verdict.DROPPED, reason=words, follow_ups=[entry], sent=False
     )

@@ -93,7 +93,9 @@ async def _readings(
 
 
 def page_of(raw: RawPage) -> Page:
-    """The page as the handler saw it."""
+    """The page as the handler saw it. One that was fetched with an identity was archived as a task
+    of just that."""
+    session = raw.task.session or ""
     return Page(
         url=raw.task.url,
         status=raw.status,
@@ -101,6 +103,7 @@ def page_of(raw: RawPage) -> Page:
         body=raw.body,
         task=raw.task,
         fingerprint=raw.fingerprint,
+        session=session if "#" in session else None,
     )
 
 

@@ -6,6 +6,8 @@ import msgspec
 
 from shoal.archive.port import RawPage
 from shoal.core.content import page_digest
+from shoal.core.failures import FailureKind
+from shoal.core.identities import IdentityReport, LoginChange
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import PageLog
@@ -20,6 +22,10 @@ class Report(msgspec.Struct):
     rejected: list[RejectedItem] = []
     raw: RawPage | None = None
     """The page itself, if there is an archive that wants it."""
+    status: int | None = None
+    """Of the answer, if there was one."""
+    parsing_s: float = 0.0
+    """How long it took to read what came."""
     held_bytes: int = 0
     """What it takes in memory until it is committed. The committer keeps it."""
 
@@ -45,10 +51,39 @@ def page_log(
         error=outcome.reason,
         parent=task.parent,
         digest=page_digest(body) if body else b"",
-        exit=lent.exit if lent is not None else "",
+        exit=_way_of(outcome.lease),
     )
+
+
+def _way_of(lease: Lease) -> str:
+    """What a request was sent with: the identity, and the exit that it left by."""
+    names = [] if lease.identity is None else [lease.identity.name]
+    if lease.lent is not None and lease.lent.exit:
+        names.append(lease.lent.exit)
+    return " ".join(names)
+
+
+def note_identity(outcome: Outcome) -> None:
+    """The reason why a try has failed says with which identity it was made. If that took too long,
+    the request was given up: its host may still be at work on it, so the identity rests."""
+    identity = outcome.lease.identity
+    if identity is None or outcome.verdict not in (Verdict.RETRY, Verdict.DEAD):
+        return
+    outcome.reason = f"{outcome.reason} ({identity.name})"
+    if outcome.kind is FailureKind.TIMEOUT:
+        outcome.identity = IdentityReport(LoginChange.CUT)
 
 
 def give_back(lease: Lease, *, sent: bool) -> Report:
     """The task goes back to the queue as if it had not been tried."""
     return Report(Outcome(lease=lease, verdict=Verdict.RETURNED, sent=sent))
+
+
+def give_up(lease: Lease, *, sent: bool = True) -> Report:
+    """The same for a visit that was cancelled, wherever it was by then, or that cannot be made
+    here. Its host may still be at work on the request, so nobody comes with the same identity at
+    once; and who cannot use it does not get it again before others."""
+    report = give_back(lease, sent=sent)
+    if lease.identity is not None:
+        report.outcome.identity = IdentityReport(LoginChange.CUT)
+    return report

@@ -9,7 +9,8 @@ from functools import partial
 
 from shoal.errors import StorageError
 from shoal.frontier.values import Lease, Outcome, Verdict
-from shoal.worker.report import Report, give_back
+from shoal.runtime.logs import about
+from shoal.worker.report import Report, give_back, give_up
 
 log = logging.getLogger("shoal")
 
@@ -68,11 +69,13 @@ class Slots:
         except StorageError:  # Who leases will meet it too, and say so.
             return give_back(lease, sent=False)
         except Exception as error:
-            log.exception("visiting %s failed: this is a fault in shoal", lease.task.url)
+            url = lease.task.url
+            fields = about(event="fault", url=url)
+            log.exception("visiting %s failed: this is a fault in shoal", url, extra=fields)
             reason = f"internal error: {type(error).__name__}: {error}"
             return Report(Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason))
 
     def _over(self, visit: asyncio.Task[Report]) -> None:
         """Called when a visit is over, also if it was cancelled before it had begun."""
         lease = self._visits.pop(visit)
-        self._on_over(give_back(lease, sent=True) if visit.cancelled() else visit.result())
+        self._on_over(give_up(lease) if visit.cancelled() else visit.result())

@@ -11,20 +11,34 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from itertools import chain
 from typing import Protocol
 
 from shoal.config import Rules
+from shoal.core.ledger import Cause
 from shoal.errors import ShoalError, UnknownCrawl, cause_of
 from shoal.frontier.parts import add_surplus
-from shoal.frontier.values import Ask, CrawlState, Entry, Grant, Lease, Outcome, Stats, Verdict
+from shoal.frontier.values import (
+    ENDING,
+    Ask,
+    CrawlState,
+    Entry,
+    Grant,
+    Lease,
+    Outcome,
+    Stats,
+    Verdict,
+)
 from shoal.runtime.patience import patiently, wait_for_event
 from shoal.worker.assignment import DRAIN_S, Assignment
 from shoal.worker.committer import Committer, keep_of
 from shoal.worker.heartbeat import Heartbeat
 from shoal.worker.leasing import POLL_S, Leasing, Question
-from shoal.worker.moves import kept_to_pool
+from shoal.worker.meter import Meter
+from shoal.worker.moves import kept_to_rules
+from shoal.worker.publishing import Outlet
 from shoal.worker.renewals import Renewals
-from shoal.worker.report import Report, give_back
+from shoal.worker.report import Report, give_back, give_up
 from shoal.worker.slots import Slots
 
 BATCH_PER_SLOT = 4
@@ -66,13 +80,23 @@ class Worker:
         self._name = assignment.worker
         self._crawl = assignment.crawl
         self._frontier = assignment.stores.frontier
-        self._exits = assignment.exits
+        self._lenders = [it for it in (assignment.exits, assignment.sessions) if it is not None]
+        publishing = assignment.publishing
+        self._outlet = Outlet(publishing) if publishing is not None else None
         self._visits = visits
         self._on_idle = on_idle
         self._watch = watch  # Looks after work whose leases last so long: see watchdog.py.
         self._leasing = Leasing(assignment.slots)
         self._slots = Slots(visits.visit, self._answered, self._visited)
-        self._heartbeat = Heartbeat(self._frontier, self._crawl, self._name, self._in_flight)
+        self._meter = Meter(assignment.slots)
+        self._heartbeat = Heartbeat(
+            self._frontier,
+            self._crawl,
+            self._name,
+            self._meter,
+            self._in_flight,
+            assignment.spider_version,
+        )
         self._epoch = 0
         self._stirred = 0
         self._committer: Committer
@@ -83,6 +107,8 @@ class Worker:
     def drain(self) -> None:
         """Lease no more; finish or give back what is in hand."""
         self._give_back(self._leasing.drain())
+        if self._outlet is not None:
+            self._outlet.drain()
         self._changed.set()
 
     def stir(self) -> None:
@@ -96,13 +122,13 @@ class Worker:
         try:
             async with asyncio.TaskGroup() as group:
                 beside = [group.create_task(self._heartbeat.run())]
-                if self._exits is not None:
-                    await self._exits.open()
-                    beside.append(group.create_task(self._exits.keep_fresh()))
+                for lender in self._lenders:
+                    await lender.open()
+                    beside.append(group.create_task(lender.keep_fresh()))
                 while (rules := await self._joined()) is not None:
                     self.over_as = None
                     self._visits.begin(rules)
-                    self._slots.visit = kept_to_pool(self._visits.visit, rules)
+                    self._slots.visit = kept_to_rules(self._visits.visit, rules)
                     with self._watch(rules.lease_s):
                         await self._work(rules)
                 for task in beside:
@@ -111,8 +137,10 @@ class Worker:
             raise cause_of(group_error) from None
         finally:
             await self._visits.close()
-            if self._exits is not None:
-                await self._exits.close()
+            for lender in self._lenders:
+                await lender.close()
+            if self._outlet is not None:
+                await self._outlet.close()
 
     def _in_flight(self) -> int:
         return self._leasing.in_flight
@@ -128,6 +156,8 @@ class Worker:
             if stats is not None and stats.state in (CrawlState.RUNNING, CrawlState.PAUSED):
                 return stats.rules
             if stats is not None and stats.state.over:
+                if self._outlet is not None:
+                    await self._outlet.finished(stats)
                 if self._assignment.until_finished:
                     return None
                 if stirred == self._stirred:  # Else work was brought since we looked.
@@ -170,6 +200,7 @@ class Worker:
             raise cause from None
         finally:
             self._cancel_visits()
+            self._meter.ledger.note(time.monotonic(), 0, Cause.STARVED)
 
     def _new_committer(self, rules: Rules) -> Committer:
         return Committer(
@@ -177,8 +208,11 @@ class Worker:
             self._assignment.stores,
             keep_of(rules),
             batch_size=self._assignment.slots * BATCH_PER_SLOT,
+            meter=self._meter,
             finish=self._finish,
             on_finished=self._finished,
+            on_step=self._account_if_full,
+            outlet=self._outlet,
         )
 
     async def _pump(self) -> None:
@@ -186,11 +220,24 @@ class Worker:
         leasing = self._leasing
         while not leasing.is_draining and not leasing.is_over:
             self._changed.clear()
+            self._account()
             wait_s = leasing.wait_s(time.monotonic(), self._committer)
             if wait_s is not None and wait_s <= 0:
                 await self._lease()
             else:
                 await wait_for_event(self._changed, wait_s)
+
+    def _account(self) -> None:
+        """The number of visits may have changed, or what the other slots wait for. Called where the
+        pump is not about to look anyway."""
+        leasing = self._leasing
+        idle_as = leasing.idle_as(self._committer)
+        self._meter.ledger.note(time.monotonic(), leasing.in_flight, idle_as)
+
+    def _account_if_full(self) -> None:
+        """Who has what is done decides what slots wait for, if no more may be leased."""
+        if self._leasing.is_full(self._committer):
+            self._account()
 
     async def _settle(self) -> None:
         """Let what is in flight finish; what takes too long is given back."""
@@ -201,7 +248,7 @@ class Worker:
         """A store has failed us. That is no fault of the tasks: left in our hands they would count
         as lost, and after some tries as poison. None may send a request any more."""
         self._cancel_visits()
-        given_back = [give_back(lease, sent=True).outcome for lease in self._leasing.held.values()]
+        given_back = [give_up(lease).outcome for lease in self._leasing.held.values()]
         with suppress(ShoalError, TimeoutError):
             async with asyncio.timeout(DRAIN_S):
                 await self._frontier.finish(self._crawl, given_back)
@@ -235,9 +282,10 @@ class Worker:
 
     def _ask(self, question: Question) -> Ask:
         room, holdings, slots = question
-        if self._exits is None:
+        if not self._lenders:
             return Ask(self._name, room, holdings)
-        return Ask(self._name, room, holdings, self._exits.pools, slots)
+        pools = tuple(chain.from_iterable(lender.pools for lender in self._lenders))
+        return Ask(self._name, room, holdings, pools, slots)
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
         """End tries, and ask in the same breath for as many new ones as there is room for."""
@@ -269,12 +317,16 @@ class Worker:
     def _answered(self, lease: Lease) -> None:
         if (following := self._leasing.answered(lease)) is not None:
             self._slots.start(*following)
+            self._account()
 
     def _visited(self, report: Report) -> None:
+        self._meter.note(report)
         self._committer.put(report)
         leasing = self._leasing
         if (following := leasing.visit_over(report.outcome)) is not None:
             self._slots.start(*following)
+        else:
+            self._account()
         if leasing.is_short:
             self._changed.set()
         if not leasing.in_flight:
@@ -287,10 +339,10 @@ class Worker:
     def _finished(self, outcomes: list[Outcome], stale: set[str]) -> None:
         for ready in self._leasing.finished(outcomes, time.monotonic()):
             self._slots.start(*ready)
-        confirm, pages = self._visits.confirm, 0
+        confirm, meter = self._visits.confirm, self._meter
         for outcome in outcomes:
             if outcome.lease.token not in stale:
                 confirm(outcome.follow_ups)
-                pages += outcome.verdict is Verdict.DONE
-        self._heartbeat.pages += pages
+                meter.pages += outcome.verdict is Verdict.DONE
+                meter.ended += outcome.verdict in ENDING
         self._changed.set()

@@ -33,6 +33,7 @@ BRACKETS = "[bold]x[/b][color]=red"
 SHOWN = r"[bold]x[/b][color]=red \x1b]0;mine\x07\x9b2J\r\n\u202e\u2028"
 CRAWL = f"shop {EVIL}"
 URL = f"https://shop.example/?{EVIL}"
+ACCOUNT = f"shop#{EVIL}"
 DAY = 86400.0
 
 SOURCES = Path(shoal.__file__).parent
@@ -102,8 +103,8 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-GROUPS = {"schedule", "dead", "results", "scrapy", "proxies"}
-TAKE_NOTHING = {"schedule list", "status", "results schema", "serve", "demo"}
+GROUPS = {"schedule", "dead", "results", "scrapy", "proxies", "sessions", "alerts"}
+TAKE_NOTHING = {"schedule list", "alerts list", "status", "results schema", "serve", "demo"}
 """These have no arguments that could be wrong: they are told so."""
 
 
@@ -154,7 +155,7 @@ def _entry(url: str) -> Entry:
 async def _fill(folder: Path) -> None:
     """A crawl of which everything that others may choose is hostile."""
     frontier, results = SqliteFrontier(folder / "shoal.db"), SqliteResults(folder / "shoal.db")
-    await frontier.start(CRAWL, open_rules())
+    await frontier.start(CRAWL, open_rules(sessions=("shop",)))
     await frontier.beat(CRAWL, Pulse(worker=EVIL, host=EVIL, pid=1, version=EVIL))
     client = Client(frontier, EVIL, CRAWL)
     dead, other = _entry(URL), _entry(f"https://shop.example/like/{EVIL}")
@@ -192,7 +193,12 @@ async def _fill(folder: Path) -> None:
         run = {"crawl": crawl, "schedule": "shop", "targets": [EVIL], "slot": DAY, "fired_at": DAY}
         note = json.dumps({**run, "state": state, "reason": EVIL}).encode()
         await frontier.notes.write("past/shop", crawl, note)
+    alert = {"alert": "dead", "crawl": EVIL, "text": EVIL, "value": 1, "limit": 1, "since": 1}
+    note = json.dumps({**alert, "seen_at": 1, "resolved_at": 2}).encode()
+    for topic in ("alerts", "alerts-past"):
+        await frontier.notes.write(topic, f"dead/{EVIL}", note)
     await frontier.put_pool(PoolRules(name=EVIL), [ExitEntry(f"dc {EVIL}", EVIL, EVIL)])
+    await frontier.put_pool(PoolRules(name="@shop"), [ExitEntry(f"@{ACCOUNT}")])
     await frontier.close()
     await results.close()
 
@@ -209,6 +215,7 @@ def filled(folder: Folder, tmp_path: Path) -> Folder:
 
 EVIL_FILE = "[bold]x.txt"
 QUIET = {
+    "alerts test",
     "proxies check",
     "results schema",
     "results prune",
@@ -235,6 +242,12 @@ ASKED = {
     "seed": [["seed", CRAWL, EVIL, URL], ["seed", EVIL, URL, "--json"]],
     "proxies check": [["proxies", "check", EVIL_FILE], ["proxies", "check", "[bold]x[/b]"]],
     "proxies list": [["proxies", "list"], ["proxies", "list", EVIL, "--json"]],
+    "sessions list": [["sessions", "list", CRAWL], ["sessions", "list", CRAWL, "--json"]],
+    "sessions show": [["sessions", "show", CRAWL, ACCOUNT]],
+    "sessions check": [["sessions", "check", CRAWL]],
+    "sessions logout": [["sessions", "logout", CRAWL, ACCOUNT]],
+    "alerts list": [["alerts", "list"], ["alerts", "list", "--past"], ["alerts", "list", "--json"]],
+    "alerts test": [["alerts", "test", EVIL]],
     "schedule list": [["schedule", "list"], ["schedule", "list", "--json"]],
     "schedule history": [["schedule", "history"], ["schedule", "history", "--json"]],
     "schedule run": [["schedule", "run", "shop"]],
@@ -242,7 +255,7 @@ ASKED = {
     "schedule resume": [["schedule", "resume", "shop"]],
 }
 ELSEWHERE = {
-    *("crawl", "worker", "serve", "demo", "drain", "scrapy migrate"),
+    *("crawl", "worker", "serve", "demo", "drain", "feed", "scrapy migrate"),
     *("proxies echo", "proxies simulate"),
 }
 """What these say is log lines (test_plaintext.py), counts, and the summary below. What an echo says

@@ -19,7 +19,16 @@ PORT = 6379
 odd = st.text(st.characters(exclude_categories=["Cs", "L", "N"]), min_size=1, max_size=8)
 passwords = st.builds("{}Secret{}".format, odd, odd) | st.just("") | st.just("p")
 schemes = st.sampled_from(
-    ["redis", "rediss", "redis+sentinel", "redis+cluster", "redis-stream", "postgresql"]
+    [
+        "redis",
+        "rediss",
+        "redis+sentinel",
+        "redis+cluster",
+        "redis-stream",
+        "postgresql",
+        "amqp",
+        "sqs",
+    ]
 )
 users = st.sampled_from(["", "shoal", "us-er"])
 tails = st.sampled_from(
@@ -78,6 +87,14 @@ def test_logins(login: str, user: str, password: str) -> None:
     assert (address.hosts, address.path, address.options) == ([("host", 7000)], "3", {"ca": "x"})
 
 
+@pytest.mark.parametrize(
+    ("path", "segments"),
+    [("", []), ("/", []), ("/a", ["a"]), ("/a%2Fb/c", ["a/b", "c"]), ("/%2F/q", ["/", "q"])],
+)
+def test_parts_of_a_path(path: str, segments: list[str]) -> None:
+    assert parse(f"amqp://host{path}?ca=x").segments == segments
+
+
 @given(password=odd)
 def test_an_escaped_password_is_read_as_it_was(password: str) -> None:
     assert parse(f"redis://u:{quote(password, safe='')}@h").password == password
@@ -113,6 +130,10 @@ class TestSecrets:
         if "=" not in password:  # Else it may look like an option, and still less is shown.
             assert masked(text) == f"{scheme}://{user}:***@{tail}"
 
+    @pytest.mark.parametrize("scheme", ["redis", "rediss", "redis+cluster", "redis-stream"])
+    def test_the_key_of_a_list_is_its_name(self, scheme: str) -> None:
+        assert masked(f"{scheme}://u:p@h?key=urls") == f"{scheme}://u:***@h?key=urls"
+
     @given(schemes, users, passwords, tails)
     def test_nor_escaped(self, scheme: str, user: str, password: str, tail: str) -> None:
         text = f"{scheme}://{user}:{quote(password, safe='')}@{tail}"
@@ -131,7 +152,8 @@ class TestSecrets:
             ("redis-stream://h?api_key=x&max=5", "?api_key=***&max=5"),
             ("redis-stream://h?secret-key=x", "?secret-key=***"),
             ("redis-stream://h?keys=x", "?keys=***"),
-            ("redis://h?key=x", "?key=***"),
+            ("redis://h?apikey=x", "?apikey=***"),
+            ("amqp://h?key=x", "?key=***"),
             ("s3://bucket?key=x", "?key=***"),
         ],
     )

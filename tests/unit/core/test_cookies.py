@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from shoal.core.cookies import EMPTY, MAX_IN_JAR, MAX_PER_DOMAIN, Cookie, Jar, changes
+from shoal.core.cookies import (
+    EMPTY,
+    MAX_IN_JAR,
+    MAX_JAR_BYTES,
+    MAX_PER_DOMAIN,
+    Cookie,
+    Jar,
+    changes,
+)
 
 NOW = 1_800_000_000.0
 SITE = "https://www.shop.example/a/page"
@@ -167,6 +175,16 @@ class TestWhatIsKept:
         assert len(jar.cookies) == MAX_IN_JAR
         assert jar.cookies[0].domain == "h5.example"
 
+    def test_of_too_large_ones_the_oldest_go(self) -> None:
+        """Few enough, but more than any server takes, or is kept for each of many accounts."""
+        jar, value = EMPTY, "x" * 4000
+        for host in ("shop.example", "a.shop.example", "b.shop.example"):
+            lines = [f"c{n}={value}" for n in range(MAX_PER_DOMAIN)]
+            jar = after(*lines, "sid=1", url=f"https://{host}/", jar=jar)
+        assert sum(cookie.size for cookie in jar.cookies) <= MAX_JAR_BYTES
+        assert len(jar.cookies) > 10
+        assert [cookie.name for cookie in jar.cookies][-2:] == ["c49", "sid"]
+
 
 class TestTwoJars:
     def test_the_later_one_counts(self) -> None:
@@ -203,7 +221,12 @@ HOSTS = [
     "myshop.example",
 ]
 PATHS = ["/", "/a", "/a/", "/a/b", "/ab", "/a/b/c"]
-names = st.sampled_from(["a", "b", "c"])
+COOKIES = [
+    *("a={}", "b={}", "c={}"),
+    # To browsers, a cookie of one host and one of its domain are two. To aiohttp they are the same,
+    # and the host's hides the domain's: so no name stands for both.
+    *(f"{name}={{}}; Domain={host}" for name in ("d", "e") for host in HOSTS),
+]
 urls = st.builds(
     "{}://{}{}".format,
     st.sampled_from(["http", "https"]),
@@ -211,10 +234,8 @@ urls = st.builds(
     st.sampled_from(PATHS),
 )
 lines = st.builds(
-    "{}={}{}{}{}".format,
-    names,
-    st.integers(0, 99),
-    st.sampled_from(["", *(f"; Domain={host}" for host in HOSTS)]),
+    "{}{}{}".format,
+    st.builds(str.format, st.sampled_from(COOKIES), st.integers(0, 99)),
     st.sampled_from(["", *(f"; Path={path}" for path in PATHS)]),
     st.sampled_from(["", "; Max-Age=0", "; Max-Age=100"]),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -10,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.core.cookies import Cookie, Jar
-from shoal.core.task import DEFAULT_HANDLER, Task, decode, encode
+from shoal.core.redirects import redirected
+from shoal.core.task import (
+    DEFAULT_HANDLER,
+    LaterTask,
+    Task,
+    decode,
+    decode_seed,
+    encode,
+    without_unknown,
+)
 
 REFUSED = (msgspec.DecodeError, UnicodeDecodeError)
 
@@ -38,6 +48,7 @@ FULL = Task(
     cookies=Jar((Cookie(name="sid", value="canary", domain="shop.example"),)),
     cookies_since=1,
     dont_filter=True,
+    retry=True,
 )
 
 
@@ -79,18 +90,21 @@ def test_tasks_do_not_share_what_can_be_changed() -> None:
         b'{"url":5}',
         b'{"url":"a"',
         b'{"url":"a","depth":"1"}',
-        b'{"url":"a","nope":1}',
         b'{"url":"a","chain":""}',
         b'{"url":"a","chain":7}',
         b'{"url":"a","chain":"' + b"x" * 201 + b'"}',
         b'{"url":"a","headers":{"a":1}}',
         b'{"url":"\xff"}',
         b'{"url":"a","meta":{"a":' + b"[" * 100_000,
+        b'{"url":"a","nope":{"a":' + b"[" * 100_000,
+        b'{"nope":1}',
+        b'{"url":"a","nope":1,"depth":"1"}',
     ],
 )
-def test_what_is_no_task_is_refused(wire: bytes) -> None:
+@pytest.mark.parametrize("read", [decode, decode_seed])
+def test_what_is_no_task_is_refused(read: Callable[[bytes], Task], wire: bytes) -> None:
     with pytest.raises(REFUSED):
-        decode(wire)
+        read(wire)
 
 
 @given(wire=st.binary())
@@ -100,3 +114,41 @@ def test_any_bytes_are_a_task_or_a_decode_error(wire: bytes) -> None:
     except REFUSED:
         return
     assert isinstance(task, Task)
+
+
+LATER = b'{"url":"http://a.example/","depth":2,"render":{"wait":[1.5,null]},"unknown":"x"}'
+
+
+def test_fields_of_a_later_version_stay_with_a_stored_task() -> None:
+    task = decode(LATER)
+    assert (task.url, task.depth, task.method) == ("http://a.example/", 2, "GET")
+    task.retry_count = 1
+    changed = msgspec.structs.replace(task, priority=7)
+    sent = msgspec.json.decode(encode(changed))
+    assert sent == {**msgspec.json.decode(LATER), "retry_count": 1, "priority": 7}
+    assert decode(encode(changed)) == changed
+
+
+def test_they_are_refused_in_a_seed() -> None:
+    with pytest.raises(msgspec.ValidationError, match="unknown field `render`"):
+        decode_seed(LATER)
+
+
+def test_they_are_not_shown() -> None:
+    task = decode(b'{"url":"http://a.example/","token":"canary"}')
+    assert isinstance(task, LaterTask)
+    assert "canary" not in repr(task)
+    assert type(without_unknown(task)) is Task
+    assert encode(without_unknown(task)) == b'{"url":"http://a.example/"}'
+
+
+@pytest.mark.parametrize(
+    ("url", "fields"),
+    [("http://a.example/next", {"render": 1}), ("http://b.example/", {})],
+)
+def test_they_go_along_with_a_redirect_but_to_no_other_site(
+    url: str, fields: dict[str, object]
+) -> None:
+    asked = redirected(decode(b'{"url":"http://a.example/","render":1}'), 302, url)
+    sent = msgspec.json.decode(encode(asked))
+    assert {name: sent[name] for name in sent.keys() & {"render"}} == fields

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 import pytest
 
 from contract.results_suite import CRAWL, some_item
-from shoal.cli.commands.export import parse_since
 from shoal.core.records import StoredItem
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.export import GONE_FIELD, OWN_FIELDS, Format, export, format_of
+from shoal.insight.moments import parse_since
 from shoal.results.port import EVERYTHING, Batch, Results, Wanted
 from shoal.results.sqlite.store import SqliteResults
 

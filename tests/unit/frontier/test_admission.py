@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.config import Rules
 from shoal.core.bodies import MAX_BODY_BYTES
-from shoal.core.task import Task, decode
+from shoal.core.task import Task, encode
 from shoal.core.urls import FINGERPRINT_BYTES, MAX_URL_LENGTH
 from shoal.errors import BadUrl
 from shoal.frontier.admission import Admission, NotAdmitted
@@ -34,6 +34,13 @@ def test_an_admitted_task_has_a_site_and_a_fingerprint() -> None:
     assert task.url == "HTTPS://Shop.example:443/a/../b#c"  # what is sent is what the page said
     assert len(entry.fingerprint) == FINGERPRINT_BYTES
     assert entry.fingerprint == admission().fingerprint("https://shop.example/b")
+
+
+def test_that_a_dead_task_is_to_be_tried_again_is_said_once() -> None:
+    entry = admission().admit(Task(url="https://shop.example/", retry=True))
+    assert entry.retry
+    assert b"retry" not in encode(entry.task)
+    assert not admission().admit(entry.task).retry
 
 
 def test_dropped_parameters_are_those_of_the_rules() -> None:
@@ -79,11 +86,82 @@ def test_a_body_that_cannot_be_sent_is_refused(body: str, is_base64: bool, says:
         admission().admit(task)
 
 
-def test_what_no_worker_heeds_yet_is_refused() -> None:
-    """It is a field on the wire, but fetched without it the task would not be what was meant."""
-    task = decode(b'{"url": "https://shop.example/", "session": "mine"}')
-    with pytest.raises(BadUrl, match=r"^session is not supported yet: 'https://shop.example/'$"):
-        admission().admit(task)
+@pytest.mark.parametrize(
+    ("of_task", "of_crawl", "admitted", "pool"),
+    [
+        (None, None, None, None),
+        ("shop", None, "shop", "@shop"),
+        ("shop#alice", None, "shop#alice", "@shop#alice"),
+        (None, "shop", "shop", "@shop"),
+        (None, "shop#alice", "shop#alice", "@shop#alice"),
+        ("forum", "shop", "forum", "@forum"),
+        ("none", "shop", "none", None),
+        ("none", None, None, None),
+        (None, "none", None, None),
+        ("shop", "none", "shop", "@shop"),
+    ],
+)
+def test_session(
+    of_task: str | None, of_crawl: str | None, admitted: str | None, pool: str | None
+) -> None:
+    door = Admission(Rules(sessions=("shop", "forum"), session=of_crawl))
+    task = door.admit(Task(url="https://shop.example/", session=of_task)).task
+    assert (task.session, task.pool, task.proxy_pool) == (admitted, pool, None)
+
+
+@pytest.mark.parametrize(
+    ("of_task", "of_crawl"),
+    [("bank", None), ("bank#alice", "shop"), (None, "bank"), ("Shop", None), ("#alice", None)],
+)
+def test_a_session_that_the_crawl_does_not_know(of_task: str | None, of_crawl: str | None) -> None:
+    door = Admission(Rules(sessions=("shop",), session=of_crawl))
+    with pytest.raises(BadUrl, match=r"^no such session: [a-zA-Z]*: 'https://shop.example/'$"):
+        door.admit(Task(url="https://shop.example/", session=of_task))
+
+
+@pytest.mark.parametrize("session", ["shop#", "shop#a b", "shop##", "shop#alice#bob"])
+def test_an_account_that_there_cannot_be(session: str) -> None:
+    """Nothing would ever look for what waits for it."""
+    door = Admission(Rules(sessions=("shop",)))
+    with pytest.raises(BadUrl, match=r"^the name of an account has .*: 'https://shop.example/'$"):
+        door.admit(Task(url="https://shop.example/", session=session))
+
+
+@pytest.mark.parametrize("pool", ["dc", "direct"])
+def test_a_session_has_the_exits_of_its_group(pool: str) -> None:
+    door = Admission(Rules(sessions=("shop",), pools=("dc",)))
+    with pytest.raises(BadUrl, match=r"^the exits of a session are those of its group: "):
+        door.admit(Task(url="https://shop.example/", session="shop", proxy_pool=pool))
+
+
+def test_where_a_crawl_has_a_pool_for_all_sessions_have_none() -> None:
+    door = Admission(Rules(sessions=("shop",), pools=("dc",), proxy_pool="dc"))
+    assert door.admit(Task(url="https://shop.example/", session="shop")).task.pool == "@shop"
+    assert door.admit(Task(url="https://shop.example/", session="none")).task.pool == "dc"
+    assert door.admit(Task(url="https://shop.example/")).task.pool == "dc"
+
+
+def test_a_session_is_part_of_the_identity() -> None:
+    """Two accounts see two pages."""
+    door = Admission(Rules(sessions=("shop", "forum")))
+    url = "https://shop.example/"
+    sessions = (None, "shop", "shop#alice", "forum")
+    found = [door.admit(Task(url=url, session=each)).fingerprint for each in sessions]
+    assert len(set(found)) == 4
+    assert found[0] == admission().fingerprint(url) == door.fingerprint(url)
+    assert door.admit(Task(url=url, session="none")).fingerprint == found[0]
+    sent = Task(url=url, session="shop", method="POST", body="a")
+    assert door.admit(sent).fingerprint not in found
+
+
+def test_the_default_session_is_part_of_it_too() -> None:
+    url = "https://shop.example/"
+    named = Admission(Rules(sessions=("shop",))).admit(Task(url=url, session="shop"))
+    door = Admission(Rules(sessions=("shop",), session="shop"))
+    assert door.admit(Task(url=url)).fingerprint == named.fingerprint
+    assert door.fingerprint(url) == named.fingerprint, "who asks for the page finds it"
+    without = door.admit(Task(url=url, session="none")).fingerprint
+    assert without == admission().fingerprint(url)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +253,14 @@ def test_any_task_is_admitted_or_a_bad_url(url: str, depth: int) -> None:
 @pytest.mark.parametrize("number", [1.5, float("nan"), float("inf"), 2**31, 10**30, "1", True])
 def test_a_number_that_no_other_worker_could_read(name: str, number: Any) -> None:
     with pytest.raises(BadUrl, match=f"^{name} must be a whole number"):
-        Admission(Rules()).admit(Task(url="http://a.example/", **{name: number}))
+        admission().admit(Task(url="http://a.example/", **{name: number}))
 
 
 @pytest.mark.parametrize("name", ["depth", "retry_count", "max_retries"])
 def test_a_number_below_nothing(name: str) -> None:
     fields: dict[str, Any] = {name: -1}
     with pytest.raises(BadUrl, match=f"^{name} must be a whole number from 0 to"):
-        Admission(Rules()).admit(Task(url="http://a.example/", **fields))
+        admission().admit(Task(url="http://a.example/", **fields))
 
 
 VICTIM = "victim.example"

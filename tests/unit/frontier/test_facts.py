@@ -84,7 +84,8 @@ async def test_statements_use_the_indexes_that_files_have(tmp_path: Path) -> Non
     await database.close()
     with closing(sqlite3.connect(path)) as connection:
         for name, index in INDEXED.items():
-            values = {"crawl_id": 1, "after": 1, "limit": 1}
+            of_dead = dict.fromkeys(("kind", "host", "fingerprints"))
+            values = {"crawl_id": 1, "died_at": 1, "last": 1, "limit": 1, **of_dead}
             given = values if ":crawl_id" in SQL[name] else (1,) * SQL[name].count("?")
             plan = connection.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", given).fetchall()
             assert index in str(plan), name

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shoal.config import Rules
+from shoal.core.identities import is_group
 from shoal.core.task import MAX_PRIORITY, Task
 from shoal.errors import BadUrl
 from shoal.frontier.admission import Admission
@@ -56,14 +57,15 @@ tasks = st.builds(
     retry_count=st.integers(0, 255),
     max_retries=st.none() | st.integers(0, 100),
     proxy_pool=st.none() | text.filter(bool),
-    session=st.none() | text,
+    session=st.none() | st.sampled_from(["none", "shop", "shop#alice", "shop#a.b+c@d.example"]),
     chain=st.none() | text.filter(bool),
     meta=st.dictionaries(text, json_values, max_size=3),
     parent=st.none() | parents | parents.map(str.upper),
     created_at=st.none() | moments,
     redirects=st.lists(text, max_size=3),
     dont_filter=st.booleans(),
-)
+).map(lambda task: replace(task, proxy_pool=None) if is_group(task.pool or "") else task)
+"""A task with a session has no pool of its own: admission sees to that."""
 
 
 def test_a_body_of_bytes_stays_one() -> None:

@@ -14,6 +14,7 @@ from scrapy.settings import Settings
 from scrapy.utils.request import RequestFingerprinter
 
 from shoal.core import task as wire
+from shoal.core.cookies import MAX_JAR_BYTES
 from shoal.scrapy.wire.cookies import Jars
 from shoal.scrapy.wire.requests import Requests
 
@@ -164,6 +165,31 @@ def test_a_cookie_without_a_value(here: Machine, there: Machine) -> None:
     assert there.sends(there.take(here.queue(Request(ACCOUNT)))) == sent
 
 
+@pytest.mark.parametrize("bomb", [["huge=" + "x" * 1_000_000], [f"c{n}=1" for n in range(4000)]])
+def test_a_site_cannot_make_every_request_large(
+    here: Machine, there: Machine, bomb: list[str]
+) -> None:
+    here.answer(Request(LOGIN), *bomb, "a=1")
+    queued = here.queue(Request(ACCOUNT))
+    assert len(queued) < 2 * MAX_JAR_BYTES
+    assert "a=1" in there.sends(there.take(queued))
+
+
 def test_cookies_that_are_off() -> None:
     crawler: Any = Crawler(None)
     assert Jars.of(crawler) is None
+
+
+class WithoutJars(CookiesMiddleware):
+    def __init__(self) -> None:
+        """Has cookies somewhere else."""
+
+
+def test_middlewares_of_a_projects_own() -> None:
+    class Own(CookiesMiddleware):
+        pass
+
+    kept: Any = Crawler(Own())
+    elsewhere: Any = Crawler(WithoutJars())
+    assert Jars.of(kept) is not None
+    assert Jars.of(elsewhere) is None

@@ -19,7 +19,8 @@ from scrapy.utils.request import RequestFingerprinter
 from shoal.core import task as wire
 from shoal.core.task import MAX_PRIORITY, Task
 from shoal.scrapy.spiders import RedisMixin
-from shoal.scrapy.wire.requests import Requests, UnknownCallback, short_fingerprint
+from shoal.scrapy.wire.fingerprint import short_fingerprint
+from shoal.scrapy.wire.requests import Requests, UnknownCallback
 from shoal.scrapy.wire.tagged import Unrestorable, Unserialisable
 
 URL = "https://shop.example/p?b=1&a=2"

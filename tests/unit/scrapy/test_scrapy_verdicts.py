@@ -6,12 +6,17 @@ import time
 from collections.abc import Callable
 
 import pytest
+from OpenSSL import SSL
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
+from twisted.internet.defer import CancelledError
+from twisted.internet.error import ConnectError, ConnectionLost, DNSLookupError
 from twisted.internet.error import TimeoutError as TwistedTimeout
 from twisted.python.failure import Failure
+from twisted.web.client import ResponseNeverReceived
 
+from shoal.core.failures import FailureKind
 from shoal.core.task import Task
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.scrapy.worker.verdicts import Life, report_of
@@ -137,3 +142,42 @@ def test_the_page_log_tells_the_try() -> None:
     assert log is not None
     assert (log.url, log.worker, log.attempt, log.status) == (URL, "worker", 2, 200)
     assert (log.verdict, log.body_bytes) == ("done", 12)
+
+
+def no_answer(*reasons: Exception) -> Failure:
+    """As Twisted tells of a connection that broke, and why."""
+    return failure(ResponseNeverReceived, [Failure(reason) for reason in reasons])  # type: ignore[arg-type, no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (failure(TwistedTimeout), FailureKind.TIMEOUT),
+        (failure(DNSLookupError), FailureKind.DNS),
+        (failure(ConnectError), FailureKind.CONNECTION),
+        (no_answer(ConnectionLost()), FailureKind.CONNECTION),
+        (no_answer(SSL.Error()), FailureKind.TLS),
+        (failure(CancelledError), FailureKind.TOO_LARGE),
+        (failure(KeyError), FailureKind.OTHER),
+        (page(404), None),
+        (page(418), FailureKind.STATUS_4XX),
+        (page(500), FailureKind.STATUS_5XX),
+        (page(403), FailureKind.BLOCKED),
+    ],
+)
+def test_a_failure_has_a_kind(answer: Response | Failure, kind: FailureKind | None) -> None:
+    outcome = ended(answer)
+    assert outcome.verdict is (Verdict.DEAD if kind else Verdict.DROPPED)
+    assert kind in (None, outcome.kind)
+    if kind is not None:
+        lost_by = answer.value if isinstance(answer, Failure) else None
+        retried = ended(Request(URL), wants_retry=True, lost_by=lost_by, status=status_of(answer))
+        assert (retried.verdict, retried.kind) == (Verdict.RETRY, kind)
+
+
+def status_of(answer: Response | Failure) -> int | None:
+    return answer.status if isinstance(answer, Response) else None
+
+
+def test_an_error_of_a_callback_is_the_projects() -> None:
+    assert ended(page(), was_read=True, error=ValueError()).kind is FailureKind.HANDLER

@@ -41,6 +41,52 @@ def urls_of(tasks: list[Task]) -> list[str]:
     return [task.url for task in tasks]
 
 
+# Sessions
+
+FORM = "<form action=/buy method=post></form><a href=/1></a>"
+
+
+def page_with(session: str | None, fetched_with: str | None = None) -> Page:
+    page = page_of(FORM, task=Task(url="https://shop.example/", session=session))
+    page.session = fetched_with
+    return page
+
+
+@pytest.mark.parametrize("session", [None, "shop", "shop#alice", "none"])
+def test_links_keep_the_session_of_their_page(session: str | None) -> None:
+    page = page_with(session, "shop#alice" if session else None)
+    assert page.follow("/2").session == session
+    assert {task.session for task in page.follow_all("a")} == {session}
+
+
+def test_another_session() -> None:
+    page = page_with("shop", "shop#alice")
+    assert page.follow("/2", session="staff").session == "staff"
+    assert page.follow_all("a", session="none")[0].session == "none"
+    assert page.submit("form", session="shop#bob").session == "shop#bob"
+
+
+def test_a_form_is_sent_by_who_has_it() -> None:
+    assert page_with("shop", "shop#alice").submit("form").session == "shop#alice"
+    assert page_with("shop").submit("form").session == "shop"
+    assert page_with(None).submit("form").session is None
+
+
+@pytest.mark.parametrize("session", ["", 5, "x" * 101])
+def test_what_is_no_session(session: Any) -> None:
+    with pytest.raises(ValueError, match="a session is a text of 1 to 100 characters"):
+        page_with("shop", "shop#alice").follow("/2", session=session)
+
+
+def test_a_session_has_exits_of_its_own() -> None:
+    page = page_with("shop", "shop#alice")
+    for session in (None, "shop"):
+        with pytest.raises(ValueError, match="are those of its group"):
+            page.follow("/2", proxy_pool="dc", session=session)
+    task = page.follow("/2", proxy_pool="dc", session="none")
+    assert (task.proxy_pool, task.session) == ("dc", "none")
+
+
 # Text
 
 

@@ -19,7 +19,8 @@ from shoal.errors import ConfigError
 from shoal.spider.items import Item
 from shoal.spider.link_spider import LinkSpider, WebPage, spider_for
 from shoal.spider.page import Page
-from shoal.spider.spider import Spider, UnknownHandler, harvest, seeds, settings_of
+from shoal.spider.session import Session
+from shoal.spider.spider import Spider, UnknownHandler, harvest, login_of, seeds, settings_of
 
 
 def page_for(handler: str = "parse", body: bytes = b"<a href=/1></a><a href=/2></a>") -> Page:
@@ -360,10 +361,11 @@ async def test_a_chain_that_was_set_by_hand_is_looked_at(chain: Any) -> None:
         await harvest(yielding(task), page_for())
 
 
-async def test_what_no_worker_heeds_yet_is_the_handlers_error() -> None:
+@pytest.mark.parametrize("session", ["", 5, "\ud800", "x" * 101])
+async def test_a_session_that_was_set_by_hand_is_looked_at(session: Any) -> None:
     task = page_for().follow("/1")
-    task.session = "mine"
-    with pytest.raises(TypeError, match="cannot be sent: session is not supported yet"):
+    task.session = session
+    with pytest.raises(TypeError, match="a task that cannot be sent"):
         await harvest(yielding(task), page_for())
 
 
@@ -403,6 +405,48 @@ async def test_a_handler_may_come_from_a_base_or_a_mixin() -> None:
 
     for handler in ("extra", "function"):
         assert (await harvest(Child(), page_for(handler))).items == [Product("a")]
+
+
+class Shopper(Spider):
+    login_url = "https://shop.example/login"
+
+    async def login(self, session: Session) -> None:
+        raise AssertionError("called by a task")
+
+    def logged_in(self, page: Page) -> bool:
+        raise AssertionError("called by a task")
+
+    def parse(self, page: Page) -> None: ...
+
+
+class ClassLogin(Shopper):
+    @classmethod
+    async def login(cls, session: Session) -> None:
+        raise AssertionError("called by a task")
+
+
+@pytest.mark.parametrize("spider", [Shopper, ClassLogin])
+@pytest.mark.parametrize("handler", ["login", "logged_in", "login_url", "session", "accounts"])
+async def test_no_task_logs_in(spider: type[Spider], handler: str) -> None:
+    with pytest.raises(UnknownHandler):
+        await harvest(spider(), page_for(handler))
+
+
+async def test_a_login_that_takes_a_page_is_a_handler() -> None:
+    class Filler(Spider):
+        def login(self, page: Page) -> list[Product]:
+            return [Product("a")]
+
+    assert (await harvest(Filler(), page_for("login"))).items == [Product("a")]
+    assert login_of(Filler()) is None
+    assert login_of(Shopper()) is not None
+
+
+def test_the_proof_of_a_login_is_css() -> None:
+    with pytest.raises(ConfigError, match=r"Wrong\.logged_in: "):
+
+        class Wrong(Spider):
+            logged_in = "a["
 
 
 # Plain URLs

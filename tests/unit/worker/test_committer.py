@@ -21,6 +21,7 @@ from shoal.runtime import patience
 from shoal.worker import committer as committing
 from shoal.worker.assignment import Stores
 from shoal.worker.committer import Committer, keep_of
+from shoal.worker.meter import Meter
 from shoal.worker.report import Report
 from support.until import in_time, until
 
@@ -97,11 +98,13 @@ class Bench:
         self.stores = AllStores()
         self.finished: list[str] = []
         self.stale: set[str] = set()
+        self.meter = Meter(4)
         self.committer = Committer(
             "crawl",
             self.stores.as_stores(),
             KEEP,
             batch_size=batch_size,
+            meter=self.meter,
             finish=self.stores.finish,
             on_finished=self._on_finished,
         )
@@ -124,6 +127,16 @@ async def test_a_batch_is_saved_and_then_finished(bench: Bench) -> None:
     await bench.committer.run()
     assert bench.stores.done == [("save", ["a", "b"]), ("finish", ["a", "b"])]
     assert bench.finished == ["a", "b"]
+
+
+async def test_what_is_not_committed_is_the_backlog(bench: Bench) -> None:
+    for url in ("a", "b", "c"):
+        bench.committer.put(report(url))
+    assert bench.meter.backlog == 3
+    bench.committer.close()
+    await bench.committer.run()
+    assert bench.meter.backlog == 0
+    assert bench.meter.saves.count == len([what for what, _ in bench.stores.done if what == "save"])
 
 
 async def test_what_was_not_saved_is_not_finished(bench: Bench) -> None:

@@ -148,6 +148,13 @@ def test_of_plain_headers_there_is_one_line() -> None:
 
 def test_they_are_not_archived() -> None:
     task = Task(url=URL, cookies=jar("sid=canary"), meta={"a": 1})
-    raw = _raw(Visit("worker", leased(task), answer(task), NOW))
+    raw = _raw(Visit("worker", leased(task), answer(task, "sid=canary"), NOW), keeps_cookies=True)
     assert (raw.task.cookies, raw.task.meta) == (None, {"a": 1})
+    assert raw.headers == []
     assert task.cookies is not None
+
+
+def test_where_none_are_kept_the_page_is_archived_as_it_came() -> None:
+    task = Task(url=URL)
+    raw = _raw(Visit("worker", leased(task), answer(task, "a=1"), NOW), keeps_cookies=False)
+    assert raw.headers == [("Set-Cookie", "a=1")]

@@ -18,6 +18,7 @@ from shoal.runtime.process import rss_bytes
 from shoal.version import __version__
 from shoal.worker import heartbeat
 from shoal.worker.heartbeat import Heartbeat
+from shoal.worker.meter import Meter
 from support.until import until
 
 
@@ -59,31 +60,42 @@ def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
 
 
 @asynccontextmanager
-async def beating(listener: Listener) -> AsyncIterator[Heartbeat]:
-    own = Heartbeat(cast(Frontier, listener), "crawl", "machine:7", lambda: 3)
+async def beating(listener: Listener) -> AsyncIterator[Meter]:
+    meter = Meter(4)
+    own = Heartbeat(cast(Frontier, listener), "crawl", "machine:7", meter, lambda: 3, "5eed")
     task = asyncio.create_task(own.run())
     try:
-        yield own
+        yield meter
         assert not task.done(), "it beats for as long as the worker lives"
     finally:
         task.cancel()
 
 
 async def test_says_who_and_how_busy(listener: Listener) -> None:
-    async with beating(listener) as own:
+    async with beating(listener) as meter:
         await listener.until_heard(2)
-        own.pages += 5
+        meter.pages += 5
+        meter.backlog = 2
+        meter.fetches.note(0.3)
         await listener.until_heard(len(listener.heard) + 2)
     last = listener.heard[-1]
     assert (last.worker, last.pid, last.version) == ("machine:7", os.getpid(), __version__)
-    assert (last.in_flight, last.pages) == (3, 5)
+    assert last.spider_version == "5eed"
+    assert (last.in_flight, last.pages, last.backlog) == (3, 5, 2)
+    assert (last.fetches.count, last.fetches.total_s) == (1, 0.3)
+    assert last.cpu_s > 0
     assert last.pages_per_s > 0
     assert last.rss_bytes > 10**6
+    assert (last.slots, last.memory_bytes > 10**8, last.cores > 0) == (4, True, True)
+    assert last.slot_time.starved == pytest.approx(last.slot_time.total)
+    assert last.lately is not None
+    assert (last.lately.pages, last.lately.fetches) == (5, 1)
+    assert 0 < last.lately.seconds < 120
 
 
 async def test_the_rate_is_that_of_the_last_beats(listener: Listener) -> None:
-    async with beating(listener) as own:
-        own.pages += 5
+    async with beating(listener) as meter:
+        meter.pages += 5
         await listener.until_heard(heartbeat.RECENT_BEATS + 2)
     assert listener.heard[-1].pages_per_s == 0.0
 
@@ -96,7 +108,7 @@ async def test_a_crawl_that_is_not_there_is_no_error(listener: Listener) -> None
 
 async def test_a_store_that_has_failed_is_one(listener: Listener) -> None:
     listener.errors = [StorageFailed("disk full")]
-    own = Heartbeat(cast(Frontier, listener), "crawl", "machine:7", lambda: 0)
+    own = Heartbeat(cast(Frontier, listener), "crawl", "machine:7", Meter(4), lambda: 0)
     with pytest.raises(StorageFailed):
         await own.run()
 

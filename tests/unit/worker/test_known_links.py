@@ -78,3 +78,23 @@ def test_the_fresh_ones_keep_their_order() -> None:
     known.add([entry(Task(url=f"{URL}{number}")) for number in (1, 3)])
     tasks = [Task(url=f"{URL}{number}") for number in (4, 3, 2, 1, 2)]
     assert [task.url for task in known.fresh(tasks)] == [f"{URL}{number}" for number in (4, 2, 2)]
+
+
+def test_the_session_of_the_crawl_is_what_all_have() -> None:
+    known = KnownUrls()
+    known.begin("shop")
+    known.add([entry(Task(url=URL, session="shop"))])
+    assert not is_fresh(known, Task(url=URL))
+    assert not is_fresh(known, Task(url=URL, session="shop"))
+    for other in ("shop#alice", "staff", "none"):
+        assert is_fresh(known, Task(url=URL, session=other))
+
+
+def test_another_session_is_another_task() -> None:
+    known = KnownUrls()
+    known.add([entry(Task(url=URL, session="shop"))])
+    assert is_fresh(known, Task(url=URL))
+    known.add([entry(Task(url=URL))])
+    assert is_fresh(known, Task(url=URL, session="shop"))
+    known.begin("shop")
+    assert is_fresh(known, Task(url=URL)), "it is another task from now on"

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from shoal.core.exits import Lent
+from shoal.core.identities import LeasedIdentity
 from shoal.core.policy import SEND_SLACK_S
 from shoal.core.task import Task
 from shoal.frontier.values import CrawlState, Grant, Lease, Outcome, Verdict
@@ -38,6 +39,7 @@ class Waiting(msgspec.Struct):
 
     held_bytes: int = 0
     busy_since: float | None = None
+    is_saving: bool = False
     is_empty: bool = True
 
 
@@ -386,10 +388,13 @@ def test_as_many_tasks_by_exits_are_asked_for_as_can_leave_at_once() -> None:
     assert question.slots == SLOTS - 1
 
 
-def test_a_request_by_an_exit_leaves_now_or_not_at_all() -> None:
+@pytest.mark.parametrize(
+    "lent", [{"lent": Lent("dc-1", pool="dc")}, {"identity": LeasedIdentity("shop#alice")}]
+)
+def test_a_request_with_what_is_lent_leaves_now_or_not_at_all(lent: dict[str, Any]) -> None:
     bench = Bench()
     bench.leasing.ask(bench.now, NOTHING)
-    (lease,) = bench.leases(1, lent=Lent("dc-1", pool="dc"))
+    (lease,) = bench.leases(1, **lent)
     grant = Grant(CrawlState.RUNNING, [lease], decided=bench.now)
     assert bench.leasing.granted(grant, bench.now).visit == [(lease, bench.now + SEND_SLACK_S)]
     assert not lease.paced

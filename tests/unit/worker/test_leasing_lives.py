@@ -36,6 +36,7 @@ class LeasesMachine(RuleBasedStateMachine):
         self.now = 0.0
         self.held_bytes = 0
         self.busy_since: float | None = None
+        self.is_saving = False
         self.asked = 0
         """Of the open question."""
         self.waiting: dict[str, Lease] = {}

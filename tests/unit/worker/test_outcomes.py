@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
+
 import pytest
 
 from shoal.config import Rules
+from shoal.core.failures import FailureKind
 from shoal.core.task import Task
-from shoal.errors import FetchError, Refused, TooLarge
+from shoal.errors import BadAnswer, FetchError, Refused, Starved, TooLarge, UnknownHost
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
@@ -39,6 +42,50 @@ def unanswered(error: FetchError, cause: Exception | None = None, **rules: objec
 def test_a_host_that_answers_like_this_is_not_well(status: int) -> None:
     outcome = answered(status)
     assert (outcome.fault, outcome.verdict, outcome.sent) == (True, Verdict.RETRY, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, FailureKind.STATUS_4XX),
+        (403, FailureKind.BLOCKED),
+        (429, FailureKind.BLOCKED),
+        (500, FailureKind.STATUS_5XX),
+        (503, FailureKind.STATUS_5XX),
+        (999, FailureKind.OTHER),
+    ],
+)
+def test_an_answer_that_is_a_failure_has_a_kind(status: int, kind: FailureKind) -> None:
+    outcome = answered(status)
+    assert outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
+    assert outcome.kind is kind
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "kind"),
+    [
+        (FetchError("slow"), TimeoutError(), FailureKind.TIMEOUT),
+        (FetchError("bad certificate"), ssl.SSLCertVerificationError(), FailureKind.TLS),
+        (FetchError("refused"), ConnectionRefusedError(), FailureKind.CONNECTION),
+        (UnknownHost("DNS: name not found"), None, FailureKind.DNS),
+        (BadAnswer("not HTTP"), None, FailureKind.PROTOCOL),
+        (TooLarge("too large"), None, FailureKind.TOO_LARGE),
+        (Refused("private"), None, FailureKind.REFUSED),
+        (Starved("no time"), None, FailureKind.OTHER),
+    ],
+)
+def test_so_has_the_lack_of_one(
+    error: FetchError, cause: Exception | None, kind: FailureKind
+) -> None:
+    assert unanswered(error, cause).kind is kind
+
+
+def test_every_error_of_a_fetcher_has_a_kind_that_there_is() -> None:
+    errors = [FetchError]
+    for error in errors:
+        errors += error.__subclasses__()
+    assert len(errors) > 8
+    assert {FailureKind(error.kind) for error in errors} <= set(FailureKind)
 
 
 @pytest.mark.parametrize("status", [200, 301, 400, 403, 404, 410, 418])
@@ -77,6 +124,10 @@ def test_when_it_is_tried_again_follows_from_the_time_and_the_dice(
     response = Response(URL, 503, {"Retry-After": retry_after}, b"", 0.25)
     outcome = judge().answered(LEASE, response, NOW, JITTER)
     assert (outcome.verdict, outcome.retry_in_s) == (Verdict.RETRY, wait_s)
+
+
+def test_what_a_handler_raises_is_of_the_handlers_kind() -> None:
+    assert raised(LEASE, ValueError()).kind is FailureKind.HANDLER
 
 
 def test_what_a_handler_raises_is_ours() -> None:

@@ -21,6 +21,7 @@ class Bench:
 
     held_bytes = 0
     busy_since: float | None = None
+    is_saving: bool = False
     is_empty = True
 
     def __init__(self) -> None:

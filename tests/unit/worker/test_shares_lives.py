@@ -35,6 +35,7 @@ class SharesMachine(RuleBasedStateMachine):
 
     held_bytes = 0
     busy_since: float | None = None
+    is_saving: bool = False
     is_empty = True
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import cast
@@ -11,6 +12,8 @@ import pytest
 
 from shoal.archive.port import Archive, RawPage
 from shoal.config import Rules, Settings
+from shoal.core.exits import Lent
+from shoal.core.identities import IdentityReport, LeasedIdentity, LoginChange
 from shoal.core.records import Robots
 from shoal.core.task import Task
 from shoal.fetch.port import Request, Response
@@ -24,6 +27,7 @@ from shoal.worker.report import Report
 from shoal.worker.visits import spider_visits
 from shoal.worker.visits.spider_visits import spider_worker
 from shoal.worker.worker import Visits, Worker
+from support.accounts import SITE, FakeSessions, Shop
 from support.frontiers import ALLOW_ALL
 from support.until import in_time, until
 
@@ -162,6 +166,8 @@ async def test_bodies_that_wait_for_the_archive_are_bounded(
     size, at_most, slots = 1000, 8, Settings().concurrency
 
     class Fetcher:
+        user_agent = "Test/1"
+
         def __init__(self, settings: Settings) -> None: ...
 
         async def fetch(self, request: Request) -> Response:
@@ -216,3 +222,87 @@ class NoVisits:
         raise AssertionError(lease)
 
     async def close(self) -> None: ...
+
+
+class LendingStores(BothStores):
+    """Lends one account: first to log in, then for the page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asks: list[Ask] = []
+        self.turns: list[str] = []
+
+    async def stats(self, crawl: str) -> Stats:
+        return Stats(crawl=crawl, state=self.state, rules=SESSION_RULES, created_at=0.0)
+
+    async def lease(self, crawl: str, ask: Ask) -> Grant:
+        self.asks.append(ask)
+        grant = self._granted()
+        grant.decided = time.monotonic()
+        return grant
+
+    async def exchange(
+        self, crawl: str, outcomes: Sequence[Outcome], ask: Ask
+    ) -> tuple[list[Lease], Grant]:
+        return await self.finish(crawl, outcomes), await self.lease(crawl, ask)
+
+    async def turn(self, crawl: str, host: str, lent: Lent | None) -> float:
+        self.turns.append(host)
+        return 0.0
+
+
+SESSION_RULES = Rules(robots=False, sessions=("shop",), session="shop")
+
+
+def leased(token: str, identity: LeasedIdentity) -> Lease:
+    task = Task(url=f"{SITE}/product", site="shop.example", session="shop")
+    return Lease(token.encode(), token, task, identity=identity)
+
+
+class SilentShop(Shop):
+    """Never answers."""
+
+    async def fetch(self, request: Request) -> Response:
+        self.asked.append(request)
+        await in_time("the end of the test", asyncio.Event().wait())
+        raise AssertionError
+
+
+async def test_an_account_rests_whose_request_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, stores = SilentShop(), LendingStores()
+    monkeypatch.setattr(spider_visits, "open_fetcher", lambda settings: shop)
+    stores.grants = [[leased("page", LeasedIdentity("shop#alice", is_in=True))]]
+    held = Stores(cast(Frontier, stores), cast(Results, stores))
+    assignment = Assignment("w", "crawl", held, 1, sessions=FakeSessions(), drain_s=0.0)
+    worker = spider_worker(assignment, Spider(), Settings())
+    running = asyncio.create_task(worker.run())
+    await until("the request", lambda: bool(shop.asked))
+    worker.drain()
+    await in_time("the worker's end", running)
+    outcome = stores.ended["page"]
+    assert outcome.verdict is Verdict.RETURNED
+    assert outcome.identity == IdentityReport(LoginChange.CUT)
+
+
+async def test_an_account_is_logged_in_and_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, sessions, stores = Shop(), FakeSessions(), LendingStores()
+    monkeypatch.setattr(spider_visits, "open_fetcher", lambda settings: shop)
+    stores.grants = [[leased("login", LeasedIdentity("shop#alice"))]]
+    assignment = Assignment(
+        "w", "crawl", Stores(cast(Frontier, stores), cast(Results, stores)), 1, sessions=sessions
+    )
+    worker = spider_worker(assignment, Spider(), Settings())
+    running = asyncio.create_task(worker.run())
+    await until("the login", lambda: "login" in stores.ended)
+    said = stores.ended["login"].identity
+    assert said is not None
+    assert said.change is LoginChange.IN
+    stores.grants = [[leased("page", LeasedIdentity("shop#alice", True, said.jar or b""))]]
+    await until("the page", lambda: "page" in stores.ended)
+    worker.drain()
+    await in_time("the worker's end", running)
+    assert shop.lines == ["GET /login", "POST /login", "GET /home", "GET /product"]
+    assert stores.turns == ["shop.example"] * 2
+    assert stores.ended["page"].reason.startswith("NotImplementedError")
+    assert stores.asks[0].pools == ("@shop",)
+    assert sessions.calls == ["open", "keep_fresh", "close"]

@@ -7,7 +7,9 @@ from typing import Any
 from shoal.cli import display
 from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, existing_stores, with_settings
+from shoal.config import Settings
 from shoal.frontier import frontier_at
+from shoal.frontier.events import STEERED, note_event
 from shoal.frontier.values import Control, CrawlState
 from shoal.runtime.eventloop import run
 
@@ -34,10 +36,12 @@ def cancel(crawl: CrawlName, options: dict[str, Any]) -> None:
 
 
 def _tell(crawl: str, action: Control, options: dict[str, Any]) -> None:
-    state = run(_control(existing_stores(options).frontier, crawl, action))
+    state = run(_control(existing_stores(options), crawl, action))
     display.say(f"{crawl}: {state}")
 
 
-async def _control(address: str, crawl: str, action: Control) -> CrawlState:
-    async with frontier_at(address) as frontier:
-        return await frontier.control(crawl, action)
+async def _control(stores: Settings, crawl: str, action: Control) -> CrawlState:
+    async with frontier_at(stores.frontier, stores.state) as frontier:
+        state = await frontier.control(crawl, action)
+        await note_event(frontier.notes, crawl, STEERED[action], by="command")
+        return state

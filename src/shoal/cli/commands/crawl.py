@@ -13,6 +13,7 @@ from shoal.config import Settings
 from shoal.core.addresses import masked
 from shoal.fleet import target
 from shoal.fleet.crawl import Summary, run_crawl
+from shoal.insight.figures import counted
 from shoal.insight.json import summary_json
 from shoal.results import STREAM_SCHEMES
 from shoal.runtime import logs
@@ -36,6 +37,7 @@ Fresh = Annotated[
     "shoal crawl shop/spiders.py:Shop --workers 4 --rate 5/s",
     "shoal crawl https://example.com --max-pages 100",
     "shoal crawl spider.py --name shop-tuesday --previous shop-monday",
+    "shoal crawl spider.py --publish amqp://user:secret@rabbit",
 )
 def crawl(
     targets: Targets, options: dict[str, Any], fresh: Fresh = False, json: JsonFlag = False
@@ -79,7 +81,7 @@ def _hints(summary: Summary, settings: Settings) -> list[str]:
     elif summary.items:
         hints.append(f"the items: shoal export {crawl} -o items.jsonl{results}")
     if stats.dead:
-        died = display.counted(stats.dead, "task")
+        died = counted(stats.dead, "task")
         hints.append(f"why {died} died: shoal dead list {crawl}{frontier}")
         hints.append(f"to try again: shoal dead retry {crawl}{frontier}, then this command")
     if not summary.finished:

@@ -7,16 +7,25 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
 from shoal.cli import display
 from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
+from shoal.config import Settings
+from shoal.core.failures import FailureKind
+from shoal.core.urls import parse
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.frontier.admission import Admission
+from shoal.frontier.events import PURGED, RETRIED, note_event
 from shoal.frontier.port import Queries
-from shoal.frontier.values import Record
+from shoal.frontier.values import ALL_DEAD, DeadFilter, Record
+from shoal.insight.explain_rows import Row, request_rows
+from shoal.insight.figures import counted
 from shoal.insight.json import dead_task_json, dead_tasks_at_json
+from shoal.insight.moments import shown_moment
+from shoal.insight.sessions import session_of
 from shoal.runtime.eventloop import run
 
 PAGE = 500
@@ -33,18 +42,31 @@ Urls = Annotated[
     typer.Argument(metavar="URL", help="Only tasks at these addresses. [default: all]"),
 ]
 Limit = Annotated[int, typer.Option(min=1, help="Show at most this many.")]
+Kind = Annotated[
+    FailureKind | None, typer.Option(help="Only those that died of this kind of failure.")
+]
+Host = Annotated[
+    str | None, typer.Option(metavar="HOST", help="Only those of this host: shop.example.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many, and change nothing.")]
 
 
 @app.command("list")
 @with_settings("frontier")
 @examples(
-    "shoal dead list shop --json",
+    "shoal dead list shop --kind timeout",
+    "shoal dead list shop --host shop.example --json",
 )
 def list_(
-    crawl: CrawlName, options: dict[str, Any], limit: Limit = 100, json: JsonFlag = False
+    crawl: CrawlName,
+    options: dict[str, Any],
+    kind: Kind = None,
+    host: Host = None,
+    limit: Limit = 100,
+    json: JsonFlag = False,
 ) -> None:
-    """List dead tasks and why they died."""
-    run(_list(_address(options), crawl, limit, json=json))
+    """List dead tasks and why they died, the newest first."""
+    run(_list(existing_stores(options), crawl, _filter(kind, host), limit, json=json))
 
 
 @app.command()
@@ -56,35 +78,75 @@ def show(crawl: CrawlName, url: Url, options: dict[str, Any], json: JsonFlag = F
     The traceback is shown too if a handler raised. There may be several tasks: a GET and a POST, or
     copies (dont_filter).
     """
-    run(_show(_address(options), crawl, url, json=json))
+    run(_show(existing_stores(options), crawl, url, json=json))
 
 
 @app.command()
 @with_settings("frontier")
-@examples("shoal dead retry shop", "shoal dead retry shop https://shop.example/product/17")
-def retry(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
+@examples(
+    "shoal dead retry shop",
+    "shoal dead retry shop https://shop.example/product/17",
+    "shoal dead retry shop --kind status_5xx --dry-run",
+)
+def retry(
+    crawl: CrawlName,
+    options: dict[str, Any],
+    urls: Urls = None,
+    kind: Kind = None,
+    host: Host = None,
+    dry_run: DryRun = False,
+    json: JsonFlag = False,
+) -> None:
     """Queue dead tasks again, as if they had never been tried. `shoal crawl` then works on them."""
-    count = run(_retry_or_purge(_address(options), crawl, urls, retry=True))
-    display.say(f"queued again: {display.counted(count, 'task')}")
+    move = _retry_or_purge(
+        existing_stores(options), crawl, urls, _filter(kind, host), retry=True, dry_run=dry_run
+    )
+    done = "would be queued again" if dry_run else "queued again"
+    _say_moved(crawl, run(move), done, dry_run=dry_run, json=json)
 
 
 @app.command()
 @with_settings("frontier")
-@examples("shoal dead purge shop", "shoal dead purge shop https://shop.example/product/17")
-def purge(crawl: CrawlName, options: dict[str, Any], urls: Urls = None) -> None:
+@examples(
+    "shoal dead purge shop",
+    "shoal dead purge shop https://shop.example/product/17",
+    "shoal dead purge shop --host old.example --dry-run",
+)
+def purge(
+    crawl: CrawlName,
+    options: dict[str, Any],
+    urls: Urls = None,
+    kind: Kind = None,
+    host: Host = None,
+    dry_run: DryRun = False,
+    json: JsonFlag = False,
+) -> None:
     """Drop dead tasks for good. `shoal explain` still says why they died."""
-    count = run(_retry_or_purge(_address(options), crawl, urls, retry=False))
-    display.say(f"dropped: {display.counted(count, 'task')}")
+    move = _retry_or_purge(
+        existing_stores(options), crawl, urls, _filter(kind, host), retry=False, dry_run=dry_run
+    )
+    done = "would be dropped" if dry_run else "dropped"
+    _say_moved(crawl, run(move), done, dry_run=dry_run, json=json)
 
 
-def _address(options: dict[str, Any]) -> str:
-    return existing_stores(options).frontier
+def _filter(kind: FailureKind | None, host: str | None) -> DeadFilter:
+    """Hosts may be spelled as in a browser's address bar. Raises BadUrl."""
+    return DeadFilter(kind=kind, host=parse(f"http://{host}/").host if host else None)
 
 
-async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
-    async with frontier_at(address) as frontier:
-        total = (await frontier.stats(crawl)).dead
-        records = [record async for record in _dead(frontier, crawl, limit)]
+def _say_moved(crawl: str, count: int, done: str, *, dry_run: bool, json: bool) -> None:
+    if json:
+        display.print_json({"crawl": crawl, "tasks": count, "dry_run": dry_run})
+    else:
+        display.say(f"{done}: {counted(count, 'task')}")
+
+
+async def _list(stores: Settings, crawl: str, which: DeadFilter, limit: int, *, json: bool) -> None:
+    async with frontier_at(stores.frontier, stores.state) as frontier:
+        records = [record async for record in _dead(frontier, crawl, which, limit)]
+        total = len(records)
+        if total == limit:  # There may be more.
+            total = await frontier.retry_dead(crawl, which, dry_run=True)
     if json:
         display.print_json([dead_task_json(record) for record in records])
         return
@@ -92,30 +154,37 @@ async def _list(address: str, crawl: str, limit: int, *, json: bool) -> None:
         display.say(record.task.url)
         display.say(f"    {_story(record)}")
     if not records:
-        display.say("no dead tasks")
+        is_all = which == ALL_DEAD
+        display.say("no dead tasks" if is_all else "no such dead tasks")
     if total > len(records):
         display.say(f"{len(records)} of {total}; --limit shows more")
 
 
 def _story(record: Record) -> str:
-    return f"after {display.counted(record.task.retry_count, 'try', 'tries')}: {record.reason}"
+    tries = counted(record.task.retry_count, "try", "tries")
+    session = session_of(record.task)
+    with_session = f" with session {session}" if session else ""
+    died = shown_moment(record.place.died_at)
+    return f"{died}  {record.kind}, after {tries}{with_session}: {record.reason}"
 
 
-async def _dead(frontier: Queries, crawl: str, limit: int) -> AsyncIterator[Record]:
+async def _dead(
+    frontier: Queries, crawl: str, which: DeadFilter, limit: int = sys.maxsize
+) -> AsyncIterator[Record]:
     after = None
     while limit > 0:
-        page = await frontier.dead(crawl, min(limit, PAGE), after)
+        page = await frontier.dead(crawl, min(limit, PAGE), after, which)
         for record in page:
             yield record
         if len(page) < PAGE:
             return
         limit -= len(page)
-        after = page[-1].fingerprint
+        after = page[-1].place
 
 
-async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
-    async with frontier_at(address) as frontier:
-        found = [record async for record in _dead_at(frontier, crawl, [url])]
+async def _show(stores: Settings, crawl: str, url: str, *, json: bool) -> None:
+    async with frontier_at(stores.frontier, stores.state) as frontier:
+        found = [record async for record in _dead_at(frontier, crawl, [url], ALL_DEAD)]
     if not found:
         raise ConfigError(f"not dead in crawl '{crawl}': {url} (see: shoal explain {crawl} URL)")
     if json:
@@ -126,8 +195,10 @@ async def _show(address: str, crawl: str, url: str, *, json: bool) -> None:
 
 
 def _show_one(record: Record) -> None:
-    rows: list[display.Row] = [
-        *display.request_rows(record.task),
+    rows: list[Row] = [
+        *request_rows(record.task),
+        ("died", shown_moment(record.place.died_at)),
+        ("kind", str(record.kind)),
         ("reason", record.reason),
         ("tries", str(record.task.retry_count)),
         ("handler", record.task.job_type),
@@ -138,20 +209,33 @@ def _show_one(record: Record) -> None:
         display.say_lines(record.detail)
 
 
-async def _dead_at(frontier: Queries, crawl: str, urls: list[str]) -> AsyncIterator[Record]:
+async def _dead_at(
+    frontier: Queries, crawl: str, urls: list[str], which: DeadFilter
+) -> AsyncIterator[Record]:
     """Every dead task with one of these addresses, whatever its method, its body or its copy."""
     admission = Admission((await frontier.stats(crawl)).rules)
     same = [admission.same_address(url) for url in urls]
-    async for record in _dead(frontier, crawl, sys.maxsize):
+    async for record in _dead(frontier, crawl, which):
         if any(is_same(record.task.url) for is_same in same):
             yield record
 
 
-async def _retry_or_purge(address: str, crawl: str, urls: list[str] | None, *, retry: bool) -> int:
-    async with frontier_at(address) as frontier:
+async def _retry_or_purge(
+    stores: Settings,
+    crawl: str,
+    urls: list[str] | None,
+    which: DeadFilter,
+    *,
+    retry: bool,
+    dry_run: bool,
+) -> int:
+    async with frontier_at(stores.frontier, stores.state) as frontier:
+        if urls:
+            found = _dead_at(frontier, crawl, urls, which)
+            which = replace(which, fingerprints=[record.fingerprint async for record in found])
         call = frontier.retry_dead if retry else frontier.purge_dead
-        if not urls:
-            return await call(crawl, None)
-        chosen = [record.fingerprint async for record in _dead_at(frontier, crawl, urls)]
-        parts = [chosen[first : first + PAGE] for first in range(0, len(chosen), PAGE)]
-        return sum([await call(crawl, part) for part in parts])
+        count = await call(crawl, which, dry_run=dry_run)
+        if count and not dry_run:
+            event, text = RETRIED if retry else PURGED, counted(count, "dead task")
+            await note_event(frontier.notes, crawl, event, text, by="command")
+        return count

@@ -17,6 +17,7 @@ from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, with_settings
 from shoal.core.addresses import masked
 from shoal.errors import ConfigError
+from shoal.insight.figures import counted
 from shoal.insight.json import delivered_json
 from shoal.results import open_queue, results_at
 from shoal.results.delivery import Delivered, Deliverer
@@ -111,9 +112,7 @@ def _line(delivered: Delivered, speed: _Speed) -> str:
 
 
 def _counts(delivered: Delivered) -> str:
-    return (
-        f"{display.counted(delivered.pages, 'page')} and {display.counted(delivered.items, 'item')}"
-    )
+    return f"{counted(delivered.pages, 'page')} and {counted(delivered.items, 'item')}"
 
 
 class _Speed:

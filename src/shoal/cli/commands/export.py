@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +12,11 @@ from shoal.cli import display
 from shoal.cli.bars import bars
 from shoal.cli.examples import examples
 from shoal.cli.options import STORES, CrawlName, existing_stores, with_settings
-from shoal.core.policy import parse_duration
-from shoal.errors import ConfigError
 from shoal.export import Format, format_of
 from shoal.export import export as write
 from shoal.frontier import frontier_at
+from shoal.insight.figures import counted
+from shoal.insight.moments import parse_since
 from shoal.results import results_at
 from shoal.results.port import Wanted
 from shoal.runtime.eventloop import run
@@ -84,23 +83,7 @@ def export(
     wanted = Wanted(kind, since_s, where_changed, gone)
     count = run(_export(options, crawl, output, chosen, wanted))
     if output is not None:
-        display.say(f"{display.counted(count, 'item')} in {output}", err=True)
-
-
-def parse_since(text: str, now: float) -> float:
-    """A moment: so long before now, or a date or time by ISO 8601, UTC if it names no zone."""
-    try:
-        return now - parse_duration(text)
-    except ConfigError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(
-            f"--since {text!r}: neither a time span (15m, 12h, 7d) nor a date (2030-01-31,"
-            " 2030-01-31T12:00, 2030-01-31T12:00+02:00)"
-        ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        display.say(f"{counted(count, 'item')} in {output}", err=True)
 
 
 async def _export(
@@ -110,7 +93,8 @@ async def _export(
         counts = await results.count(crawl)
         if not counts and await results.note_of(crawl) is None:
             # A crawl may have no items, but it must be one.
-            async with frontier_at(existing_stores(options).frontier) as frontier:
+            stores = existing_stores(options)
+            async with frontier_at(stores.frontier, stores.state) as frontier:
                 await frontier.stats(crawl)
         with bars("items", _total(counts, wanted)) as watch:
             return await write(results, crawl, output, fmt, wanted, watch)

@@ -11,6 +11,7 @@ from shoal.cli.bars import bars
 from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.errors import ConfigError
+from shoal.insight.figures import counted
 from shoal.results import results_at
 from shoal.results.merge import Merged, MergePlan, Rule
 from shoal.results.merge import merge as merge_items
@@ -75,7 +76,7 @@ async def _merge(address: str, plan: MergePlan) -> Merged:
 
 
 def _show(done: Merged, into: str, fields: list[str]) -> None:
-    display.say(f"{display.counted(done.items, 'item')} in '{into}', made of {done.sources:,}")
+    display.say(f"{counted(done.items, 'item')} in '{into}', made of {done.sources:,}")
     if done.left_out:
-        left_out = display.counted(done.left_out, "item")
+        left_out = counted(done.left_out, "item")
         display.say(f"left out: {left_out} without a value in {' or '.join(fields)}")

@@ -18,12 +18,15 @@ from shoal.cli.options import (
     show_help,
     with_settings,
 )
+from shoal.config import Settings
 from shoal.core.exit_policy import score_at
 from shoal.core.exits import Exit, PoolState
+from shoal.core.identities import is_group
 from shoal.errors import ConfigError
 from shoal.exits.echo import LOOPBACK, echo_at
 from shoal.frontier import frontier_at
 from shoal.insight.exits import exit_state, exits_json
+from shoal.insight.figures import counted, duration, size
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.runtime.signals import stopped_by_signals
@@ -55,7 +58,7 @@ def list_(options: dict[str, Any], pool: SomePool = None, json: JsonFlag = False
     (it could not be used, or forged certificates). The score is the share of its answers that were
     no blocks, old ones counting less. Addresses are not known to the frontier: exits have ids.
     """
-    found = run(_list(existing_stores(options).frontier, pool))
+    found = run(_list(existing_stores(options), pool))
     now = time.time()
     if json:
         display.print_json(exits_json(found, now))
@@ -79,9 +82,9 @@ def echo(listen: Listen = f"{LOOPBACK}:{ECHO_PORT}") -> None:
     run(_serve_echo(*_place(listen)))
 
 
-async def _list(address: str, pool: str | None) -> list[tuple[PoolState, list[Exit]]]:
-    async with frontier_at(address) as frontier:
-        states = await frontier.pools()
+async def _list(stores: Settings, pool: str | None) -> list[tuple[PoolState, list[Exit]]]:
+    async with frontier_at(stores.frontier, stores.state) as frontier:
+        states = [each for each in await frontier.pools() if not is_group(each.rules.name)]
         if pool is not None:
             there_are = ", ".join(state.rules.name for state in states) or "none"
             states = [state for state in states if state.rules.name == pool]
@@ -97,7 +100,7 @@ def _exits_table(state: PoolState, exits: list[Exit], now: float) -> Table:
     )
     made = display.table(columns, [_exit_row(each, now) for each in exits])
     made.title = display.text(
-        f"{state.rules.name}: {display.counted(state.exits, 'exit')}: {state.ready:,} ready,"
+        f"{state.rules.name}: {counted(state.exits, 'exit')}: {state.ready:,} ready,"
         f" {state.cooling:,} cooling, {state.out:,} out"
     )
     made.title_justify = "left"
@@ -109,10 +112,10 @@ def _exit_row(each: Exit, now: float) -> tuple[str, ...]:
         *(each.id, each.kind, each.country, exit_state(each, now)),
         f"{score_at(None, each, now):.0%}",
         f"{each.requests:,}",
-        display.size(each.wire_bytes),
+        size(each.wire_bytes),
         f"{each.leased:,}",
-        display.counted(each.cooling, "host") if each.cooling else "",
-        f"in {display.duration(each.out_until - now)}" if each.out_until > now else "",
+        counted(each.cooling, "host") if each.cooling else "",
+        f"in {duration(each.out_until - now)}" if each.out_until > now else "",
     )
 
 

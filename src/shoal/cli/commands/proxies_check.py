@@ -22,6 +22,7 @@ from shoal.exits.echo import LOOPBACK, echo_at
 from shoal.exits.routes import Exits
 from shoal.fetch import open_fetcher
 from shoal.fetch.port import Route
+from shoal.insight.figures import counted
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 
@@ -80,7 +81,7 @@ def check(
     else:
         display.out().print(_checked_table(checked))
         good = [each for each in checked if each.is_good]
-        seen = display.counted(len({each.seen for each in good}), "address", "addresses")
+        seen = counted(len({each.seen for each in good}), "address", "addresses")
         display.say(f"{len(good):,} of {len(checked):,} are good; {seen} seen")
     raise typer.Exit(0 if all(each.is_good for each in checked) else SOME_BAD)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.progress import Progress as Bar
@@ -14,9 +14,10 @@ from shoal.archive import archive_at
 from shoal.cli import display
 from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, settings_from, with_settings
+from shoal.cli.spider_of import SpiderTarget, targets_of
 from shoal.config import Settings
 from shoal.core.addresses import masked
-from shoal.errors import ConfigError, UnknownCrawl
+from shoal.errors import ConfigError
 from shoal.fleet import target
 from shoal.results import results_at
 from shoal.results.port import Keep, Results, RunNote
@@ -25,13 +26,6 @@ from shoal.runtime.eventloop import run
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.reparse import Progress, Reparsed
 from shoal.worker.reparse import reparse as read_again
-
-SpiderTarget = Annotated[
-    str | None,
-    typer.Option(
-        "--spider", metavar="TARGET", help="As for crawl. [default: that of the last run]"
-    ),
-]
 
 
 @with_settings("archive", "results")
@@ -65,7 +59,7 @@ async def _reparse(
 ) -> Reparsed:
     async with results_at(address) as results:
         note = await results.note_of(crawl)
-        spider = target.load(_targets(crawl, spider_target, note, address))
+        spider = target.load(targets_of(crawl, spider_target, note, address))
         settings = settings_from(options, settings_of(spider))
         logs.configure(json_lines=settings.json_logs)
         return await _read_again(crawl, spider, results, settings, note)
@@ -92,20 +86,6 @@ async def _read_again(
     if not done.pages and not done.failed:
         raise ConfigError(f"{masked(address)} has no pages of a crawl named '{crawl}'")
     return done
-
-
-def _targets(crawl: str, given: str | None, note: RunNote | None, address: str) -> list[str]:
-    """What to run. Only a file of this machine may say so: others write to a database too."""
-    if given is not None:
-        return [given]
-    if note is None:
-        raise UnknownCrawl(crawl)
-    if not note.targets:
-        raise ConfigError(f"'{crawl}' was run from Python: name its spider with --spider")
-    if not address.startswith("sqlite:"):
-        shown = ascii(" ".join(note.targets))
-        raise ConfigError(f"name the spider with --spider (the last run of '{crawl}' had {shown})")
-    return note.targets
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, show_help, with_settings
 from shoal.core.policy import months_before
 from shoal.insight.duplicates import Duplicates, mark_duplicates
+from shoal.insight.figures import counted
 from shoal.insight.json import pruned_json
 from shoal.results import postgres_schema, results_at
 from shoal.results.port import Pruned
@@ -75,8 +76,8 @@ def prune(
         display.print_json(pruned_json(before, pruned))
         return
     removed = "would be removed" if dry_run else "detached" if detach else "removed"
-    readings = display.counted(pruned.observations, "reading")
-    pages = display.counted(pruned.pages, "page log entry", "page log entries")
+    readings = counted(pruned.observations, "reading")
+    pages = counted(pruned.pages, "page log entry", "page log entries")
     display.say(f"older than {before:%Y-%m-%d}: {readings} and {pages} {removed}")
     for table in pruned.tables:
         display.say(f"    {table}")
@@ -101,12 +102,12 @@ def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False
     if json:
         display.print_json(found)
         return
-    pages, groups = display.counted(found.pages, "page"), display.counted(found.groups, "group")
+    pages, groups = counted(found.pages, "page"), counted(found.groups, "group")
     are = "is" if found.near == 1 else "are"
     display.say(f"of {pages}, {found.near:,} {are} nearly the same as another one, in {groups}")
     for example in found.examples:
         display.say(example.url)
-        display.say(f"    like {example.like} ({display.counted(example.distance, 'bit')})")
+        display.say(f"    like {example.like} ({counted(example.distance, 'bit')})")
     if found.near > len(found.examples):
         display.say(f"and {found.near - len(found.examples):,} more: shoal explain {crawl} URL")
 

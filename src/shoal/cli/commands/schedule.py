@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import secrets
 import time
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.table import Table
 
 from shoal.cli import display
 from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, show_help, with_settings
-from shoal.coordinator.cron import run_name
 from shoal.coordinator.plan import Planned, plan
-from shoal.coordinator.runs import PAUSED, RUN_REQUESTS, Run, RunRequest, history
+from shoal.coordinator.run_requests import ask_for_run, set_paused
+from shoal.coordinator.runs import Run, history
 from shoal.coordinator.schedules import load_schedules, named
 from shoal.frontier import frontier_at
+from shoal.frontier.port import Frontier
 from shoal.insight.json import run_json, schedules_json
+from shoal.insight.schedule_rows import PLAN_COLUMNS, RUN_COLUMNS, plan_row, run_row
 from shoal.runtime.eventloop import run as run_loop
 
 app = typer.Typer(
@@ -62,7 +63,7 @@ def run_now(name: Name, options: dict[str, Any]) -> None:
 @examples("shoal schedule pause shop")
 def pause(name: Name, options: dict[str, Any]) -> None:
     """Pause a schedule: no run begins until `resume`. Runs that have begun go on."""
-    run_loop(_rest(options, name, b"paused"))
+    run_loop(_rest(options, name, is_paused=True))
     display.say(f"{name}: paused")
 
 
@@ -71,7 +72,7 @@ def pause(name: Name, options: dict[str, Any]) -> None:
 @examples("shoal schedule resume shop")
 def resume(name: Name, options: dict[str, Any]) -> None:
     """Resume a schedule that was paused, from its next due time on."""
-    run_loop(_rest(options, name, None))
+    run_loop(_rest(options, name, is_paused=False))
     display.say(f"{name}: resumed")
 
 
@@ -89,9 +90,14 @@ def history_(
     run_loop(_history(options, name, limit, json=json))
 
 
+def _frontier_of(options: dict[str, Any]) -> AbstractAsyncContextManager[Frontier]:
+    settings = settings_from(options)
+    return frontier_at(settings.frontier, settings.state)
+
+
 async def _list(options: dict[str, Any], *, json: bool) -> None:
     schedules = load_schedules()
-    async with frontier_at(settings_from(options).frontier) as frontier:
+    async with _frontier_of(options) as frontier:
         planned = await plan(frontier, schedules, time.time())
         leader = await frontier.notes.leader()
     if json:
@@ -109,40 +115,29 @@ _NOBODY_LEADS = "no coordinator is running, and no run begins without one: start
 
 
 def _plan_table(planned: list[Planned]) -> Table:
-    return display.table(("schedule", "next", "now", "last"), map(_plan_row, planned))
-
-
-def _plan_row(at: Planned) -> tuple[str, ...]:
-    now = "paused" if at.is_paused else ""
-    if at.running:
-        now = ", ".join(at.running) + (f" ({at.late})" if at.late else "")
-    last = f"{at.last.crawl}: {_outcome(at.last)}" if at.last else ""
-    return at.name, at.next_local or "never", now, last
+    return display.table(PLAN_COLUMNS, map(plan_row, planned))
 
 
 async def _ask_for_run(options: dict[str, Any], name: str) -> str:
     schedule = named(load_schedules(), name)
-    now = float(int(time.time()))
-    async with frontier_at(settings_from(options).frontier) as frontier:
-        request = msgspec.json.encode(RunRequest(name, now))
-        await frontier.notes.write(RUN_REQUESTS, secrets.token_hex(8), request)
-        crawl = run_name(name, schedule.calendar, now)
+    async with _frontier_of(options) as frontier:
+        crawl = await ask_for_run(frontier.notes, schedule, time.time())
         if await frontier.notes.leader() is None:
             return f"{crawl}: waiting, {_NOBODY_LEADS}"
     return f"{crawl}: begins"
 
 
-async def _rest(options: dict[str, Any], name: str, text: bytes | None) -> None:
-    named(load_schedules(), name)
-    async with frontier_at(settings_from(options).frontier) as frontier:
-        await frontier.notes.write(PAUSED, name, text)
+async def _rest(options: dict[str, Any], name: str, *, is_paused: bool) -> None:
+    schedule = named(load_schedules(), name)
+    async with _frontier_of(options) as frontier:
+        await set_paused(frontier.notes, schedule, is_paused=is_paused)
 
 
 async def _history(options: dict[str, Any], name: str | None, limit: int, *, json: bool) -> None:
     schedules = load_schedules()
     names = [named(schedules, name).name] if name else list(schedules)
     runs: list[Run] = []
-    async with frontier_at(settings_from(options).frontier) as frontier:
+    async with _frontier_of(options) as frontier:
         for schedule in names:
             runs += (await history(frontier.notes, schedule))[:limit]
     runs.sort(key=lambda run: run.due_at, reverse=True)
@@ -155,23 +150,6 @@ async def _history(options: dict[str, Any], name: str | None, limit: int, *, jso
 
 
 def _history_table(runs: list[Run]) -> Table:
-    columns = ("run", "state", "took", "total", "done", "failed", "items", "same", "gone")
-    table = display.table(columns, map(_run_row, runs))
+    table = display.table(RUN_COLUMNS, map(run_row, runs))
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     return table
-
-
-def _run_row(run: Run) -> tuple[str, ...]:
-    took = run.ended_at - run.started_at if run.ended_at and run.started_at else None
-    numbers = (run.total, run.done, run.failed, run.items, run.unchanged, run.gone)
-    return (
-        run.crawl,
-        _outcome(run),
-        display.duration(took) if took is not None else "",
-        *(f"{n:,}" if run.started_at else "" for n in numbers),
-    )
-
-
-def _outcome(run: Run) -> str:
-    late = ", late" if run.is_late else ""
-    return f"{run.state}{late}: {run.reason}" if run.reason else f"{run.state}{late}"

@@ -10,8 +10,10 @@ from shoal.cli import display
 from shoal.cli.bars import bars
 from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, settings_from, show_help, with_settings
+from shoal.config import Settings
 from shoal.errors import ConfigError, MissingExtra
 from shoal.frontier import frontier_at
+from shoal.insight.figures import counted
 from shoal.runtime.eventloop import run
 
 if TYPE_CHECKING:  # It needs the extras `scrapy` and `redis`.
@@ -57,7 +59,7 @@ def migrate(
     settings = settings_from(options)
     keys = [_named(key, spider) for key in (queue_key, dupefilter_key)]
     crawl = settings.name or spider
-    done = run(_migrate(source, keys, settings.frontier, crawl, keep=keep))
+    done = run(_migrate(source, keys, settings, crawl, keep=keep))
     if json:
         display.print_json(done)
     else:
@@ -73,7 +75,7 @@ def _named(key: str, spider: str) -> str:
 
 
 async def _migrate(
-    source: str, key_names: list[str], frontier: str, crawl: str, *, keep: bool
+    source: str, key_names: list[str], settings: Settings, crawl: str, *, keep: bool
 ) -> Migrated:
     try:
         from shoal.scrapy.migration.migrate import Migration
@@ -84,15 +86,15 @@ async def _migrate(
         raise MissingExtra("shoal scrapy migrate", "redis") from None
     keys = OldKeys(source, *key_names)
     try:
-        async with frontier_at(frontier) as target:
+        async with frontier_at(settings.frontier, settings.state) as target:
             return await Migration(keys, target, crawl, keep=keep, progress=bars).run()
     finally:
         await keys.close()
 
 
 def _show(done: Migrated, crawl: str, queue_key: str) -> None:
-    requests = display.counted(done.requests, "request")
-    seen = display.counted(done.fingerprints, "fingerprint")
+    requests = counted(done.requests, "request")
+    seen = counted(done.fingerprints, "fingerprint")
     display.say(f"{crawl}: {requests} and {seen} moved, {done.duplicates:,} known already")
     if done.fingerprinter:
         for line in _advice(done.fingerprinter):

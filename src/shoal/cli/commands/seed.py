@@ -14,14 +14,24 @@ import typer
 from shoal.cli import display
 from shoal.cli.bars import bars
 from shoal.cli.examples import examples
-from shoal.cli.options import CrawlName, JsonFlag, settings_from, with_settings
+from shoal.cli.options import (
+    CrawlName,
+    JsonFlag,
+    existing_stores,
+    settings_from,
+    with_settings,
+)
 from shoal.config import Settings
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
-from shoal.frontier.values import Added
-from shoal.insight.json import seeded_json
+from shoal.frontier.events import SEEDED, note_event
+from shoal.frontier.values import Added, Repaired
+from shoal.insight.figures import counted
+from shoal.insight.json import repaired_json, seeded_json
+from shoal.results import open_results
 from shoal.runtime.eventloop import run
+from shoal.seeds import repairing
 from shoal.seeds.seeding import BATCH
 from shoal.seeds.sources import STDIN, Seeder, Sources
 
@@ -45,14 +55,19 @@ Skip = Annotated[
     int | None,
     typer.Option("--skip", min=0, help="Skip this many lines of the file. 0 begins again."),
 ]
+Repair = Annotated[
+    bool,
+    typer.Option("--repair", help="First write off what a broker has lost, to be found again."),
+]
 
 
-@with_settings("frontier")
+@with_settings("frontier", "results")
 @examples(
     "shoal seed shop https://shop.example/sale",
     "shoal seed shop --file urls.txt",
     "shoal seed shop --sitemap https://shop.example --since 7d",
     'echo \'{"url": "https://shop.example/p/1", "job_type": "product"}\' | shoal seed shop',
+    "shoal seed shop --repair",
 )
 def seed(
     crawl: CrawlName,
@@ -62,6 +77,7 @@ def seed(
     sitemap: Sitemap = None,
     since: Since = None,
     skip: Skip = None,
+    repair: Repair = False,
     json: JsonFlag = False,
 ) -> None:
     """Add URLs to a crawl.
@@ -75,12 +91,26 @@ def seed(
 
     A sitemap is queued too: the crawl's workers fetch it as they fetch pages, and queue what it
     lists.
+
+    If tasks are missing in a broker, because somebody has emptied its queues, --repair writes them
+    off, and forgets that they and the pages that led to others were seen. Then they are found
+    again from the seeds: bring these again with the same command, or run shoal crawl again. The
+    crawl must be paused.
     """
+    settings = settings_from(options)
+    repaired = None
+    if repair:
+        repaired = run(_repair(crawl, existing_stores(options)))
+        if not (urls or file or sitemap):
+            _show_repaired(crawl, repaired, json=json)
+            return
     sources = _sources(urls or [], file, sitemap or [], since, skip)
     bad = Bad()
-    added, sitemaps = run(_seed(crawl, settings_from(options), sources, bad))
-    _show(crawl, added, sitemaps, bad.count, json=json)
-    raise typer.Exit(2 if bad.count and not added.added + added.duplicates else 0)
+    added, sitemaps = run(_seed(crawl, settings, sources, bad))
+    if repaired is not None and not json:
+        _show_repaired(crawl, repaired, json=False)
+    _show(crawl, added, sitemaps, bad.count, repaired, json=json)
+    raise typer.Exit(2 if bad.count and not added.any else 0)
 
 
 def _sources(
@@ -101,6 +131,33 @@ def _sources(
     )
 
 
+async def _repair(crawl: str, settings: Settings) -> Repaired:
+    results = open_results(settings.results)
+    try:
+        async with frontier_at(settings.frontier, settings.state) as frontier:
+            return await repairing.repair(frontier, results, crawl)
+    finally:
+        await results.close()
+
+
+def _show_repaired(crawl: str, repaired: Repaired, *, json: bool) -> None:
+    if json:
+        display.print_json(repaired_json(crawl, repaired))
+        return
+    if not repaired.lost:
+        display.say(f"{crawl}: nothing is missing in the broker")
+        return
+    lost = counted(repaired.lost, "task")
+    display.say(f"{crawl}: {lost} lost in the broker and written off, as dropped")
+    if repaired.why_not:
+        display.say(f"{crawl}: they cannot be found again: {repaired.why_not}; --fresh starts over")
+    else:
+        display.say(
+            f"{crawl}: {repaired.forgotten:,} URLs count as new now: those, and pages that led to"
+            " others; bring the seeds again to have them found"
+        )
+
+
 class Bad:
     """Counts what is no seed, and names the first."""
 
@@ -114,7 +171,7 @@ class Bad:
 
 
 async def _seed(crawl: str, settings: Settings, sources: Sources, bad: Bad) -> tuple[Added, int]:
-    async with frontier_at(settings.frontier) as frontier:
+    async with frontier_at(settings.frontier, settings.state) as frontier:
         with bars("seeds") as watch:
             seeder = Seeder(frontier, crawl, bad.report, watch)
             try:
@@ -123,6 +180,9 @@ async def _seed(crawl: str, settings: Settings, sources: Sources, bad: Bad) -> t
                 how = _how_to_continue(seeder.line, sources)
                 display.say(f"shoal: stopped at line {seeder.line}: {how}", err=True)
                 raise
+        if added.added:
+            text = counted(added.added, "seed")
+            await note_event(frontier.notes, crawl, SEEDED, text, by="command")
     if seeder.went_on_after:
         line = f"{seeder.went_on_after:,}"
         display.say(f"shoal: continued after line {line} (--skip 0 begins again)", err=True)
@@ -135,13 +195,16 @@ def _how_to_continue(line: int, sources: Sources) -> str:
     return f"to continue, add --skip {max(line - BATCH - 1, 0)}"
 
 
-def _show(crawl: str, added: Added, sitemaps: int, bad: int, *, json: bool) -> None:
+def _show(
+    crawl: str, added: Added, sitemaps: int, bad: int, repaired: Repaired | None, *, json: bool
+) -> None:
     if json:
-        display.print_json(seeded_json(crawl, added, sitemaps=sitemaps, bad=bad))
+        told = repaired_json(crawl, repaired) if repaired else {}
+        display.print_json(told | seeded_json(crawl, added, sitemaps=sitemaps, bad=bad))
         return
     if bad > SHOWN:
         display.say(f"shoal: and {bad - SHOWN:,} more were skipped", err=True)
-    display.say(f"{crawl}: {added.added:,} added, {added.duplicates:,} known already, {bad:,} bad")
+    display.say(f"{crawl}: {added.told}, {bad:,} bad")
     if sitemaps:
-        counted = display.counted(sitemaps, "sitemap")
-        display.say(f"{crawl}: {counted} queued; workers read them and queue the pages they list")
+        queued = counted(sitemaps, "sitemap")
+        display.say(f"{crawl}: {queued} queued; workers read them and queue the pages they list")

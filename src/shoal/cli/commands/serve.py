@@ -1,24 +1,91 @@
-"""shoal serve: the coordinator."""
+"""shoal serve: the coordinator, and the web."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
+
+from shoal.alerts.watcher import Watcher
 from shoal.cli.examples import examples
-from shoal.cli.options import with_settings
+from shoal.cli.options import settings_from, with_settings
 from shoal.cli.services import run_service
 from shoal.coordinator.coordinator import Coordinator
+from shoal.feeds.service import Feeds
+from shoal.frontier.port import Frontier
+from shoal.runtime.services import Services
+
+Listen = Annotated[
+    str | None,
+    typer.Option(
+        "--listen",
+        envvar="SHOAL_LISTEN",
+        metavar="HOST:PORT",
+        help="Where the dashboard and the API are. Without a token, on this machine only."
+        " [default: 127.0.0.1:7350]",
+        show_envvar=False,
+    ),
+]
+NoWeb = Annotated[bool, typer.Option("--no-web", help="No dashboard and no API.")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        envvar="SHOAL_TOKEN_FILE",
+        metavar="FILE",
+        help="Tokens that let people and programs in, one in a line: `read TOKEN` may look,"
+        " `admin TOKEN` may do all. SHOAL_TOKEN is one more.",
+        show_envvar=False,
+    ),
+]
+Prefix = Annotated[
+    str,
+    typer.Option(
+        "--prefix",
+        envvar="SHOAL_PREFIX",
+        metavar="/PATH",
+        help="The path below which a reverse proxy has it.",
+        show_envvar=False,
+        show_default=False,
+    ),
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="A name by which it is asked for, beside localhost and addresses. May be repeated.",
+    ),
+]
 
 
 @with_settings("frontier", "results", "json_logs")
-@examples("shoal serve", "shoal serve --frontier redis://queue-host")
-def serve(options: dict[str, Any]) -> None:
-    """Run a coordinator for schedules.
+@examples(
+    "shoal serve",
+    "shoal serve --frontier redis://queue-host",
+    "shoal serve --listen 0.0.0.0:7350 --token-file tokens --allow-host crawls.example",
+)
+def serve(
+    options: dict[str, Any],
+    listen: Listen = None,
+    no_web: NoWeb = False,
+    token_file: TokenFile = None,
+    prefix: Prefix = "",
+    allow_host: AllowHost = None,
+) -> None:
+    """Run a coordinator for schedules and feeds, watch crawls, and show them in a browser.
 
     It begins the runs of shoal.toml's schedules when they are due, and looks after them. It never
     scrapes: `shoal worker`, without a target, does that, on any number of machines. You may run
     several coordinators: one leads, and if it dies another takes over within seconds. shoal.toml is
     read again when it changes. SIGTERM and Ctrl-C stop it.
+
+    The dashboard shows every crawl of the frontier, also those that no schedule began. The API is
+    described at /api/openapi.json.
+
+    The one that leads also watches all crawls, and tells of what is wrong: the [alerts] of
+    shoal.toml say whom, and from when on.
 
     A schedule in shoal.toml:
 
@@ -29,5 +96,24 @@ def serve(options: dict[str, Any]) -> None:
       cron = "0 3 * * *"
       timezone = "Europe/Berlin"
       window = "6h"
+
+    A feed brings tasks to a crawl from a queue, as `shoal feed` does, for as long as this runs:
+
+    \b
+      [[feed]]
+      crawl = "shop"
+      address = "amqp://user:secret@rabbit/urls"
     """
-    run_service(options, lambda frontier: Coordinator(frontier, options))
+
+    def services(frontier: Frontier) -> Services:
+        coordinator = Coordinator(frontier, options, duties=[Watcher(frontier)])
+        if no_web:
+            return Services(coordinator, Feeds(frontier))
+        from shoal.web.server import WebOptions, WebServer  # Others need not load it.
+
+        web = WebOptions(
+            listen=listen, token_file=token_file, prefix=prefix, allow_hosts=allow_host or ()
+        )
+        return Services(coordinator, Feeds(frontier), WebServer(settings_from(options), web))
+
+    run_service(options, services)

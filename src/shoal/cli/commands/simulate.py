@@ -21,6 +21,7 @@ from shoal.exits.routes import Exits
 from shoal.exits.scenes import STRATEGIES, Figures, PlayedPool, Scene
 from shoal.exits.simulation import Watch
 from shoal.exits.simulation import simulate as play
+from shoal.insight.figures import counted, duration, size
 from shoal.runtime.eventloop import run
 
 PoolName = Annotated[
@@ -137,14 +138,14 @@ def _show(scene: Scene, played: list[Figures], *, json: bool) -> None:
 
 def _title(scene: Scene) -> str:
     first = scene.pools[0]
-    exits = display.counted(first.exits, "exit")
+    exits = counted(first.exits, "exit")
     return f"{scene.pages:,} pages of {scene.host} by {exits} of {first.rules.name}"
 
 
 def _note(scene: Scene) -> str:
     return (
         f"an exit is banned after {scene.ban_after:,} requests in"
-        f" {display.duration(scene.ban_within_s)}, for {display.duration(scene.ban_for_s)}"
+        f" {duration(scene.ban_within_s)}, for {duration(scene.ban_for_s)}"
     )
 
 
@@ -152,7 +153,7 @@ def _row(figures: Figures) -> tuple[str, ...]:
     share = figures.blocked / max(figures.requests, 1)
     return (
         figures.strategy,
-        display.duration(figures.seconds),
+        duration(figures.seconds),
         f"{figures.done:,}",
         f"{figures.dead:,}",
         f"{figures.left:,}",
@@ -161,7 +162,7 @@ def _row(figures: Figures) -> tuple[str, ...]:
         f"{figures.quarantines:,}",
         f"{figures.exits_used:,}",
         f"{figures.busiest_share:.1%}",
-        display.size(figures.wire_bytes),
+        size(figures.wire_bytes),
         f"{figures.cost:,.2f}",
     )
 

@@ -12,13 +12,16 @@ from rich.live import Live
 
 from shoal.cli import display
 from shoal.cli.examples import examples
-from shoal.cli.exit_lines import exit_lines
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
+from shoal.config import Settings
 from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
 from shoal.frontier.port import QueriesAndNotes
+from shoal.insight.exit_lines import exit_lines
 from shoal.insight.json import crawl_json, snapshot_json
+from shoal.insight.session_lines import session_lines
 from shoal.insight.status import snapshot
+from shoal.insight.versions import version_lines
 from shoal.runtime.eventloop import run
 
 WATCH_EVERY_S = 1.0
@@ -43,11 +46,11 @@ def status(
     Hosts are shown with the most work left first, then those that answer slowest, then those that
     fail most. A host that only fails is probed with single requests until it answers again.
     """
-    run(_status(existing_stores(options).frontier, crawl, watch=watch, json=json))
+    run(_status(existing_stores(options), crawl, watch=watch, json=json))
 
 
-async def _status(address: str, crawl: str | None, *, watch: bool, json: bool) -> None:
-    async with frontier_at(address) as frontier:
+async def _status(stores: Settings, crawl: str | None, *, watch: bool, json: bool) -> None:
+    async with frontier_at(stores.frontier, stores.state) as frontier:
         if json:
             display.print_json(await _data(frontier, crawl))
         elif watch:
@@ -82,4 +85,5 @@ async def _view(frontier: QueriesAndNotes, crawl: str | None) -> RenderableType:
         crawls = await frontier.crawls()
         return display.crawls_table(crawls, now) if crawls else display.text("no crawls here yet")
     seen = await snapshot(frontier, crawl, now)
-    return display.snapshot_view(seen, now, exit_lines(seen, now))
+    notes = *exit_lines(seen, now), *session_lines(seen, now), *version_lines(seen.workers)
+    return display.snapshot_view(seen, now, notes)

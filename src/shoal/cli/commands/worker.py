@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from shoal.cli import display
 from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, settings_from, with_settings
 from shoal.cli.services import run_service
 from shoal.config import Settings
 from shoal.coordinator.scheduled import ScheduledWorkers
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, ShoalError
+from shoal.feeds.service import Feeds
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet import target
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
+from shoal.fleet.published import check_publishing
 from shoal.fleet.stores import stores_at
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.runtime import logs
+from shoal.runtime.alive import DEAD_AFTER_S, signs_of_life, silent_s
 from shoal.runtime.eventloop import run
+from shoal.runtime.services import Services
 from shoal.runtime.signals import stopped_by_signals
 from shoal.runtime.watchdog import watched
 from shoal.spider.spider import Spider, settings_of
@@ -32,38 +38,73 @@ Targets = Annotated[
 UntilFinished = Annotated[
     bool, typer.Option("--until-finished", help="End when the crawl is finished.")
 ]
+AliveFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--alive-file",
+        envvar="SHOAL_ALIVE_FILE",
+        metavar="FILE",
+        help="Where it gives signs of life, for --alive.",
+        show_envvar=False,
+    ),
+]
+Alive = Annotated[
+    bool,
+    typer.Option(
+        "--alive",
+        help="Start nothing: tell whether the worker with the same --alive-file is alive."
+        f" Exit code 1 if it was silent for more than {DEAD_AFTER_S:g} s.",
+    ),
+]
 
 
 @with_settings(*FLEET)
 @examples(
     "shoal worker spider.py --frontier sqlite:///shoal.db --until-finished",
     "shoal worker --frontier redis://queue-host --workers 2",
+    "shoal worker --alive --alive-file /run/shoal/alive",
 )
 def worker(
     options: dict[str, Any],
     targets: Targets = None,
     until_finished: UntilFinished = False,
+    alive_file: AliveFile = None,
+    alive: Alive = False,
 ) -> None:
     """Add a worker to a crawl, or to all scheduled runs.
 
     The crawl is on a shared frontier. The worker waits for work, and stays until SIGTERM or Ctrl-C,
     which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) are
-    those of whoever started it.
+    those of whoever started it. If shoal.toml has feeds of this crawl, they run here too.
 
     Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
     each as --workers says. What a schedule runs is read from shoal.toml in this folder, where the
     spiders must be too. Schedules that are not in it are left to other workers.
     """
+    if alive:
+        _tell_whether_alive(alive_file)
+        return
     if not targets:
         _refuse_what_needs_a_target(options, until_finished=until_finished)
-        run_service(options, lambda frontier: ScheduledWorkers(frontier, options))
+        run_service(options, lambda frontier: ScheduledWorkers(frontier, options), alive_file)
         return
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
     logs.configure(json_lines=settings.json_logs)
     if not target.is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
-    run(_work(spider, targets, settings, until_finished=until_finished))
+    run(_work(spider, targets, settings, alive_file, until_finished=until_finished))
+
+
+def _tell_whether_alive(file: Path | None) -> None:
+    if file is None:
+        raise ConfigError("--alive needs the --alive-file of the worker, or SHOAL_ALIVE_FILE")
+    ago_s = silent_s(file)
+    if ago_s is None:
+        raise ShoalError(f"no sign of life in {file}")
+    if ago_s > DEAD_AFTER_S:
+        raise ShoalError(f"no sign of life for {ago_s:.0f} s")
+    display.say(f"alive {ago_s:.0f} s ago")
 
 
 def _refuse_what_needs_a_target(options: dict[str, Any], *, until_finished: bool) -> None:
@@ -73,7 +114,12 @@ def _refuse_what_needs_a_target(options: dict[str, Any], *, until_finished: bool
 
 
 async def _work(
-    spider: type[Spider], targets: list[str], settings: Settings, *, until_finished: bool
+    spider: type[Spider],
+    targets: list[str],
+    settings: Settings,
+    alive_file: Path | None,
+    *,
+    until_finished: bool,
 ) -> None:
     order = WorkerOrder(
         settings.name or spider.name,
@@ -83,7 +129,9 @@ async def _work(
         brings_seeds=False,
     )
     async with stores_at(settings) as stores:
+        await check_publishing(settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)
         workers = workers_for(order, stores, lambda: target.create(spider), watch=watched)
-        with stopped_by_signals(workers):
-            await workers.run()
+        services = Services(workers, Feeds(stores.frontier, crawl=order.crawl))
+        with stopped_by_signals(services), signs_of_life(alive_file):
+            await services.run()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 
-from shoal.errors import FetchError, TooLarge
+from shoal.errors import BadAnswer, TooLarge
 
 MAX_LAYERS = 2
 """Compressed twice is a mistake that exists; more often is an attack."""
@@ -80,7 +80,7 @@ class Inflater:
     def finish(self) -> None:
         """Raises FetchError if there should have been more."""
         if self._stream is not None or (self._held and not self._streams_ended):
-            raise FetchError(f"{self._name}: the compressed data ends too early")
+            raise BadAnswer(f"{self._name}: the compressed data ends too early")
 
     def _recognise(self, data: bytes) -> zlib._Decompress | None:
         """A decoder for the stream that starts here; None if there is none, or not enough of it."""
@@ -92,7 +92,7 @@ class Inflater:
             self._rest_is_padding = True
             return None
         if self._streams_ended == MAX_GZIP_MEMBERS:
-            raise FetchError(f"gzip: more than {MAX_GZIP_MEMBERS} files in one body")
+            raise BadAnswer(f"gzip: more than {MAX_GZIP_MEMBERS} files in one body")
         return zlib.decompressobj(self._window(data))
 
     def _window(self, data: bytes) -> int:
@@ -107,7 +107,7 @@ class Inflater:
             # One byte over the limit is enough to know; zero would mean "no limit" to zlib.
             plain = stream.decompress(data, self._left + 1)
         except zlib.error:
-            raise FetchError(f"{self._name}: the compressed data is corrupt") from None
+            raise BadAnswer(f"{self._name}: the compressed data is corrupt") from None
         self._left -= len(plain)
         if self._left < 0:
             raise too_large(self._limit, "decompressed ")
@@ -124,7 +124,7 @@ def _layers(content_encoding: str) -> list[str]:
     given = [name.strip().lower() for name in content_encoding.split(",")]
     names = [name for name in reversed(given) if name not in ("", "identity")]
     if len(names) > MAX_LAYERS or any(name not in _NAMES for name in names):
-        error = FetchError(f"cannot read Content-Encoding: {content_encoding[:60]!a}")
+        error = BadAnswer(f"cannot read Content-Encoding: {content_encoding[:60]!a}")
         error.retryable = False
         raise error
     return [_NAMES[name] for name in names]

@@ -75,6 +75,7 @@ class HttpFetcher(Fetcher):
     def __init__(self, settings: Settings) -> None:
         if not _is_header_value(settings.user_agent):
             raise ConfigError(f"user_agent: not a header value: {settings.user_agent!r}")
+        self.user_agent = settings.user_agent
         self._is_guarded = not settings.allow_private
         self._timeout_s = settings.timeout_s
         self._too_slow = f"timed out after {settings.timeout_s:g} s"
@@ -98,7 +99,7 @@ class HttpFetcher(Fetcher):
         if task.pool is not None:
             _check_exit(request)
         authority, target = self._address(task.url)
-        encoded = self._encode(task, authority, target, request.cookies)
+        encoded = self._encode(request, authority, target)
         way = request.route, authority.origin
         connection = self._pool.take(way) or await self._connected(way, request.send_by)
         absolute = connection.absolute
@@ -173,14 +174,15 @@ class HttpFetcher(Fetcher):
             raise refusal(authority.origin.host, authority.origin.host)
         return authority, href[slash:].partition("#")[0]
 
-    def _encode(self, task: Task, authority: Authority, target: str, cookies: str) -> bytes:
+    def _encode(self, request: Request, authority: Authority, target: str) -> bytes:
+        task, cookies = request.task, request.cookies
         _check_method(task.method)
         head = f"{task.method} {target} HTTP/1.1\r\nHost: {authority.host}\r\n"
-        is_usual = not task.headers and task.body is None and not cookies
+        is_usual = not task.headers and task.body is None and not cookies and not request.user_agent
         if is_usual and not authority.authorization:
             return f"{head}{self._usual}\r\n".encode()
         body = _body(task)
-        headers = self._merged(task, authority)
+        headers = self._merged(request, authority)
         if cookies and "cookie" not in headers:
             _check_header("Cookie", cookies)
             headers["cookie"] = "Cookie", cookies
@@ -189,10 +191,13 @@ class HttpFetcher(Fetcher):
             headers["content-length"] = ("Content-Length", str(len(body)))
         return f"{head}{_lines(dict(headers.values()))}\r\n".encode() + body
 
-    def _merged(self, task: Task, authority: Authority) -> dict[str, tuple[str, str]]:
+    def _merged(self, request: Request, authority: Authority) -> dict[str, tuple[str, str]]:
         """All headers, by their names in lower case. Those of the task win."""
         merged = {name.lower(): (name, value) for name, value in self._headers.items()}
-        for name, value in task.headers.items():
+        if request.user_agent:
+            _check_header("User-Agent", request.user_agent)
+            merged["user-agent"] = "User-Agent", request.user_agent
+        for name, value in request.task.headers.items():
             _check_header(name, value)
             merged[name.lower()] = name, value
         if authority.authorization:
@@ -254,7 +259,7 @@ def _check_exit(request: Request) -> None:
     """No exit, no request: what was to leave by a pool never leaves from this machine's own
     address, whatever went wrong before."""
     if request.route.proxy is None and not request.route.allows_direct:
-        raise Refused(f"no exit of pool {request.task.proxy_pool!a:.60} was given for it")
+        raise Refused(f"no exit of pool {request.task.pool!a:.60} was given for it")
 
 
 def _check_method(method: str) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict
 
-from shoal.errors import FetchError
+from shoal.errors import BadAnswer, FetchError
 from shoal.fetch.http.bodies import Body, too_large
 from shoal.fetch.http.failures import CLOSED, CLOSED_EARLY, HEADERS_TOO_LARGE, NOT_HTTP, cause
 from shoal.fetch.http.tunnels.absolute import Absolute
@@ -155,18 +155,18 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self._has_headers:
-            raise FetchError(NOT_HTTP)  # A second answer, right behind the one that was awaited.
+            raise BadAnswer(NOT_HTTP)  # A second answer, right behind the one that was awaited.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name, value))
         too_long = len(name) + len(value) > MAX_HEADER_BYTES
         if too_long or len(self._headers) > MAX_HEADERS:
-            raise self._fail(FetchError(HEADERS_TOO_LARGE))
+            raise self._fail(BadAnswer(HEADERS_TOO_LARGE))
 
     def on_headers_complete(self) -> None:
         self._status = self._parser.get_status_code()
         if self._status < 100:
-            raise FetchError(NOT_HTTP)
+            raise BadAnswer(NOT_HTTP)
         if self._status < 200:  # "Go on", "here are hints": the answer is still to come.
             self._headers.clear()
             return
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._arrived and not self._has_headers:
-            raise FetchError(NOT_HTTP)  # A hint with a body: whose it would be is anybody's guess.
+            raise BadAnswer(NOT_HTTP)  # A hint with a body: whose it would be is anybody's guess.
         if self._has_headers:
             self._finish(is_reusable=self._parser.should_keep_alive() and not self._unread)
 
@@ -258,7 +258,7 @@ class Connection(asyncio.Protocol):
                 self._weigh(len(data))
                 self._take_body()
         except (HttpParserError, HttpParserUpgrade):
-            self._fail(FetchError(NOT_HTTP))
+            self._fail(BadAnswer(NOT_HTTP))
         except FetchError as error:
             self._fail(error)
 
@@ -269,7 +269,7 @@ class Connection(asyncio.Protocol):
         self._beside = max(beside, 0)
         self._weighed += in_body
         if beside > MAX_BESIDE_BYTES:
-            raise FetchError(HEADERS_TOO_LARGE)
+            raise BadAnswer(HEADERS_TOO_LARGE)
 
     def _take_body(self) -> None:
         """Check its length, and undo its compression."""

@@ -16,7 +16,7 @@ import aiodns
 import pycares
 from aiodns.error import DNSError
 
-from shoal.errors import FetchError
+from shoal.errors import UnknownHost
 
 LOOKUP_S = 5.0
 """How long one look-up may take."""
@@ -47,7 +47,7 @@ class Resolver:
         self._asked: dict[tuple[str, int], asyncio.Future[pycares.AddrInfoResult]] = {}
 
     async def resolve(self, host: str, port: int) -> list[AddressInfo]:
-        """All addresses of a name. Raises FetchError if there are none, and OSError if our own
+        """All addresses of a name. Raises UnknownHost if there are none, and OSError if our own
         machine is in no state to ask."""
         key = host, port
         until, found = self._known.get(key, (0.0, []))
@@ -68,13 +68,13 @@ class Resolver:
             async with asyncio.timeout(LOOKUP_S):
                 answer = await asyncio.shield(self._asked.get(key) or self._ask(key))
         except TimeoutError:
-            raise FetchError(f"DNS: no answer within {LOOKUP_S:g} s") from None
+            raise UnknownHost(f"DNS: no answer within {LOOKUP_S:g} s") from None
         except DNSError as error:
             code, words = error.args
             if code == pycares.errno.ARES_ECONNREFUSED:
                 socket.socket().close()  # Says so if it is the lack of sockets.
             words = "name not found" if code in _NOT_FOUND else words.lower()
-            raise FetchError(f"DNS: {words}") from None
+            raise UnknownHost(f"DNS: {words}") from None
         return [_address_info(node) for node in answer.nodes]
 
     def _ask(self, key: tuple[str, int]) -> asyncio.Future[pycares.AddrInfoResult]:

@@ -44,6 +44,12 @@ class RedisNotes(Notes):
             await self._link.command("HSET", NOTES + topic, name, text)
         await self._link.replicated()
 
+    async def swap(self, topic: str, name: str, known: bytes | None, text: bytes) -> bool:
+        values = (name, text) + (() if known is None else (known,))
+        is_written = bool(await self._eval("swap_note", [NOTES + topic], *values))
+        await self._link.replicated()
+        return is_written
+
     async def read(self, topic: str, name: str) -> bytes | None:
         text: bytes | None = await self._link.command("HGET", NOTES + topic, name)
         return text

@@ -60,18 +60,24 @@ class RedisCrawl:
                 raise ConfigError(CANCELLED.format(self.name))
 
     async def add(self, entries: Sequence[Entry]) -> Added:
-        """Queue what was never seen."""
+        """Queue what was never seen. Dead tasks that are to be tried again come first: then they
+        are known, whatever becomes of them next."""
+        retried = await self._retry([entry.fingerprint for entry in entries if entry.retry])
         total, wakes = Added(), False
         for shard, groups in self._spread(grouped(entries)) or [(self.home, [])]:
             was, added = await shard.add(groups)
             if was is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(self.name))
             wakes |= was is CrawlState.FINISHED and added.added > 0
-            total = Added(total.added + added.added, total.duplicates + added.duplicates)
+            total += added
         if wakes:
             await self._wake()
             await self._finish_if_idle(True)  # New seeds do not lift `max_pages`.
-        return total
+        return total.with_retried(retried)
+
+    async def _retry(self, fingerprints: Sequence[bytes]) -> int:
+        shards = self.shards if fingerprints else []
+        return sum([await self.retry_or_purge(at, fingerprints, retry=True) for at in shards])
 
     async def remember(self, fingerprints: Sequence[bytes]) -> None:
         """Know these as done. Which host they are of they do not tell: so every shard has them."""
@@ -314,6 +320,7 @@ def _merged(offers: Sequence[Offer], state: CrawlState, epoch: int) -> Grant:
         state=state,
         leases=[lease for offer in offers for lease in offer.grant.leases],
         wait_s=min(waits, default=None),
+        has_waiting=any(offer.grant.has_waiting for offer in offers),
         epoch=epoch,
         decided=min(offer.grant.decided for offer in offers),
     )

@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 
+from shoal.core import identity_policy
 from shoal.core.exit_policy import starved_reason
 from shoal.core.exits import Exit, Lane, Pair, PoolRules, Spent
+from shoal.core.identities import AccountState, is_group
 
 UNKNOWN_POOL = PoolRules(name="")
 """What holds for a pool that nobody has brought."""
@@ -21,6 +23,7 @@ UNKNOWN_POOL = PoolRules(name="")
 _NOT_KEPT = {"id", "cooling"}
 _TIME = re.compile("_(at|until|since)$|^since$")
 _COUNT = re.compile(r"^\d+")
+_NUMBER = re.compile(r"\d+")
 
 
 def _fields(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -41,6 +44,7 @@ RECORDS: Mapping[str, Mapping[str, Any]] = {
     "pair": _fields(Pair),
     "lane": _fields(Lane),
     "spent": _fields(Spent),
+    "account": _fields(AccountState),
 }
 """By the name that the scripts have for each kind: its fields, and their values in a new one."""
 
@@ -56,6 +60,13 @@ def values_of(kind: str, packed: bytes) -> dict[str, Any]:
 def exit_of(exit_id: str, packed: bytes) -> Exit:
     """An exit, as the scripts have packed it."""
     return msgspec.convert({"id": exit_id, **values_of("exit", packed)}, Exit)
+
+
+def account_of(packed: bytes | None) -> AccountState:
+    """What only an account has. There is no record of one that nobody has used."""
+    if packed is None:
+        return AccountState()
+    return msgspec.convert(values_of("account", packed), AccountState)
 
 
 def lane_of(packed: bytes | None) -> Lane:
@@ -87,7 +98,18 @@ def pool_values(rules: PoolRules) -> dict[str, Any]:
         "budget": rules.budget,
         "budget_period": _micro(rules.budget_period_s),
         "most_cost": rules.most_cost,
-        "starved": starved_head(rules.name, rules.timeout_s),
+        **_texts(rules),
+    }
+
+
+def _texts(rules: PoolRules) -> dict[str, str]:
+    """How the reasons begin for which tasks die. Of a group: also where it waits for its exits."""
+    if not is_group(rules.name):
+        return {"starved": starved_head(rules.name, rules.timeout_s)}
+    return {
+        "through": rules.through,
+        "starved": unusable_head(rules.timeout_s),
+        "starved_through": starved_head(rules.through, rules.timeout_s),
     }
 
 
@@ -112,6 +134,37 @@ def starved_words() -> dict[str, str]:
     ):
         words[name] = _COUNT.sub("%d", part)
     return words
+
+
+def unusable_head(timeout_s: float) -> str:
+    """How the reason begins for which tasks die that no account could be used for: with %s for the
+    session."""
+    return _unusable("%s", timeout_s, listed=1).partition(":")[0]
+
+
+def unusable_words() -> dict[str, str]:
+    """What may stand there as well, or follow: as `identity_policy.starved_reason` says it."""
+    head, _, none = _unusable("%s", 1.0).partition(":")
+    one, two = (_unusable("", 1.0, listed=n, resting=3, banned=4) for n in (1, 2))
+    many, resting, banned = two.partition(":")[2].split(",")
+    return {
+        "unknown": unusable_head(UNKNOWN_POOL.timeout_s),
+        "none": head,
+        "no_accounts": f":{none}",
+        "one": _with_number(f":{one.partition(':')[2].partition(',')[0]}"),
+        "many": _with_number(f":{many}"),
+        "resting": _with_number(f",{resting}"),
+        "banned": _with_number(f",{banned}"),
+    }
+
+
+def _with_number(text: str) -> str:
+    return _NUMBER.sub("%d", text)
+
+
+def _unusable(session: str, timeout_s: float, **counts: int) -> str:
+    counted = {"listed": 0, "resting": 0, "banned": 0, **counts}
+    return identity_policy.starved_reason(session, timeout_s, **counted)
 
 
 def _starved(pool: str = "", timeout_s: float = 1.0, **counts: Any) -> str:

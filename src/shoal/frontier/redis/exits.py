@@ -43,7 +43,7 @@ class RedisExits:
     async def put(self, rules: PoolRules, entries: Sequence[ExitEntry]) -> None:
         """Make a pool, or change it."""
         listed = [text for entry in entries for text in (entry.id, entry.kind, entry.country)]
-        await self._run(
+        await self.run(
             "put_pool", msgspec.json.encode(rules), pack_values(pool_values(rules)), *listed
         )
         await self._link.replicated()
@@ -73,12 +73,16 @@ class RedisExits:
 
     async def of(self, pool: str) -> list[Exit]:
         """The exits of a pool that are listed, by id, with their moments by the server's clock."""
+        return (await self.of_moment(pool))[0]
+
+    async def of_moment(self, pool: str) -> tuple[list[Exit], float]:
+        """The same, and how far their own clock is ahead of the server's."""
         now = await self._now()
         found = await self._listed(pool, now)
         for exit_ in found:
             for name in _MOMENTS:
                 setattr(exit_, name, max(getattr(exit_, name) - now.ahead, 0.0))
-        return found
+        return found, now.ahead
 
     async def _listed(self, pool: str, now: _Now) -> list[Exit]:
         ids = sorted(await self._link.command("SMEMBERS", f"{EXITS}listed:{pool}"))
@@ -122,10 +126,11 @@ class RedisExits:
         return {name.decode(): _read_pool(text) for name, text in stored.items()}
 
     async def _now(self) -> _Now:
-        now, ahead = await self._run("exits_clock")
+        now, ahead = await self.run("exits_clock")
         return _Now(int(now) / 1e6, int(ahead) / 1e6)
 
-    async def _run(self, name: str, *args: Argument) -> Any:
+    async def run(self, name: str, *args: Argument) -> Any:
+        """Run a script on the exits' keys."""
         now = f"{self._clock() * 1e6:.0f}" if self._clock else ""
         return await self._link.run(script(name), [_POOLS], now, *args)
 

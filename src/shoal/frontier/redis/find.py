@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from shoal.core.failures import kind_named
 from shoal.core.task import may_be_more
 from shoal.drivers.redis.link import RedisLink
 from shoal.frontier.facts import DROPPED_BY_CANCEL, HELD_BACK_REASON
@@ -19,6 +20,8 @@ from shoal.frontier.values import CrawlState, Entry, Record, TaskState
 
 CHUNK = 1000
 QUEUES_AT_ONCE = 100
+QUEUES = "qt"
+"""What keys of queues begin with: where tasks travel, the last ones are apart from the next."""
 LOOKS = 3
 """A task may leave the queue while we walk it, and come back behind us. What was seen must be
 somewhere, or done."""
@@ -94,13 +97,15 @@ async def _is_cancelled(shard: Shard) -> bool:
 
 def dead_record(values: list[Any]) -> Record:
     """A dead task, as the scripts return it."""
-    site, priority, packed, reason, detail = values
+    died, site, priority, packed, reason, detail, *kind = values
     fingerprint, task, losses = unpack(packed, site.decode(), int(priority))
     return Record(
         fingerprint=fingerprint,
         task=task,
         state=TaskState.DEAD,
         losses=losses,
+        kind=kind_named(kind[0].decode() if kind else None),
+        died_at=float(died) / 1e6,
         reason=reason.decode(),
         detail=detail.decode(),
     )
@@ -113,10 +118,9 @@ def _found(where: bytes, rest: list[Any], entry: Entry) -> Record:
 
 
 def _placed(where: bytes, rest: list[Any]) -> Record:
-    due, *values = rest
     if where == b"dead":
-        return dead_record(values)
-    site, priority, packed, *more = values
+        return dead_record(rest)
+    due, site, priority, packed, *more = rest
     fingerprint, task, losses = unpack(packed, site.decode(), int(priority))
     return Record(
         fingerprint=fingerprint,
@@ -154,9 +158,9 @@ async def _in_line(link: RedisLink, prefix: str, queue: str) -> AsyncIterator[tu
     queues = await priorities_of(link, prefix, queue, host) if host else []
     for start in range(0, len(queues), QUEUES_AT_ONCE):
         some = queues[start : start + QUEUES_AT_ONCE]
-        keys = [f"{prefix}q:{priority}:{queue}" for priority in some]
-        heads = await link.together(*(("LRANGE", key, 0, CHUNK // len(keys)) for key in keys))
-        for priority, key, head in zip(some, keys, heads, strict=True):
+        keys = [(p, f"{prefix}{kind}:{p}:{queue}") for p in some for kind in QUEUES]
+        heads = await link.together(*(("LRANGE", key, 0, CHUNK // len(keys)) for _, key in keys))
+        for (priority, key), head in zip(keys, heads, strict=True):
             async for packed in _in_queue(link, key, head):
                 yield packed, priority
 

@@ -10,13 +10,16 @@ import msgspec
 from shoal.core.cookies import Jar
 from shoal.core.counters import page_counts
 from shoal.core.exits import Lent
+from shoal.core.identities import IdentityReport, LeasedIdentity, session_of_pool
 from shoal.drivers.redis.scripts import Argument
 from shoal.frontier import stored_robots
 from shoal.frontier.redis.packing import pack, queue_of, unpack
-from shoal.frontier.values import Entry, Lease, Outcome
+from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 
 Group = tuple[str, int, list[bytes]]
 """A host or a lane, a priority, and entries of them."""
+
+FAILED = (Verdict.RETRY, Verdict.DEAD)
 
 _read_jar = msgspec.json.Decoder(Jar).decode
 
@@ -72,22 +75,35 @@ def leases_of(granted: list[Any], nonce: str, clock_s: float, *, alone: bool) ->
     leases = list[Lease]()
     for host, stored_at, paced, crowded, shared, *tasks in granted:
         queue, robots_at = host.decode(), int(stored_at) / 1e6 or None
-        lent = None if isinstance(shared, int) else _lent(shared)
-        how = (bool(paced), alone, bool(crowded), lent is None and bool(shared), clock_s, lent)
+        is_plain = isinstance(shared, int)
+        lent, identity = (None, None) if is_plain else _lent(shared)
+        how = (bool(paced), alone, bool(crowded), is_plain and bool(shared), clock_s, lent)
         for number in range(0, len(tasks), 2):
             packed, jar = tasks[number + 1], None
             if isinstance(packed, list):
                 packed, jar = packed[0], _read_jar(packed[1])
             fingerprint, task, _ = unpack(packed, queue, int(tasks[number]))
             token = f"{nonce}{len(leases) + 1}"
-            leases.append(Lease(fingerprint, token, task, robots_at, *how, jar))
+            leases.append(Lease(fingerprint, token, task, robots_at, *how, jar, identity))
     return leases
 
 
-def _lent(values: list[Any]) -> Lent:
-    """The exit of a lease, which stands where others say whether they are shared."""
-    exit_id, session, pool, blocks, tried = values
-    return Lent(exit_id.decode(), session, pool.decode(), blocks, tried)
+def _lent(values: list[Any]) -> tuple[Lent | None, LeasedIdentity | None]:
+    """The exit of a lease, which stands where others say whether they are shared; and its identity.
+    One that has an identity and no exit leaves directly."""
+    (exit_id, session, pool, blocks, tried), identity = values[:5], values[5:]
+    lent = Lent(exit_id.decode(), session, pool.decode(), blocks, tried)
+    if not identity:
+        return lent, None
+    return lent if lent.exit else None, identity_of(identity)
+
+
+def identity_of(values: list[Any]) -> LeasedIdentity:
+    """An identity, as lease.lua and hold.lua tell it."""
+    account, is_in, jar, user_agent, login_url, *expired = values
+    name = session_of_pool(account.decode())
+    texts = user_agent.decode(), login_url.decode()
+    return LeasedIdentity(name, bool(is_in), jar, *texts, *expired)
 
 
 def shares_of(told: list[Any]) -> dict[str, int]:
@@ -121,10 +137,28 @@ def _raw(data: bytes) -> msgspec.Raw:
     return msgspec.Raw(b"\xdb" + len(data).to_bytes(4) + data)
 
 
+class _Report(msgspec.Struct, omit_defaults=True):
+    """What is said of an account, as finish.lua and let_go.lua take it."""
+
+    change: str
+    reason: str = ""
+    jar: msgspec.Raw | None = None
+    user_agent: str = ""
+    login_url: str = ""
+
+
+def report_of(report: IdentityReport) -> _Report:
+    """The form of it."""
+    jar = None if report.jar is None else _raw(report.jar)
+    return _Report(report.change, report.reason, jar, report.user_agent, report.login_url)
+
+
 class _Ended(msgspec.Struct, omit_defaults=True):
     """An outcome as finish.lua takes it. Most have few values that are not 0 or empty."""
 
     verdict: str
+    kind: str = ""
+    """Only of those that have failed."""
     reason: str = ""
     detail: str = ""
     retry_in: int = 0
@@ -147,11 +181,13 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     """Who is to blame, the kind of block, how long to wait, a random number, bytes on the wire."""
     cookies: msgspec.Raw | None = None
     """The jar of its chain as JSON, or nothing for an empty one."""
+    identity: _Report | None = None
 
 
 def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
     ended = _Ended(
         outcome.verdict,
+        outcome.kind if outcome.verdict in FAILED else "",
         outcome.reason,
         outcome.detail,
         _micro(outcome.retry_in_s),
@@ -173,6 +209,8 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         ended.passage = said
     if outcome.cookies is not None:
         ended.cookies = _raw(msgspec.json.encode(outcome.cookies) if outcome.cookies else b"")
+    if outcome.identity is not None:
+        ended.identity = report_of(outcome.identity)
     if outcome.robots is not None:
         ended.robots = _raw(stored_robots.pack(outcome.robots))
         ended.robots_ttl = _micro(outcome.robots.ttl_s)

@@ -9,18 +9,23 @@ from typing import TypeVar
 import msgspec
 
 from shoal.config import Rules
-from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState
+from shoal.core.exits import Exit, ExitEntry, LaneState, Lent, PoolRules, PoolState
+from shoal.core.identities import Account, IdentityReport
 from shoal.core.records import Robots
 from shoal.drivers.redis.link import RedisLink, redis_address
-from shoal.errors import ConfigError, UnknownCrawl
+from shoal.errors import ConfigError, NewerFormat, UnknownCrawl
 from shoal.frontier import stored_robots
-from shoal.frontier.port import Capabilities, Frontier
+from shoal.frontier.port import Capabilities, Frontier, Held
+from shoal.frontier.redis.accounts import RedisAccounts
 from shoal.frontier.redis.board import RedisNotes
+from shoal.frontier.redis.chains import chains_of
 from shoal.frontier.redis.crawl import RedisCrawl
+from shoal.frontier.redis.dead import count_dead, list_dead, move_dead
 from shoal.frontier.redis.exits import RedisExits
-from shoal.frontier.redis.find import dead_record, find, find_others
+from shoal.frontier.redis.find import find, find_others
 from shoal.frontier.redis.garbage import sweep
 from shoal.frontier.redis.inbox import collect
+from shoal.frontier.redis.leased import leased
 from shoal.frontier.redis.names import (
     BY_EXITS,
     CRAWLS,
@@ -30,19 +35,26 @@ from shoal.frontier.redis.names import (
     tag_by_exits,
     tags,
 )
+from shoal.frontier.redis.rules import has_lanes
 from shoal.frontier.redis.shard import Clock, Shard
-from shoal.frontier.redis.stats import ahead_of, host_of, waiting_of
+from shoal.frontier.redis.stats import ahead_of, host_of, note_failures, waiting_of
+from shoal.frontier.redis.windows import Window
 from shoal.frontier.values import (
+    ALL_DEAD,
     WORKER_SILENT_S,
     Added,
     Ask,
+    Chain,
     Control,
     CrawlState,
+    DeadFilter,
+    DeadPlace,
     Entry,
     Grant,
     Host,
     HostOrder,
     Lease,
+    Leased,
     Outcome,
     Pulse,
     Record,
@@ -51,10 +63,9 @@ from shoal.frontier.values import (
 
 T = TypeVar("T")
 
-SPREAD = "crawl '{}' is spread over a cluster, and cannot have pools; --fresh starts it over"
-
-DEAD_AT_ONCE = 500
-"""Dead tasks that one script retries or purges."""
+SPREAD = (
+    "crawl '{}' is spread over a cluster, and cannot have pools or sessions; --fresh starts it over"
+)
 
 _ORDERS = {
     HostOrder.BUSIEST: "load",
@@ -76,13 +87,19 @@ log = logging.getLogger("shoal")
 class RedisFrontier(Frontier):
     """Everything the port promises, for any number of machines."""
 
-    def __init__(self, address: str, clock: Clock | None = None) -> None:
-        """`clock` takes the place of the server's, for tests."""
+    def __init__(
+        self, address: str, clock: Clock | None = None, window: Window | None = None
+    ) -> None:
+        """`clock` takes the place of the server's, for tests. `window` is for those who let tasks
+        travel: see windows.py."""
         self._link = RedisLink(redis_address(address))
         self._clock = clock
+        self._window = window
         self._crawls: dict[str, RedisCrawl] = {}
+        self._left_out: set[bytes] = set()
         self._notes = RedisNotes(self._link, clock)
         self._exits = RedisExits(self._link, clock)
+        self._accounts = RedisAccounts(self._link, self._exits)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -95,6 +112,7 @@ class RedisFrontier(Frontier):
             exact_rate=is_one_server,
             bounded_seen=True,
             keeps_ended=False,
+            whole_backlog=True,
         )
 
     @property
@@ -148,6 +166,9 @@ class RedisFrontier(Frontier):
         stored = await self._link.command("HGET", f"{prefix}robots", host)
         return stored_robots.unpack(stored) if stored else None
 
+    async def turn(self, crawl: str, host: str, lent: Lent | None) -> float:
+        return await (await self._crawl(crawl)).shard(host).turn(host, lent)
+
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         home = (await self._crawl(crawl)).home
         inbox = ("EXISTS", inbox_key(crawl))
@@ -187,24 +208,21 @@ class RedisFrontier(Frontier):
     async def release(self, crawl: str, worker: str) -> int:
         return await (await self._crawl(crawl)).release(worker)
 
-    async def retry_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
-        return await self._retry_or_purge(crawl, fingerprints, retry=True)
-
-    async def purge_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
-        return await self._retry_or_purge(crawl, fingerprints, retry=False)
-
-    async def _retry_or_purge(
-        self, crawl: str, fingerprints: Sequence[bytes] | None, *, retry: bool
+    async def retry_dead(
+        self, crawl: str, which: DeadFilter = ALL_DEAD, *, dry_run: bool = False
     ) -> int:
-        on_redis, count = await self._crawl(crawl), 0
-        for shard in on_redis.shards:
-            if fingerprints is not None:
-                count += await on_redis.retry_or_purge(shard, fingerprints, retry=retry)
-                continue
-            died = f"{await shard.prefix()}died"
-            while chunk := await self._link.command("ZRANGE", died, 0, DEAD_AT_ONCE - 1):
-                count += await on_redis.retry_or_purge(shard, chunk, retry=retry)
-        return count
+        on_redis = await self._crawl(crawl)
+        if dry_run:
+            return await count_dead(on_redis, which)
+        return await move_dead(on_redis, which, retry=True)
+
+    async def purge_dead(
+        self, crawl: str, which: DeadFilter = ALL_DEAD, *, dry_run: bool = False
+    ) -> int:
+        on_redis = await self._crawl(crawl)
+        if dry_run:
+            return await count_dead(on_redis, which)
+        return await move_dead(on_redis, which, retry=False)
 
     # Asking
 
@@ -222,6 +240,8 @@ class RedisFrontier(Frontier):
                 found.append(await self.stats(name.decode()))
             except UnknownCrawl:
                 continue
+            except NewerFormat as error:  # Those who look after all crawls go on with the others.
+                self._leave_out(name, error)
         return sorted(found, key=lambda stats: stats.created_at, reverse=True)
 
     async def find(self, crawl: str, entry: Entry) -> Record | None:
@@ -233,12 +253,17 @@ class RedisFrontier(Frontier):
         shard = (await self._crawl(crawl)).shard(site)
         return await find_others(self._link, shard, site, is_wanted, limit)
 
-    async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
-        found = list[Record]()
-        for shard in (await self._crawl(crawl)).shards:
-            found += map(dead_record, await shard.run("dead", limit, after or b""))
-        found.sort(key=lambda record: record.fingerprint)
-        return found[:limit]
+    async def dead(
+        self,
+        crawl: str,
+        limit: int,
+        after: DeadPlace | None = None,
+        which: DeadFilter = ALL_DEAD,
+    ) -> list[Record]:
+        return await list_dead(await self._crawl(crawl), limit, after, which)
+
+    async def leased(self, crawl: str, limit: int) -> list[Leased]:
+        return await leased(await self._crawl(crawl), limit)
 
     async def hosts(
         self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
@@ -271,6 +296,7 @@ class RedisFrontier(Frontier):
             waiting = await self._link.command("HMGET", f"{prefix}hosts", *lanes)
             for host, packed in zip(found, waiting, strict=True):
                 host.waiting += waiting_of(packed)
+        await note_failures(self._link, prefix, found)
         return found
 
     async def _with_lanes(self, prefix: str, names: list[bytes], limit: int) -> list[bytes]:
@@ -278,6 +304,12 @@ class RedisFrontier(Frontier):
         ranked = ("ZRANGE", f"{prefix}lane_load", "+inf", 0, "BYSCORE", "REV", "LIMIT", 0, limit)
         lanes = await self._link.command(*ranked)
         return list(dict.fromkeys([*names, *(lane.rpartition(b" ")[2] for lane in lanes)]))
+
+    async def chains(self, crawl: str, limit: int) -> list[Chain]:
+        found = list[Chain]()
+        for shard in (await self._crawl(crawl)).shards:
+            found += await chains_of(self._link, shard, limit)
+        return sorted(found, key=lambda chain: (-chain.left, chain.name))[:limit]
 
     async def workers(self, crawl: str) -> list[Pulse]:
         home = (await self._crawl(crawl)).home
@@ -314,6 +346,18 @@ class RedisFrontier(Frontier):
             return []
         return await self._exits.lanes(home, limit)
 
+    async def accounts(self, group: str, *, jars: bool = False) -> list[Account]:
+        return await self._accounts.of(group, jars=jars)
+
+    async def hold(self, identity: str, host: str | None, seconds: float) -> Held | None:
+        return await self._accounts.hold(identity, host, seconds)
+
+    async def hold_on(self, held: Held, seconds: float) -> Held | None:
+        return await self._accounts.hold_on(held, seconds)
+
+    async def let_go(self, held: Held, report: IdentityReport) -> bool:
+        return await self._accounts.let_go(held, report)
+
     async def close(self) -> None:
         await self._link.close()
 
@@ -341,7 +385,8 @@ class RedisFrontier(Frontier):
         def unknown() -> None:
             self._crawls.pop(crawl, None)  # It may be made again with other shards.
 
-        return Shard(self._link, crawl, tag, self._clock, self._note_new_server, unknown)
+        told = self._note_new_server
+        return Shard(self._link, crawl, tag, self._clock, told, unknown, self._window)
 
     async def _make(self, crawl: str, rules: Rules) -> None:
         """Make the crawl, as new, if there is none."""
@@ -349,8 +394,9 @@ class RedisFrontier(Frontier):
             self._crawls.pop(crawl, None)
             wanted = self._link.address.options.get("shards") or await self._link.masters()
             key = shards_key(crawl)
-            await self._link.command("SET", key, BY_EXITS if rules.pools else wanted, "NX")
-            if rules.pools and await self._link.command("GET", key) != BY_EXITS.encode():
+            by_exits = has_lanes(rules)
+            await self._link.command("SET", key, BY_EXITS if by_exits else wanted, "NX")
+            if by_exits and await self._link.command("GET", key) != BY_EXITS.encode():
                 raise ConfigError(SPREAD.format(crawl))
         await self._link.command("SADD", CRAWLS, crawl)
         await (await self._crawl(crawl)).start("make", rules)
@@ -365,6 +411,12 @@ class RedisFrontier(Frontier):
                 continue
             for shard in shards:
                 await shard.note_new_server()
+
+    def _leave_out(self, name: bytes, error: NewerFormat) -> None:
+        """Say once that a crawl is not among all crawls."""
+        if name not in self._left_out:
+            self._left_out.add(name)
+            log.warning("%s; it is left out", error)
 
     async def _warn_if_forgetful(self) -> None:
         if await self._link.is_forgetful():

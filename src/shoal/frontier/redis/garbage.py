@@ -8,8 +8,11 @@ from shoal.frontier.redis.stats import priorities_of
 CHUNK = 500
 _SINGLE = (
     *("ready", "load", "slow", "failing", "suspects", "held", "due", "delayed", "dead", "died"),
+    *("failures", "failures_at"),
     *("dropped", "robots", "workers", "blocked", "holding", "shares"),
-    *("lanes", "lane_load", "blocks", "versions"),
+    *("lanes", "lane_load", "blocks", "versions", "expired", "jars"),
+    *("away", "carried", "outbox", "low", "dry", "own", "routes", "missing", "repaired"),
+    "requests",
 )
 
 
@@ -34,7 +37,9 @@ async def _sweep_hosts(link: RedisLink, prefix: str) -> None:
         for name, packed in zip(names, rows, strict=True):
             host = name.decode()
             priorities = await priorities_of(link, prefix, host, packed)
-            keys += [f"{prefix}q:{priority}:{host}" for priority in priorities]
+            keys += [
+                f"{prefix}{kind}:{priority}:{host}" for priority in priorities for kind in "qt"
+            ]
             keys.append(f"{prefix}lower:{host}")
         for first in range(0, len(keys), CHUNK):
             await link.command("UNLINK", *keys[first : first + CHUNK])

@@ -3,7 +3,8 @@
 An entry is 8 bytes of fingerprint, one byte each for failed tries and lost workers (the Lua scripts
 count these in place), the chain if it has one, and the task as MessagePack. The host, the pool and
 the priority are those of the queue it is in, and are not repeated; what every followed link has
-comes first, everything unusual goes as JSON at the end.
+comes first, everything unusual goes as JSON at the end. There new fields of a task belong, too: who
+does not know them keeps them there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.core import task as wire
+from shoal.core.identities import NO_SESSION, is_group, session_of_pool
 from shoal.core.policy import MAX_TRIES
 from shoal.core.task import Task
 from shoal.frontier.values import Entry
@@ -94,7 +96,9 @@ def unpack(packed: bytes, queue: str, priority: int) -> Unpacked:
     task = wire.decode(short.rest) if short.rest else Task(url=url)
     task.url, task.site, task.priority = url, site, priority
     task.depth, task.retry_count, task.chain = short.depth, attempts, chain
-    if pool:
+    if is_group(pool):
+        task.session = session_of_pool(pool)
+    elif pool:
         task.proxy_pool = pool
     if short.job_type:
         task.job_type = short.job_type
@@ -169,6 +173,7 @@ def _rest(task: Task, parent: bytes, created_at: int) -> bytes:
         retry_count=0,
         chain=None,
         proxy_pool=None if task.pool else task.proxy_pool,
+        session=None if task.pool else task.session,
         parent=task.parent if odd_parent else None,
         created_at=task.created_at if odd_moment else None,
     )
@@ -185,7 +190,8 @@ def _is_usual(task: Task) -> bool:
         or task.body is not None
         or task.task_id
         or task.max_retries is not None
-        or task.session is not None
+        or task.session == NO_SESSION
         or task.proxy_pool == wire.DIRECT
         or task.cookies is not None
+        or type(task) is not Task
     )

@@ -10,12 +10,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.core import exit_policy, policy, sharing
+from shoal.core import exit_policy, identity_policy, policy, sharing
 from shoal.core.counters import COUNTERS, PAGE_COUNTERS
+from shoal.core.failures import FailureKind
 from shoal.frontier import facts
 from shoal.frontier.clock import JUMP_S
-from shoal.frontier.redis import packing
-from shoal.frontier.redis.exit_forms import RECORDS, UNKNOWN_POOL, starved_head, starved_words
+from shoal.frontier.redis import packing, windows
+from shoal.frontier.redis.exit_forms import (
+    RECORDS,
+    UNKNOWN_POOL,
+    starved_head,
+    starved_words,
+    unusable_words,
+)
+from shoal.frontier.redis.layout import LAYOUT
 from shoal.frontier.redis.names import EXITS
 from shoal.frontier.redis.stats import HOST_NUMBERS, MORE, PLACED
 from shoal.frontier.values import CrawlState
@@ -52,7 +60,9 @@ def prelude(script: str) -> str:
 def _tables() -> dict[str, Any]:
     return {
         "TEXTS": {"poison": facts.POISON.replace("{}", "%d"), "purged": facts.PURGED},
+        "KINDS": {kind.value: kind.value for kind in FailureKind},
         "STARVED": {**starved_words(), "head": starved_head("%s", UNKNOWN_POOL.timeout_s)},
+        "UNUSABLE": unusable_words(),
         "EXITS_BASE": EXITS,
         **{f"NEW_{kind.upper()}": list(fields.values()) for kind, fields in RECORDS.items()},
         "TRANSITIONS": {**facts.TRANSITIONS} | {**SHARD_TRANSITIONS},
@@ -63,6 +73,7 @@ def _tables() -> dict[str, Any]:
         "PAGE_COUNTERS": PAGE_COUNTERS,
         "NEW_HOST": list(HOST_NUMBERS.values()),
         "MORE": MORE,
+        "DRY": windows.DRY,
     }
 
 
@@ -97,12 +108,23 @@ def _times() -> dict[str, int]:
         "pairs_kept": exit_policy.PAIR_KEPT_S,
         "sweep_every": exit_policy.SWEEP_EVERY_S,
         "pool_timeout": UNKNOWN_POOL.timeout_s,
+        "banned": identity_policy.BANNED_S,
+        "lost_rest": identity_policy.LOST_REST_S,
+        "logged_out_rank": identity_policy.LOGGED_OUT_RANK_S,
+        "on_the_way": windows.ON_THE_WAY_S,
+        "carry_wait": windows.CARRY_WAIT_S,
+        "carry_wait_long": windows.CARRY_WAIT_LONG_S,
     }
-    return {name: round(value * 1e6) for name, value in seconds.items()}
+    return {name: _micro(value) for name, value in seconds.items()}
 
 
-def _numbers() -> dict[str, float]:
+def _micro(seconds: float) -> int:
+    return round(seconds * 1e6)
+
+
+def _numbers() -> dict[str, float | list[int]]:
     return {
+        "login_rests": [_micro(rest_s) for rest_s in identity_policy.RESTS_S],
         "recovery_factor": policy.RECOVERY_FACTOR,
         "latency_weight": policy.LATENCY_WEIGHT,
         "refusals_in_a_row": policy.REFUSALS_IN_A_ROW,
@@ -134,6 +156,11 @@ def _numbers() -> dict[str, float]:
         "chained": packing.CHAINED,
         "no_turn": packing.NO_TURN,
         "next_turn": packing.NEXT,
+        "layout": LAYOUT,
+        "own_from": windows.OWN_FROM,
+        "own_name": windows.OWN_NAME,
+        "most_own": windows.MOST_OWN,
+        "deep": windows.DEEP,
     }
 
 

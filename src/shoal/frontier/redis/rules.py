@@ -14,6 +14,11 @@ BLOOM_LAYERS = 8
 """The error rate is shared among so many layers: enough for 280 million URLs."""
 
 
+def has_lanes(rules: Rules) -> bool:
+    """Whether tasks may wait for exits or accounts: see lua/lanes.lua."""
+    return bool(rules.pools or rules.sessions)
+
+
 def numbers_of(rules: Rules, shards: int) -> dict[str, int]:
     """Whole numbers; times in microseconds."""
     rate = parse_rate(rules.rate)
@@ -33,6 +38,6 @@ def numbers_of(rules: Rules, shards: int) -> dict[str, int]:
         "bloom_bits": math.ceil(1000 * -math.log(layer_error) / math.log(2) ** 2),
         "bloom_hashes": math.ceil(-math.log2(layer_error)),
         "seen_for": round(parse_duration(rules.seen_for) * 1e6) if rules.seen_for else 0,
-        **({"pools": 1} if rules.pools else {}),
+        **({"pools": 1} if has_lanes(rules) else {}),
         **({"cookies": 1} if rules.cookies != "off" else {}),
     }

@@ -13,10 +13,11 @@ import msgspec
 from redis.exceptions import NoScriptError
 
 from shoal.config import Rules
+from shoal.core.exits import Lent
 from shoal.drivers.redis.failures import ScriptError
 from shoal.drivers.redis.link import RedisLink
 from shoal.drivers.redis.scripts import Argument, Script
-from shoal.errors import StorageBusy, StorageFailed, UnknownCrawl
+from shoal.errors import ConfigError, StorageBusy, StorageFailed, UnknownCrawl
 from shoal.frontier.redis.forms import (
     Group,
     epoch_of,
@@ -29,14 +30,21 @@ from shoal.frontier.redis.forms import (
     shares_of,
     sizes_of,
 )
+from shoal.frontier.redis.layout import FIELD, check_layout, newer
 from shoal.frontier.redis.rules import numbers_of
 from shoal.frontier.redis.scripts import all_scripts, script
+from shoal.frontier.redis.windows import Window
 from shoal.frontier.values import Added, Ask, CrawlState, Grant, Lease, Outcome
 
 MOST_LEASES = 1000
 """At once: a Lua script cannot return much longer lists."""
 
 MOST_UNSURE = 2000
+
+TRAVELS = (
+    "{}: tasks of crawl '{}' are with a carrier: it goes on with the --frontier and --state that it"
+    " was begun with"
+)
 
 Clock = Callable[[], float]
 
@@ -95,7 +103,9 @@ class Shard:
         clock: Clock | None,
         on_new_server: Callable[[], Awaitable[None]],
         on_unknown: Callable[[], None],
+        window: Window | None = None,
     ) -> None:
+        """`window` is for clients with a carrier: see windows.py."""
         self.crawl = crawl
         self.base = f"shoal:{{{tag}}}:"
         self.key = f"{self.base}crawl"
@@ -105,6 +115,7 @@ class Shard:
         self._on_unknown = on_unknown
         self._id = ""
         self._unsure: list[str] = []
+        self._window = window
         self._by_exits = False
         """Whether the crawl has pools, as a script has said."""
 
@@ -120,8 +131,14 @@ class Shard:
 
     def _learns(self, error: Exception) -> bool:
         """Whether a script says that the crawl has pools: then the other form of it, which never
-        says so, is to be run. Nothing was done. Several that run at once may all say it."""
-        is_other_form_wanted = str(error).startswith("BYEXITS")
+        says so, is to be run. Nothing was done. Several that run at once may all say it. Raises
+        ConfigError if its tasks travel, and we could not bring them back; NewerFormat."""
+        code, _, rest = str(error).partition(" ")
+        if code == "NEWER":
+            raise newer(rest, self._link.shown, self.crawl) from None
+        if code == "CARRIED":
+            raise ConfigError(TRAVELS.format(self._link.shown, self.crawl)) from None
+        is_other_form_wanted = code == "BYEXITS"
         self._by_exits = self._by_exits or is_other_form_wanted
         return is_other_form_wanted
 
@@ -130,7 +147,7 @@ class Shard:
         return self._script(name).by_digest([self.key], self._now(), *args)
 
     def _script(self, name: str) -> Script:
-        return script(name, by_exits=self._by_exits)
+        return script(name, by_exits=self._by_exits, carried=self._window is not None)
 
     async def run_with(
         self, more: Sequence[Sequence[Argument]], name: str, *args: Argument
@@ -148,7 +165,7 @@ class Shard:
             except NoScriptError:
                 # Before anybody can do anything on this server, the news is out.
                 await self._on_new_server()
-                await self._link.load(all_scripts(), self.key)
+                await self._link.load(all_scripts(carried=self._window is not None), self.key)
         raise StorageBusy(f"{self._link.shown} keeps forgetting scripts")
 
     async def note_new_server(self) -> None:
@@ -173,7 +190,8 @@ class Shard:
 
     async def start(self, action: str, shards: int, rules: Rules) -> CrawlState:
         """As start.lua has it: `make`, `start` or `begin`."""
-        numbers = pack_values(numbers_of(rules, shards))
+        of_window = self._window.numbers if self._window else {}
+        numbers = pack_values(numbers_of(rules, shards) | of_window)
         new_id = secrets.token_hex(4)
         state = await self.run("start", action, new_id, msgspec.json.encode(rules), numbers)
         return CrawlState(state.decode())
@@ -233,13 +251,14 @@ class Shard:
         self._unsure = []
 
     def _offer(self, call: _LeaseCall, answer: list[Any]) -> Offer:
-        state, crawl_id, life, now, wait, idle, holds, alone, told, *granted = answer
+        state, crawl_id, life, now, wait, idle, holds, alone, waiting, told, *granted = answer
         self._id = crawl_id.decode()
         grant = Grant(
             state=CrawlState(state.decode()),
             leases=leases_of(granted, call.nonce, int(now) / 1e6 - call.decided, alone=bool(alone)),
             shares=shares_of(told),
             wait_s=seconds_or_none(wait),
+            has_waiting=waiting > 0,
             epoch=epoch_of(self._id, life.decode()),
             decided=call.decided,
         )
@@ -282,6 +301,10 @@ class Shard:
         was, idle, count = await self.run("retry_or_purge", action, *fingerprints)
         return CrawlState(was.decode()), bool(idle), count
 
+    async def turn(self, host: str, lent: Lent | None) -> float:
+        """Reserve one more turn at a host. Returns how long to wait for it; 0: it is reserved."""
+        return int(await self.run("turn", host, lent.exit if lent else "")) / 1e6
+
     async def counts(self) -> dict[str, str]:
         """All that is counted and known of it, by name: see stats.lua. And its `epoch`."""
         return self.counts_of(await self.run("stats"))
@@ -297,9 +320,10 @@ class Shard:
 
     async def prefix(self) -> str:
         """What all keys of the crawl as it is now begin with. Raises as `run` does."""
-        crawl_id = await self._link.command("HGET", self.key, "id")
+        crawl_id, layout = await self._link.command("HMGET", self.key, "id", FIELD)
         if crawl_id is None:
             raise await self._missing()
+        check_layout(layout, self._link.shown, self.crawl)
         return f"{self.base}{crawl_id.decode()}:"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from shoal.config import read_rules
 from shoal.core.counters import COUNTERS
+from shoal.core.failures import FailureKind, kind_named
 from shoal.drivers.redis.link import RedisLink
 from shoal.frontier.facts import recent_rate
 from shoal.frontier.values import CrawlState, Host, Stats
@@ -28,6 +30,8 @@ HOST_NUMBERS = {
     **{"ready": -1, "load": -1, "slow": -1, "failing": 0},
 }
 """What a host's packed form begins with, in this order; and the numbers of one that is new."""
+FAILED = "failed "
+"""What comes before a kind of failures where stats.lua tells how many there were."""
 MORE = -(2**40)
 """The last of its priorities, where lua/hosts.lua keeps others elsewhere."""
 
@@ -46,6 +50,7 @@ def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
         started_at=_moment(first, "started_at"),
         finished_at=_moment(first, "finished_at"),
         pages_per_s=sum(map(_recent_rate, shards)),
+        failures_by_kind=_failures(shards),
         **{name: sum(int(shard.get(name, 0)) for shard in shards) for name in COUNTERS},
     )
 
@@ -86,6 +91,30 @@ def host_of(name: str, packed: bytes, ahead_s: float, *, is_cancelled: bool) -> 
     )
 
 
+def _failures(shards: Sequence[dict[str, str]]) -> dict[FailureKind, int]:
+    """By kind. Those that only a later version knows are added up."""
+    found: dict[FailureKind, int] = {}
+    for shard in shards:
+        for name, tries in shard.items():
+            if name.startswith(FAILED):
+                kind = kind_named(name.removeprefix(FAILED))
+                found[kind] = found.get(kind, 0) + int(tries)
+    return found
+
+
+async def note_failures(link: RedisLink, prefix: str, hosts: Sequence[Host]) -> None:
+    """Tell of each host how many of its tries have failed, by kind."""
+    if not hosts:
+        return
+    kinds = list(FailureKind)
+    names = [f"{kind} {host.host}" for host in hosts for kind in kinds]
+    told = await link.command("HMGET", f"{prefix}failures_at", *names)
+    for number, host in enumerate(hosts):
+        own = told[number * len(kinds) :][: len(kinds)]
+        tries = zip(kinds, own, strict=True)
+        host.failures_by_kind = {kind: int(count) for kind, count in tries if count}
+
+
 def _moment(fields: dict[str, str], name: str) -> float | None:
     return int(fields[name]) / 1e6 if name in fields else None
 
@@ -96,3 +125,28 @@ def _recent_rate(shard: dict[str, str]) -> float:
     earlier = int(shard["earlier_at"]) / 1e6, int(shard["earlier_done"])
     tried = int(shard["done"]) + int(shard["dead"])
     return recent_rate(tried, until, _moment(shard, "started_at"), earlier)
+
+
+class Outside(NamedTuple):
+    """A block that is outside, as lua/carried.lua packs it."""
+
+    host: str
+    priority: int
+    tasks: int
+    is_own: int
+    at: float
+    """Since when, in microseconds."""
+
+
+async def all_outside(link: RedisLink, prefix: str) -> AsyncIterator[tuple[bytes, Outside]]:
+    """All blocks of a crawl that are outside, with their ids; some may be told twice."""
+    cursor = b"0"
+    while True:
+        cursor, found = await link.command("HSCAN", f"{prefix}carried", cursor, "COUNT", 1000)
+        for block_id, packed in found.items():
+            yield block_id, _read_outside(packed)
+        if int(cursor) == 0:
+            return
+
+
+_read_outside = msgspec.msgpack.Decoder(Outside).decode

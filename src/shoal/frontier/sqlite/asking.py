@@ -5,21 +5,29 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 import msgspec
 
 from shoal.core import task as wire
+from shoal.core.failures import kind_named
 from shoal.core.records import Robots
 from shoal.core.urls import fingerprint_of, number_of
 from shoal.frontier import stored_robots
 from shoal.frontier.facts import HELD_BACK_REASON
-from shoal.frontier.sqlite.statements import HELD_BACK, SQL, STATES
+from shoal.frontier.sqlite.dead import BEFORE_ALL, fitting
+from shoal.frontier.sqlite.failures import failures_of
+from shoal.frontier.sqlite.statements import DEAD, HELD_BACK, HOST_FIELDS, SQL, STATES
 from shoal.frontier.sqlite.step import Clock, crawl_row, moment_of
 from shoal.frontier.values import (
     WORKER_SILENT_S,
+    Chain,
+    DeadFilter,
+    DeadPlace,
     Entry,
     Host,
     HostOrder,
+    Leased,
     Pulse,
     Record,
     TaskState,
@@ -81,15 +89,39 @@ def records_of(
 
 
 def dead_of(
-    connection: sqlite3.Connection, crawl: str, limit: int, after: bytes | None
+    connection: sqlite3.Connection,
+    crawl: str,
+    limit: int,
+    after: DeadPlace | None,
+    which: DeadFilter,
 ) -> list[Record]:
-    """Dead tasks in the order they were added."""
-    values = {
-        "crawl_id": crawl_row(connection, crawl)["id"],
-        "after": number_of(after) if after else None,
-        "limit": limit,
-    }
+    """Dead tasks that fit, the newest first."""
+    crawl_id = crawl_row(connection, crawl)["id"]
+    place = (after.died_at, number_of(after.fingerprint)) if after else BEFORE_ALL
+    values = fitting(crawl_id, which, place) | {"limit": limit}
     return [_record(row) for row in connection.execute(SQL["dead_tasks"], values)]
+
+
+def leased_of(connection: sqlite3.Connection, crawl: str, limit: int) -> list[Leased]:
+    """What workers hold, those first whose leases expire first."""
+    crawl_at = crawl_row(connection, crawl)
+    ahead = crawl_at["ahead"]
+    rows = connection.execute(SQL["leased_tasks"], (crawl_at["id"], limit))
+    found = []
+    for fingerprint, payload, tries, worker, since, due in rows:
+        task = wire.decode(payload)
+        found.append(
+            Leased(
+                fingerprint=fingerprint_of(fingerprint),
+                url=task.url,
+                host=task.site,
+                worker=worker,
+                since=since - ahead,
+                expires=due - ahead,
+                tries=tries,
+            )
+        )
+    return found
 
 
 def hosts_of(
@@ -98,10 +130,18 @@ def hosts_of(
     """The first hosts in an order."""
     row = crawl_row(connection, crawl)
     found = connection.execute(SQL[f"{order}_hosts"], (row["id"], limit))
-    hosts = [Host(**dict(zip(Host.__struct_fields__, at, strict=True))) for at in found]
-    for host in hosts:
+    hosts = {at[0]: Host(**dict(zip(HOST_FIELDS, at[1:], strict=True))) for at in found}
+    failures = failures_of(connection, row["id"], hosts)
+    for host_id, host in hosts.items():
         host.next_at = max(host.next_at - row["ahead"], 0.0)
-    return hosts
+        host.failures_by_kind = failures[host_id]
+    return list(hosts.values())
+
+
+def chains_of(connection: sqlite3.Connection, crawl: str, limit: int) -> list[Chain]:
+    """The chains with the most tasks left."""
+    crawl_id = crawl_row(connection, crawl)["id"]
+    return [Chain(*row) for row in connection.execute(SQL["longest_chains"], (crawl_id, limit))]
 
 
 def workers_of(connection: sqlite3.Connection, crawl: str, clock: Clock) -> list[Pulse]:
@@ -112,9 +152,10 @@ def workers_of(connection: sqlite3.Connection, crawl: str, clock: Clock) -> list
 
 
 def _record(
-    row: tuple[int, bytes, int, int, int, str, str, float | None, str | None], ahead: float = 0.0
+    row: tuple[Any, ...],
+    ahead: float = 0.0,
 ) -> Record:
-    fingerprint, payload, state, attempts, losses, reason, detail, due, worker = row
+    fingerprint, payload, state, attempts, losses, kind, since, reason, detail, due, worker = row
     task = wire.decode(payload)
     task.retry_count = attempts
     return Record(
@@ -122,6 +163,8 @@ def _record(
         task=task,
         state=STATES[state],
         losses=losses,
+        kind=kind_named(kind) if state == DEAD else None,
+        died_at=since if state == DEAD else None,
         reason=HELD_BACK_REASON.format(task.chain) if state == HELD_BACK else reason,
         detail=detail,
         due=due and due - ahead,

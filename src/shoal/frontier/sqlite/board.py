@@ -64,6 +64,17 @@ class SqliteNotes(Notes):
 
         await self._db.run(put)
 
+    async def swap(self, topic: str, name: str, known: bytes | None, text: bytes) -> bool:
+        def put(connection: sqlite3.Connection) -> bool:
+            with transaction(connection):
+                row = connection.execute(SQL["read"], (topic, name)).fetchone()
+                if (row[0] if row else None) != known:
+                    return False
+                connection.execute(SQL["write"], (topic, name, text))
+            return True
+
+        return await self._db.run(put)
+
     def _is_over(self, connection: sqlite3.Connection, leader: Leader) -> bool:
         row = connection.execute(SQL["leader"]).fetchone()
         return row is None or row[:2] != (leader.holder, leader.term) or row[2] == 0

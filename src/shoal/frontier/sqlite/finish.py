@@ -37,7 +37,7 @@ from shoal.frontier.values import Entry, Lease, Outcome, TaskState, Verdict
 SAME_MOMENT_S = 0.0001
 """Times that were read as JSON are rounded: to a hundred thousandth of a second."""
 
-Move = tuple[int, int, int, float | None, str, str]
+Move = tuple[int, int, int, float | None, str | None, str, str]
 """A row of the query `move_tasks`."""
 
 
@@ -49,7 +49,7 @@ class Owned(msgspec.Struct, array_like=True):
     host_id: int
     chain: str | None
     attempts: int
-    leased_at: float
+    since: float
     reserved: float
     shared: int
 
@@ -81,7 +81,7 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
             follow_ups += outcome.follow_ups
             if outcome.cookies is not None and task.chain is not None:
                 keep_jar(current, task.chain, outcome.cookies)
-    current.write("move_tasks", moves)
+    current.write("move_tasks", moves, current.clock.by_machine)
     if by_exits is not None:
         by_exits.write()
     _add_up(current, counted)
@@ -113,13 +113,15 @@ def _end_try(current: Step, task: Owned, outcome: Outcome, by_exits: Returning |
     host = current.host_of(task.host_id)
     host.leased -= 1
     host.shared -= task.shared
-    _adjust(current, host, outcome, task.leased_at)
+    _adjust(current, host, outcome, task.since)
     _free_turn(current, host, outcome, task)
     state, due = _next_state(current, outcome)
     has_failed = outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
     current.queue_of(task.host_id).waiting += state == WAITING
     host.done += state == DONE
     host.failed += has_failed and (outcome.fault or not outcome.ours)
+    if has_failed:
+        current.failures.note(host.id, outcome.kind)
     if state >= ENDED_FROM:
         current.touch_chain(task.chain)
         if outcome.lease.task.cookies is not None and state != DEAD:  # What is dead may be retried.
@@ -129,7 +131,8 @@ def _end_try(current: Step, task: Owned, outcome: Outcome, by_exits: Returning |
     if by_exits is not None and task.host_id < 0:
         by_exits.settle(task.id, current.lanes.lane(-task.host_id), host, outcome)
         by_exits.forget(task.id, has_ended=state >= ENDED_FROM)
-    return task.id, state, attempts, due, outcome.reason, outcome.detail
+    kind = outcome.kind if state == DEAD else None
+    return task.id, state, attempts, due, kind, outcome.reason, outcome.detail
 
 
 def _was_blocked(outcome: Outcome) -> bool:
@@ -192,7 +195,7 @@ def _gave_page(outcome: Outcome) -> bool:
 def _free_turn(current: Step, host: HostSchedule, outcome: Outcome, task: Owned) -> None:
     """A turn that was not used is free again, if nobody was served or told to wait since."""
     is_last = abs(host.next_at - task.reserved) < SAME_MOMENT_S
-    if not outcome.sent and is_last and host.pushed_at < task.leased_at:
+    if not outcome.sent and is_last and host.pushed_at < task.since:
         host.next_at = current.now
 
 

@@ -5,37 +5,51 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from shoal.config import Rules
-from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState
+from shoal.core.exits import Exit, ExitEntry, LaneState, Lent, PoolRules, PoolState
+from shoal.core.identities import Account, IdentityReport
 from shoal.core.records import Robots
 from shoal.core.urls import number_of
 from shoal.drivers.sqlite import Database, transaction
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.facts import steered
-from shoal.frontier.port import Capabilities, Frontier
+from shoal.frontier.port import Capabilities, Frontier, Held
 from shoal.frontier.sqlite.asking import (
+    chains_of,
     dead_of,
     holders_of,
     hosts_of,
+    leased_of,
     record_of,
     records_of,
     robots_of,
     workers_of,
 )
 from shoal.frontier.sqlite.board import SqliteNotes
+from shoal.frontier.sqlite.dead import (
+    BEFORE_ALL,
+    Part,
+    Place,
+    count_dead,
+    purge_some,
+    retry_some,
+    retry_these,
+)
 from shoal.frontier.sqlite.exits import Exits
 from shoal.frontier.sqlite.finish import end_tries
 from shoal.frontier.sqlite.handing import hand_out
-from shoal.frontier.sqlite.lease import enter, lose, queue, wait_s
+from shoal.frontier.sqlite.holds import accounts_of, hold, hold_on, let_go
+from shoal.frontier.sqlite.lease import lose, queue, wait_s
 from shoal.frontier.sqlite.pools import exits_of, lanes_of, pools_of, put_pool
-from shoal.frontier.sqlite.statements import SCHEMA, SQL, add_missing_counters
+from shoal.frontier.sqlite.statements import PART, SCHEMA, SQL, add_missing_counters
 from shoal.frontier.sqlite.step import (
     Clock,
     Step,
@@ -46,18 +60,25 @@ from shoal.frontier.sqlite.step import (
     stats_of,
     step,
 )
+from shoal.frontier.sqlite.taking_back import take_back_all
+from shoal.frontier.sqlite.turns import take_turn
 from shoal.frontier.values import (
+    ALL_DEAD,
     CANCELLED,
     WORKER_SILENT_S,
     Added,
     Ask,
+    Chain,
     Control,
     CrawlState,
+    DeadFilter,
+    DeadPlace,
     Entry,
     Grant,
     Host,
     HostOrder,
     Lease,
+    Leased,
     Outcome,
     Pulse,
     Record,
@@ -72,6 +93,7 @@ _FORGOTTEN = (
     "lanes",
     "tasks",
     "remembered",
+    "failures",
     "hosts",
     "crawl",
 )
@@ -89,11 +111,12 @@ class SqliteFrontier(Frontier):
         exact_rate=True,
         bounded_seen=False,
         keeps_ended=True,
+        whole_backlog=True,
     )
 
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
         # A power cut may undo the last steps, in order: work is then done again, never lost.
-        self._db = Database(path, "frontier", SCHEMA, add_missing_counters)
+        self._db = Database(path, PART, SCHEMA, add_missing_counters)
         self._clock = clock
         self._notes = SqliteNotes(self._db, clock)
 
@@ -114,14 +137,14 @@ class SqliteFrontier(Frontier):
             row = self._row_or_new(connection, crawl, rules)
             state = CrawlState(row["state"])
             if state.over and not again:
-                return stats_of(row, self._clock)
+                return stats_of(connection, row, self._clock)
             if state is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(crawl))
             sealed = state.live and row["sealed"]
             state = CrawlState.PAUSED if state is CrawlState.PAUSED else CrawlState.RUNNING
             values = (state, _encode_json(rules).decode(), sealed, self._clock(), row["id"])
             connection.execute(SQL["start_crawl"], values)
-            return stats_of(crawl_row(connection, crawl), self._clock)
+            return stats_of(connection, crawl_row(connection, crawl), self._clock)
 
     def _row_or_new(
         self, connection: sqlite3.Connection, crawl: str, rules: Rules
@@ -139,11 +162,13 @@ class SqliteFrontier(Frontier):
     def _add(self, connection: sqlite3.Connection, crawl: str, entries: Sequence[Entry]) -> Added:
         with transaction(connection):
             current = Step(connection, self._row_to_fill(connection, crawl), self._clock)
+            again = [entry.fingerprint for entry in entries if entry.retry]
+            retried = retry_these(current, again) if again else 0
             added = queue(current, entries)
             if current.state is CrawlState.FINISHED and added.added:
                 current.set_state(CrawlState.RUNNING)
             current.close()
-        return added
+        return added.with_retried(retried)
 
     async def remember(self, crawl: str, fingerprints: Sequence[bytes]) -> None:
         def write(connection: sqlite3.Connection) -> None:
@@ -181,7 +206,9 @@ class SqliteFrontier(Frontier):
         if ask.pools and ask.slots > 0 and current.exits.is_sweep_due:
             return None  # Exits may be taken back.
         idle_s = wait_s(current, ask)
-        return None if idle_s == 0.0 else Grant(current.state, wait_s=idle_s)
+        if idle_s == 0.0:
+            return None
+        return Grant(current.state, wait_s=idle_s, has_waiting=current.count("waiting") > 0)
 
     async def renew(self, crawl: str, leases: Sequence[Lease]) -> list[Lease]:
         return await self._db.run(partial(self._renew, crawl=crawl, leases=leases))
@@ -193,11 +220,7 @@ class SqliteFrontier(Frontier):
             due = current.now + current.rules.lease_s
             if shared := [name_of(lease) for lease in leases if lease.shared]:
                 current.execute("renew_shares", due, current.now, as_json(shared), current.id)
-            return [
-                lease
-                for lease in leases
-                if not current.execute("renew_lease", due, current.id, *name_of(lease)).rowcount
-            ]
+            return [lease for lease in leases if not _renewed(current, lease, due)]
 
     async def finish(self, crawl: str, outcomes: Sequence[Outcome]) -> list[Lease]:
         return await self._db.run(partial(self._finish, crawl=crawl, outcomes=outcomes))
@@ -253,13 +276,13 @@ class SqliteFrontier(Frontier):
     async def forget(self, crawl: str) -> None:
         def delete(connection: sqlite3.Connection) -> None:
             with transaction(connection):
-                row = connection.execute(SQL["crawl"], (crawl,)).fetchone()
-                if row:
-                    Exits(connection, self._clock()).take_back_all(row[0])
-                for part in _FORGOTTEN if row else ():
-                    connection.execute(SQL[f"forget_{part}"], row[:1])
+                crawl_id = crawl_row(connection, crawl)["id"]
+                take_back_all(Exits(connection, self._clock()), crawl_id)
+                for part in _FORGOTTEN:
+                    connection.execute(SQL[f"forget_{part}"], [crawl_id])
 
-        await self._db.run(delete)
+        with suppress(UnknownCrawl):
+            await self._db.run(delete)
 
     async def holders(self, crawl: str) -> list[str]:
         return await self._db.run(lambda c: holders_of(c, crawl, self._clock))
@@ -276,42 +299,35 @@ class SqliteFrontier(Frontier):
 
         return await self._db.run(take_back)
 
-    async def retry_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
-        return await self._db.run(partial(self._retry_dead, crawl=crawl, chosen=fingerprints))
-
-    def _retry_dead(
-        self, connection: sqlite3.Connection, crawl: str, chosen: Sequence[bytes] | None
+    async def retry_dead(
+        self, crawl: str, which: DeadFilter = ALL_DEAD, *, dry_run: bool = False
     ) -> int:
-        with step(connection, crawl, self._clock) as current:
-            dead = _dead_ids(current, chosen)
-            if dead and current.state is CrawlState.CANCELLED:
-                raise ConfigError(CANCELLED.format(crawl))
-            for row_id, host_id, chain in dead:
-                state, place = enter(current, current.queue_of(host_id), chain)
-                current.execute("retry_task", state, place, row_id)
-            current.tally.update(dead=-len(dead), waiting=len(dead))
-            if dead and current.state is CrawlState.FINISHED:
-                current.set_state(CrawlState.RUNNING)
-        return len(dead)
+        return await self._move_dead(crawl, which, retry_some, dry_run=dry_run)
 
-    async def purge_dead(self, crawl: str, fingerprints: Sequence[bytes] | None = None) -> int:
-        def drop(connection: sqlite3.Connection) -> int:
-            with step(connection, crawl, self._clock) as current:
-                dead = _dead_ids(current, fingerprints)
-                for row_id, *_ in dead:
-                    current.execute("purge_task", row_id)
-                current.tally.update(dead=-len(dead), dropped=len(dead))
-            return len(dead)
+    async def purge_dead(
+        self, crawl: str, which: DeadFilter = ALL_DEAD, *, dry_run: bool = False
+    ) -> int:
+        return await self._move_dead(crawl, which, purge_some, dry_run=dry_run)
 
-        return await self._db.run(drop)
+    async def _move_dead(
+        self, crawl: str, which: DeadFilter, move_some: Callable[..., Part], *, dry_run: bool
+    ) -> int:
+        if dry_run:
+            return await self._db.run(lambda c: count_dead(c, crawl, which))
+        total, after = 0, cast("Place | None", BEFORE_ALL)
+        while after is not None:
+            move = partial(move_some, crawl=crawl, clock=self._clock, which=which, after=after)
+            count, after = await self._db.run(move)
+            total += count
+        return total
 
     # Asking
 
     async def stats(self, crawl: str) -> Stats:
-        return await self._db.run(lambda c: stats_of(crawl_row(c, crawl), self._clock))
+        return await self._db.run(lambda c: stats_of(c, crawl_row(c, crawl), self._clock))
 
     async def crawls(self) -> list[Stats]:
-        return await self._db.run(lambda c: [stats_of(r, self._clock) for r in all_rows(c)])
+        return await self._db.run(lambda c: [stats_of(c, r, self._clock) for r in all_rows(c)])
 
     async def find(self, crawl: str, entry: Entry) -> Record | None:
         return await self._db.run(partial(record_of, crawl=crawl, entry=entry))
@@ -323,13 +339,26 @@ class SqliteFrontier(Frontier):
             partial(records_of, crawl=crawl, site=site, is_wanted=is_wanted, limit=limit)
         )
 
-    async def dead(self, crawl: str, limit: int, after: bytes | None = None) -> list[Record]:
-        return await self._db.run(partial(dead_of, crawl=crawl, limit=limit, after=after))
+    async def dead(
+        self,
+        crawl: str,
+        limit: int,
+        after: DeadPlace | None = None,
+        which: DeadFilter = ALL_DEAD,
+    ) -> list[Record]:
+        listed = partial(dead_of, crawl=crawl, limit=limit, after=after, which=which)
+        return await self._db.run(listed)
+
+    async def leased(self, crawl: str, limit: int) -> list[Leased]:
+        return await self._db.run(partial(leased_of, crawl=crawl, limit=limit))
 
     async def hosts(
         self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
     ) -> list[Host]:
         return await self._db.run(partial(hosts_of, crawl=crawl, limit=limit, order=order))
+
+    async def chains(self, crawl: str, limit: int) -> list[Chain]:
+        return await self._db.run(partial(chains_of, crawl=crawl, limit=limit))
 
     async def workers(self, crawl: str) -> list[Pulse]:
         return await self._db.run(lambda c: workers_of(c, crawl, self._clock))
@@ -348,6 +377,25 @@ class SqliteFrontier(Frontier):
     async def lanes(self, crawl: str, limit: int) -> list[LaneState]:
         return await self._db.run(lambda c: lanes_of(c, self._clock, crawl, limit))
 
+    async def turn(self, crawl: str, host: str, lent: Lent | None) -> float:
+        def reserve(connection: sqlite3.Connection) -> float:
+            with step(connection, crawl, self._clock) as current:
+                return take_turn(current, host, lent)
+
+        return await self._db.run(reserve)
+
+    async def accounts(self, group: str, *, jars: bool = False) -> list[Account]:
+        return await self._db.run(lambda c: accounts_of(c, self._clock, group, jars=jars))
+
+    async def hold(self, identity: str, host: str | None, seconds: float) -> Held | None:
+        return await self._db.run(lambda c: hold(c, self._clock, identity, host, seconds))
+
+    async def hold_on(self, held: Held, seconds: float) -> Held | None:
+        return await self._db.run(lambda c: hold_on(c, self._clock, held, seconds))
+
+    async def let_go(self, held: Held, report: IdentityReport) -> bool:
+        return await self._db.run(lambda c: let_go(c, self._clock, held, report))
+
     async def close(self) -> None:
         await self._db.close()
 
@@ -359,9 +407,6 @@ def _refuse_what_only_redis_can(rules: Rules) -> None:
         raise ConfigError("seen_for needs a redis:// frontier: a file forgets no URL")
 
 
-def _dead_ids(current: Step, chosen: Sequence[bytes] | None) -> list[tuple[int, int, str | None]]:
-    keys = None
-    if chosen is not None:
-        keys = as_json(map(number_of, chosen))
-    values = {"crawl_id": current.id, "fingerprints": keys}
-    return current.connection.execute(SQL["dead_ids"], values).fetchall()
+def _renewed(current: Step, lease: Lease, due: float) -> bool:
+    query = "renew_lease" if lease.identity is None else "renew_lease_of_account"
+    return current.execute(query, due, current.id, *name_of(lease)).rowcount > 0

@@ -75,7 +75,13 @@ class HandOut:
             again_s = max(again_s or 0.0, BUSY_WAIT_S)
         leases = [lease for _, lease, _ in self._granted]
         return Grant(
-            current.state, leases, self._sharing.shares, again_s, current.id, current.begun
+            current.state,
+            leases,
+            self._sharing.shares,
+            again_s,
+            current.count("waiting") > 0,
+            current.id,
+            current.begun,
         )
 
     def _serve_all(self, limit: int) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from shoal.core import task as wire
+from shoal.core.failures import FailureKind
 from shoal.core.policy import MAX_TRIES, is_poison
 from shoal.core.task import Task
 from shoal.core.urls import number_of
 from shoal.frontier.facts import POISON, RECLAIM_BATCH
+from shoal.frontier.sqlite.held_up import next_look
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.lanes import LaneSchedule
-from shoal.frontier.sqlite.lending import next_look
 from shoal.frontier.sqlite.returning import Returning
 from shoal.frontier.sqlite.statements import DEAD, DELAYED, HELD_BACK, SQL, STATES, WAITING
 from shoal.frontier.sqlite.step import Step, as_json
@@ -115,9 +116,12 @@ def lose(current: Step, row: tuple[int, int, str | None, int, int, int]) -> None
     """The worker that held it is gone. A task that takes worker after worker is poison."""
     row_id, host_id, chain, _, losses, shared = row
     poisoned = is_poison(losses + 1, current.rules.max_losses)
-    state, reason = (DEAD, POISON.format(losses + 1)) if poisoned else (WAITING, "")
-    current.execute("lose_task", state, reason, row_id)
     host = current.host_of(host_id)
+    state, kind, reason = WAITING, None, ""
+    if poisoned:
+        state, kind, reason = DEAD, FailureKind.POISON, POISON.format(losses + 1)
+        current.failures.note(host.id, kind)
+    current.execute("lose_task", state, kind, reason, current.clock.by_machine, row_id)
     host.leased -= 1
     host.shared -= shared
     current.queue_of(host_id).waiting += state == WAITING

@@ -11,17 +11,21 @@ import msgspec
 
 from shoal.core import exit_policy as policy
 from shoal.core.exits import Exit, Lent
-from shoal.frontier.sqlite.exits import Exits
+from shoal.core.identities import group_of, is_group
+from shoal.frontier.sqlite.account_lending import Chooser, Chosen
+from shoal.frontier.sqlite.held_up import HeldUp, of_accounts, pools_known, pools_served
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.lanes import LaneSchedule
 from shoal.frontier.sqlite.queued import Queued
 from shoal.frontier.sqlite.starving import note_look, put_off
+from shoal.frontier.sqlite.statements import SQL
 from shoal.frontier.sqlite.step import Step
+from shoal.frontier.sqlite.taking_back import sweep
 from shoal.frontier.values import Ask, Lease
 
 _read_tried = msgspec.json.Decoder(list[str]).decode
 
-Passing = tuple[int, str, int, str, float, int, str]
+Passing = tuple[int, str, int, str, float, int, str, str, int]
 """A row of the table `passages`."""
 
 
@@ -30,6 +34,7 @@ class LaneTask(Queued):
 
     blocks: int = 0
     tried: str = "[]"
+    expired: int = 0
 
 
 class Grants(Protocol):
@@ -46,11 +51,14 @@ class Lending:
     def __init__(self, current: Step, ask: Ask, grants: Grants) -> None:
         self._current = current
         self._exits = current.exits
-        self._pools = ask.pools
+        self._worker = ask.worker
+        self._pools = pools_known(self._exits, ask)
         self._grants = grants
         self._left = ask.slots
         self._passings: list[Passing] = []
-        self._held_up = HeldUp(self._exits, ask.pools)
+        self._held_up = HeldUp(self._exits, self._pools, ask.worker)
+        self._chooser = Chooser(self._exits, ask.worker)
+        self._served: set[int] = set()
         self.is_withheld = False
 
     def serve(self, limit: int, *, yields: bool) -> None:
@@ -59,7 +67,7 @@ class Lending:
         left = min(limit, self._left)
         if left <= 0:
             return
-        self._exits.sweep()
+        sweep(self._exits)
         self._exits.save()
         lanes = self._ready()
         for seen, lane_id in enumerate(lanes):
@@ -70,6 +78,8 @@ class Lending:
             lane = self._current.lanes.lane(lane_id)
             if lane.next_at > self._current.now or self._held_up.until(lane.pool) is not None:
                 continue
+            if not lane.waiting:
+                continue  # It was emptied in this step: what comes in now need not wait.
             if self._pool_of(lane) not in self._pools:
                 self.is_withheld = True  # For others, who know its exits.
                 continue
@@ -86,35 +96,58 @@ class Lending:
             for pool in pools_served(self._exits, self._pools)
             if self._held_up.until(pool) is None
         ]
+        for group in filter(is_group, self._pools):
+            values = of_accounts(current, group, self._worker) | {"limit": policy.LANES_SEEN}
+            found.append(
+                current.connection.execute(SQL["ready_lanes_of_accounts"], values).fetchall()
+            )
         return [lane_id for _, lane_id in merge(*found)]
 
     def _serve(self, lane: LaneSchedule, host: HostSchedule, wanted: int) -> int:
         """Hand out tasks of a lane, or find out when it is to be looked at again."""
         current = self._current
-        room = current.room(host)
-        if host.next_at > current.now or not room:
-            lane.next_at = max(host.next_at, current.now + (0 if room else policy.BUSY_WAIT_S))
+        if (at := self._turn_of(host)) > current.now:
+            lane.next_at = at
             return 0
-        count = min(1 if current.interval_of(host) else wanted, room)
+        count = min(1 if current.interval_of(host) else wanted, current.room(host))
         tasks = self._tasks(lane, max(count, policy.TASKS_SEEN))
         if not tasks:  # But for suspects, which go alone.
             lane.next_at = current.now + policy.BUSY_WAIT_S
             return 0
         given = self._lend(lane, host, tasks, count)
         if given:
+            self._served.add(lane.id)
             note_look(lane, self._exits.now, starved=False)
-            lane.next_at = max(host.next_at, current.now)
-        return given or self._put_off(lane, host, tasks, count)
+        elif lane.id not in self._served:  # Else the next ask finds out what the others wait for.
+            given = self._put_off(lane, host, tasks, count)
+        if given:
+            lane.next_at = self._turn_of(host)
+        return given
+
+    def _turn_of(self, host: HostSchedule) -> float:
+        """When a look at the lanes of a host makes sense, as far as that is about the host."""
+        wait_s = 0.0 if self._current.room(host) else policy.BUSY_WAIT_S
+        return max(host.next_at, self._current.now + wait_s)
 
     def _put_off(
         self, lane: LaneSchedule, host: HostSchedule, tasks: list[LaneTask], count: int
     ) -> int:
-        self._held_up.look_again()
-        if not put_off(self._current, lane, self._pool_of(lane)):
+        if not self._may_leave(lane):
             return 0
         for task in tasks[:count]:
             self._hand_over(lane, host, task, None)
         return min(count, len(tasks))
+
+    def _may_leave(self, lane: LaneSchedule, suspect: LaneTask | None = None) -> bool:
+        """Whether tasks of a lane that nothing could be used for may leave without. Else the lane
+        is put off."""
+        self._held_up.look_again()
+        if self._held_up.until(lane.pool) is not None:
+            # Nothing but others is in the way: it keeps its place before those that were served.
+            note_look(lane, self._exits.now, starved=False)
+            return False
+        only = None if suspect is None else suspect.id
+        return put_off(self._current, lane, self._pool_of(lane), self._worker, only)
 
     def serve_suspect(self, lane: LaneSchedule, task: LaneTask) -> bool:
         """Hand out one task alone, if its host may be hit and an exit be used."""
@@ -122,7 +155,15 @@ class Lending:
         host = current.host(lane.host_id)
         if self._left <= 0 or host.next_at > current.now or not current.room(host):
             return False
-        return self._lend(lane, host, [task], 1, alone=True) > 0
+        if self._pool_of(lane) not in self._pools:
+            return False  # For others, who know its exits.
+        if self._lend(lane, host, [task], 1, alone=True):
+            note_look(lane, self._exits.now, starved=False)
+            return True
+        if not self._may_leave(lane, task):
+            return False
+        self._hand_over(lane, host, task, None, alone=True)
+        return True
 
     def _tasks(self, lane: LaneSchedule, count: int) -> list[LaneTask]:
         rows = self._current.execute("lane_tasks", lane.queue_id, count).fetchall()
@@ -138,6 +179,8 @@ class Lending:
         alone: bool = False,
     ) -> int:
         """Hand out so many of these tasks, as far as there are exits for them."""
+        if is_group(lane.pool):
+            return self._lend_accounts(lane, host, tasks, count, alone=alone)
         given = 0
         choices: dict[str, list[Exit]] = {}
         most_tried = max(len(_read_tried(task.tried)) for task in tasks)
@@ -145,10 +188,28 @@ class Lending:
             if not (found := self._match(lane, tasks, choices, count + most_tried)):
                 break
             task, exit_ = found
+            self._note_probe(lane, exit_.pool)
             self._hand_over(lane, host, task, exit_, alone=alone)
             tasks.remove(task)
             given += 1
         return given
+
+    def _lend_accounts(
+        self,
+        lane: LaneSchedule,
+        host: HostSchedule,
+        tasks: list[LaneTask],
+        count: int,
+        *,
+        alone: bool,
+    ) -> int:
+        """The same, as far as there are accounts for them: any will do for each."""
+        choice = self._chooser.choice(lane.pool, lane.host, count)
+        for given, task in enumerate(tasks[:count]):
+            if (chosen := choice.take()) is None:
+                return given
+            self._hand_over(lane, host, task, chosen.through, chosen, alone=alone)
+        return min(count, len(tasks))
 
     def _match(
         self,
@@ -187,6 +248,8 @@ class Lending:
 
     def _pool_of(self, lane: LaneSchedule) -> str:
         """The pool of the lane's tier, or, where that may not spend, the first below that may."""
+        if is_group(lane.pool):
+            return group_of(lane.pool)
         names = policy.tiers(lane.pool, self._exits.rules)
         tier = min(lane.state.tier, len(names) - 1)
         for pool in names[tier::-1]:
@@ -200,19 +263,23 @@ class Lending:
         host: HostSchedule,
         task: LaneTask,
         exit_: Exit | None,
+        chosen: Chosen | None = None,
         *,
         alone: bool = False,
     ) -> None:
         exit_id, session, pool = "", 0, lane.pool
         if exit_ is not None:
             exit_id, session, pool = exit_.id, exit_.session, exit_.pool
-            self._note_probe(lane, pool)
             self._exits.lend(exit_, lane.host)
         lease = self._grants.grant(host, task, lane, alone=alone)
         lease.paced |= exit_ is not None and self._exits.rules[pool].is_paced
-        lease.lent = Lent(exit_id, session, pool, task.blocks, len(_read_tried(task.tried)))
-        row = (task.id, exit_id, session, pool, self._exits.now, task.blocks, task.tried)
-        self._passings.append(row)
+        if chosen is None or exit_ is not None:
+            lease.lent = Lent(exit_id, session, pool, task.blocks, len(_read_tried(task.tried)))
+        if chosen is not None:
+            lease.identity = chosen.identity(self._exits.accounts, task.expired)
+        lent = (task.id, exit_id, session, pool, self._exits.now)
+        account = "" if chosen is None else chosen.account.id
+        self._passings.append((*lent, task.blocks, task.tried, account, task.expired))
         self._left -= 1
 
     def _note_probe(self, lane: LaneSchedule, pool: str) -> None:
@@ -225,74 +292,3 @@ class Lending:
     def write(self) -> None:
         """Write what was lent."""
         self._current.write("lend", self._passings)
-
-
-class HeldUp:
-    """Pools none of whose exits may be used now, though some only for a moment: their lanes need no
-    look."""
-
-    def __init__(self, exits: Exits, known: Sequence[str]) -> None:
-        self._exits = exits
-        self._known = frozenset(known)
-        self._until: dict[str, float | None] = {}
-        self._outlooks: dict[str, float | None] = {}
-        self._as_of = exits.changes
-
-    def look_again(self) -> None:
-        """Exits may have been lent meanwhile."""
-        if self._as_of != self._exits.changes:
-            self._as_of = self._exits.changes
-            self._until.clear()
-            self._outlooks.clear()
-
-    def until(self, pool: str) -> float | None:
-        """How long the lanes of a pool need not be looked at, by the clock of the exits. None: they
-        are to be looked at."""
-        if pool not in self._until:
-            self._until[pool] = self._earliest(policy.tiers(pool, self._exits.rules))
-        return self._until[pool]
-
-    def _earliest(self, names: Sequence[str]) -> float | None:
-        """Of a pool and those that its tasks may go up to."""
-        found = [self._of(name) for name in names if name in self._known]
-        if not found or 0.0 in found:
-            return None
-        busy = [at for at in found if at is not None]
-        return min(busy) if busy else None
-
-    def _of(self, pool: str) -> float | None:
-        """0 if an exit may be used, None if there is none that is merely busy, else when one may
-        be."""
-        if pool not in self._outlooks:
-            self._outlooks[pool] = self._look(pool)
-        return self._outlooks[pool]
-
-    def _look(self, pool: str) -> float | None:
-        exits = self._exits
-        if exits.next_free(pool) <= exits.now:
-            return 0.0
-        outlook = exits.outlook(pool)
-        if not outlook.busy:
-            return None
-        return outlook.again_at(exits.now)
-
-
-def pools_served(exits: Exits, known: Sequence[str]) -> list[str]:
-    """The pools whose lanes may use exits of those that a worker knows."""
-    above = (name for name in exits.rules if set(policy.tiers(name, exits.rules)) & set(known))
-    return list(dict.fromkeys([*known, *above]))
-
-
-def next_look(current: Step, ask: Ask) -> float | None:
-    """When a look at the lanes makes sense for this worker, by the clock of the crawl."""
-    exits = current.exits
-    held_up = HeldUp(exits, ask.pools)
-    moments = []
-    for pool in pools_served(exits, ask.pools):
-        (at,) = current.execute("next_lane", current.id, pool).fetchone()
-        if at is None:
-            continue
-        if at <= current.now and (until := held_up.until(pool)) is not None:
-            at = current.by_crawl(until)
-        moments.append(at)
-    return min(moments, default=None)

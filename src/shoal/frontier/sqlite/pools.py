@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from shoal.core import exit_policy as policy
 from shoal.core.exits import Exit, ExitEntry, LaneState, PoolRules, PoolState, Spent
+from shoal.core.identities import is_group
 from shoal.drivers.sqlite import transaction
 from shoal.frontier.sqlite.exits import Exits
 from shoal.frontier.sqlite.lanes import LaneSchedule, lane_of
@@ -32,6 +33,8 @@ def put_pool(
         at.rules[rules.name] = rules
         known = {exit_.id: exit_ for exit_ in _all_of(connection, rules.name)}
         at.read(listed)  # One may have been in another pool.
+        if is_group(rules.name):
+            at.accounts.read(listed)
         is_other = before != rules
         for exit_id, entry in listed.items():
             exit_ = known.pop(exit_id, None) or at.exit(exit_id) or Exit(id=exit_id, pool="")
@@ -46,12 +49,16 @@ def put_pool(
                 at.put(replace(exit_, is_listed=False))
         at.save()
         if is_other:
-            _wake(connection, at, rules.name)
+            wake(connection, at, rules.name)
 
 
-def _wake(connection: sqlite3.Connection, at: Exits, pool: str) -> None:
+def wake(connection: sqlite3.Connection, at: Exits, pool: str) -> None:
+    """Lanes that may have waited for a pool, or a group, are to be looked at."""
     names = {name for name in at.rules if pool in policy.tiers(name, at.rules)}
+    names |= {name for name, rules in at.rules.items() if rules.through == pool}
     connection.execute(SQL["wake_lanes"], (as_json(names | {pool}),))
+    if groups := [name for name in names | {pool} if is_group(name)]:
+        connection.execute(SQL["wake_lanes_of_accounts"], (as_json(groups),))
 
 
 def pools_of(connection: sqlite3.Connection, clock: Clock) -> list[PoolState]:
@@ -83,13 +90,13 @@ def exits_of(connection: sqlite3.Connection, clock: Clock, pool: str) -> list[Ex
     at = Exits(connection, clock())
     cools = _cooling(connection, at, pool)
     return [
-        _by_machine(replace(exit_, cooling=cools.get(exit_.id, 0)), at.clock.ahead)
+        by_machine(replace(exit_, cooling=cools.get(exit_.id, 0)), at.clock.ahead)
         for exit_ in _all_of(connection, pool)
         if exit_.is_listed
     ]
 
 
-def _by_machine(exit_: Exit, ahead: float) -> Exit:
+def by_machine(exit_: Exit, ahead: float) -> Exit:
     """An exit with its moments by the machine's clock."""
     for name in ("next_at", "out_until", "out_at", "used_at", "scored_at"):
         setattr(exit_, name, max(getattr(exit_, name) - ahead, 0.0))

@@ -8,7 +8,9 @@ import msgspec
 
 from shoal.core import exit_policy as policy
 from shoal.core.exits import Blame, Exit, Passage, PoolRules
+from shoal.core.identities import is_group
 from shoal.core.policy import MAX_BLOCKS, after_fault, after_pushback
+from shoal.frontier.sqlite.account_returning import has_met_an_end, return_account
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.lanes import LaneSchedule
 from shoal.frontier.sqlite.step import Step, as_json
@@ -27,6 +29,8 @@ class Passed(msgspec.Struct):
     leased_at: float
     blocks: int
     tried: str
+    account: str
+    expired: int
 
 
 class Returning:
@@ -38,7 +42,8 @@ class Returning:
         self._ended: list[int] = []
         rows = current.execute("passages", as_json(task_ids)).fetchall()
         self._passed = {row[0]: Passed(*row) for row in rows}
-        self._exits.read(passed.exit for passed in self._passed.values() if passed.exit)
+        lent = [name for each in self._passed.values() for name in (each.exit, each.account)]
+        self._exits.read(filter(None, lent))
 
     def read_pairs(self, keys: Iterable[tuple[int, LaneSchedule]]) -> None:
         """Read the pairs of tasks and their lanes, all at once."""
@@ -57,6 +62,9 @@ class Returning:
         exit_ = self._exits.exit(passed.exit) if passed.exit else None
         if exit_ is not None:
             Word(self._current, exit_, lane, host, passed).say(outcome)
+        if passed.account:
+            return_account(self._exits, passed.account, outcome)
+            passed.expired += has_met_an_end(outcome)
         if lane.state.starved_at == 0.0:  # It may have waited for this very lease.
             lane.next_at = min(lane.next_at, max(host.next_at, self._current.now))
         if passage is not None and passage.block:
@@ -64,12 +72,13 @@ class Returning:
             passed.tried = _with(passed.tried, passed.exit)
 
     def forget(self, task_id: int, *, has_ended: bool) -> None:
-        """Of a task that will be tried again, what blocked it stays known."""
+        """Of a task that will be tried again, what it has met stays known."""
         passed = self._passed.get(task_id)
-        if has_ended or passed is None or not passed.blocks:
+        if has_ended or passed is None or not (passed.blocks or passed.expired):
             self._ended.append(task_id)
         else:
-            self._current.execute("keep_blocks", task_id, passed.blocks, passed.tried)
+            kept = passed.blocks, passed.tried, passed.expired
+            self._current.execute("keep_blocks", task_id, *kept)
 
     def write(self) -> None:
         """Strike what is of no use any more, all at once."""
@@ -179,6 +188,8 @@ class Word:
 
     @property
     def _tiers(self) -> list[str]:
+        if is_group(self._lane.pool):
+            return [self._exit.pool]  # Accounts go by one pool.
         return policy.tiers(self._lane.pool, self._exits.rules)
 
     @property

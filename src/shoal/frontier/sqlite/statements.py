@@ -12,6 +12,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from shoal.core.counters import COUNTERS
+from shoal.core.exit_policy import BUSY_WAIT_S
+from shoal.core.failures import FailureKind
 from shoal.core.policy import SUSPECT_AFTER
 from shoal.drivers.sqlfiles import load_queries, load_schema
 from shoal.frontier.facts import DROPPED_BY_CANCEL, PURGED
@@ -21,7 +23,7 @@ from shoal.frontier.values import CrawlState, Host, TaskState
 _PACKAGE = "shoal.frontier.sqlite"
 _NAME = re.compile(r"\{([A-Z_]+)\}")
 
-SCHEMA = load_schema(_PACKAGE, "schema.sql", *(f"schema_{version}.sql" for version in range(2, 8)))
+SCHEMA = load_schema(_PACKAGE, "schema.sql", *(f"schema_{version}.sql" for version in range(2, 10)))
 
 HELD_BACK, WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(-1, 6)
 """The states of a task as the table has them. One that is held back waits for another one of its
@@ -37,7 +39,9 @@ def _listed(columns: Sequence[str], form: str = "{0}") -> str:
     return ", ".join(form.format(column) for column in columns)
 
 
-_HOST_COLUMNS = ["crawl_id", *Host.__struct_fields__]
+HOST_FIELDS = [name for name in Host.__struct_fields__ if name != "failures_by_kind"]
+"""Of a host, what its row tells."""
+_HOST_COLUMNS = ["id", "crawl_id", *HOST_FIELDS]
 _WAITING_IN_ALL = """waiting + COALESCE(
     (SELECT SUM(waiting) FROM lanes WHERE lanes.host_id = hosts.id), 0
 ) AS waiting"""
@@ -46,7 +50,32 @@ _HOSTS = f"(SELECT {_SHOWN} FROM hosts)"  # noqa: S608
 """The hosts, with what waits in their lanes."""
 
 
+_IN_USE = """e.is_listed AND e.out_until <= :now
+  AND (e.free_at IS NULL OR e.free_at > :now OR COALESCE(a.worker, '') NOT IN ('', :worker))"""
+"""Of an account, whether only those who use it keep a worker from it. NULL if there is none."""
+
+
+_KIND = f"""CASE WHEN kind IN ({", ".join(f"'{kind}'" for kind in FailureKind)})
+    THEN kind ELSE '{FailureKind.OTHER}' END"""
+"""Of a dead task, its kind as `kind_named` has it."""
+_FITTING = f"""crawl_id = :crawl_id AND state = {DEAD}
+  AND (since, fingerprint) < (:died_at, :last)
+  AND (:kind IS NULL OR {_KIND} = :kind)
+  AND (:fingerprints IS NULL OR fingerprint IN (SELECT value FROM json_each(:fingerprints)))
+  AND (:host IS NULL OR host_id IN (
+    SELECT id FROM hosts WHERE hosts.crawl_id = :crawl_id AND hosts.host = :host
+    UNION ALL
+    SELECT -lanes.id FROM lanes JOIN hosts ON hosts.id = lanes.host_id
+    WHERE hosts.crawl_id = :crawl_id AND hosts.host = :host
+  ))"""  # noqa: S608
+"""Whether a task is dead and fits a `DeadFilter`; and comes after a place in their order."""
+
+
+PART = "frontier"
+"""Of a file, what the tables are for."""
+
 FACTS = {
+    "FILE_VERSION": f"(SELECT version FROM versions WHERE part = '{PART}') AS file_version",  # noqa: S608
     **{state.name: number for number, state in enumerate(TaskState)},
     "ENDED_FROM": ENDED_FROM,
     "SUSPECT_AFTER": SUSPECT_AFTER,
@@ -56,10 +85,14 @@ FACTS = {
     "COUNTED": _listed(COUNTERS, "{0} = {0} + :{0}"),
     "SCHEDULE": _listed(HostSchedule.__struct_fields__),
     "SCHEDULE_SAVED": _listed(HostSchedule.__struct_fields__[1:], "{0} = s.{0}"),
-    "HOST": _listed(Host.__struct_fields__),
+    "HOST": _listed(["id", *HOST_FIELDS]),
     "HOSTS": _HOSTS,
+    "IN_USE": f"COALESCE({_IN_USE}, 0)",
+    "BUSY_WAIT_S": BUSY_WAIT_S,
     "LANE": "lanes.id, lanes.host_id, hosts.host, lanes.pool, lanes.waiting, lanes.next_at, body",
-    "RECORD": "fingerprint, task, state, attempts, losses, reason, detail, due, worker",
+    "RECORD": """fingerprint, task, state, attempts, losses, kind, since, reason, detail, due,
+    worker""",
+    "FITTING": _FITTING,
 }
 
 
@@ -69,7 +102,7 @@ def _filled(statement: str) -> str:
 
 SQL = {
     name: _filled(text)
-    for file in ("queries.sql", "exits.sql")
+    for file in ("queries.sql", "exits.sql", "accounts.sql")
     for name, text in load_queries(_PACKAGE, file).items()
 }
 

@@ -16,15 +16,17 @@ from shoal.config import read_rules
 from shoal.core.counters import COUNTERS
 from shoal.core.policy import AUTO_START_S, SEND_SLACK_S, parse_rate
 from shoal.core.urls import number_of
-from shoal.drivers.sqlite import transaction, write_rows
+from shoal.drivers.sqlite import newer_file, transaction, write_rows
 from shoal.errors import UnknownCrawl
 from shoal.frontier.clock import JUMP_S, Moment, moment
 from shoal.frontier.facts import SAMPLE_EVERY_S, recent_rate
 from shoal.frontier.sqlite.exits import Exits
+from shoal.frontier.sqlite.failures import WHOLE_CRAWL, Failures, failures_of
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.lanes import Lanes, LaneSchedule
 from shoal.frontier.sqlite.shares import Shares
-from shoal.frontier.sqlite.statements import HELD_BACK, SQL
+from shoal.frontier.sqlite.statements import HELD_BACK, PART, SCHEMA, SQL
+from shoal.frontier.sqlite.taking_back import take_back_all
 from shoal.frontier.values import CrawlState, Lease, Stats
 
 _NOTHING = dict.fromkeys((*COUNTERS, "places"), 0)
@@ -47,6 +49,7 @@ class Step:
         self.rate = parse_rate(self.rules.rate)
         self.keeps_cookies = self.rules.cookies != "off"
         self.tally: Counter[str] = Counter()
+        self.failures = Failures()
         self.shares = Shares(connection, self.now)
         self._hosts: dict[int, HostSchedule] = {}
         self._lanes: Lanes | None = None
@@ -148,7 +151,7 @@ class Step:
     def cancel(self) -> None:
         """Everything that has not ended is dropped; its leases are void."""
         self.save_hosts()
-        self.exits.take_back_all(self.id)
+        take_back_all(self.exits, self.id)
         self.execute("drop_unended", self.id)
         self.execute("forget_shares", self.id)
         self.execute("forget_jars", self.id)
@@ -188,6 +191,7 @@ class Step:
         self.save_hosts()
         if self._exits is not None:
             self._exits.save()
+        self.failures.save(self.connection, self.id)
         is_later = self.now >= self.row["latest"] + JUMP_S
         if any(self.tally.values()) or self.has_jumped or is_later:
             moments = {"now": self.now, "ahead": self.clock.ahead}
@@ -268,7 +272,8 @@ def moment_of(row: dict[str, Any], clock: Clock) -> Moment:
 
 
 def crawl_row(connection: sqlite3.Connection, crawl: str) -> dict[str, Any]:
-    """The row of a crawl. Raises UnknownCrawl."""
+    """The row of a crawl. Raises UnknownCrawl; NewerFormat, if a later version has brought the file
+    up to date since we have opened it."""
     cursor = connection.execute(SQL["crawl"], (crawl,))
     row = cursor.fetchone()
     if row is None:
@@ -282,14 +287,16 @@ def all_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return [_named(cursor, row) for row in cursor.fetchall()]
 
 
-def stats_of(row: dict[str, Any], clock: Clock) -> Stats:
+def stats_of(connection: sqlite3.Connection, row: dict[str, Any], clock: Clock) -> Stats:
     """A crawl's row as its statistics."""
+    failures = failures_of(connection, row["id"], [WHOLE_CRAWL])
     times = {name: row[name] for name in ("created_at", "started_at", "finished_at")}
     return Stats(
         crawl=row["name"],
         state=CrawlState(row["state"]),
         rules=read_rules(row["rules"]),
         pages_per_s=_recent_rate(row, moment_of(row, clock)),
+        failures_by_kind=failures[WHOLE_CRAWL],
         **times,
         **{name: row[name] for name in COUNTERS},
     )
@@ -302,4 +309,8 @@ def _recent_rate(row: dict[str, Any], at: Moment) -> float:
 
 
 def _named(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
-    return dict(zip((column[0] for column in cursor.description), row, strict=True))
+    named = dict(zip((column[0] for column in cursor.description), row, strict=True))
+    if (version := named["file_version"]) > len(SCHEMA):
+        _, _, path = cursor.connection.execute("PRAGMA database_list").fetchone()
+        raise newer_file(path, PART, version, len(SCHEMA))
+    return named

@@ -15,7 +15,7 @@ from asyncpg.exceptions import (
 )
 
 from shoal.drivers.sqlfiles import load_schema, load_script
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, NewerFormat
 from shoal.results.postgres.link import Connection
 from shoal.results.storable import load_statements
 
@@ -36,7 +36,7 @@ log = logging.getLogger("shoal")
 
 
 async def is_up_to_date(connection: Connection, shown: str) -> bool:
-    """Whether the tables are those that we know. Raises ConfigError if they are newer."""
+    """Whether the tables are those that we know. Raises NewerFormat if they are newer."""
     return await _version(connection, shown) == len(VERSIONS)
 
 
@@ -117,7 +117,7 @@ async def _version(connection: Connection, shown: str) -> int:
         return 0
     version = int(await connection.fetchval(QUERIES["version"]))
     if version > len(VERSIONS):
-        raise ConfigError(
+        raise NewerFormat(
             f"{shown} was written by a newer shoal (version {version} of its tables, this one"
             f" knows {len(VERSIONS)}): upgrade shoal, or use another database"
         )

@@ -15,6 +15,8 @@ from shoal.core.urls import fingerprint_of, number_of
 from shoal.errors import StorageBusy, unreachable
 from shoal.results.port import (
     EVERYTHING,
+    STREAM_BYTES,
+    STREAM_ROWS,
     Batch,
     KnownPage,
     NearPage,
@@ -38,10 +40,6 @@ from shoal.results.postgres.rows import (
     storable_text,
 )
 from shoal.results.postgres.schema import QUERIES
-from shoal.results.storable import STREAM_BYTES, STREAM_ROWS
-
-FIRST_ROWS = 16
-"""In the first page of a stream."""
 
 PRUNE_S = 6 * LONG_S
 """How long pruning may take: for each month it waits until nobody reads."""
@@ -83,18 +81,15 @@ class PostgresResults(Results):
         rows = await self._rows("kinds", crawl)
         return {row["kind"]: msgspec.json.decode(row["fields"]) for row in rows}
 
-    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
+    async def items_after(
+        self, crawl: str, place: int, limit: int, wanted: Wanted = EVERYTHING
+    ) -> list[tuple[int, StoredItem]]:
         since = None if wanted.since is None else moment(wanted.since)
         kind = None if wanted.kind is None else storable_text(wanted.kind)
-        order = await self._field_order(crawl)
         which = kind, since, wanted.changed, wanted.gone
-        after, limit = 0, FIRST_ROWS
-        # Between pages nothing is open: a slow reader holds no snapshot. Pages grow while they are
-        # small: the database measures all rows of a page before it knows where to cut it.
-        while rows := await self._rows("items_after", crawl, after, *which, limit, STREAM_BYTES):
-            for row in rows:
-                yield item_of(row, order)
-            after, limit = rows[-1]["id"], min(2 * len(rows), STREAM_ROWS)
+        rows = await self._rows("items_after", crawl, place, *which, limit, STREAM_BYTES)
+        order = await self._field_order(crawl) if rows else {}
+        return [(row["id"], item_of(row, order)) for row in rows]
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         names = storable_text(kind), storable_text(key)

@@ -19,6 +19,8 @@ from shoal.drivers.sqlite import Database, transaction, write_rows
 from shoal.errors import ConfigError
 from shoal.results.port import (
     EVERYTHING,
+    STREAM_BYTES,
+    STREAM_ROWS,
     Batch,
     KnownPage,
     NearPage,
@@ -39,8 +41,6 @@ from shoal.results.sqlite.rows import (
     rejected_rows,
 )
 from shoal.results.storable import (
-    STREAM_BYTES,
-    STREAM_ROWS,
     load_statements,
     once_each,
     valid,
@@ -62,9 +62,12 @@ class SqliteResults(Results):
     async def save(self, crawl: str, batch: Batch) -> None:
         await self._db.run_durably(partial(_save, crawl, batch))
 
-    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
-        async for row in self._stream("items_after", crawl=crawl, **asdict(wanted)):
-            yield item_of(row)
+    async def items_after(
+        self, crawl: str, place: int, limit: int, wanted: Wanted = EVERYTHING
+    ) -> list[tuple[int, StoredItem]]:
+        which = {"crawl": crawl, **asdict(wanted)}
+        rows = await self._db.run(partial(_stream_page, "items_after", which, place, limit=limit))
+        return [(row[0], item_of(row)) for row in rows]
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         return [
@@ -168,12 +171,16 @@ class SqliteResults(Results):
 
 
 def _stream_page(
-    query: str, parameters: dict[str, Any], after: int, connection: sqlite3.Connection
+    query: str,
+    parameters: dict[str, Any],
+    after: int,
+    connection: sqlite3.Connection,
+    limit: int = STREAM_ROWS,
 ) -> list[Row]:
     """The next rows after an id. Their last column is the one that may be large."""
     rows: list[Row] = []
     size = 0
-    values = parameters | {"after": after, "limit": STREAM_ROWS}
+    values = parameters | {"after": after, "limit": limit}
     with closing(connection.execute(_QUERIES[query], values)) as cursor:
         for row in cursor:
             rows.append(row)

@@ -75,9 +75,10 @@ class RedisStreamResults(Results):
 
     # What only a store can do
 
-    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
+    async def items_after(
+        self, crawl: str, place: int, limit: int, wanted: Wanted = EVERYTHING
+    ) -> list[tuple[int, StoredItem]]:
         self._cannot_be_asked()
-        yield  # Makes this a stream, as the port has it.
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         self._cannot_be_asked()
@@ -107,7 +108,7 @@ class RedisStreamResults(Results):
 
     async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
         self._cannot_be_asked()
-        yield
+        yield  # Makes this a stream, as the port has it.
 
     async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
         self._cannot_be_asked()

@@ -21,8 +21,8 @@ from shoal.frontier.values import CANCELLED, CrawlState, Entry
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
 from shoal.scrapy.migration.oldqueue import OldKeys, OldQueue
 from shoal.scrapy.migration.pickled import NotARequest, Stored, entry_of, request_of, values_of
+from shoal.scrapy.wire.fingerprint import Fingerprinter, short_fingerprint
 from shoal.scrapy.wire.loaded import class_name
-from shoal.scrapy.wire.requests import Fingerprinter, short_fingerprint
 
 BATCH = 500
 SAMPLE = 50

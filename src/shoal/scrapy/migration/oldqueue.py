@@ -9,7 +9,7 @@ from shoal.core.addresses import masked
 from shoal.drivers.redis.failures import translated
 from shoal.drivers.redis.link import RedisLink, redis_address
 from shoal.errors import ConfigError, StorageBusy, unreachable
-from shoal.frontier import REDIS_SCHEMES
+from shoal.frontier.addresses import REDIS_SCHEMES
 from shoal.runtime.patience import patiently
 from shoal.scrapy.migration.pickled import Stored
 

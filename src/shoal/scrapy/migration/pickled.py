@@ -13,8 +13,8 @@ from shoal.core.urls import FINGERPRINT_BYTES, digest
 from shoal.errors import ShoalError
 from shoal.frontier.values import Entry
 from shoal.scrapy.migration import unpickling
+from shoal.scrapy.wire.fingerprint import Fingerprinter, short_fingerprint
 from shoal.scrapy.wire.mapping import UTF_8, extras_of, task_of
-from shoal.scrapy.wire.requests import Fingerprinter, short_fingerprint
 
 _DEFAULTS: dict[str, Any] = {
     "callback": None,

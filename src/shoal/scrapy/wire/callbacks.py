@@ -2,12 +2,13 @@
 
 A callback is a method of the spider's own classes, or of a kind of spider such as CrawlSpider, with
 a leading underscore or without. What every spider has (`from_crawler`, `update_settings`, `close`,
-...) is called by Scrapy itself, with other arguments and at other times, and is none; nor is
-anything that is no method: attributes, properties, classes.
+...) is called by Scrapy itself, with other arguments and at other times, and is none; nor is the
+method that logs accounts in, nor anything that is no method: attributes, properties, classes.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import scrapy
@@ -23,6 +24,10 @@ _CALLED_BY_SCRAPY = {name for cls in _OF_EVERY_SPIDER for name in vars(cls)} | {
 _CALLBACKS_OF_EVERY_SPIDER = {"parse", "_parse"}
 _OURS = "shoal.scrapy."
 
+LOGIN = "login"
+"""The method that logs accounts in, if it takes a session. Many spiders have one that does not: to
+Scrapy it is a callback like any other."""
+
 
 def is_callback(spider: type[scrapy.Spider], name: str) -> bool:
     """Whether the name is that of a method that may read a page. Runs nobody's code."""
@@ -30,8 +35,17 @@ def is_callback(spider: type[scrapy.Spider], name: str) -> bool:
         return False
     for cls in spider.__mro__:
         if name in vars(cls):
-            return not cls.__module__.startswith(_OURS) and _is_method(vars(cls)[name])
+            method = vars(cls)[name]
+            if cls.__module__.startswith(_OURS) or not _is_method(method):
+                return False
+            return name != LOGIN or not takes_session(method)
     return False
+
+
+def takes_session(method: Any) -> bool:
+    """Whether a method called `login` is the one that logs accounts in."""
+    function = getattr(method, "__func__", method)
+    return callable(function) and "session" in inspect.signature(function).parameters
 
 
 def _is_special(name: str) -> bool:

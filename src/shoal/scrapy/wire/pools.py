@@ -18,7 +18,7 @@ POOL = "proxy_pool"
 BY_EXITS = ("http", "https")
 """What can be asked for by way of an exit."""
 
-_HERE = ("data", "file")
+HERE = ("data", "file")
 """What leads nowhere: nothing leaves the machine."""
 
 
@@ -43,7 +43,7 @@ class Pools:
         if not self._pools:
             return None
         pool = request.meta.get(POOL) or self._default
-        if pool in (None, DIRECT) or scheme in _HERE or has_own_proxy(request.meta):
+        if pool in (None, DIRECT) or scheme in HERE or has_own_proxy(request.meta):
             return DIRECT if self._default is not None else None
         if pool not in self._pools:
             raise Unserialisable(f"meta['{POOL}']", f"names no pool of the crawl: {pool!r}")

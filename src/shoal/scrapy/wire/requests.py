@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import scrapy
 from scrapy import Request
 from scrapy.http import Headers
 
 from shoal.core.task import DEFAULT_HANDLER, Task
-from shoal.core.urls import FINGERPRINT_BYTES
 from shoal.scrapy.wire.callbacks import is_callback
-from shoal.scrapy.wire.cookies import Jars
+from shoal.scrapy.wire.cookies import Cookies, Jars
+from shoal.scrapy.wire.fingerprint import Fingerprinter, short_fingerprint
 from shoal.scrapy.wire.loaded import class_name, find_class
 from shoal.scrapy.wire.mapping import Extras, body_of, extras_of, headers_of, meta_of, task_of
 from shoal.scrapy.wire.pools import Pools
+from shoal.scrapy.wire.sessions import JAR, Sessions, is_session
 from shoal.scrapy.wire.tagged import Unrestorable, Unserialisable, from_plain
 
 _NO_METHOD = object()
@@ -33,20 +33,6 @@ class UnknownCallback(Unrestorable):
         super().__init__(f"spider '{spider}' has no callback '{name}'")
 
 
-class Fingerprinter(Protocol):
-    """The interface of `crawler.request_fingerprinter`."""
-
-    def fingerprint(self, request: Request) -> bytes: ...
-
-
-def short_fingerprint(fingerprint: bytes) -> bytes:
-    """Scrapy's fingerprint of a request, in the length of ours.
-
-    It is hashed once more: those of a project's own making may be short, or differ only at the end.
-    """
-    return hashlib.blake2b(fingerprint, digest_size=FINGERPRINT_BYTES).digest()
-
-
 class Requests:
     """Turns the requests of one spider into tasks, and back."""
 
@@ -57,13 +43,16 @@ class Requests:
         jars: Jars | None,
         schemes: Sequence[str] = SCHEMES,
         pools: Pools | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
-        """`schemes` says to what kinds of addresses a request may lead, `pools` by which exits."""
+        """`schemes` says to what kinds of addresses a request may lead, `pools` by which exits, and
+        `sessions` with which accounts."""
         self._spider = spider
         self._fingerprinter = fingerprinter
         self._jars = jars
         self._schemes = frozenset(schemes)
         self._pools = pools or Pools()
+        self._sessions = sessions or Sessions()
         self._names: dict[Any, str] = {}
         self._reserved: dict[str, Callable[..., Any]] = {}
         # Where it is overridden, as by CrawlSpider, no callback and `parse` are two things.
@@ -74,22 +63,44 @@ class Requests:
         self._reserved[name] = callback
 
     def fingerprint(self, request: Request) -> bytes:
-        """The request's identity, by the project's own fingerprinter."""
-        return short_fingerprint(self._fingerprinter.fingerprint(request))
+        """The request's identity, by the project's own fingerprinter. Raises Unserialisable."""
+        session = self._session_of(request)
+        return short_fingerprint(self._fingerprinter.fingerprint(request), session)
 
     def encode(self, request: Request) -> Task:
         """The request as a task. Raises Unserialisable."""
+        session = self._session_of(request)
         try:
             if (scheme := scheme_of(request.url)) not in self._schemes:
                 raise Unserialisable("its address", f"is {scheme}:, which SHOAL_SCHEMES has not")
             values = self._values(request)
-            session = self._jars.cookies_for(request) if self._jars else []
-            task = task_of(values, session, parse_is_explicit=self._has_own_default)
-            task.proxy_pool = self._pools.pool_of(request, scheme)
+            cookies = self._cookies_for(request, session)
+            task = task_of(values, cookies, parse_is_explicit=self._has_own_default)
+            task.session = session
+            if not is_session(session):  # The exits of an account are those of its group.
+                task.proxy_pool = self._pools.pool_of(request, scheme)
             return task
         except Unserialisable as odd:
-            of_spider = f"{request} of spider '{self._spider.name}'"
-            raise Unserialisable(f"cannot queue {of_spider}:", str(odd)) from None
+            raise self._naming(request, odd) from None
+
+    def _session_of(self, request: Request) -> str | None:
+        if not self._sessions:
+            return None
+        try:
+            return self._sessions.session_of(request, scheme_of(request.url))
+        except Unserialisable as odd:
+            raise self._naming(request, odd) from None
+
+    def _naming(self, request: Request, odd: Unserialisable) -> Unserialisable:
+        of_spider = f"{request} of spider '{self._spider.name}'"
+        return Unserialisable(f"cannot queue {of_spider}:", str(odd))
+
+    def _cookies_for(self, request: Request, session: str | None) -> Cookies:
+        """What its jar would send along. Those of an account stay with it."""
+        if self._jars is None or is_session(session):
+            return []
+        is_identitys = self._sessions and self._sessions.is_identity(request.meta.get(JAR))
+        return [] if is_identitys else self._jars.cookies_for(request)
 
     def _values(self, request: Request) -> dict[str, Any]:
         """The values of a request, as Request.to_dict gives them: that takes far longer to find the
@@ -146,8 +157,10 @@ class Requests:
             meta.setdefault("depth", task.depth)
         if task.retry_count:
             meta["retry_times"] = _count(meta.get("retry_times")) + task.retry_count
+        if self._sessions and self._sessions.is_identity(meta.get(JAR)):
+            del meta[JAR]  # Copied from another page. Only a lease lends the jar of an account.
         request = self._request(task, extras, meta)
-        if self._jars and extras.session:
+        if self._jars and extras.session and not is_session(task.session):
             self._jars.restore(request, extras.session)
         return request
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from multidict import CIMultiDict
+from OpenSSL import SSL
 from scrapy import Request, exceptions
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.exceptions import IgnoreRequest
@@ -21,14 +22,16 @@ from twisted.web.client import ResponseFailed
 
 from shoal.core.blocks import Block, find_block
 from shoal.core.exits import Blame
-from shoal.errors import ExitFault
+from shoal.core.failures import FailureKind, kind_of
+from shoal.errors import ExitFault, FetchError
 from shoal.fetch.http.tunnels.absolute import answer_of_proxy
 from shoal.fetch.http.tunnels.connect import refused
 
 LOOKED_AT_BYTES = 64 * 1024
 """So much of a compressed body is unpacked to look for a block."""
 
-_STOPPED = "download_stopped"
+STOPPED = "download_stopped"
+"""Scrapy's flag for an answer that nobody wanted to its end."""
 _ENCODED = {b"gzip": 47, b"x-gzip": 47, b"deflate": 47}
 _tunnel_status = re.compile(r"'status': (\d{3})").search
 
@@ -75,6 +78,37 @@ _BROKEN = (
     OSError,
 )
 
+_NO_NAME = (*_known("CannotResolveHostError"), twisted_errors.DNSLookupError)
+_CANCELLED = (*_known("DownloadCancelledError"), CancelledError)
+"""What Scrapy raises for bodies that are larger than they may be."""
+
+_BY_KIND = (
+    (FailureKind.TIMEOUT, _TIMED_OUT),
+    (FailureKind.DNS, _NO_NAME),
+    (FailureKind.TOO_LARGE, _CANCELLED),
+    (FailureKind.CONNECTION, (*_NOT_REACHED, *_BROKEN, TunnelError)),
+)
+"""The first that fits counts."""
+
+
+def kind_of_error(error: BaseException | None) -> FailureKind:
+    """The kind of failure that the lack of an answer is."""
+    if isinstance(error, FetchError):
+        return kind_of(error)
+    if any(isinstance(cause, SSL.Error) for cause in _causes(error)):
+        return FailureKind.TLS
+    for kind, errors in _BY_KIND:
+        if isinstance(error, errors):
+            return kind
+    return FailureKind.OTHER
+
+
+def _causes(error: BaseException | None) -> list[object]:
+    """What Twisted's errors, and Scrapy's around them, say that they come from."""
+    cause = error.__cause__ if error is not None else None
+    failures = [*getattr(error, "reasons", ()), *getattr(cause, "reasons", ())]
+    return [error, cause, *(getattr(failure, "value", None) for failure in failures)]
+
 
 def fault_of(error: Exception) -> Exception:
     """An error of a try by an exit, without the exit's address: ExitFailed if it is to blame."""
@@ -119,7 +153,7 @@ def block_in(request: Request, response: Response, wanted: Collection[int] | Non
         text_of(response.headers),
         _unpacked(response),
         url=request.url,
-        may_be_empty=request.method != "GET" or _STOPPED in response.flags,
+        may_be_empty=request.method != "GET" or STOPPED in response.flags,
     )
 
 

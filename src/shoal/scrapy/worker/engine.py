@@ -1,13 +1,14 @@
 """Hooks into Scrapy's engine. Only leading.py touches as well what Scrapy keeps private.
 
 Scrapy tells nobody when it is done with a request: when the callback has ended and every item has
-been through the pipelines. The engine knows, in four methods that have been the same from Scrapy
+been through the pipelines. The engine knows, in methods that have been the same from Scrapy
 2.13 to 2.19 (tests run on the oldest and the newest). They are wrapped on the running objects:
 
     engine._handle_downloader_output   a request's answer; what it returns fires at the very end
     scraper.call_spider_async          the callback or errback is called
     scraper.handle_spider_output_async what it yields
     slot.close                         the spider begins to close
+    handlers.download_request_async    why there was no answer: middlewares may not tell
 
 Where requests leave by exits there are more: see leading.py.
 """
@@ -65,6 +66,43 @@ def watch(crawler: Crawler, watcher: Watcher, on_closing: Callable[[], None]) ->
         watcher, scraper.handle_spider_output_async
     )
     slot.close = _after(on_closing, slot.close)
+
+
+def tell_losses(crawler: Crawler, lost: Callable[[Request, BaseException], None]) -> None:
+    """Tell of requests why they got no answer. To be called when nobody else will wrap what sends
+    them: those may send another in the place of one that is leased."""
+    handlers: Any = cast(Any, crawler.engine).downloader.handlers
+    if hasattr(handlers, "download_request_async"):  # since Scrapy 2.14
+        handlers.download_request_async = _losses_told(lost, handlers.download_request_async)
+    else:
+        handlers.download_request = _losses_told_later(lost, handlers.download_request)
+
+
+def _losses_told(
+    lost: Callable[[Request, BaseException], None], own: Callable[[Request], Awaitable[Response]]
+) -> Any:
+    async def download_request_async(request: Request) -> Response:
+        try:
+            return await own(request)
+        except Exception as error:
+            lost(request, error)
+            raise
+
+    return download_request_async
+
+
+def _losses_told_later(
+    lost: Callable[[Request, BaseException], None], own: Callable[..., Deferred[Response]]
+) -> Any:
+    def download_request(request: Request, *spider: Any) -> Deferred[Response]:
+        def tell(failure: Failure) -> Failure:
+            if failure.value is not None:
+                lost(request, failure.value)
+            return failure
+
+        return own(request, *spider).addErrback(tell)
+
+    return download_request
 
 
 def _answers_told(watcher: Watcher, handle: Callable[..., Deferred[None]]) -> Any:

@@ -13,7 +13,7 @@ from scrapy.utils.request import fingerprint
 
 from shoal.core.task import Task, raw_body
 from shoal.errors import BadUrl, ConfigError
-from shoal.scrapy.wire.requests import short_fingerprint
+from shoal.scrapy.wire.fingerprint import short_fingerprint
 
 
 def fingerprints_of(whose: str) -> Callable[[Task], bytes]:
@@ -25,7 +25,7 @@ def fingerprints_of(whose: str) -> Callable[[Task], bytes]:
             request = Request(task.url, method=task.method, body=raw_body(task))
         except ValueError as error:
             raise BadUrl(str(error)) from None
-        return short_fingerprint(of_request(request))
+        return short_fingerprint(of_request(request), task.session)
 
     return of_task
 

@@ -1,17 +1,22 @@
-"""Whether Scrapy can go by the exits that a project has."""
+"""Whether Scrapy can go by the exits that a project has, and with its accounts."""
 
 from __future__ import annotations
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from shoal.config import Settings
+from shoal.config import Settings, variable_of
 from shoal.core.pool_config import TABLES
 from shoal.errors import ConfigError
 from shoal.exits.routes import Exits
 from shoal.fetch.port import Route
+from shoal.scrapy.wire.cookies import Jars
 from shoal.scrapy.wire.pools import BY_EXITS
+from shoal.scrapy.wire.sessions import NO_JARS, is_session
+
+_SWITCHES = "COOKIES_ENABLED and DOWNLOADER_MIDDLEWARES"
 
 
 def is_fit(route: Route) -> bool:
@@ -55,3 +60,11 @@ def refuse_handlers(project: BaseSettings) -> None:
         if handler is not None and load_object(handler) is not HTTP11DownloadHandler:
             own = HTTP11DownloadHandler.__name__
             raise ConfigError(f"DOWNLOAD_HANDLERS: with exits, {scheme} is for Scrapy's {own} only")
+
+
+def refuse_without_jars(settings: Settings, crawler: Crawler) -> None:
+    """What goes with accounts needs jars that their cookies can be put into. Raises ConfigError."""
+    session = settings.rules.session
+    if is_session(session) and Jars.of(crawler) is None:
+        setting = variable_of("session")
+        raise ConfigError(f"{setting} = {session!r} {NO_JARS}; see {_SWITCHES}")

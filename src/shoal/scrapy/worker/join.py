@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 
+from scrapy import Spider
 from scrapy.settings import BaseSettings
 
 from shoal.config import Settings
-from shoal.errors import ShoalError, UnknownCrawl
+from shoal.errors import ConfigError, ShoalError, UnknownCrawl
 from shoal.exits.routes import tell_of_pools
 from shoal.fleet.fleet import release_dead
+from shoal.fleet.kept_sessions import refuse_lost_sessions
+from shoal.fleet.published import check_publishing
 from shoal.fleet.stores import open_stores
 from shoal.frontier import open_frontier
 from shoal.frontier.port import Overview, Queries
@@ -17,11 +20,22 @@ from shoal.frontier.values import CrawlState, Stats
 from shoal.results.port import Results
 from shoal.runtime.process import is_dead_here
 from shoal.scrapy.reading import switch
+from shoal.scrapy.spiders import RedisMixin
 from shoal.scrapy.worker.fitness import refuse_handlers, refuse_lists, refuse_unfit
 from shoal.scrapy.worker.settings import keeps_results, membership_of
+from shoal.scrapy.worker.stand_in import stand_in
+from shoal.sessions.telling import tell_of_sessions
 from shoal.worker.assignment import Stores
+from shoal.worker.visits.logins import flaw_of
 
 log = logging.getLogger("shoal")
+
+_SETTINGS = {
+    "--fresh": "SCHEDULER_FLUSH_ON_START = True",
+    "--session ": "SHOAL_SESSION = ",
+    "--accounts": "SHOAL_ACCOUNTS",
+}
+"""Options, as they are called in a project."""
 
 
 def project_stores(settings: Settings, project: BaseSettings) -> Stores[Results | None]:
@@ -29,7 +43,7 @@ def project_stores(settings: Settings, project: BaseSettings) -> Stores[Results 
     is asked of them yet."""
     if keeps_results(project):
         return open_stores(settings, archive=False)
-    return Stores(open_frontier(settings.frontier), None)
+    return Stores(open_frontier(settings.frontier, settings.state), None)
 
 
 async def join(
@@ -37,8 +51,7 @@ async def join(
     crawl: str,
     settings: Settings,
     project: BaseSettings,
-    *,
-    is_fed: bool,
+    spider: Spider,
 ) -> None:
     """Begin the crawl, or take part in it. What is unfinished goes on; what is finished starts
     over, as a spider of Scrapy does, unless it is to be kept or others are still there."""
@@ -47,10 +60,16 @@ async def join(
         refuse_handlers(project)
     if stores.results is not None:
         await stores.results.check()
+    elif settings.publish is not None:
+        raise ConfigError("SHOAL_PUBLISH publishes what is stored: set SHOAL_RESULTS as well")
     if membership_of(project) is None:
-        if await _starts_over(frontier, crawl, project, is_fed=is_fed):
+        await check_publishing(settings, crawl)
+        if await _starts_over(frontier, crawl, project, is_fed=isinstance(spider, RedisMixin)):
             await frontier.forget(crawl)
         await tell_of_pools(settings, frontier, refuse_unfit)
+        # Before processes that are there hear that accounts leave in another way.
+        await refuse_lost_sessions(frontier, crawl, settings.rules)
+        await tell_of_sessions(settings, frontier, lambda table: flaw_of(stand_in(spider), table))
         await frontier.start(crawl, settings.rules)
     else:
         await refuse_lists(settings)
@@ -59,7 +78,10 @@ async def join(
 
 def in_scrapys_words(error: ShoalError) -> str:
     """What to tell somebody who has settings, not options."""
-    return str(error).replace("--fresh", "SCHEDULER_FLUSH_ON_START = True")
+    words = str(error)
+    for option, setting in _SETTINGS.items():
+        words = words.replace(option, setting)
+    return words
 
 
 async def _starts_over(

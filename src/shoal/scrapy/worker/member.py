@@ -16,8 +16,10 @@ from scrapy.exceptions import CloseSpider
 from twisted.python.failure import Failure
 
 from shoal.config import Settings
-from shoal.errors import ConfigError, ShoalError
+from shoal.errors import ShoalError
 from shoal.exits.own import own_exits
+from shoal.fleet.published import publishing_for
+from shoal.fleet.spider_version import spider_version
 from shoal.frontier.patient import patient
 from shoal.frontier.values import Added, Control, CrawlState
 from shoal.results.port import Results
@@ -27,16 +29,20 @@ from shoal.scrapy.reading import mapping
 from shoal.scrapy.wire.cookies import Jars
 from shoal.scrapy.wire.pools import Pools
 from shoal.scrapy.wire.requests import SCHEMES, Requests
+from shoal.scrapy.wire.sessions import Sessions
 from shoal.scrapy.worker import engine
 from shoal.scrapy.worker.entries import Entries
+from shoal.scrapy.worker.identities import Identities
 from shoal.scrapy.worker.intake import Intake
 from shoal.scrapy.worker.items import ItemStore
 from shoal.scrapy.worker.join import in_scrapys_words
 from shoal.scrapy.worker.leading import lead_by
 from shoal.scrapy.worker.listener import Listener
+from shoal.scrapy.worker.own_identities import identities_for, turns_of
 from shoal.scrapy.worker.settings import Membership, membership_of
 from shoal.scrapy.worker.visits import ScrapyVisits
-from shoal.scrapy.worker.ways import Ways
+from shoal.scrapy.worker.ways import Ways, nobody_is_out
+from shoal.sessions.own import OwnSessions
 from shoal.worker.assignment import Assignment, Stores
 from shoal.worker.visits.sending import no_routes
 from shoal.worker.worker import Worker
@@ -68,7 +74,9 @@ class Member:
         crawl: str,
         settings: Settings,
         stores: Stores[Results | None],
+        sessions: OwnSessions | None = None,
     ) -> None:
+        """Without `sessions` it has no accounts. Raises ConfigError."""
         self._crawler = crawler
         self._crawl = crawl
         self._stores = stores
@@ -82,15 +90,21 @@ class Member:
         if self._is_sealed:
             engine.skip_start(crawler)
         name = worker_name(os.getpid())
-        requests = _requests_of(spider, crawler, Pools(settings.rules))
         self._settings = settings
         self._exits = own_exits(settings, stores.frontier)
+        self._sessions = sessions
+        self._routes = self._exits.route if self._exits is not None else no_routes
+        jars = Jars.of(crawler)
+        self._chosen = Sessions(settings.rules, self._is_account, has_jars=jars is not None)
+        requests = self._requests_for(spider, jars)
+        self._identities = self._identities_for(name, spider, jars)
         self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
         is_logged = stores.results is not None
         self.visits = ScrapyVisits(
             *(name, requests, self.intake, self._wake_engine),
             is_logged=is_logged,
-            routes=self._exits.route if self._exits is not None else no_routes,
+            routes=self._routes,
+            identities=self._identities,
         )
         self._worker = self._new_worker(name)
         self.entries = Entries(crawler, requests, self.visits.known)
@@ -107,6 +121,9 @@ class Member:
             until_finished=False,
             drain_s=None,  # Scrapy waits for what is in flight, and so do we.
             exits=self._exits,
+            sessions=self._sessions if self._identities is not None else None,
+            publishing=publishing_for(self._settings, self._crawl, self._stores.frontier),
+            spider_version=spider_version(self._crawler.spidercls, self._settings.spider_version),
         )
         is_ours = membership_of(self._crawler.settings) is not None
         return Worker(
@@ -115,6 +132,25 @@ class Member:
             on_idle=self._wake_engine,
             watch=watched if is_ours else nullcontext,  # `scrapy crawl` is not ours to end.
         )
+
+    def _identities_for(self, name: str, spider: Spider, jars: Jars | None) -> Identities | None:
+        """What it does with accounts. None: it has none, or nothing that could send cookies."""
+        if self._sessions is None or jars is None:
+            return None
+        turn = turns_of(self._stores.frontier, self._crawl)
+        return identities_for(
+            *(name, self._crawler, self._settings, self._sessions),
+            *(spider, jars, turn, self._routes),
+        )
+
+    def _requests_for(self, spider: Spider, jars: Jars | None) -> Requests:
+        """What turns the spider's requests into tasks, and these into requests again."""
+        crawler, pools = self._crawler, Pools(self._settings.rules)
+        schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
+        return Requests(spider, crawler.request_fingerprinter, jars, schemes, pools, self._chosen)
+
+    def _is_account(self, identity: str) -> bool:
+        return self._sessions is not None and self._sessions.account(identity) is not None
 
     @property
     def is_quiet(self) -> bool:
@@ -133,9 +169,14 @@ class Member:
         """Begin to lease tasks and to bring requests in."""
         engine.pace_start(self._crawler, self._room)
         engine.watch(self._crawler, self.visits, self._closing)
-        if self._exits is not None:
-            ways = Ways(self._crawler, self._settings, self.visits.visit_of)
+        if self._exits is not None or self._identities is not None:
+            says_out = self._identities.says_out if self._identities else nobody_is_out
+            ways = Ways(
+                *(self._crawler, self._settings, self.visits.visit_of),
+                *(says_out, self._chosen.is_identity),
+            )
             lead_by(self._crawler, ways)
+        engine.tell_losses(self._crawler, self.visits.lost)
         engine.hand_over_politeness(self._crawler, self.visits.is_running)
         self._listener.connect(self._crawler)
         self._crawler.signals.connect(self._spider_idle, signal=signals.spider_idle)
@@ -187,7 +228,7 @@ class Member:
         if response is None:  # Not a page's error, but that of start().
             error = failure.value
             what = f"start() raised {type(error).__name__}: {error}"
-            _failures[self._crawler] = ConfigError(f"{self._crawler.spidercls.name}: {what}")
+            _failures[self._crawler] = ShoalError(f"{self._crawler.spidercls.name}: {what}")
 
     def _closing(self) -> None:
         self.visits.give_back_ready()
@@ -214,9 +255,3 @@ class Member:
         if not self.visits.is_closing:
             # Not among the tasks in the background: `leave` is part of it.
             self._closer = asyncio.ensure_future(engine.close_failed(self._crawler, FAILED))
-
-
-def _requests_of(spider: Spider, crawler: Crawler, pools: Pools) -> Requests:
-    """What turns the spider's requests into tasks, and these into requests again."""
-    schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
-    return Requests(spider, crawler.request_fingerprinter, Jars.of(crawler), schemes, pools)

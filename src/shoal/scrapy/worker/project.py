@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import scrapy
@@ -11,12 +12,18 @@ from scrapy.settings import Settings as ProjectSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings, inside_project
 
+from shoal.config import variable_of
 from shoal.errors import ConfigError
 from shoal.fleet.target import SCRAPY
 from shoal.scrapy.feeds.settings import feed_settings
 from shoal.scrapy.spiders import RedisMixin
+from shoal.scrapy.wire.callbacks import LOGIN, takes_session
 from shoal.scrapy.worker.settings import crawl_name, values_of
+from shoal.scrapy.worker.stand_in import what_logs_in
 from shoal.spider.spider import Spider
+
+_OF_SESSIONS = ("session", "accounts")
+"""Settings that say that a crawl has accounts."""
 
 
 class ScrapySpider(Spider):
@@ -31,12 +38,21 @@ def spider_for(targets: Sequence[str]) -> type[Spider]:
     name, arguments = split(targets)
     spider = load(settings, name)
     # Its own settings (`custom_settings`) come in when a crawler is made of it.
-    settings = Crawler(spider, settings).settings
+    crawler = Crawler(spider, settings)
+    settings = crawler.settings
     values = values_of(settings, spider)
     if issubclass(spider, RedisMixin):
         feed_settings(spider, settings)  # Better told here than by each of the processes.
     values["name"] = crawl_name(values["name"], spider, arguments)
+    if _has_sessions(spider, values):
+        values |= what_logs_in(spider.from_crawler(crawler, **arguments))
     return type("ScrapySpider", (ScrapySpider,), values)
+
+
+def _has_sessions(spider: type[scrapy.Spider], values: Mapping[str, Any]) -> bool:
+    """Whether what the spider says of logins is meant for us."""
+    is_set = any(values.get(name) or variable_of(name) in os.environ for name in _OF_SESSIONS)
+    return is_set or takes_session(getattr(spider, LOGIN, None))
 
 
 def split(targets: Sequence[str]) -> tuple[str, dict[str, str]]:

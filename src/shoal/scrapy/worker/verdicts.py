@@ -9,11 +9,14 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from shoal.core.exits import Blame, Lent, Passage
+from shoal.core.failures import FailureKind, kind_of_status
 from shoal.core.policy import GONE_STATUSES, parse_retry_after
 from shoal.core.records import RejectedItem, StoredItem
+from shoal.errors import SessionExpired
 from shoal.frontier.values import Entry, Lease, Outcome, Pushback, Verdict
-from shoal.scrapy.worker.answers import Blocked, NotServed
-from shoal.worker.report import Report, page_log
+from shoal.scrapy.worker.answers import Blocked, NotServed, kind_of_error
+from shoal.worker.report import Report, note_identity, page_log
+from shoal.worker.visits.identity_visits import logged_out
 from shoal.worker.visits.outcomes import note_status, one_line, pushback_of, put_off, raised
 from shoal.worker.visits.passages import blocked_by_site, reason_of
 
@@ -29,10 +32,14 @@ class Life(msgspec.Struct, kw_only=True, eq=False):
     """Of the last answer that came, whatever the middlewares made of it."""
     retry_after: str | None = None
     latency_s: float = 0.0
+    lost_by: BaseException | None = None
+    """Why there was no answer, whatever the middlewares made of it."""
     answer: Response | Request | Failure | None = None
     """What the downloader and its middlewares made of it in the end."""
     was_read: bool = False
     """The callback was called with the response."""
+    parsing_s: float = 0.0
+    """From that call until Scrapy was done with it, its items and their pipelines included."""
     wants_retry: bool = False
     error: BaseException | None = None
     """What the callback, the errback or a pipeline raised."""
@@ -47,6 +54,8 @@ class Life(msgspec.Struct, kw_only=True, eq=False):
     """What it says of the exit it was sent by. None: it was sent by none."""
     not_served: NotServed | None = None
     """Why it is to be tried by another exit."""
+    logged_out: str = ""
+    """Why its account is taken to be logged out. Empty: it is not."""
     wire_bytes: int = 0
     """What went by the exit, that which was fetched on the side included."""
 
@@ -65,7 +74,12 @@ def report_of(
     `max_blocks` times."""
     retry_after_s = parse_retry_after(life.retry_after, now)
     block, body = "", b""
-    if isinstance(life.not_served, Blocked):
+    if why := _why_out(life):
+        outcome = logged_out(life.lease, why)
+        outcome.passage, outcome.wire_bytes = life.passage, life.wire_bytes
+        if outcome.verdict is Verdict.RETURNED:
+            return Report(outcome)  # What it has found, it will find again.
+    elif isinstance(life.not_served, Blocked):
         outcome = _blocked(life, life.not_served, retry_after_s, jitter, max_blocks)
         block = life.not_served.block.kind
     elif life.not_served is not None:
@@ -73,13 +87,25 @@ def report_of(
     else:
         body = life.answer.body if isinstance(life.answer, Response) else b""
         outcome = _ended(life, retry_after_s, jitter)
+    note_identity(outcome)
     outcome.latency_s = life.latency_s
     outcome.body_bytes = len(body)
     outcome.wire_bytes = life.wire_bytes
     page = page_log(outcome, worker, life.started_at, life.status, body) if is_logged else None
     if page is not None:
         page.block = block
-    return Report(outcome, page, life.items, life.rejected)
+    report = Report(outcome, page, life.items, life.rejected, status=life.status)
+    report.parsing_s = life.parsing_s
+    return report
+
+
+def _why_out(life: Life) -> str:
+    """Why the account of a request is taken to be logged out. Empty: it is not, or it has none."""
+    if life.lease.identity is None:
+        return ""
+    if isinstance(life.error, SessionExpired):
+        return str(life.error) or "the callback says so"
+    return life.logged_out
 
 
 def _ended(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
@@ -130,17 +156,21 @@ def _judged(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
     if isinstance(answer, Failure):
         ignored = isinstance(answer.value, IgnoreRequest)
         verdict = Verdict.DROPPED if ignored else Verdict.DEAD
-        return Outcome(lease=lease, verdict=verdict, reason=_reason(answer.value))
+        kind, reason = kind_of_error(answer.value), _reason(answer.value)
+        return Outcome(lease=lease, verdict=verdict, kind=kind, reason=reason)
     if not life.was_read:
         verdict = Verdict.DROPPED if life.status in GONE_STATUSES else Verdict.DEAD
-        return Outcome(lease=lease, verdict=verdict, reason=_unread(life), ours=_is_good(life))
+        kind = FailureKind.HANDLER if _is_good(life) else kind_of_status(life.status or 0)
+        reason, ours = _unread(life), _is_good(life)
+        return Outcome(lease=lease, verdict=verdict, kind=kind, reason=reason, ours=ours)
     return Outcome(lease=lease, verdict=Verdict.DONE)
 
 
 def _retried(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
     """How often, the project's retry middleware decides; when, the frontier."""
     reason = f"HTTP {life.status}" if life.status else "no answer"
-    outcome = Outcome(lease=life.lease, verdict=Verdict.RETRY, reason=reason)
+    kind = kind_of_status(life.status) if life.status else kind_of_error(life.lost_by)
+    outcome = Outcome(lease=life.lease, verdict=Verdict.RETRY, kind=kind, reason=reason)
     put_off(outcome, retry_after_s, jitter)
     return outcome
 

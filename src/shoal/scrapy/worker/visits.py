@@ -18,72 +18,28 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from shoal.config import Rules
-from shoal.core.exits import Blame, Passage
+from shoal.core.failures import FailureKind
+from shoal.core.identities import LeasedIdentity
 from shoal.core.policy import RETRY_STATUSES
-from shoal.core.task import Task
+from shoal.core.task import DIRECT
 from shoal.errors import ShoalError
 from shoal.fetch.port import Route
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.runtime.patience import jitter
-from shoal.scrapy.wire.pools import BY_EXITS
-from shoal.scrapy.wire.requests import Requests, scheme_of
-from shoal.scrapy.worker.fitness import is_fit
+from shoal.scrapy.wire.requests import Requests
+from shoal.scrapy.worker.identities import Identities
 from shoal.scrapy.worker.intake import Intake
+from shoal.scrapy.worker.preparing import meta_for_sitemap, unfit_outcome
+from shoal.scrapy.worker.retries import is_retry
 from shoal.scrapy.worker.verdicts import Life, report_of
-from shoal.seeds.sitemap_tasks import NO_ROBOTS_STATUSES, SITEMAP, is_robots, read_listed
-from shoal.seeds.sitemap_xml import MAX_BYTES, BadSitemap
+from shoal.seeds.sitemap_tasks import SITEMAP, read_listed
+from shoal.seeds.sitemap_xml import BadSitemap
 from shoal.worker.report import Report, give_back
 from shoal.worker.visits.known_links import Recent
 from shoal.worker.visits.sending import Routes, no_routes
 
 log = logging.getLogger("shoal")
-
-_CHANGED_BY_RETRY = ("meta", "priority", "dont_filter")
-
-
-def is_retry(request: Request, other: Request) -> bool:
-    """Whether the other one is what Scrapy makes of a request to try the very same again. One that
-    was changed (another proxy, another header) is a request of its own, and goes its own way."""
-    times, before = (r.meta.get("retry_times") or 0 for r in (other, request))
-    return (
-        times > before
-        and _without(other.meta, "retry_times") == _without(request.meta, "retry_times")
-        and type(other) is type(request)
-        and all(
-            getattr(other, name) == getattr(request, name)
-            for name in request.attributes
-            if name not in _CHANGED_BY_RETRY
-        )
-    )
-
-
-def _meta_for_sitemap(task: Task) -> dict[str, Any]:
-    """What Scrapy must know to fetch a sitemap, or the robots.txt that names them."""
-    meta: dict[str, Any] = {"download_maxsize": MAX_BYTES}
-    if is_robots(task):
-        meta |= {
-            "dont_obey_robotstxt": True,  # It is always allowed.
-            "handle_httpstatus_list": sorted(NO_ROBOTS_STATUSES),
-        }
-    return meta
-
-
-def _unfit(lease: Lease, route: Route) -> Outcome | None:
-    """How a try ends whose way Scrapy cannot take: a list may have changed. None: it can."""
-    if (scheme := scheme_of(lease.task.url)) not in BY_EXITS:
-        reason = f"its address is {scheme}:, which leaves by no exit"
-        return Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason, sent=False)
-    if is_fit(route):
-        return None
-    reason = f"Scrapy cannot go by {route.name}"
-    outcome = Outcome(lease=lease, verdict=Verdict.RETURNED, reason=reason, sent=False)
-    outcome.passage = Passage(Blame.EXIT)
-    return outcome
-
-
-def _without(meta: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in meta.items() if key != name}
 
 
 class _Visit:
@@ -121,8 +77,10 @@ class ScrapyVisits:
         *,
         is_logged: bool,
         routes: Routes = no_routes,
+        identities: Identities | None = None,
     ) -> None:
-        """`is_logged` says that there is a page log to write."""
+        """`is_logged` says that there is a page log to write. Without `identities` there are no
+        sessions."""
         self._worker = worker
         self._requests = requests
         requests.reserve(SITEMAP, self._read_sitemap)
@@ -131,6 +89,7 @@ class ScrapyVisits:
         self._wake_engine = wake_engine
         self._is_logged = is_logged
         self._routes = routes
+        self._identities = identities
         self._ready: deque[_Visit] = deque()
         self._running: dict[Request, _Visit] = {}
         self._answers: dict[int, Life] = {}
@@ -155,29 +114,50 @@ class ScrapyVisits:
         queued on the side meanwhile."""
         if self.is_closing:
             return give_back(lease, sent=False)
+        if lease.identity is not None:
+            instead = await self._instead(lease, lease.identity, send_by)
+            if instead is not None:
+                return instead
         route = None
-        if lease.lent is not None or lease.task.pool is not None:
+        if lease.lent is not None or lease.task.proxy_pool not in (None, DIRECT):
             # Without a way that it may take and Scrapy can take, it does not leave at all.
             lent = lease.lent
-            route = self._routes(lent, lease.task.pool) if lent is not None else None
+            route = self._routes(lent, lease.task.proxy_pool) if lent is not None else None
             if route is None:
                 return give_back(lease, sent=False)
-            if (unfit := _unfit(lease, route)) is not None:
+            if (unfit := unfit_outcome(lease, route)) is not None:
                 return Report(unfit)
         try:
             request = self._requests.decode(lease.task)
         except (ShoalError, ValueError, TypeError) as error:
             # A seed that somebody else wrote, or a callback that is not there any more.
             outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=str(error), sent=False)
+            outcome.kind = FailureKind.HANDLER
             return Report(outcome)
+        if lease.identity is not None and not self._lend(lease, lease.identity, request):
+            return give_back(lease, sent=False)
         if lease.task.job_type == SITEMAP:
-            request.meta.update(_meta_for_sitemap(lease.task))
+            request.meta.update(meta_for_sitemap(lease.task))
         visit = _Visit(lease, send_by, answered, request, route)
         self._ready.append(visit)
         self._wake_engine()
         report = await visit.ended
         await self._intake.flush_side()
         return report
+
+    async def _instead(
+        self, lease: Lease, identity: LeasedIdentity, send_by: float
+    ) -> Report | None:
+        """What the lease is for, if not for its page."""
+        if self._identities is None:
+            return give_back(lease, sent=False)
+        report = await self._identities.instead(lease, identity, send_by)
+        if report is not None and not self._is_logged:
+            report.page = None
+        return report
+
+    def _lend(self, lease: Lease, identity: LeasedIdentity, request: Request) -> bool:
+        return self._identities is not None and self._identities.lend(lease, identity, request)
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
         """These links need not be offered to the frontier again."""
@@ -188,7 +168,9 @@ class ScrapyVisits:
         self.known.clear()
 
     async def close(self) -> None:
-        """Nothing to close: there are no connections here."""
+        """Let go of what logs accounts in. Pages are Scrapy's."""
+        if self._identities is not None:
+            await self._identities.close()
 
     async def _read_sitemap(self, response: Response) -> None:
         """The callback for sitemaps: queue what they list."""
@@ -253,6 +235,11 @@ class ScrapyVisits:
         if status not in RETRY_STATUSES:
             visit.answered()
 
+    def lost(self, request: Request, error: BaseException) -> None:
+        """There was no answer to a request. A middleware may try it again, and tell nobody why."""
+        if (life := self.life_of(request)) is not None:
+            life.lost_by = error
+
     def answered(self, request: Request, answer: Response | Request | Failure) -> bool:
         """The downloader's last word. A request to try again goes to the frontier instead."""
         visit = self._running.get(request)
@@ -262,6 +249,8 @@ class ScrapyVisits:
         life.answer = answer
         if life.not_served is not None:
             return False  # It goes by another exit, and nobody here is told.
+        if life.lease.identity is not None and self._is_out(life, answer):
+            return False  # It goes with an account that is logged in.
         if isinstance(answer, Request):
             return self._claim_request(life, request, answer)
         self._answers[id(answer)] = life
@@ -269,10 +258,22 @@ class ScrapyVisits:
             life.status = answer.status
         return True
 
+    def _is_out(self, life: Life, answer: Response | Request | Failure) -> bool:
+        """Whether an answer goes no further, as its account is logged out, or the spider could not
+        tell."""
+        if self._identities is None:
+            return False
+        try:
+            life.logged_out = self._identities.why_out(life.lease, answer)
+        except Exception as error:  # It is the user's code, as a callback is.
+            life.error = error
+        return bool(life.logged_out) or life.error is not None
+
     def reading(self, request: Request) -> None:
         """Note that the callback is called with the response."""
         if (life := self.life_of(request)) is not None:
             life.was_read = True
+            life.parsing_s = -time.perf_counter()
 
     def claim(self, request: Request, output: Any) -> bool:
         """A request that is yielded belongs to the page it was found on."""
@@ -292,11 +293,15 @@ class ScrapyVisits:
         visit = self._running.pop(request, None)
         if visit is not None:
             self._answers.pop(id(visit.life.answer), None)
+            if visit.life.was_read:
+                visit.life.parsing_s += time.perf_counter()
             report = report_of(
                 *(visit.life, self._worker, time.time(), jitter()),
                 is_logged=self._is_logged,
                 max_blocks=self._rules.max_blocks,
             )
+            if self._identities is not None:
+                self._identities.note(report.outcome, visit.request)
             visit.end(report)
 
     def give_back_ready(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -24,10 +23,11 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from shoal.config import Settings
 from shoal.core.exits import Passage
-from shoal.core.proxies import ProxyAddress
 from shoal.fetch.port import Route
 from shoal.frontier.admission import default_pool
+from shoal.frontier.values import Lease
 from shoal.scrapy.wire.pools import BY_EXITS, has_own_proxy
+from shoal.scrapy.wire.sessions import JAR
 from shoal.scrapy.worker.answers import (
     Blocked,
     NotServed,
@@ -38,15 +38,11 @@ from shoal.scrapy.worker.answers import (
     robots_block,
     wire_bytes,
 )
-from shoal.scrapy.worker.leading import twin_of
+from shoal.scrapy.worker.routed import as_identity, routed
 from shoal.scrapy.worker.verdicts import Life
 from shoal.seeds.sitemap_tasks import SITEMAP
 
 Download = Callable[[Request], Awaitable[Response]]
-
-LOGIN = b"Proxy-Authorization"
-_OF_THE_PROXY = ("_auth_proxy", "_scheme_proxy")
-"""What Scrapy notes in a request's meta, of another proxy."""
 
 log = logging.getLogger("shoal")
 
@@ -57,7 +53,7 @@ class Leased(Protocol):
     life: Life
     request: Request
     route: Route | None
-    """None: it leaves as Scrapy has it leave."""
+    """None: it leaves as Scrapy has it leave, but for what its account says it is."""
 
 
 class _Aside(NamedTuple):
@@ -65,6 +61,16 @@ class _Aside(NamedTuple):
 
     leased: Leased
     is_robots: bool
+
+
+def nobody_is_out(lease: Lease, response: Response) -> bool:
+    """For those who have no accounts."""
+    return False
+
+
+def no_identity(jar: Any) -> bool:
+    """The same."""
+    return False
 
 
 class Ways:
@@ -75,10 +81,16 @@ class Ways:
         crawler: Crawler,
         settings: Settings,
         leased: Callable[[Request], Leased | None],
+        says_out: Callable[[Lease, Response], bool] = nobody_is_out,
+        is_identity: Callable[[Any], bool] = no_identity,
     ) -> None:
-        """`leased` tells of a request whether it is in the engine with a lease."""
+        """`leased` tells of a request whether it is in the engine with a lease, `says_out` of an
+        answer that it is for an account that is logged out, `is_identity` of a jar that it is that
+        of an account."""
         self._crawler = crawler
         self._leased = leased
+        self._says_out = says_out
+        self._is_identity = is_identity
         self._is_for_all = default_pool(settings.rules) is not None
         # Where a budget must hold, no answer is longer than what was set aside for it.
         self._budgeted = {name for name, pool in settings.proxy_pools.items() if pool.budget}
@@ -128,13 +140,14 @@ class Ways:
     # Sending
 
     async def send(self, request: Request, download: Download) -> Response:
-        """Send a request, by no other way than it may take."""
+        """Send a request, by no other way than it may take. A proxy that the project has set is not
+        heeded for an account that has an exit: sites see a login from one address."""
         leased = self._leased(request)
         if leased is None:
             return await self._send_aside(request, download)
         if leased.route is None:
-            return await download(request)
-        if has_own_proxy(request.meta):
+            return await download(as_identity(leased.life, request))
+        if has_own_proxy(request.meta) and leased.life.lease.identity is None:
             self._warn()
             return await download(request)
         return await self._send_leased(leased.life, leased.route, request, download)
@@ -145,6 +158,8 @@ class Ways:
         life.passage = Passage()
         try:
             response = await self._by_route(life, route, request, download)
+            if self._says_out(life.lease, response):
+                return response  # That is no block: the exit is as good as before.
             if (block := block_in(request, response, self._wanted(life, request))) is not None:
                 life.note(response)
                 raise Blocked(response.status, block)
@@ -157,8 +172,11 @@ class Ways:
         return response
 
     async def _send_aside(self, request: Request, download: Download) -> Response:
-        """By the exit of the page that it is for, while that is leased; never directly instead."""
-        if has_own_proxy(request.meta) or urlparse_cached(request).scheme not in BY_EXITS:
+        """By the exit of the page that it is for, while that is leased; never directly instead. Nor
+        with the jar of an account, unless that is the page's."""
+        self._refuse_others_jar(request)
+        has_own_way = has_own_proxy(request.meta) and not self._is_identity(request.meta.get(JAR))
+        if has_own_way or urlparse_cached(request).scheme not in BY_EXITS:
             return await download(request)
         aside = self._aside.get(request)
         leased = aside.leased if aside is not None else None
@@ -167,10 +185,20 @@ class Ways:
                 raise IgnoreRequest(f"no exit is leased for {request}")
             return await download(request)
         if leased.route is None:
-            return await download(request)
+            return await download(as_identity(leased.life, request))
         if aside is not None and aside.is_robots:
             return await self._send_robots(leased, leased.route, request, download)
         return await self._by_route(leased.life, leased.route, request, download)
+
+    def _refuse_others_jar(self, request: Request) -> None:
+        jar, aside = request.meta.get(JAR), self._aside.get(request)
+        if not self._is_identity(jar):
+            return
+        leased = aside.leased if aside is not None else None
+        identity = leased.life.lease.identity if leased is not None else None
+        is_lent = leased is not None and self._leased(leased.request) is leased
+        if not is_lent or identity is None or identity.name != jar:
+            raise IgnoreRequest(f"{jar} is not leased for {request}")
 
     async def _send_robots(
         self, leased: Leased, route: Route, request: Request, download: Download
@@ -190,7 +218,9 @@ class Ways:
         self, life: Life, route: Route, request: Request, download: Download
     ) -> Response:
         """Raises what the download raises, without the address of the exit."""
-        sent = self._routed(life, route, request)
+        lent = life.lease.lent
+        is_budgeted = lent is not None and lent.pool in self._budgeted
+        sent = routed(life, route, request, self._most_bytes if is_budgeted else None)
         response = None
         try:
             response = await download(sent)
@@ -205,27 +235,6 @@ class Ways:
             if "download_latency" in sent.meta:
                 request.meta["download_latency"] = sent.meta["download_latency"]
         return response
-
-    def _routed(self, life: Life, route: Route, request: Request) -> Request:
-        """A copy of the request, for the download handler alone."""
-        meta, headers = dict(request.meta), request.headers.copy()
-        headers.pop(LOGIN, None)
-        for name in _OF_THE_PROXY:
-            meta.pop(name, None)
-        meta["proxy"] = None
-        if (proxy := route.proxy) is not None:
-            meta["proxy"] = _url_of(proxy)
-            has_login = bool(proxy.user or proxy.password)
-            if has_login:
-                headers[LOGIN] = _login(proxy)
-            # Scrapy keeps connections by where a proxy is, and for plain http whoever logged in.
-            is_shared = has_login and urlparse_cached(request).scheme == "http"
-            if is_shared or not route.keeps_connections:
-                headers[b"Connection"] = b"close"
-        lent = life.lease.lent
-        if lent is not None and lent.pool in self._budgeted:
-            meta["download_maxsize"] = self._most_bytes
-        return twin_of(request, meta, headers)
 
     def _wanted(self, life: Life, request: Request) -> Collection[int] | None:
         """Statuses that the project wants to see itself. None: all. What we ask for ourselves, to
@@ -251,12 +260,3 @@ class Ways:
 def _check(response: Response) -> None:
     if (error := proxys_own(response)) is not None:
         raise error
-
-
-def _url_of(proxy: ProxyAddress) -> str:
-    host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
-    return f"http://{host}:{proxy.port}"
-
-
-def _login(proxy: ProxyAddress) -> bytes:
-    return b"Basic " + b64encode(f"{proxy.user}:{proxy.password}".encode())

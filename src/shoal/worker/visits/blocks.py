@@ -66,14 +66,19 @@ class SpiderGuard:
         """Whether the spider says anything."""
         return self._asks or bool(self._expect)
 
-    def check(self, page: Page) -> None:
-        """Raises Blocked for a page that its handler must not see, and what `blocked` raises."""
+    def ask(self, page: Page) -> bool | None:
+        """Raises Blocked for a page that the spider calls a block, and what `blocked` raises. Of
+        any other, False: it is none, whatever it looks like. None: no opinion."""
         said = self._spider.blocked(page) if self._asks else None
         if isinstance(said, str) and said:
             raise Blocked(Block(" ".join(said.split())[:MAX_KIND]))
         if said:
             raise Blocked(Block("blocked", "the spider says so"))
-        if said is None and self._expect and not _has(page, self._expect):
+        return None if said is None else False
+
+    def look(self, page: Page) -> None:
+        """Raises Blocked for a page without what every page is expected to have."""
+        if self._expect and not _has(page, self._expect):
             raise Blocked(Block(f"expected {self._expect}"))
 
     def clears(self, page: Page) -> bool:

@@ -26,6 +26,7 @@ def alias_of(page: Page) -> Task | None:
         job_type=ALIAS,
         depth=page.task.depth,
         meta={_SAME_AS: page.url},
+        session=page.task.session,
         parent=page.fingerprint.hex(),
     )
 

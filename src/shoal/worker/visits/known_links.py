@@ -55,6 +55,13 @@ class KnownUrls:
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._hashes = Recent[int](limit)
+        self._session: str | None = None
+
+    def begin(self, session: str | None) -> None:
+        """From now on, tasks that name no session go with this one, if it is not None."""
+        if session != self._session:
+            self._session = session
+            self.clear()
 
     def fresh(self, tasks: Sequence[Task]) -> list[Task]:
         """Those of a page's tasks that the frontier may not have. Most it has: so the sets are
@@ -62,17 +69,19 @@ class KnownUrls:
         hashes = [hash(task.url) for task in tasks]
         new = self._hashes.without(hashes)
         each = zip(tasks, hashes, strict=True)
-        return [task for task, hashed in each if hashed in new or not _is_plain(task)]
+        return [task for task, hashed in each if hashed in new or not self._is_plain(task)]
 
     def add(self, entries: Iterable[Entry]) -> None:
         """The frontier has these now."""
-        self._hashes.update(hash(entry.task.url) for entry in entries if _is_plain(entry.task))
+        plain = (entry.task for entry in entries if self._is_plain(entry.task))
+        self._hashes.update(hash(task.url) for task in plain)
 
     def clear(self) -> None:
         """The crawl was started over: nothing is known."""
         self._hashes.clear()
 
-
-def _is_plain(task: Task) -> bool:
-    """Whether the URL alone says which task it is."""
-    return task.method == "GET" and task.body is None and not task.dont_filter
+    def _is_plain(self, task: Task) -> bool:
+        """Whether the URL alone says which task it is."""
+        if task.session is not None and task.session != self._session:
+            return False
+        return task.method == "GET" and task.body is None and not task.dont_filter

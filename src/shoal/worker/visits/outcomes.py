@@ -10,11 +10,11 @@ import traceback
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
-from can_ada import URL
 
 from shoal.config import Rules
 from shoal.core.blocks import Block
 from shoal.core.exits import Blame, Lent, Passage
+from shoal.core.failures import FailureKind, kind_of, kind_of_status
 from shoal.core.policy import (
     BLOCKED_STATUSES,
     GONE_STATUSES,
@@ -28,6 +28,7 @@ from shoal.core.policy import (
     parse_retry_after,
     retry_wait_s,
 )
+from shoal.core.redirects import hop, redirected
 from shoal.core.task import Task
 from shoal.core.urls import join, parse
 from shoal.errors import BadUrl, FetchError, Refused
@@ -43,9 +44,6 @@ from shoal.worker.visits.passages import (
     passage_of,
     reason_of,
 )
-
-KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
-"""Headers of a task that go along to another site. Any other may be a secret."""
 
 MAX_DETAIL = 8_000
 MAX_REASON = 500
@@ -70,7 +68,9 @@ class Judge:
         if lease.lent is not None and lease.lent.exit:
             return self._unanswered_by_exit(lease, lease.lent, error, jitter)
         sent = not isinstance(error, Refused)
-        outcome = self.failed(lease, str(error), jitter, retryable=error.retryable, sent=sent)
+        outcome = self.failed(
+            lease, str(error), jitter, kind=kind_of(error), retryable=error.retryable, sent=sent
+        )
         outcome.fault = error.retryable
         outcome.wire_bytes = error.wire_bytes
         if self._auto and _timed_out(error):
@@ -83,7 +83,8 @@ class Judge:
         """An exit that cannot be used is no failure of the task, which goes by another. Whether a
         host is to blame that an exit could not reach, the frontier finds out."""
         if isinstance(error, Refused):
-            return self.failed(lease, str(error), jitter, retryable=False, sent=False)
+            kind = FailureKind.REFUSED
+            return self.failed(lease, str(error), jitter, kind=kind, retryable=False, sent=False)
         passage = passage_of(error)
         if is_of_exit(passage):
             if passage.blame is Blame.FORGED:
@@ -96,7 +97,8 @@ class Judge:
                 wire_bytes=error.wire_bytes,
                 passage=passage,
             )
-        outcome = self.failed(lease, str(error), jitter, retryable=error.retryable)
+        kind, retryable = kind_of(error), error.retryable
+        outcome = self.failed(lease, str(error), jitter, kind=kind, retryable=retryable)
         outcome.wire_bytes = error.wire_bytes
         outcome.passage = passage
         return outcome
@@ -109,7 +111,14 @@ class Judge:
         reason = one_line(reason_of(response.status, block))
         wait_s = parse_retry_after(response.headers.get("Retry-After"), now)
         if lease.lent is None:
-            outcome = self.failed(lease, reason, jitter, retryable=True, retry_after_s=wait_s)
+            outcome = self.failed(
+                lease,
+                reason,
+                jitter,
+                kind=FailureKind.BLOCKED,
+                retryable=True,
+                retry_after_s=wait_s,
+            )
             outcome.fault, outcome.pushback = True, Pushback(wait_s)
         else:
             passage = Passage(block=block.kind, retry_after_s=wait_s or 0.0, dice=jitter)
@@ -128,7 +137,8 @@ class Judge:
         if status in RETRY_STATUSES:
             return self._not_well(lease, response, now, jitter)
         verdict = Verdict.DROPPED if status in GONE_STATUSES else Verdict.DEAD
-        return Outcome(lease=lease, verdict=verdict, reason=f"HTTP {status}")
+        kind = kind_of_status(status)
+        return Outcome(lease=lease, verdict=verdict, kind=kind, reason=f"HTTP {status}")
 
     def failed(
         self,
@@ -136,6 +146,7 @@ class Judge:
         reason: str,
         jitter: float,
         *,
+        kind: FailureKind,
         retryable: bool,
         retry_after_s: float | None = None,
         sent: bool = True,
@@ -144,15 +155,23 @@ class Judge:
         failures = lease.task.retry_count + 1
         limit = lease.task.max_retries
         limit = self._max_retries if limit is None else limit
-        outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason), sent=sent)
+        outcome = Outcome(
+            lease=lease, verdict=Verdict.DEAD, kind=kind, reason=one_line(reason), sent=sent
+        )
         if retryable and may_retry(failures, limit):
             put_off(outcome, retry_after_s, jitter)
         return outcome
 
     def _not_well(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
         wait_s = parse_retry_after(response.headers.get("Retry-After"), now)
-        reason = f"HTTP {response.status}"
-        outcome = self.failed(lease, reason, jitter, retryable=True, retry_after_s=wait_s)
+        outcome = self.failed(
+            lease,
+            f"HTTP {response.status}",
+            jitter,
+            kind=kind_of_status(response.status),
+            retryable=True,
+            retry_after_s=wait_s,
+        )
         outcome.pushback = pushback_of(response.status, wait_s)
         return outcome
 
@@ -161,18 +180,18 @@ class Judge:
         task = lease.task
         try:
             asked = _redirect(task, response.status, join(parse(task.url), location))
-            if self._keeps_cookies:
+            if self._keeps_cookies or lease.identity is not None:
                 note_other_cookies(asked, lease, response, now)
             if (reason := _endless(asked)) is not None:
-                return Outcome(lease=lease, verdict=Verdict.DEAD, reason=one_line(reason))
+                return _no_way_on(lease, reason)
             target = self._admission.admit(asked, task.site)
             if target.fingerprint in self._on_the_way(lease):
                 target = self._admission.admit(_copy(asked), task.site)
         except NotAdmitted as error:
             return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=f"redirected: {error}")
         except BadUrl as error:
-            return Outcome(lease=lease, verdict=Verdict.DEAD, reason=f"redirected: {error}")
-        if self._keeps_cookies:
+            return _no_way_on(lease, f"redirected: {error}")
+        if self._keeps_cookies and lease.identity is None:
             bring_along(target.task, lease, response, now)
         reason = f"HTTP {response.status} to {target.task.url}"
         if left_out := [name for name in task.headers if name not in target.task.headers]:
@@ -186,11 +205,18 @@ class Judge:
         return {lease.fingerprint, *map(self._admission.fingerprint, pages)}
 
 
+def _no_way_on(lease: Lease, reason: str) -> Outcome:
+    """It was redirected to where nobody goes."""
+    kind, reason = FailureKind.REDIRECT, one_line(reason)
+    return Outcome(lease=lease, verdict=Verdict.DEAD, kind=kind, reason=reason)
+
+
 def raised(lease: Lease, error: BaseException) -> Outcome:
     """The handler raised: trying again would give the same."""
     return Outcome(
         lease=lease,
         verdict=Verdict.DEAD,
+        kind=FailureKind.HANDLER,
         reason=one_line(f"{type(error).__name__}: {error}"),
         detail=_tail(error),
         ours=True,
@@ -234,58 +260,20 @@ def _timed_out(error: FetchError) -> bool:
 
 
 def _redirect(task: Task, status: int, url: str) -> Task:
-    """The task that a redirect asks for. Browsers turn all but 307 and 308 into a GET.
-
-    What may be a secret stays with the host it was meant for. Raises BadUrl if nothing is left.
-    """
-    keeps_method = status in (307, 308) or task.method in ("GET", "HEAD")
-    headers = task.headers
-    if not keeps_method:
-        headers = {name: headers[name] for name in headers if not _is_of_body(name)}
-    if not _is_same_place(parse(task.url), parse(url)):
-        if keeps_method and task.body:
-            raise BadUrl(f"a body is not sent to another site: {url}")
-        headers = {name: headers[name] for name in headers if name.lower() in KEPT_ELSEWHERE}
-    return msgspec.structs.replace(
-        task,
-        url=url,
-        task_id="",
-        retry_count=0,
-        method=task.method if keeps_method else "GET",
-        headers=headers,
-        body=task.body if keeps_method else None,
-        body_is_base64=task.body_is_base64 and keeps_method,
-        redirects=[*task.redirects, _hop(task)],
-        cookies=None,
-        # Where a copy of ours leads is a page like any other.
-        dont_filter=task.dont_filter and task.task_id != _copy_id(task),
-    )
-
-
-def _is_of_body(header: str) -> bool:
-    return header.lower().startswith("content-")
-
-
-def _is_same_place(one: URL, other: URL) -> bool:
-    """Whether both are served by the same: scheme, host and port. What was sent in the clear to a
-    host may also be sent to it under encryption, but never the other way round."""
-    is_upgrade = (one.protocol, other.protocol) == ("http:", "https:")
-    same_scheme = one.protocol == other.protocol or (is_upgrade and not one.port + other.port)
-    return same_scheme and (one.hostname, one.port) == (other.hostname, other.port)
+    """The task that a redirect asks for. Raises BadUrl."""
+    asked = redirected(task, status, url)
+    # Where a copy of ours leads is a page like any other.
+    asked.dont_filter = task.dont_filter and task.task_id != _copy_id(task)
+    return asked
 
 
 def _endless(asked: Task) -> str | None:
     """Why a redirect is not followed: it leads back, or there were too many. None: it is."""
-    if _sent_as(_hop(asked)) in map(_sent_as, asked.redirects[asked.cookies_since :]):
-        return f"redirects in a loop: {' -> '.join([*asked.redirects, _hop(asked)])}"
+    if _sent_as(hop(asked)) in map(_sent_as, asked.redirects[asked.cookies_since :]):
+        return f"redirects in a loop: {' -> '.join([*asked.redirects, hop(asked)])}"
     if len(asked.redirects) > MAX_REDIRECTS:
         return f"more than {MAX_REDIRECTS} redirects, from {asked.redirects[0]}"
     return None
-
-
-def _hop(task: Task) -> str:
-    """What stands for a request among `redirects`: a form and the page at its address are two."""
-    return task.url if task.method == "GET" else f"{task.method} {task.url}"
 
 
 def _sent_as(hop: str) -> str:

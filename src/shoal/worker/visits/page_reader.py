@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from shoal.archive.port import RawPage
 from shoal.config import Rules
 from shoal.core.content import page_digest
-from shoal.core.task import Task, decode, encode
-from shoal.errors import BadUrl, OwnFault
+from shoal.core.set_cookie import HEADER
+from shoal.core.task import Task, decode, encode, without_unknown
+from shoal.errors import BadUrl, OwnFault, SessionExpired
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.results.near import simhash
@@ -20,12 +22,15 @@ from shoal.worker.report import Report
 from shoal.worker.visits.blocks import Blocked, SpiderGuard
 from shoal.worker.visits.canonical import alias_of
 from shoal.worker.visits.catalogue_pages import Pager
+from shoal.worker.visits.cookies import keeps_cookies
 from shoal.worker.visits.known_links import KnownUrls
 from shoal.worker.visits.outcomes import one_line, raised
 from shoal.worker.visits.visitor import Visit
 
 ADMIT_AT_ONCE = 1_000
 """Links that are looked at before others have their turn: some ten milliseconds."""
+
+SET_COOKIE = HEADER.lower()
 
 log = logging.getLogger("shoal")
 
@@ -41,12 +46,16 @@ class PageReader:
         known_urls: KnownUrls,
         *,
         keeps_raw: bool = False,
+        prove: Callable[[Page], None] | None = None,
     ) -> None:
+        """`prove` raises SessionExpired for a page that shows that its identity is logged out."""
         self._spider = spider
         self._rules = rules
         self._admission = admission
         self._known_urls = known_urls
         self._keeps_raw = keeps_raw
+        self._prove = prove
+        self._keeps_cookies = keeps_cookies(rules)
         self._pager = Pager(spider)
         self._guard = SpiderGuard(spider)
         self._is_guarded = bool(self._guard)
@@ -59,16 +68,18 @@ class PageReader:
         """Run the task's handler on its page."""
         page = self._page_of(visit)
         await page._weigh()
-        if self._is_guarded:
+        if self._is_guarded or page.session is not None:
             try:
-                self._guard.check(page)
-            except (Blocked, OwnFault):
+                self._check(page)
+            except (Blocked, SessionExpired, OwnFault):
                 raise
             except Exception as error:  # It is the spider's, as a handler is.
                 return visit.report(raised(visit.lease, error))
-        raw = _raw(visit) if self._keeps_raw else None
+        raw = _raw(visit, keeps_cookies=self._keeps_cookies) if self._keeps_raw else None
         further = self._pager.after(page)
         reading = await read(self._spider, page, visit.fetched_at, canonical=self._rules.canonical)
+        if isinstance(reading.error, SessionExpired) and page.session is not None:
+            raise reading.error
         if reading.error is not None:
             outcome = raised(visit.lease, reading.error)
             outcome.follow_ups = await self._admitted(visit.lease, further.tasks)
@@ -81,6 +92,15 @@ class PageReader:
             _note_warning(report, further.warning)
         report.raw = raw
         return report
+
+    def _check(self, page: Page) -> None:
+        """Raises Blocked, SessionExpired, and what the spider raises. A page for who is logged out
+        seldom has what all others have: so that is looked for last."""
+        said = self._guard.ask(page)
+        if page.session is not None and self._prove is not None:
+            self._prove(page)
+        if said is None:
+            self._guard.look(page)
 
     def clears(self, visit: Visit) -> bool:
         """Whether the spider says that what looks like a block is none."""
@@ -101,6 +121,7 @@ class PageReader:
             body=response.body,
             task=lease.task,
             fingerprint=lease.fingerprint,
+            session=None if lease.identity is None else lease.identity.name,
         )
         page.max_links = self._rules.max_links_per_page
         return page
@@ -163,17 +184,23 @@ def _note_warning(report: Report, warning: str) -> None:
         report.outcome.reason = report.page.error = one_line(warning)
 
 
-def _raw(visit: Visit) -> RawPage:
+def _raw(visit: Visit, *, keeps_cookies: bool) -> RawPage:
     """The page as it came. Its task is a copy: the handler may change what it is given. Cookies
-    that were kept are not archived."""
-    response = visit.response
-    task = decode(encode(visit.lease.task))
+    that are kept are not archived, nor what nobody here knows, and its session is the identity that
+    it was fetched with."""
+    response, identity = visit.response, visit.lease.identity
+    task = decode(encode(without_unknown(visit.lease.task)))
     task.cookies = None
+    headers = list(response.headers.items())
+    if keeps_cookies or identity is not None:
+        headers = [(name, value) for name, value in headers if name.lower() != SET_COOKIE]
+    if identity is not None:
+        task.session = identity.name
     return RawPage(
         task=task,
         fingerprint=visit.lease.fingerprint,
         status=response.status,
-        headers=list(response.headers.items()),
+        headers=headers,
         fetched_at=visit.fetched_at,
         body=response.body,
         digest=page_digest(response.body),

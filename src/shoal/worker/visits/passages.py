@@ -7,6 +7,7 @@ import logging
 from shoal.core.blocks import Block
 from shoal.core.exit_policy import blocked_wait_s
 from shoal.core.exits import Blame, Lent, Passage
+from shoal.core.failures import FailureKind
 from shoal.errors import ExitFault, FetchError
 from shoal.frontier.values import Lease, Outcome, Verdict
 
@@ -26,7 +27,8 @@ def blocked_by_site(
 ) -> Outcome:
     """A try by an exit was blocked. It is no failure of the host: others may be served. The task is
     tried by other exits, for so many blocks and no more."""
-    outcome = Outcome(lease=lease, verdict=Verdict.RETRY, reason=reason, passage=passage)
+    kind = FailureKind.BLOCKED
+    outcome = Outcome(lease=lease, verdict=Verdict.RETRY, kind=kind, reason=reason, passage=passage)
     if lent.blocks + 1 >= max_blocks:
         outcome.verdict = Verdict.DEAD
         outcome.reason = _given_up(lent, passage.block)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from shoal.core.blocks import find_block
+from shoal.core.failures import FailureKind
 from shoal.core.policy import REDIRECT_STATUSES
 from shoal.core.records import Robots
 from shoal.core.task import Task
@@ -54,7 +55,7 @@ class RobotsVisits:
         except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except Refused as error:  # The page itself would be refused too.
-            return Report(self._failed(lease, str(error), retryable=False))
+            return Report(self._failed(lease, str(error), FailureKind.REFUSED, retryable=False))
         except FetchError as error:
             answer = error
         if lease.lent is not None and (ended := self._of_exit(lease, answer)) is not None:
@@ -88,14 +89,16 @@ class RobotsVisits:
         if stored is None:  # The crawl was started over under our feet.
             return give_back(lease, sent=False)
         if stored.error:
-            return Report(self._failed(lease, stored.error, retryable=True))
+            return Report(self._failed(lease, stored.error, FailureKind.ROBOTS, retryable=True))
         if self._gate.allows(site, robots_at, stored, url):
             return None
         reason = "robots.txt forbids it"
         return Report(Outcome(lease=lease, verdict=Verdict.DROPPED, reason=reason, sent=False))
 
-    def _failed(self, lease: Lease, reason: str, *, retryable: bool) -> Outcome:
-        return self._judge.failed(lease, reason, jitter(), retryable=retryable, sent=False)
+    def _failed(self, lease: Lease, reason: str, kind: FailureKind, *, retryable: bool) -> Outcome:
+        return self._judge.failed(
+            lease, reason, jitter(), kind=kind, retryable=retryable, sent=False
+        )
 
 
 def _moved_on(lease: Lease, answer: Response | FetchError, moved: Robots | None) -> Robots | None:

@@ -7,6 +7,7 @@ import logging
 from msgspec.structs import replace
 
 from shoal.config import Settings
+from shoal.core.failures import FailureKind
 from shoal.core.task import Task
 from shoal.errors import FetchError, TooLarge
 from shoal.fetch.port import Response
@@ -84,7 +85,7 @@ class SitemapReader:
         if listed.problem:
             # What was found counts. That there may be more, people must hear of.
             outcome.verdict, outcome.reason = Verdict.DEAD, one_line(listed.problem)
-            outcome.ours = True
+            outcome.kind, outcome.ours = FailureKind.HANDLER, True
             log.warning("%s: %s", lease.task.url, outcome.reason)
         return visit.report(outcome)
 

@@ -8,12 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from shoal.config import Rules, Settings
+from shoal.core.exits import Lent
 from shoal.core.records import Robots
 from shoal.core.task import Task
 from shoal.fetch import Fetchers, open_fetcher
 from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
-from shoal.frontier.admission import Admission
+from shoal.frontier.admission import Admission, default_pool, default_session
 from shoal.frontier.patient import patient
 from shoal.frontier.values import Entry, Lease
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
@@ -21,6 +22,9 @@ from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
 from shoal.worker.report import Report
 from shoal.worker.visits.cookies import keeps_cookies
+from shoal.worker.visits.identities import LiveJars
+from shoal.worker.visits.identity_logins import IdentityLogins
+from shoal.worker.visits.identity_visits import IdentityVisits
 from shoal.worker.visits.known_links import KnownUrls
 from shoal.worker.visits.outcomes import Judge
 from shoal.worker.visits.page_reader import PageReader
@@ -61,6 +65,8 @@ class SpiderVisits:
         self._routes = assignment.exits.route if assignment.exits is not None else no_routes
         self._spider = spider
         self._settings = settings
+        self._sessions = assignment.sessions
+        self._jars = LiveJars(assignment.sessions) if assignment.sessions is not None else None
         self._known_urls = KnownUrls()
         self._fetcher: Fetcher | None = None
         self._visitor: Visitor
@@ -76,12 +82,15 @@ class SpiderVisits:
         robots = None
         if rules.robots:
             robots = RobotsVisits(fetcher, gate, self._known_robots, judge, self._routes)
+        self._known_urls.begin(default_session(rules))
+        identities = self._identities(rules, fetcher, judge)
         reader = PageReader(
             self._spider,
             rules,
             admission,
             self._known_urls,
             keeps_raw=self._stores.archive is not None,
+            prove=identities.prove if identities is not None else None,
         )
         earlier = earlier_for(rules, self._stores.results)
         keeps = keeps_cookies(rules)
@@ -94,6 +103,7 @@ class SpiderVisits:
             earlier,
             self._routes,
             keeps_cookies=keeps,
+            identities=identities,
         )
         self._sitemap_visitor = Visitor(
             self._worker,
@@ -103,7 +113,18 @@ class SpiderVisits:
             robots,
             routes=self._routes,
             keeps_cookies=keeps,
+            identities=identities,
         )
+
+    def _identities(self, rules: Rules, fetcher: Fetcher, judge: Judge) -> IdentityVisits | None:
+        sessions, jars, spider, routes = self._sessions, self._jars, self._spider, self._routes
+        if sessions is None or jars is None:
+            return None
+        logins = IdentityLogins(
+            self._worker, sessions, jars, spider, fetcher, judge, self._turn, routes
+        )
+        pool = default_pool(rules)
+        return IdentityVisits(sessions, jars, logins, spider, fetcher, judge, routes, pool)
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
         """One try, by the visitor for its kind of task."""
@@ -126,6 +147,9 @@ class SpiderVisits:
         """Close the connections."""
         if self._fetcher is not None:
             await self._fetcher.close()
+
+    async def _turn(self, lent: Lent | None, host: str) -> float:
+        return await self._stores.frontier.turn(self._crawl, host, lent)
 
     async def _known_robots(self, site: str) -> Robots | None:
         return await patient(self._stores.frontier).robots(self._crawl, site)

@@ -14,23 +14,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
 from shoal.core.blocks import Block
+from shoal.core.failures import kind_of
+from shoal.core.identities import LeasedIdentity
 from shoal.core.policy import RETRY_STATUSES
 from shoal.core.task import Task
-from shoal.errors import FetchError, OwnFault, Starved, TooLate
+from shoal.errors import FetchError, OwnFault, SessionExpired, Starved, TooLate
 from shoal.fetch.port import Fetcher, Response
 from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import KnownPage
 from shoal.runtime.patience import Shortage, jitter
-from shoal.worker.report import Report, give_back, page_log
+from shoal.worker.report import Report, give_back, note_identity, page_log
 from shoal.worker.slots import nobody_waits
 from shoal.worker.visits.blocks import Blocked, BlockWatch
 from shoal.worker.visits.canonical import ALIAS, dropped_alias
 from shoal.worker.visits.cookies import header_for, note_cookies
+from shoal.worker.visits.identity_visits import IdentityVisits
 from shoal.worker.visits.outcomes import Judge, note_answer
 from shoal.worker.visits.recrawl import (
     NOT_MODIFIED,
@@ -60,9 +63,10 @@ class Visit(msgspec.Struct):
     def report(self, outcome: Outcome) -> Report:
         """How it ended, with its entry in the page log."""
         response = self.response
+        note_identity(outcome)
         page = page_log(outcome, self.worker, self.started_at, response.status, response.body)
         note_version(page, response.headers)
-        return Report(outcome, page)
+        return Report(outcome, page, status=response.status)
 
 
 class Reader(Protocol):
@@ -73,8 +77,8 @@ class Reader(Protocol):
         ...
 
     async def read(self, visit: Visit) -> Report:
-        """What an answer gives. Raises OwnFault if our own machine cannot read it, and Blocked if
-        it is found to be no page."""
+        """What an answer gives. Raises OwnFault if our own machine cannot read it, Blocked if it is
+        found to be no page, and SessionExpired if it shows that its identity is logged out."""
         ...
 
     def clears(self, visit: Visit) -> bool:
@@ -100,8 +104,10 @@ class Visitor:
         routes: Routes = no_routes,
         *,
         keeps_cookies: bool = False,
+        identities: IdentityVisits | None = None,
     ) -> None:
-        """Without `robots`, no robots.txt is obeyed; without `earlier`, all pages are read anew."""
+        """Without `robots`, no robots.txt is obeyed; without `earlier`, all pages are read anew;
+        without `identities`, tasks with a session are given back."""
         self._worker = worker
         self._fetcher = fetcher
         self._reader = reader
@@ -110,6 +116,7 @@ class Visitor:
         self._earlier = earlier
         self._routes = routes
         self._keeps_cookies = keeps_cookies
+        self._identities = identities
         self._watch = BlockWatch()
         self._shortage = Shortage("large and odd pages cannot be read")
 
@@ -120,19 +127,14 @@ class Visitor:
         `answered` is called when the host has answered as a healthy one would."""
         if lease.task.job_type == ALIAS:
             return Report(dropped_alias(lease))
-        if self._robots is not None:
-            if lease.robots_at is None:
-                return await self._robots.learn(lease, send_by)
-            refusal = await self._robots.refusal(lease, lease.robots_at)
-            if refusal is not None:
-                await self._reader.turn_past(refusal.outcome)
-                return refusal
+        instead = await self._instead(lease, send_by)
+        if instead is not None:
+            return instead
         known = await self._earlier.page(lease) if self._earlier else None
         task = conditional(lease.task, known) if known else lease.task
         started_at = lease.now()
         try:
-            cookies = self._cookies_for(lease)
-            response = await send(self._fetcher, lease, task, send_by, self._routes, cookies)
+            response = await self._send(lease, task, send_by)
         except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except FetchError as error:
@@ -151,16 +153,45 @@ class Visitor:
         self._note(report.outcome, response)
         return report
 
-    def _cookies_for(self, lease: Lease) -> str:
-        return header_for(lease, time.time()) if self._keeps_cookies else ""
+    async def _instead(self, lease: Lease, send_by: float) -> Report | None:
+        """What the lease is for, if not for its page: robots.txt, a login, or nothing at all."""
+        identity = lease.identity
+        if identity is not None and (refusal := self._refusal(lease, identity)) is not None:
+            return refusal
+        if self._robots is not None:
+            if lease.robots_at is None:
+                return await self._robots.learn(lease, send_by)
+            refusal = await self._robots.refusal(lease, lease.robots_at)
+            if refusal is not None:
+                await self._reader.turn_past(refusal.outcome)
+                return refusal
+        if identity is not None and not identity.is_in and self._identities is not None:
+            report = await self._identities.logins.log_in(lease, identity, send_by)
+            await self._reader.turn_past(report.outcome)
+            return report
+        return None
+
+    def _refusal(self, lease: Lease, identity: LeasedIdentity) -> Report | None:
+        if self._identities is None:
+            return give_back(lease, sent=False)
+        return self._identities.refusal(lease, identity)
+
+    async def _send(self, lease: Lease, task: Task, send_by: float) -> Response:
+        if lease.identity is not None and self._identities is not None:
+            return await self._identities.send(lease, lease.identity, task, send_by)
+        cookies = header_for(lease, time.time()) if self._keeps_cookies else ""
+        return await send(self._fetcher, lease, task, send_by, self._routes, cookies)
 
     def _note(self, outcome: Outcome, response: Response) -> None:
         note_answer(outcome, response)
-        if self._keeps_cookies:
+        if outcome.lease.identity is not None and self._identities is not None:
+            self._identities.note(outcome, outcome.lease.identity)
+        elif self._keeps_cookies:
             note_cookies(outcome, response, time.time())
 
     async def _unanswered(self, lease: Lease, error: FetchError, started_at: float) -> Report:
         outcome = self._judge.unanswered(lease, error, jitter())
+        note_identity(outcome)
         await self._reader.turn_past(outcome)
         if outcome.verdict is Verdict.RETURNED:  # Its exit could not be used: it was no try.
             return Report(outcome)
@@ -168,6 +199,9 @@ class Visitor:
 
     async def _answered(self, visit: Visit) -> Report:
         lease, response = visit.lease, visit.response
+        if lease.identity is not None and self._identities is not None:  # noqa: SIM102
+            if why := self._identities.end_of(lease, lease.identity, response):
+                return await self._logged_out(visit, why)
         block = self._watch.look_at(lease, response)
         if block is not None and not self._reader.clears(visit):
             return await self._blocked(visit, block)
@@ -175,20 +209,31 @@ class Visitor:
             outcome = self._judge.answered(lease, response, time.time(), jitter())
             await self._reader.turn_past(outcome, response.status)
             return visit.report(outcome)
+        begun = time.perf_counter()
         try:
             report = await self._reader.read(visit)
+            report.parsing_s = time.perf_counter() - begun
             if lease.lent is not None:
                 self._watch.note(lease.task, response)
             return report
+        except SessionExpired as expired:
+            return await self._logged_out(visit, str(expired) or "the handler says so")
         except Blocked as blocked:
             return await self._blocked(visit, blocked.block)
         except Starved as error:
-            outcome = self._judge.failed(lease, str(error), jitter(), retryable=True)
+            kind = kind_of(error)
+            outcome = self._judge.failed(lease, str(error), jitter(), kind=kind, retryable=True)
             await self._reader.turn_past(outcome)
             return visit.report(outcome)
         except OwnFault as error:
             await self._shortage.pause(error)
             return give_back(lease, sent=True)
+
+    async def _logged_out(self, visit: Visit, why: str) -> Report:
+        identities = cast(IdentityVisits, self._identities)  # Else there was no page.
+        outcome = identities.ended(visit.lease, why)
+        await self._reader.turn_past(outcome)
+        return visit.report(outcome) if outcome.verdict is Verdict.DEAD else Report(outcome)
 
     async def _blocked(self, visit: Visit, block: Block) -> Report:
         outcome = self._judge.blocked(visit.lease, visit.response, block, time.time(), jitter())

@@ -57,20 +57,33 @@ function exit_policy.new_pair(exit, at)
 end
 
 -- Returns the pair as it is to be kept, or nothing.
-function exit_policy.lend(exit, pair, pool, at)
-  exit.leased = exit.leased + 1
-  exit.used_at = at + exit.leased -- A microsecond for each: see TURN_S.
+function exit_policy.reserve(exit, pair, pool, at)
   exit.next_at = at + pool.interval
   if not pair then
-    if pool.pair_interval == 0 and pool.sticky == 0 then
+    if pool.pair_interval == 0 then
       return nil
     end
     pair = exit_policy.new_pair(exit, at)
   end
+  pair.next_at = math.max(pair.next_at, at + pool.pair_interval)
+  return pair
+end
+
+-- Returns the pair as it is to be kept, or nothing.
+function exit_policy.lend(exit, pair, pool, at)
+  exit.leased = exit.leased + 1
+  exit.used_at = at + exit.leased -- A microsecond for each: see TURN_S.
+  pair = exit_policy.reserve(exit, pair, pool, at)
+  if not pair then
+    if pool.sticky == 0 then
+      return nil
+    end
+    pair = exit_policy.new_pair(exit, at)
+    pair.next_at = at
+  end
   if pool.sticky > 0 and not exit_policy.is_sticking(pair, pool, at) then
     pair.since = at
   end
-  pair.next_at = math.max(pair.next_at, at + pool.pair_interval)
   pair.is_tried = pair.level > 0
   return pair
 end

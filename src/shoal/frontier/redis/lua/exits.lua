@@ -9,7 +9,7 @@
 -- spent           hash    pool -> packed numbers: what it has cost, and its requests in flight
 -- exits           hash    exit -> packed values, see exit_forms.py
 -- listed:POOL     set     the exits that are in its list
--- free:POOL       zset    those that may be used now, by when they were last used
+-- free:POOL       zset    those that may be used now, by their rank: when they were last used
 -- later:POOL      zset    those that may be used later, by the moment. Who is full is in neither
 -- at:HOST         hash    exit -> packed pair, see exit_forms.py
 -- stick:POOL:HOST zset    exits that the host is to be visited by first, by when they began
@@ -73,6 +73,24 @@ function exits.read(ids)
   end
 end
 
+-- One that nobody has heard of yet.
+function exits.make(exit_id)
+  local exit = exit_of(NEW_EXIT)
+  exit.id = exit_id
+  exits.known[exit_id], exits.changed[exit_id] = exit, true
+  return exit
+end
+
+-- When an exit may be used, whatever the host. Infinity where time alone does not do it.
+function exits.ready_at(exit, pool)
+  return exit_policy.exit_ready_at(exit, pool)
+end
+
+-- Where an exit stands among those that may be used: the lowest goes first.
+function exits.rank(exit)
+  return exit.used_at
+end
+
 -- An exit, or false if it was never heard of.
 function exits.named(exit_id)
   if exits.known[exit_id] == nil then
@@ -116,17 +134,17 @@ end
 
 -- An exit has changed: it is written back later, and finds its place among others at once.
 function exits.touch(exit)
-  local pool = exits.pool(exit.pool)
-  local ready_at = pool and exit_policy.exit_ready_at(exit, pool) or math.huge
+  local pool, rank = exits.pool(exit.pool), exits.rank(exit)
+  local ready_at = pool and exits.ready_at(exit, pool) or math.huge
   local free, later = EXITS_BASE .. 'free:' .. exit.pool, EXITS_BASE .. 'later:' .. exit.pool
   local is_later = ready_at > exits.now and ready_at < math.huge
   exits.changed[exit.id] = true
   if ready_at > exits.now then
     call('ZREM', free, exit.id)
-  elseif exit.placed ~= exit.used_at then
-    call('ZADD', free, whole(exit.used_at), exit.id)
+  elseif exit.placed ~= rank then
+    call('ZADD', free, whole(rank), exit.id)
   end
-  exit.placed = ready_at <= exits.now and exit.used_at or nil
+  exit.placed = ready_at <= exits.now and rank or nil
   if is_later then
     call('ZADD', later, whole(ready_at), exit.id)
   elseif exit.may_be_later then
@@ -144,13 +162,29 @@ function exits.wake(pool_name)
   for _, exit_id in ipairs(due) do
     local exit = exits.known[exit_id]
     if exit then
-      scores[#scores + 1] = whole(exit.used_at)
+      exit.placed, exit.may_be_later = exits.rank(exit), false
+      scores[#scores + 1] = whole(exit.placed)
       scores[#scores + 1] = exit_id
-      exit.placed, exit.may_be_later = exit.used_at, false
     end
   end
   call_many('ZADD', EXITS_BASE .. 'free:' .. pool_name, scores)
   call_many('ZREM', later, due)
+end
+
+-- When one more request may leave by an exit that is lent already.
+function exits.turn_at(exit, host_name)
+  local pair = exits.pair(exit, host_name)
+  return math.max(exit.next_at, pair and pair.next_at or 0)
+end
+
+-- It leaves: the next one has to wait.
+function exits.reserve(exit, host_name)
+  local pair = exits.pair(exit, host_name)
+  local kept = exit_policy.reserve(exit, pair, exits.pool(exit.pool), exits.now)
+  if kept then
+    exits.keep_pair(exit, host_name, kept)
+  end
+  exits.touch(exit)
 end
 
 -- What a lease keeps of the exit it was given: {exit, session, pool, leased at, blocks of the task}.
@@ -189,51 +223,21 @@ function exits.unlend(lent, host_name)
   return exit, pair
 end
 
--- All leases of a crawl end: it is cancelled or forgotten.
-function exits.unlend_all()
-  local all = call('HGETALL', prefix .. 'held')
-  for i = 2, #all, 2 do
-    local task = cmsgpack.unpack(all[i])
-    if task[8] then
-      exits.unlend(task[8], task[1]:match('[^ ]*$'))
-    end
+-- A request was sent by an exit, and took so much of the network.
+function exits.count(exit, wire_bytes)
+  local pool, cost = exits.pool(exit.pool), exits.cost(exit.pool)
+  exit.requests = exit.requests + 1
+  exit.wire_bytes = exit.wire_bytes + wire_bytes
+  if pool then
+    exit_policy.spend(cost, pool, wire_bytes, exits.now)
+    cost.is_changed = true
   end
 end
 
--- Whether a crawl is as it was when it got lanes: one that is cancelled or forgotten has no leases.
-local function has_leases(its_prefix)
-  local base, its_id = its_prefix:match('^(.*:)([^:]+):$')
-  local stored = call('HMGET', base .. 'crawl', 'id', 'state')
-  return stored[1] == its_id and stored[2] ~= 'cancelled'
-end
-
-local function take_back_expired(its_prefix)
-  local expired =
-    call('ZRANGEBYSCORE', its_prefix .. 'due', '-inf', whole(clock), 'LIMIT', 0, POLICY.exits_woken)
-  for _, token in ipairs(expired) do
-    local packed = call('HGET', its_prefix .. 'held', token)
-    local task = packed and cmsgpack.unpack(packed)
-    if task and task[8] and task[8][1] ~= '' then
-      exits.unlend(task[8], task[1]:match('[^ ]*$'))
-      task[8][1] = ''
-      call('HSET', its_prefix .. 'held', token, cmsgpack.pack(task))
-    end
-  end
-end
-
--- Now and then, take exits back whose leases have expired: in their crawl there may be nobody left to do so.
-function exits.sweep()
-  if exits.now < exits.swept + POLICY.sweep_every then
-    return
-  end
-  exits.swept = exits.now
-  for _, its_prefix in ipairs(call('SMEMBERS', EXITS_BASE .. 'crawls')) do
-    if not has_leases(its_prefix) then
-      call('SREM', EXITS_BASE .. 'crawls', its_prefix)
-    elseif its_prefix ~= prefix then
-      take_back_expired(its_prefix)
-    end
-  end
+-- Give back what a lease was lent, as ID:held has it; or take it from a worker that does not say how its try ended.
+-- Returns as `unlend` does.
+function exits.give_back(task, host_name)
+  return exits.unlend(task[8], host_name)
 end
 
 local function save_pairs(host_name, ids)

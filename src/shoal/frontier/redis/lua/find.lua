@@ -3,7 +3,8 @@
 --
 -- uses     step seen
 -- ARGV[2]  its fingerprint
--- returns  {seen, crawl state, where, due, values of the packed form or the reason, ...}
+-- returns  {seen, crawl state, where, due, values of the packed form or the reason, ...}; of a dead task,
+--          `due` is when it died
 --          where: dead, held back (see chains.lua), dropped, leased, delayed, suspect, or nothing
 --
 -- Atomic, because a task that moves while it is looked for would be missed.
@@ -25,7 +26,7 @@ end
 
 local dead = call('HGET', prefix .. 'dead', fingerprint)
 if dead then
-  return found('dead', '0', dead)
+  return found('dead', call('ZSCORE', prefix .. 'died', fingerprint), dead)
 end
 local held_back = call('HGET', prefix .. 'blocked', fingerprint)
 if held_back then

@@ -58,6 +58,7 @@ end
 
 function moves.retry(host, place, priority, entry, outcome, token)
   count_failure(host, outcome)
+  note_failure(outcome.kind, host.name)
   counts.retries = counts.retries + 1
   counts.delayed = counts.delayed + 1
   local packed = cmsgpack.pack({place.name, priority, entry, token})
@@ -66,7 +67,7 @@ end
 
 function moves.dead(host, place, priority, entry, outcome)
   count_failure(host, outcome)
-  keep_as_dead(place, priority, entry, outcome.reason or '', outcome.detail or '')
+  keep_as_dead(place, priority, entry, outcome.kind, outcome.reason or '', outcome.detail or '')
 end
 
 function moves.dropped(_, _, _, entry, outcome)

@@ -9,13 +9,14 @@ function held_by(owners)
   local held = plain_held_by(owners)
   local ids, lane_names, by_host = {}, {}, {}
   for _, task in ipairs(held) do
-    local lent = task and task[8]
+    local lent, account = task and task[8], task and task[9]
     if lent and lent[1] ~= '' then
       local host_name = task[1]:match('[^ ]*$')
       by_host[host_name] = by_host[host_name] or {}
       table.insert(by_host[host_name], lent[1])
       ids[#ids + 1], lane_names[#lane_names + 1] = lent[1], task[1]
     end
+    ids[#ids + 1] = account and account[1] or nil
   end
   exits.read(ids)
   for host_name, own in pairs(by_host) do
@@ -43,7 +44,7 @@ local passages = {}
 -- The host answered. Returns the pair as it is to be kept, or nothing.
 function passages.nobody(lane, exit, pair, passage, try)
   local state, is_block, is_site = lanes.state(lane), passage[2] ~= '', false
-  local tiers = exit_policy.tiers(lane.pool, exits.pool)
+  local tiers = lanes.tiers(lane)
   local at = math.min(state.tier + 1, #tiers)
   lane.is_changed = true
   if exit.pool ~= tiers[at] then
@@ -98,13 +99,7 @@ end
 local function note_passage(lane, exit, pair, outcome, task)
   local passage = outcome.passage
   if outcome.sent then
-    local pool = exits.pool(exit.pool)
-    exit.requests = exit.requests + 1
-    exit.wire_bytes = exit.wire_bytes + passage[5]
-    if pool then
-      exit_policy.spend(exits.cost(exit.pool), pool, passage[5], exits.now)
-      exits.cost(exit.pool).is_changed = true
-    end
+    exits.count(exit, passage[5])
   end
   if passage[1] == 'nobody' and passage[2] == '' and not outcome.sent then
     return

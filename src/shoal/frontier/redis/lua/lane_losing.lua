@@ -8,11 +8,11 @@ function lose(token, packed)
   local task = cmsgpack.unpack(packed)
   local lent, dead = task[8], counts.dead
   if lent then
-    lanes.look_soon((lanes.let_go(task)))
+    lanes.look_soon((lanes.let_go(task, true)))
   end
   plain_lose(token, packed)
   if lent and counts.dead > dead then
-    call('HDEL', prefix .. 'blocks', fingerprint_of(task[3]))
+    lanes.forget_task(fingerprint_of(task[3]))
   end
 end
 

@@ -4,24 +4,41 @@
 -- in ID:hosts, its queues in ID:q:PRIORITY:POOL HOST, and wherever a task names its host, it names the lane.
 -- Its host's record has the turns and the room. The moment at which a lane is looked at next is its `next`.
 --
+-- The pool of a task with a session is a group of accounts, @shop, or one account of it, @shop#alice. The lanes of
+-- a group and of its accounts are looked at together: of accounts there are many.
+--
 -- ID:lanes       hash  lane -> packed values, see exit_forms.py: only where there is something to say
--- ID:ready:POOL  zset  lanes with work, by the moment they are worth a look
+-- ID:ready:POOL  zset  lanes with work, by the moment they are worth a look; those of accounts with their group's
 -- ID:lane_load   zset  every lane, by the tasks it has waiting, roughly
 -- ID:pools       set   the pools of its lanes
+-- ID:versions    hash  pool -> the versions of its rules and exits, and of those above it, for which its lanes were last
+--                      looked at
 -- ID:blocks      hash  fingerprint -> packed {blocks, exit, ...} of tasks that were blocked: how often, and by whom
+-- ID:expired     hash  fingerprint -> how often a task met a login that had ended
 
 local lanes = {known = {}, names = {}}
 
 do
 
-open_plain_crawl = open_crawl -- This is the other form of the script.
+open_plain_crawl = open_own_crawl -- This is the other form of the script.
 
 local plain_host_named, plain_read_hosts, plain_save_hosts = host_named, read_hosts, save_hosts
+
+-- The pool whose rules hold: that of an account is its group.
+function lanes.group_of(pool_name)
+  return pool_name:match('^(@[^#]*)#') or pool_name
+end
+
+-- The pools whose exits a lane's tasks may use, from its own upwards.
+function lanes.tiers(lane)
+  return exit_policy.tiers(lane.pool, exits.pool)
+end
 
 local function unpack_lane(name, packed)
   local lane = unpack_place(name, packed)
   local pool, host_name = name:match('^(.*) (.-)$')
   lane.pool, lane.host, lane.packed = pool, plain_host_named(host_name), packed
+  lane.group = lanes.group_of(pool)
   lane.is_new = not packed
   lanes.known[name] = lane
   lanes.names[#lanes.names + 1] = name
@@ -81,7 +98,7 @@ end
 
 -- A crawl in which there is a lane is one with pools, whatever its rules say by now.
 local function note_new_lane(lane)
-  call('SADD', prefix .. 'pools', lane.pool)
+  call('SADD', prefix .. 'pools', lane.pool, lane.group)
   call('SADD', EXITS_BASE .. 'crawls', prefix)
   if rules.pools ~= 1 then
     rules.pools = 1
@@ -93,7 +110,7 @@ local function save_lanes()
   local rows, states, load = {}, {}, {}
   for _, name in ipairs(lanes.names) do
     local lane = lanes.known[name]
-    local heap = prefix .. 'ready:' .. lane.pool
+    local heap = prefix .. 'ready:' .. lane.group
     local at = lane.waiting > lane.suspects and lane.next or -1
     if at < 0 and lane.ready >= 0 then
       call('ZREM', heap, name)
@@ -151,6 +168,12 @@ function lanes.note_block(fingerprint, exit_id)
   call('HSET', prefix .. 'blocks', fingerprint, cmsgpack.pack(record))
 end
 
+-- A task has ended: how often it was sent back is of no use any more.
+function lanes.forget_task(fingerprint)
+  call('HDEL', prefix .. 'blocks', fingerprint)
+  call('HDEL', prefix .. 'expired', fingerprint)
+end
+
 -- A lane may have waited for the very lease that has ended.
 function lanes.look_soon(lane)
   if lanes.state(lane).starved_at == 0 then
@@ -159,10 +182,10 @@ function lanes.look_soon(lane)
 end
 
 -- A lease of a lane has ended: its exit is free, and its host's room. Returns the lane, the exit and the pair.
-function lanes.let_go(task)
+function lanes.let_go(task, is_lost)
   local lane = lanes.named(task[1])
   lane.host.leased = lane.host.leased - 1
-  return lane, exits.unlend(task[8], lane.host.name)
+  return lane, exits.give_back(task, lane.host.name, is_lost)
 end
 
 end

@@ -10,7 +10,7 @@
 --          shares. Or nothing
 -- ARGV...  tokens that may have been granted and never arrived: they are given back first
 -- returns  {state, id, life, now, wait (-1: none), idle, whether the worker holds anything, alone,
---           {host, share, ...},
+--           tasks that wait, {host, share, ...},
 --           {host, robots.txt stored at (0: unknown), paced, crowded, shared, priority, entry, ...}, ...}
 --          For the entry of a chain that has cookies stands {entry, cookies}
 --
@@ -27,7 +27,7 @@ end
 if state ~= 'running' then
   divide_own(0)
   save_hosts()
-  return {state, id, life(), whole(now), -1, is_idle(), 0, 0, told_shares()}
+  return {state, id, life(), whole(now), -1, is_idle(), 0, 0, counts.waiting, told_shares()}
 end
 wake_delayed()
 reclaim_expired()
@@ -58,7 +58,9 @@ end
 if rules.cookies == 1 then
   add_jars(granted)
 end
-local answer = {state, id, life(), whole(now), whole(wait), is_idle(), holds, alone, told_shares()}
+local answer = {
+  state, id, life(), whole(now), whole(wait), is_idle(), holds, alone, counts.waiting, told_shares()
+}
 for _, told in ipairs(granted) do
   answer[#answer + 1] = told
 end

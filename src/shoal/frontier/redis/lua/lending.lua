@@ -7,13 +7,13 @@ do
 -- So many are looked at first: mostly one of them will do.
 local FIRST_LOOK = 8
 
-local function is_usable(exit, pool, host_name)
+function lending.is_usable(exit, pool, host_name)
   return exit
     and exit_policy.exit_ready_at(exit, pool) <= exits.now
     and exit_policy.pair_ready_at(exits.pair(exit, host_name)) <= exits.now
 end
 
-local function wake(pool)
+function lending.wake(pool)
   if not lending.woken[pool.name] then
     lending.woken[pool.name] = true
     exits.wake(pool.name)
@@ -42,13 +42,13 @@ end
 
 -- Some of the exits that may be used now, from a place in their order on. Where there are more than are looked at, the
 -- second half are any: else those that a host has blocked, and nobody uses, would stand before all others.
-local function window(pool, first, count)
-  local heap, free = EXITS_BASE .. 'free:' .. pool.name, lending.free
+local function window(pool, first, count, free, dice)
+  local heap = EXITS_BASE .. 'free:' .. pool.name
   local start = first
   if pool.rotation == 'random' then
-    start = (first + math.floor(lending.dice * free)) % free
+    start = (first + math.floor(dice * free)) % free
   elseif free > POLICY.exits_seen and first >= POLICY.exits_seen / 2 then
-    start = POLICY.exits_seen / 2 + math.floor(lending.dice * (free - POLICY.exits_seen))
+    start = POLICY.exits_seen / 2 + math.floor(dice * (free - POLICY.exits_seen))
       + first - POLICY.exits_seen / 2
   end
   local ids = call('ZRANGE', heap, start, start + count - 1)
@@ -78,23 +78,22 @@ local function by_score(ids, host_name)
 end
 
 -- The exits of a pool that may be used at a host, one after the other, in the order in which they are to be.
-local function usable_ones(pool, host_name)
-  wake(pool)
-  lending.dice = math.random() -- For each task anew.
-  lending.free = call('ZCARD', EXITS_BASE .. 'free:' .. pool.name)
-  lending.dice = math.random() -- Of a sequence that the worker's own number began.
-  local limit = math.min(lending.free, POLICY.exits_seen)
+function lending.usable_ones(pool, host_name)
+  lending.wake(pool)
+  local free = call('ZCARD', EXITS_BASE .. 'free:' .. pool.name)
+  local dice = math.random() -- For each task anew, of a sequence that the worker's own number began.
+  local limit = math.min(free, POLICY.exits_seen)
   local ids, place, seen, is_known = sticking(pool, host_name), 0, 0, {}
   local function more()
     if seen >= limit then
       return false
     end
     local count = seen == 0 and pool.rotation ~= 'best' and FIRST_LOOK or limit - seen
-    if seen < limit / 2 and lending.free > POLICY.exits_seen and pool.rotation ~= 'best' then
+    if seen < limit / 2 and free > POLICY.exits_seen and pool.rotation ~= 'best' then
       count = math.min(count, POLICY.exits_seen / 2 - seen)
     end
     count = math.min(count, limit - seen)
-    ids, place = window(pool, seen, count), 0
+    ids, place = window(pool, seen, count, free, dice), 0
     seen = seen + count
     if pool.rotation == 'best' then
       by_score(ids, host_name)
@@ -113,11 +112,21 @@ local function usable_ones(pool, host_name)
         end
       elseif not is_known[exit_id] then
         is_known[exit_id] = true
-        if is_usable(exits.known[exit_id], pool, host_name) then
+        if lending.is_usable(exits.known[exit_id], pool, host_name) then
           return exits.known[exit_id]
         end
       end
     end
+  end
+end
+
+-- The same, of one exit.
+function lending.usable_one(pool, exit_id, host_name)
+  local exit = exits.named(exit_id)
+  return function()
+    local found = exit
+    exit = nil
+    return found and lending.is_usable(found, pool, host_name) and found or nil
   end
 end
 
@@ -135,7 +144,7 @@ end
 
 -- The first of some tasks for which there is an exit of the pool, and that exit. Or nothing.
 function lending.choose(pool, host_name, tasks)
-  local next_one, usable, is_over = usable_ones(pool, host_name), {}, false
+  local next_one, usable, is_over = lending.usable_ones(pool, host_name), {}, false
   for number, task in ipairs(tasks) do
     local i = 1
     while true do
@@ -159,10 +168,17 @@ function lending.choose(pool, host_name, tasks)
   return nil
 end
 
+-- That of a pool without exits.
+function lending.no_outlook()
+  return {listed = 0, out = 0, cooling = 0, busy = 0, full = 0, usable = 0, at = math.huge}
+end
+
 -- How the exits of a pool are doing, at a host or without one: how many are out, cooling, and merely busy, and of
--- these how many until a lease ends; and when the next one may be used. Infinity where time alone frees none.
+-- these how many until a lease ends; how many may be used; and when the next one may be. Infinity where time alone
+-- frees none. Of one that is out, its host does not matter: so all hosts agree.
 function lending.outlook(pool, host_name)
-  local told = {listed = pool.listed, out = 0, cooling = 0, busy = 0, full = 0, at = math.huge}
+  local told = lending.no_outlook()
+  told.listed = pool.listed
   local ids
   if pool.listed <= POLICY.exits_seen then
     ids = call('SMEMBERS', EXITS_BASE .. 'listed:' .. pool.name)
@@ -178,16 +194,19 @@ function lending.outlook(pool, host_name)
   end
   for _, exit_id in ipairs(ids) do
     local exit = exits.known[exit_id]
-    local pair = exit and host_name and exits.pair(exit, host_name)
+    local is_out = exit and exit.out_until > exits.now
+    local pair = exit and not is_out and host_name and exits.pair(exit, host_name)
     local at = exit and exit_policy.exit_ready_at(exit, pool) or math.huge
     at = math.max(at, exit_policy.pair_ready_at(pair))
-    if exit and exit.out_until > exits.now then
+    if is_out then
       told.out = told.out + 1
     elseif pair and pair.cool_until > exits.now then
       told.cooling = told.cooling + 1
     elseif at > exits.now then
       told.busy = told.busy + 1
       told.full = told.full + (at == math.huge and 1 or 0)
+    else
+      told.usable = told.usable + 1
     end
     if at > exits.now then
       told.at = math.min(told.at, at)
@@ -202,7 +221,7 @@ function lending.again_at(told)
 end
 
 local function look_at_pool(pool)
-  wake(pool)
+  lending.wake(pool)
   if call('ZCARD', EXITS_BASE .. 'free:' .. pool.name) > 0 then
     return 0
   end

@@ -15,7 +15,7 @@ local function lose(token, packed)
   local losses = losses_of(entry) + 1
   entry = with_counts(entry, attempts_of(entry), losses)
   if losses >= rules.max_losses then
-    keep_as_dead(host, priority, entry, TEXTS.poison:format(losses), '')
+    keep_as_dead(host, priority, entry, KINDS.poison, TEXTS.poison:format(losses), '')
     leave_chain(entry)
   else
     enqueue('LPUSH', host, priority, entry)

@@ -1,6 +1,6 @@
--- Make a pool of exits, or change it.
+-- Make a pool of exits, or a group of accounts, or change it.
 --
--- uses     step exit_policy exits
+-- uses     step exit_policy exits identity_policy identities
 -- KEYS[1]  the hash of all pools
 -- ARGV[2]  its rules as JSON, for people and clients
 -- ARGV[3]  its rules as the scripts use them: packed names and values
@@ -34,10 +34,9 @@ exits.pools[name] = pool
 local function take_in(exit_id, kind, country)
   local exit = exits.known[exit_id]
   if not exit then
-    exit = exit_of(NEW_EXIT)
-    exit.id, exit.pool, exit.kind, exit.country = exit_id, name, kind, country
-    exits.known[exit_id], exits.changed[exit_id] = exit, true
-    new[#new + 1] = 0 -- Never used,
+    exit = exits.make(exit_id)
+    exit.pool, exit.kind, exit.country = name, kind, country
+    new[#new + 1] = whole(exits.rank(exit)) -- Never used,
     new[#new + 1] = exit_id
     return true
   end

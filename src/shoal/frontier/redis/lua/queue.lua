@@ -3,13 +3,16 @@
 -- ID:q:PRIORITY:HOST  list    entries that wait, the next one first
 -- ID:suspects         list    packed {host, priority, entry}: several workers died with these
 -- ID:held             hash    token -> packed {host, priority, entry, worker, leased at, reserved}, and 1 if
---                             it is shared, see shares.lua
+--                             it is shared, see shares.lua; of a lane, what exits.lend says of its exit, and of
+--                             its account, where the task's expired logins stand for its blocks
 -- ID:holding          hash    worker -> how many leases it has
 -- ID:due              zset    tokens by the moment their lease expires
 -- ID:delayed          zset    packed {host, priority, entry, token} by the moment of the next try; the
 --                             token is that of the last one: the same task may be there twice
--- ID:dead             hash    fingerprint -> packed {host, priority, entry, reason, detail}
--- ID:died             zset    fingerprints of the dead, in their own order, to turn pages in
+-- ID:dead             hash    fingerprint -> packed {host, priority, entry, reason, detail, kind}; an earlier
+--                             version noted no kind
+-- ID:died             zset    fingerprints of the dead by when they died, as the server's clock had it; 0 if an
+--                             earlier version did not note it
 -- ID:dropped          hash    fingerprint -> reason
 -- ID:robots           hash    host -> robots.txt, see stored_robots.py
 --
@@ -73,13 +76,14 @@ end
 
 -- A task of the same fingerprint may be among the dead already, where fingerprints are forgotten
 -- after a time: then this one is dropped.
-local function keep_as_dead(host, priority, entry, reason, detail)
+local function keep_as_dead(host, priority, entry, kind, reason, detail)
   local fingerprint = fingerprint_of(entry)
-  local packed = cmsgpack.pack({host.name, priority, entry, reason, detail})
+  note_failure(kind, host.name)
+  local packed = cmsgpack.pack({host.name, priority, entry, reason, detail, kind})
   if call('HSETNX', prefix .. 'dead', fingerprint, packed) == 0 then
     counts.dropped = counts.dropped + 1
     return
   end
-  call('ZADD', prefix .. 'died', 0, fingerprint)
+  call('ZADD', prefix .. 'died', whole(clock), fingerprint)
   counts.dead = counts.dead + 1
 end

@@ -14,8 +14,8 @@ local stale, prolonged = {}, {}
 local owners = arguments_from(2)
 local held = held_by(owners)
 for i, owner in ipairs(owners) do
-  if held[i] then
-    local task = held[i]
+  local task, account = held[i], held[i] and held[i][9]
+  if task and not (account and account[1] == '') then -- Else its account was taken back.
     local host_name, _, _, worker, _, _, is_shared = unpack(task, 1, 7)
     call('ZADD', prefix .. 'due', 'XX', whole(now + rules.lease), owner:sub(9))
     if is_shared and prolonged[host_name] ~= worker then

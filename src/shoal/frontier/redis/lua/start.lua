@@ -14,16 +14,22 @@
 local action, new_id, as_json, as_numbers = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local is_new = call('HSETNX', KEYS[1], 'id', new_id) == 1
 if is_new then
-  call('HSET', KEYS[1], 'state', 'new', 'created_at', whole(clock))
+  call('HSET', KEYS[1], 'layout', POLICY.layout, 'state', 'new', 'created_at', whole(clock))
   call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
 end
-open_crawl()
+if not open_crawl() then
+  return unknown()
+end
 if action == 'make' or state == 'cancelled' or action == 'begin' and state == 'finished' then
   return state
 end
-call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
-local had_pools = rules.pools
+local before, had_pools = rules, rules.pools
 rules = cmsgpack.unpack(as_numbers)
+if before.window and not rules.window then
+  rules = before
+  return unknown()
+end
+call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
 if had_pools == 1 and rules.pools ~= 1 then
   rules.pools = 1 -- Tasks may wait for exits.
   call('HSET', KEYS[1], 'numbers', cmsgpack.pack(rules))

@@ -3,7 +3,7 @@
 --
 -- uses     step seen
 -- returns  {name, value, ...}: now, idle, life, bloom (1: there is a Bloom filter), all counts,
---          and the fields of the hash
+--          failures by kind, and the fields of the hash
 --
 -- Atomic, because counters that are read one by one do not add up.
 
@@ -15,6 +15,11 @@ local told = {'now', whole(now), 'idle', is_idle(), 'life', life(), 'bloom', blo
 for name, count in pairs(counts) do
   told[#told + 1] = name
   told[#told + 1] = whole(count)
+end
+local failed = call('HGETALL', prefix .. 'failures')
+for i = 1, #failed, 2 do
+  told[#told + 1] = 'failed ' .. failed[i]
+  told[#told + 1] = failed[i + 1]
 end
 for _, name in ipairs({'id', 'state', 'rules', 'created_at', 'started_at', 'finished_at'}) do
   local value = call('HGET', KEYS[1], name)

@@ -28,8 +28,9 @@ local named = {}
 -- What is passed on at a time: `unpack` has room for some 8,000 values. Even, so that pairs stay together.
 local AT_ONCE = 1000
 
-local state, id, sealed, prefix, rules, counts, tried_before
-local holdings = {}
+local state, id, layout, sealed, prefix, rules, counts, tried_before
+local holdings, failures = {}, {}
+local is_carrier = false -- Whether this form of the script knows of tasks that travel, see carried.lua.
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -85,16 +86,18 @@ local function pages_tried()
   return counts.done + counts.dead
 end
 
--- Read the crawl. False if there is none.
+-- Read the crawl. False if there is none, or if it is of a layout that only a later version knows: then
+-- nothing more than this is read of it. See layout.py.
 local function open_crawl()
-  local stored = call('HMGET', KEYS[1], 'id', 'state', 'sealed', 'numbers', 'counts')
-  if not stored[1] then
+  local stored = call('HMGET', KEYS[1], 'id', 'layout', 'state', 'sealed', 'numbers', 'counts')
+  id, layout = stored[1], stored[2]
+  if not id or layout and (tonumber(layout) or math.huge) > POLICY.layout then
     return false
   end
-  id, state, sealed = stored[1], stored[2], stored[3] == '1'
+  state, sealed = stored[3], stored[4] == '1'
   prefix = KEYS[1]:sub(1, -6) .. id .. ':'
-  rules, counts = cmsgpack.unpack(stored[4]), {}
-  local values = stored[5] and cmsgpack.unpack(stored[5]) or {}
+  rules, counts = cmsgpack.unpack(stored[5]), {}
+  local values = stored[6] and cmsgpack.unpack(stored[6]) or {}
   for i, name in ipairs(PLACED) do
     counts[name] = values[i] or 0
   end
@@ -112,13 +115,26 @@ local function open_crawl()
   return true
 end
 
+-- Read the crawl, for a script that changes what waits. False if there is none, or if its tasks travel and
+-- whoever calls could not bring them back.
+local function open_own_crawl()
+  return open_crawl() and (is_carrier or not rules.window)
+end
+
 -- Read the crawl, for a script that knows nothing of exits. False if there is none, or if it has pools: then
 -- another form of the script is called, see scripts.py.
 local function open_plain_crawl()
-  return open_crawl() and rules.pools ~= 1
+  return open_own_crawl() and rules.pools ~= 1
 end
 
+-- Why the crawl could not be opened.
 local function unknown()
+  if id and not rules then
+    return redis.error_reply('NEWER ' .. layout)
+  end
+  if id and rules.window and not is_carrier then
+    return redis.error_reply('CARRIED its tasks travel')
+  end
   return redis.error_reply(id and 'BYEXITS it has pools' or 'UNKNOWNCRAWL no such crawl')
 end
 
@@ -153,6 +169,22 @@ local function save_holdings()
   holdings = {}
 end
 
+-- A try has failed at a host, or in a lane of it.
+--
+-- ID:failures     hash  kind -> how many tries have failed so, ever
+-- ID:failures_at  hash  kind, a space, host -> the same of a host
+local function note_failure(kind, place_name)
+  local of_host = kind .. ' ' .. place_name:match('[^ ]*$')
+  failures[of_host] = (failures[of_host] or 0) + 1
+end
+
+local function save_failures()
+  for name, count in pairs(failures) do
+    call('HINCRBY', prefix .. 'failures', name:match('^[^ ]*'), count)
+    call('HINCRBY', prefix .. 'failures_at', name, count)
+  end
+end
+
 local function set_state(new_state)
   state = new_state
   call('HSET', KEYS[1], 'state', state)
@@ -185,6 +217,7 @@ local function close_crawl()
   end
   counts.latest = math.max(counts.latest, now)
   save_holdings()
+  save_failures()
   local values = {}
   for i, name in ipairs(PLACED) do
     values[i] = counts[name]

@@ -6,7 +6,7 @@
 -- ARGV[3]  the cursor: 0 at first, then what the step before has returned, until that is 0 again
 -- ARGV[4]  the host
 -- ARGV[5]  how many to look at, about
--- returns  {cursor, {due, values of the packed form, ...}, ...}
+-- returns  {cursor, {due, values of the packed form, ...}, ...}; of a dead task, `due` is when it died
 --
 -- Atomic, because a lease and its end are in two keys.
 
@@ -39,6 +39,8 @@ for i = 1, #scanned[2], 2 do
   local name, value = scanned[2][i], scanned[2][i + 1]
   if where == 'delayed' then
     look_at(by_clock(value), name)
+  elseif where == 'dead' then
+    look_at(call('ZSCORE', prefix .. 'died', name), value)
   else
     local due = where == 'held' and call('ZSCORE', prefix .. 'due', name)
     look_at(due and by_clock(due) or '0', value)

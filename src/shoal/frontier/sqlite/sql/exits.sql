@@ -41,40 +41,43 @@ UPDATE lanes SET waiting = 0, ready_at = NULL WHERE crawl_id = ?;
 DELETE FROM lanes WHERE crawl_id = ?;
 
 -- lane_tasks: the next tasks of a lane, and what blocked them, in the order of best_tasks
-SELECT t.id, t.fingerprint, t.attempts, hex(t.task), COALESCE(p.blocks, 0), COALESCE(p.tried, '[]')
+SELECT t.id, t.fingerprint, t.attempts, hex(t.task), COALESCE(p.blocks, 0), COALESCE(p.tried, '[]'),
+    COALESCE(p.expired, 0)
 FROM tasks AS t LEFT JOIN passages AS p ON p.task_id = t.id
 WHERE t.host_id = ? AND t.state = {WAITING} AND t.losses < {SUSPECT_AFTER}
 ORDER BY t.priority DESC, t.place, t.id LIMIT ?;
 
 -- blocks_of: what blocked a task
-SELECT blocks, tried FROM passages WHERE task_id = ?;
+SELECT blocks, tried, expired FROM passages WHERE task_id = ?;
 
 -- lend: exits go out with tasks
-INSERT OR REPLACE INTO passages (task_id, exit, session, pool, leased_at, blocks, tried)
+INSERT OR REPLACE INTO passages
+    (task_id, exit, session, pool, leased_at, blocks, tried, account, expired)
 VALUES {rows};
 
 -- passages: what was lent to tasks (a JSON array of ids)
-SELECT task_id, exit, session, pool, leased_at, blocks, tried FROM passages
+SELECT task_id, exit, session, pool, leased_at, blocks, tried, account, expired FROM passages
 WHERE task_id IN (SELECT value FROM json_each(?)) AND exit IS NOT NULL;
 
--- passages_of_crawl: the exits that were lent to the tasks of a crawl, to which hosts, and when
-SELECT p.exit, h.host, p.leased_at
+-- passages_of_crawl: what was lent to the tasks of a crawl, to which hosts, and when
+SELECT p.exit, p.account, h.host, p.leased_at
 FROM passages AS p JOIN tasks AS t ON t.id = p.task_id
 JOIN lanes AS l ON l.id = -t.host_id JOIN hosts AS h ON h.id = l.host_id
-WHERE t.crawl_id = ? AND p.exit <> '';
+WHERE t.crawl_id = ? AND (p.exit <> '' OR p.account <> '');
 
--- expired_passages: exits that were lent with leases which have expired, of any crawl
-SELECT p.task_id, p.exit, h.host, p.leased_at
+-- expired_passages: what was lent with leases which have expired, of any crawl
+SELECT p.task_id, p.exit, p.account, h.host, p.leased_at
 FROM passages AS p CROSS JOIN tasks AS t ON t.id = p.task_id JOIN crawls AS c ON c.id = t.crawl_id
 JOIN lanes AS l ON l.id = -t.host_id JOIN hosts AS h ON h.id = l.host_id
-WHERE p.exit <> '' AND t.due <= ? + c.ahead LIMIT ?;
+WHERE (p.exit <> '' OR p.account <> '') AND t.due <= ? + c.ahead LIMIT ?;
 
 -- unlend: tasks (a JSON array of ids) have no exit any more, though nobody has ended their leases
-UPDATE passages SET exit = '' WHERE task_id IN (SELECT value FROM json_each(?));
+UPDATE passages SET exit = '', account = '' WHERE task_id IN (SELECT value FROM json_each(?));
 
--- keep_blocks: a task has no exit any more, and has been blocked before
-INSERT OR REPLACE INTO passages (task_id, exit, session, pool, leased_at, blocks, tried)
-VALUES (?, NULL, 0, '', 0, ?, ?);
+-- keep_blocks: a task has no exit any more, and has been blocked or sent back before
+INSERT OR REPLACE INTO passages
+    (task_id, exit, session, pool, leased_at, blocks, tried, account, expired)
+VALUES (?, NULL, 0, '', 0, ?, ?, '', ?);
 
 -- end_passages: of tasks (a JSON array of ids) that have ended, or were not blocked
 DELETE FROM passages WHERE task_id IN (SELECT value FROM json_each(?));
@@ -82,12 +85,12 @@ DELETE FROM passages WHERE task_id IN (SELECT value FROM json_each(?));
 -- forget_passages: with their crawl, or its leases
 DELETE FROM passages WHERE task_id IN (SELECT id FROM tasks WHERE crawl_id = ?);
 
--- starving_tasks: of a lane, those that wait
-SELECT id, chain FROM tasks WHERE host_id = ? AND state = {WAITING}
+-- starving_tasks: of a lane, those that wait; or one of them
+SELECT id, chain FROM tasks WHERE host_id = ? AND state = {WAITING} AND id = COALESCE(?, id)
 ORDER BY priority DESC, place, id LIMIT ?;
 
 -- starve_tasks: no exit could be used for tasks (a JSON array of ids)
-UPDATE tasks SET state = {DEAD}, reason = ?, detail = ''
+UPDATE tasks SET state = {DEAD}, kind = ?, reason = ?, detail = '', since = ?
 WHERE id IN (SELECT value FROM json_each(?));
 
 -- clock: of the exits
@@ -145,7 +148,7 @@ ORDER BY p.since LIMIT :limit;
 SELECT MIN(free_at) FROM exits WHERE pool = ? AND free_at IS NOT NULL;
 
 -- outlook: of the exits of a pool at a host: listed, out, cooling, usable, full; when the next one
--- may be used that cannot be now
+-- may be used that cannot be now. Of one that is out, its host does not matter: so all hosts agree
 SELECT COUNT(*), TOTAL(is_out), TOTAL(is_cooling AND NOT is_out), TOTAL(at <= :now),
     TOTAL(at = 9e999 AND NOT is_out AND NOT is_cooling), MIN(CASE WHEN at > :now THEN at END)
 FROM (
@@ -153,7 +156,8 @@ FROM (
         p.exit IS NOT NULL AND p.session = e.session AND p.cool_until > :now AS is_cooling,
         MAX(COALESCE(e.free_at, 9e999), CASE WHEN p.session = e.session THEN p.free_at ELSE 0 END)
             AS at
-    FROM exits AS e LEFT JOIN pairs AS p ON p.host = :host AND p.exit = e.id
+    FROM exits AS e LEFT JOIN pairs AS p
+        ON p.host = :host AND p.exit = e.id AND e.out_until <= :now
     WHERE e.pool = :pool AND e.is_listed
 );
 

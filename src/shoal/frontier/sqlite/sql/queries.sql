@@ -3,11 +3,11 @@
 -- What a step does for every page writes {rows}, and reads them as one JSON array: see write_rows.
 -- What stands for {NAMES} in capitals is declared in Python: see statements.py.
 
--- crawl: the row of one crawl, by name
-SELECT * FROM crawls WHERE name = ?;
+-- crawl: the row of one crawl, by name; and the version of the file, which others may raise at any time
+SELECT *, {FILE_VERSION} FROM crawls WHERE name = ?;
 
 -- crawls: all of them, the newest first
-SELECT * FROM crawls ORDER BY created_at DESC, id DESC;
+SELECT *, {FILE_VERSION} FROM crawls ORDER BY created_at DESC, id DESC;
 
 -- create_crawl: a crawl that nobody has started
 INSERT INTO crawls (name, state, rules, created_at) VALUES (?, '{NEW}', ?, ?);
@@ -93,6 +93,11 @@ VALUES {rows};
 SELECT id, host_id, state FROM tasks
 WHERE crawl_id = ? AND chain = ? AND state < {ENDED_FROM} ORDER BY state DESC, place, id LIMIT 1;
 
+-- longest_chains: those with the most tasks left
+SELECT chain, COUNT(*) FROM tasks
+WHERE crawl_id = ? AND chain IS NOT NULL AND state < {ENDED_FROM}
+GROUP BY chain ORDER BY COUNT(*) DESC, chain LIMIT ?;
+
 -- free_task: nothing of its chain is before it any more
 UPDATE tasks SET state = {WAITING}, place = ? WHERE id = ?;
 
@@ -121,7 +126,7 @@ SELECT EXISTS (
 WITH granted (id, token, reserved, shared) AS (VALUES {rows})
 UPDATE tasks
 SET token = g.token, reserved = g.reserved, shared = g.shared, state = {LEASED}, due = ?, worker = ?,
-    leased_at = ?
+    since = ?
 FROM granted AS g
 WHERE tasks.id = g.id;
 
@@ -139,17 +144,17 @@ WHERE share > 0 AND until > ? AND (host_id, worker) IN (
 
 -- owned_tasks: the tasks of leases (a JSON array of fingerprint and token), of those that are ours
 SELECT json_group_array(
-    json_array(t.token, t.id, t.host_id, t.chain, t.attempts, t.leased_at, t.reserved, t.shared)
+    json_array(t.token, t.id, t.host_id, t.chain, t.attempts, t.since, t.reserved, t.shared)
 )
 FROM json_each(?) AS lease CROSS JOIN tasks AS t
 WHERE t.crawl_id = ? AND t.fingerprint = json_extract(lease.value, '$[0]')
   AND t.token = json_extract(lease.value, '$[1]') AND t.state = {LEASED};
 
 -- move_tasks: their leases end; those that wait again are in front
-WITH moved (id, state, attempts, due, reason, detail) AS (VALUES {rows})
+WITH moved (id, state, attempts, due, kind, reason, detail) AS (VALUES {rows})
 UPDATE tasks
-SET state = m.state, attempts = m.attempts, due = m.due, reason = m.reason, detail = m.detail,
-    place = 0, token = NULL, worker = NULL
+SET state = m.state, attempts = m.attempts, due = m.due, kind = m.kind, reason = m.reason,
+    detail = m.detail, place = 0, token = NULL, worker = NULL, since = ?
 FROM moved AS m
 WHERE tasks.id = m.id;
 
@@ -173,8 +178,8 @@ UPDATE tasks SET state = {WAITING}, due = NULL, place = ? WHERE id = ?;
 
 -- lose_task: its worker died; it is the next one to go
 UPDATE tasks
-SET state = ?, losses = losses + 1, due = NULL, reason = ?, detail = '', place = 0,
-    token = NULL, worker = NULL
+SET state = ?, losses = losses + 1, due = NULL, kind = ?, reason = ?, detail = '', place = 0,
+    token = NULL, worker = NULL, since = ?
 WHERE id = ?;
 
 -- drop_unended: everything that has not ended is dropped, its leases void
@@ -186,17 +191,20 @@ WHERE crawl_id = ? AND state < {ENDED_FROM};
 UPDATE hosts SET waiting = 0, leased = 0, shared = 0, sharers = 0, ready_at = NULL
 WHERE crawl_id = ?;
 
--- dead_ids: dead tasks, by fingerprint (a JSON array) or all of them
-SELECT id, host_id, chain FROM tasks
-WHERE crawl_id = :crawl_id AND state = {DEAD}
-  AND (:fingerprints IS NULL OR fingerprint IN (SELECT value FROM json_each(:fingerprints)));
+-- dead_ids: some dead tasks that fit, the newest first
+SELECT id, host_id, chain, since, fingerprint FROM tasks WHERE {FITTING}
+ORDER BY since DESC, fingerprint DESC LIMIT :limit;
+
+-- count_dead: how many dead tasks fit
+SELECT COUNT(*) FROM tasks WHERE {FITTING};
 
 -- retry_task: of a dead task, a fresh start
-UPDATE tasks SET state = ?, attempts = 0, losses = 0, reason = '', detail = '', place = ?
+UPDATE tasks
+SET state = ?, attempts = 0, losses = 0, kind = NULL, reason = '', detail = '', place = ?
 WHERE id = ?;
 
 -- purge_task: a dead task is dropped; why it was dead stays known
-UPDATE tasks SET state = {DROPPED}, reason = '{PURGED}' || reason WHERE id = ?;
+UPDATE tasks SET state = {DROPPED}, kind = NULL, reason = '{PURGED}' || reason WHERE id = ?;
 
 -- find_task: all that is known of one URL
 SELECT {RECORD} FROM tasks WHERE crawl_id = ? AND fingerprint = ?;
@@ -211,11 +219,20 @@ WHERE crawl_id = :crawl_id AND host_id IN (
 )
 ORDER BY id;
 
--- dead_tasks: dead letters in the order they were added, after a given one
-SELECT {RECORD} FROM tasks
-WHERE crawl_id = :crawl_id AND state = {DEAD}
-  AND id > COALESCE((SELECT id FROM tasks WHERE crawl_id = :crawl_id AND fingerprint = :after), 0)
-ORDER BY id LIMIT :limit;
+-- dead_tasks: dead letters that fit, the newest first
+SELECT {RECORD} FROM tasks WHERE {FITTING} ORDER BY since DESC, fingerprint DESC LIMIT :limit;
+
+-- leased_tasks: what workers hold, those first whose leases expire first
+SELECT fingerprint, task, attempts, worker, since, due FROM tasks
+WHERE crawl_id = ? AND state = {LEASED} AND due IS NOT NULL ORDER BY due, id LIMIT ?;
+
+-- count_failures: tries have failed; host 0 stands for the crawl
+INSERT INTO failures (crawl_id, host_id, kind, tries) VALUES {rows}
+ON CONFLICT DO UPDATE SET tries = tries + excluded.tries;
+
+-- failures: by kind, of hosts (a JSON array of ids)
+SELECT host_id, kind, tries FROM failures
+WHERE crawl_id = ? AND host_id IN (SELECT value FROM json_each(?));
 
 -- save_robots: shared by all workers
 INSERT INTO robots (host_id, body) VALUES (?, ?)
@@ -281,6 +298,9 @@ DELETE FROM tasks WHERE crawl_id = ?;
 
 -- forget_remembered: with its crawl
 DELETE FROM remembered WHERE crawl_id = ?;
+
+-- forget_failures: with their crawl
+DELETE FROM failures WHERE crawl_id = ?;
 
 -- forget_hosts: with its crawl
 DELETE FROM hosts WHERE crawl_id = ?;

@@ -1,0 +1,54 @@
+-- What a try says of the account that it was made with. Needs lane_finishing.lua, identities.lua.
+
+do
+
+local plain_end_try, plain_tiers = end_try, lanes.tiers
+
+-- What blocks the exits of a group blocks those of the pool that it goes by: there is no other.
+function lanes.tiers(lane)
+  local group = identities.is_ours(lane.pool) and exits.pool(lane.group)
+  return group and {group.through} or plain_tiers(lane)
+end
+
+local function wire_bytes_of(outcome)
+  for i, name in ipairs(PAGE_COUNTERS) do
+    if name == 'wire_bytes' then
+      return outcome.counts[i]
+    end
+  end
+  return 0
+end
+
+-- The account is as it was lent: whoever has the lease has it.
+local function heed(exit, outcome)
+  local report = outcome.identity
+  if outcome.sent then
+    exits.count(exit, wire_bytes_of(outcome))
+  end
+  if report then
+    identity_policy.after_report(exit.account, exit, report, exits.now)
+    identities.keep_jar(exit, report.jar)
+  end
+  identities.touch(exit)
+end
+
+function end_try(outcome, task, token)
+  plain_end_try(outcome, task, token)
+  local lent = task[9]
+  if not lent then
+    return
+  end
+  local has_it = lent[1] ~= '' -- Else it was taken back, and somebody else may have it.
+  if has_it then
+    heed(exits.named(lent[1]), outcome)
+  end
+  local is_over = outcome.verdict ~= 'retry' and outcome.verdict ~= 'returned'
+  local has_expired = has_it and outcome.identity and outcome.identity.change == 'out'
+  if is_over and lent[5] > 0 then
+    call('HDEL', prefix .. 'expired', fingerprint_of(task[3]))
+  elseif has_expired and not is_over then
+    call('HINCRBY', prefix .. 'expired', fingerprint_of(task[3]), 1)
+  end
+end
+
+end

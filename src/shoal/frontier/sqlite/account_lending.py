@@ -1,0 +1,158 @@
+"""Choosing accounts: which one goes next, and by which exit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from shoal.core import exit_policy, identity_policy
+from shoal.core.exits import Exit, PoolRules
+from shoal.core.identities import (
+    AccountState,
+    LeasedIdentity,
+    account_of,
+    group_of,
+    session_of_pool,
+)
+from shoal.frontier.sqlite.accounts import Accounts
+from shoal.frontier.sqlite.exits import Exits
+from shoal.frontier.sqlite.statements import SQL
+
+
+class Chosen(NamedTuple):
+    """An account that was lent, and the exit that it goes by, which is still to be lent."""
+
+    account: Exit
+    state: AccountState
+    through: Exit | None
+
+    def identity(self, accounts: Accounts, expired: int = 0) -> LeasedIdentity:
+        """What whoever uses it is told."""
+        return LeasedIdentity(
+            session_of_pool(self.account.id),
+            self.state.is_in,
+            accounts.jar(self.account.id),
+            self.state.user_agent,
+            self.state.login_url,
+            expired,
+        )
+
+
+class Chooser:
+    """Chooses for one worker, in one step."""
+
+    def __init__(self, exits: Exits, worker: str) -> None:
+        self._exits = exits
+        self._worker = worker
+
+    def choice(self, pool: str, host: str, count: int) -> Choice:
+        """The accounts of a group, or the one that is named, that may be used at a host: so many at
+        least, if there are."""
+        exits = self._exits
+        rules = exits.rules.get(group_of(pool))
+        if rules is None:
+            return Choice(exits, self._worker, [], Ways(exits, "", host))
+        if only := account_of(pool):
+            account = exits.exit(only)
+            found = [account] if account is not None and account.pool == rules.name else []
+        else:
+            found = self._free(rules, count)
+        return Choice(exits, self._worker, found, Ways(exits, rules.through, host))
+
+    def _free(self, rules: PoolRules, count: int) -> list[Exit]:
+        exits = self._exits
+        # What this step has changed is seen as it was; and some may have to wait for their exits.
+        seen = exit_policy.EXITS_SEEN if rules.through else min(count, exit_policy.EXITS_SEEN)
+        values = {
+            "pool": rules.name,
+            "now": exits.now,
+            "worker": self._worker,
+            "limit": seen + exits.unsaved,
+        }
+        rows = exits.connection.execute(SQL["free_accounts"], values).fetchall()
+        return [exits.seen(body) for (body,) in rows]
+
+
+class Choice:
+    """Accounts to choose from."""
+
+    def __init__(self, exits: Exits, worker: str, found: list[Exit], ways: Ways) -> None:
+        self._exits, self._worker, self._found, self._ways = exits, worker, found, ways
+        exits.accounts.read(account.id for account in found)
+        ways.read(exits.accounts.state(account.id) for account in found)
+
+    def take(self) -> Chosen | None:
+        """The next one that may be used; it is lent then. None if there is none."""
+        usable = [account for account in self._found if self._is_usable(account)]
+        for account in sorted(usable, key=self._rank):
+            state = self._exits.accounts.state(account.id)
+            is_free, through = self._ways.of(account, state)
+            if is_free:
+                return self._lend(account, state, through)
+        return None
+
+    def _is_usable(self, account: Exit) -> bool:
+        state, rules = self._exits.accounts.state(account.id), self._exits.rules[account.pool]
+        is_ready = identity_policy.ready_at(state, account, rules) <= self._exits.now
+        return is_ready and identity_policy.may_use(state, account, self._worker)
+
+    def _rank(self, account: Exit) -> tuple[float, str]:
+        """Who has to log in, and be it because its exit is of no use any more, goes last."""
+        state = self._exits.accounts.state(account.id)
+        rank = identity_policy.rank_at(state, account)
+        if state.is_in and not self._ways.is_kept(state):
+            rank += identity_policy.LOGGED_OUT_RANK_S
+        return rank, account.id
+
+    def _lend(self, account: Exit, state: AccountState, through: Exit | None) -> Chosen:
+        if through is not None:
+            identity_policy.bind(state, through)
+        identity_policy.lend(state, self._worker)
+        self._exits.lend(account, self._ways.host)
+        self._exits.accounts.put(account.id)
+        return Chosen(account, state, through)
+
+
+class Ways:
+    """The exits that the accounts of a group go by at a host."""
+
+    def __init__(self, exits: Exits, pool: str, host: str) -> None:
+        self._exits, self._pool, self.host = exits, pool, host
+        self._others: list[Exit] | None = None
+
+    def read(self, states: Iterable[AccountState]) -> None:
+        """Read the exits that accounts are bound to, all at once."""
+        if bound := {state.through for state in states if state.through and self._pool}:
+            self._exits.read(bound)
+            self._exits.read_pairs((self.host, exit_id) for exit_id in bound)
+
+    def of(self, account: Exit, state: AccountState) -> tuple[bool, Exit | None]:
+        """Whether an account can leave now, and by which exit, if by any. While its own is busy, it
+        waits. It gets another one only while nothing of it is in flight."""
+        if not self._pool:
+            return True, None
+        if self._pool not in self._exits.rules or not self._exits.may_spend(self._pool):
+            return False, None
+        if self.is_kept(state):
+            bound = self._bound(state)
+            return bound is not None and self._exits.is_usable(bound, self.host), bound
+        another = self._another() if not account.leased else None
+        return another is not None, another
+
+    def is_kept(self, state: AccountState) -> bool:
+        """Whether an account needs no other exit than it has."""
+        if not self._pool:
+            return True
+        bound = self._bound(state)
+        pair = self._exits.pair(self.host, bound) if bound is not None else None
+        return identity_policy.is_bound(state, bound, pair, self._exits.now)
+
+    def _bound(self, state: AccountState) -> Exit | None:
+        bound = self._exits.exit(state.through) if state.through else None
+        return bound if bound is not None and bound.pool == self._pool else None
+
+    def _another(self) -> Exit | None:
+        if self._others is None:
+            self._others = self._exits.usable(self._pool, self.host, exit_policy.EXITS_SEEN)
+        usable = self._exits.ordered(self._others, self.host)
+        return usable[0] if usable else None

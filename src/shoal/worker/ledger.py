@@ -1,0 +1,36 @@
+"""A worker's ledger: what its slots do, and why those do nothing that do nothing. Pure."""
+
+from __future__ import annotations
+
+from shoal.core.ledger import Cause, SlotTime
+
+_IDLE = (Cause.POLITE, Cause.STARVED, Cause.STORES, Cause.FRONTIER)
+
+
+class Ledger:
+    """Counts up from the moment at which its worker began. What happens between two notes counts as
+    the first of them has it: so there is one whenever something changes, and none while pages only
+    follow each other in the same slots."""
+
+    def __init__(self, slots: int, now: float) -> None:
+        self.slots = slots
+        self._at = now
+        self._in_flight = 0
+        self._idle_as = Cause.STARVED
+        self._visits_s = 0.0
+        self._idle_s = dict.fromkeys(_IDLE, 0.0)
+
+    def note(self, now: float, in_flight: int, idle_as: Cause) -> None:
+        """From now on so many slots have visits, and the others wait for this."""
+        passed_s = now - self._at
+        self._at = now
+        self._visits_s += passed_s * self._in_flight
+        self._idle_s[self._idle_as] += passed_s * (self.slots - self._in_flight)
+        self._in_flight, self._idle_as = in_flight, idle_as
+
+    def told(self, now: float, parsing_s: float) -> SlotTime:
+        """Where the time went until now, if pages were read for so long. Pages that are still in
+        their slots count as not read yet."""
+        self.note(now, self._in_flight, self._idle_as)
+        parse_s = min(parsing_s, self._visits_s)
+        return SlotTime(self._visits_s - parse_s, parse_s, **self._idle_s)

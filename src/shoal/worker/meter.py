@@ -1,0 +1,57 @@
+"""What a worker counts of its own work, for its signs of life.
+
+Plain numbers that one thread counts up: what it costs is not to be seen beside a page.
+"""
+
+from __future__ import annotations
+
+import time
+
+from shoal.core.histograms import Histogram
+from shoal.core.ledger import SlotTime
+from shoal.worker.ledger import Ledger
+from shoal.worker.report import Report
+
+CLASSES = 10
+"""Classes of statuses are counted up to 9xx: servers make up what they like."""
+
+
+class Meter:
+    """Counts up from the start of its worker."""
+
+    def __init__(self, slots: int) -> None:
+        self.ledger = Ledger(slots, time.monotonic())
+        self.pages = 0
+        """Pages that were finished."""
+        self.ended = 0
+        """Tasks that have ended with its tries, one way or another."""
+        self.backlog = 0
+        """Pages that wait to be stored and finished. The one number that goes down again."""
+        self.fetches = Histogram()
+        self.saves = Histogram()
+        self.parsing_s = 0.0
+        self.finishing_s = 0.0
+        self.body_bytes = 0
+        self.wire_bytes = 0
+        self._statuses = [0] * CLASSES
+
+    def note(self, report: Report) -> None:
+        """A visit is over."""
+        outcome = report.outcome
+        self.wire_bytes += outcome.wire_bytes
+        if report.status is None:
+            return
+        self._statuses[report.status // 100 % CLASSES] += 1
+        self.fetches.note(outcome.latency_s)
+        self.parsing_s += report.parsing_s
+        self.body_bytes += outcome.body_bytes
+
+    @property
+    def slot_time(self) -> SlotTime:
+        """Where the time of the slots went so far."""
+        return self.ledger.told(time.monotonic(), self.parsing_s)
+
+    @property
+    def responses(self) -> dict[str, int]:
+        """Answers by the class of their status; classes that did not occur are left out."""
+        return {f"{first}xx": count for first, count in enumerate(self._statuses) if count}

@@ -1,0 +1,132 @@
+"""Logging an account in: the login itself, its proof, and who is to blame if there is none.
+
+It knows nothing of leases: whoever calls brings a way to the host and waits for its turns. A login
+that fails is the account's failure (LoginFailed), unless its host did not answer as a healthy one
+would (LoginTrouble). No reason tells what is secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import msgspec
+
+from shoal.core.cookies import Jar
+from shoal.core.session_config import USER_AGENT, SessionConfig
+from shoal.errors import LoginFailed, StorageError, UnknownCrawl
+from shoal.fetch.port import Fetcher, Route
+from shoal.spider.form_login import log_in_by_form
+from shoal.spider.harvest import is_meant_for_us
+from shoal.spider.page import Page
+from shoal.spider.selection import parse_query
+from shoal.spider.session import Session, place
+from shoal.spider.spider import Spider, login_of
+from shoal.worker.visits.login_requests import LIMIT_S, Login, Sender, Turn
+from shoal.worker.visits.proofs import proof_of
+from shoal.worker.visits.secrets import SHORT, without_secrets
+
+SECRET_COOKIE = 8
+"""Characters of a cookie that may be a secret. Shorter ones are flags, and words."""
+
+
+class LoggedIn(msgspec.Struct, frozen=True):
+    """What a login has led to."""
+
+    jar: Jar
+    user_agent: str
+    login_url: str
+
+
+async def log_in(login: Login, fetcher: Fetcher, route: Route, turn: Turn) -> LoggedIn:
+    """Log an account in, and see the proof of it. Raises LoginFailed, LoginTrouble, OwnFault if our
+    own machine is to blame, and what a frontier raises that was asked for a turn."""
+    sender = Sender(login, fetcher, route, turn)
+    session = Session(login.identity, login.account.fields, sender.send, login.jar)
+    try:
+        async with asyncio.timeout(LIMIT_S) as sender.clock:
+            await _performed(login, session)
+    except BaseException as error:  # It is the user's code, as a handler is.
+        if is_meant_for_us(error) or isinstance(error, StorageError | UnknownCrawl):
+            raise
+        if sender.trouble is not None:
+            raise sender.trouble from None
+        if sender.clock.expired():
+            error = LoginFailed(f"it took longer than {LIMIT_S:g} s")
+        raise LoginFailed(_told(error, login, session.jar)) from None
+    finally:
+        sender.is_over = True
+    began = login.login_url or _harmless(session.login_url, login, session.jar)
+    # All that is sent from now on says the same, whoever sends it: sites bind logins to that.
+    return LoggedIn(session.jar, login.user_agent or fetcher.user_agent, began)
+
+
+def flaw_of(spider: Spider, table: SessionConfig) -> str | None:
+    """Why no account of this table could be logged in by this spider, in one line. None: it could.
+    To be asked before a crawl begins."""
+    login, said = login_of(spider), spider.logged_in
+    if not table.form and login is None:
+        return (
+            "nobody can log in: the table has no form,"
+            " and the spider no method `async def login(self, session)`"
+        )
+    if not table.form and not inspect.iscoroutinefunction(login):
+        return "the spider's login is not async: write `async def login(self, session)`"
+    if proof_of(spider, table) is None:
+        return (
+            "nothing proves a login: logged_in is to be CSS of something"
+            " that only pages for who is logged in have"
+        )
+    if inspect.iscoroutinefunction(said):
+        return "the spider's logged_in is async: write `def logged_in(self, page)`"
+    return _bad_query(table)
+
+
+def _bad_query(table: SessionConfig) -> str | None:
+    for name in ("logged_in", "form", "button"):
+        try:
+            if query := getattr(table, name):
+                parse_query(query)
+        except ValueError as error:
+            return f"{name}: {error}"
+    return None
+
+
+async def _performed(login: Login, session: Session) -> None:
+    """Log in, and look for the proof. Raises LoginFailed, and what the user's code raises."""
+    proof, own = proof_of(login.spider, login.table), login_of(login.spider)
+    if proof is None or (own is None and not login.table.form):
+        raise LoginFailed(flaw_of(login.spider, login.table) or "")
+    returned: Any
+    if login.table.form:
+        returned = await log_in_by_form(session, login.table, proof)
+    elif own is not None:
+        returned = await own(session)
+    page = session.page if returned is None else returned
+    if not isinstance(page, Page):
+        raise LoginFailed("login() is to return a page, or None after it has asked for one")
+    if page.status >= 400 or not proof(page):
+        raise LoginFailed(f"no proof of the login on {place(page.url)} (HTTP {page.status})")
+
+
+def _told(error: BaseException, login: Login, jar: Jar) -> str:
+    """Why a login failed, without what is secret."""
+    kind = type(error).__name__
+    text = str(error) if isinstance(error, LoginFailed) else f"{kind}: {error}"
+    return without_secrets(" ".join(text.split()), _secrets(login, jar)) or kind
+
+
+def _harmless(url: str, login: Login, jar: Jar) -> str:
+    """An address that anybody may see. Empty if this one is not: it has a secret in its path. What
+    is short is in many of them."""
+    secrets = [secret for secret in _secrets(login, jar) if len(secret) >= SHORT]
+    return url if without_secrets(url, secrets) == url else ""
+
+
+def _secrets(login: Login, jar: Jar) -> list[str]:
+    """What nobody may see of a login: the columns of its account, and its cookies."""
+    fields, name = login.account.fields, login.account.name
+    secrets = [fields[key] for key in fields if key != USER_AGENT and fields[key] != name]
+    kept = (*login.jar.cookies, *jar.cookies)
+    return secrets + [cookie.value for cookie in kept if len(cookie.value) >= SECRET_COOKIE]

@@ -1,0 +1,35 @@
+"""Whether a page shows that its account is logged in: what the spider, or its table, says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from shoal.core.session_config import SessionConfig
+from shoal.spider.page import Page
+from shoal.spider.spider import Spider
+
+Proof = Callable[[Page], bool]
+"""Raises what the spider's own method raises, and Unparsable."""
+
+
+def proof_of(spider: Spider, table: SessionConfig) -> Proof | None:
+    """The proof that is asked of pages. The spider's own wins. None: there is none."""
+    said = spider.logged_in
+    if callable(said):
+        return partial(_as_said, said)
+    query = said or table.logged_in
+    return partial(_has, query) if query else None
+
+
+def is_html(page: Page) -> bool:
+    """Whether a page can be expected to show it. Pictures and the like cannot."""
+    return "html" in page.headers.get("Content-Type", "").lower()
+
+
+def _as_said(said: Proof, page: Page) -> bool:
+    return bool(said(page))
+
+
+def _has(query: str, page: Page) -> bool:
+    return bool(page.css(query))
