@@ -58,6 +58,7 @@ def test_a_banned_exit_gets_nothing_until_its_time_and_then_one(
     assert_only_by(site, [source_of(at) for at in exits])
 
 
+@pytest.mark.alone  # Who looks late sees what was in flight come back forbidden, too.
 def test_a_site_that_forbids_everybody_is_left_in_peace(
     folder: ExitFolder, site: BanningSite
 ) -> None:

@@ -43,7 +43,8 @@ def test_workers_are_killed(folder: ExitFolder) -> None:
             ended = crawl.wait()
         assert ended.code == 0, ended
         assert_only_by(site, [server.source for server in servers])
-        assert site.most_at_host(site.hosts[0]) <= 6
+        # Proxies may still be at work on what the last victim had sent: at most as much again.
+        assert site.most_at_host(site.hosts[0]) <= 2 * 6
     assert_complete(folder, site, PAGES)
     stats = folder.stats("links")
     assert len(pages_of(site.log)) <= PAGES + 1 + stats.lost

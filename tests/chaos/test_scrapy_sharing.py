@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from support.crowds import EVEN_S, Crowded
 from support.scrapy_projects import assert_in_order, counted
 from support.scrapy_scenes import scene, wait_for_beats
@@ -24,6 +26,7 @@ class CrowdedShop(Crowded, TroubleSite):
         super().__init__(links, takes_s=EVEN_S)
 
 
+@pytest.mark.alone  # Whom the machine gives less time does less of the work.
 def test_two_processes_do_as_much(tmp_path: Path) -> None:
     settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": ROOM}
     with scene(tmp_path, LINKS, settings=settings, site_of=CrowdedShop) as (site, _, project):

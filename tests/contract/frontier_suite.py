@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from contract.frontier.adding import TestAdd, TestAddByState, TestStart
 from contract.frontier.asking import (
+    TestAddWhatIsDead,
     TestDead,
     TestFindOthers,
     TestPurgeDead,
@@ -57,9 +58,16 @@ from contract.frontier.exits_pools import (
     TestWhatAWorkerAsksFor,
     TestWithoutPools,
 )
+from contract.frontier.exits_served import TestPoolsThatChange, TestWhatWasServed
 from contract.frontier.exits_sites import TestSiteWideBlocks, TestTiers
 from contract.frontier.exits_starving import TestDirect, TestStarving
+from contract.frontier.failures import TestDeadByKindAndHost, TestFailureKinds, TestLeased
 from contract.frontier.finishing import TestFollowUps, TestManyFollowUps, TestStale, TestVerdicts
+from contract.frontier.lane_suspects import TestSuspectsByExits, TestSuspectsWithAccounts
+from contract.frontier.later import (
+    TestFieldsOfALaterVersion,
+    TestFormOfALaterVersion,
+)
 from contract.frontier.leasing import (
     TestConcurrency,
     TestFairness,
@@ -77,14 +85,27 @@ from contract.frontier.racing import TestRace
 from contract.frontier.refusing import TestUnavailable
 from contract.frontier.registering import TestInbox, TestWorkers
 from contract.frontier.remembering import TestRemember
+from contract.frontier.sessions_bound import TestAnotherExit
+from contract.frontier.sessions_held import TestAccounts, TestHold
+from contract.frontier.sessions_kept import TestAccountsOfTheDead, TestFleetOfAccounts
+from contract.frontier.sessions_lanes import TestOneAccountOnly, TestSessionLanes
+from contract.frontier.sessions_lent import TestIdentities, TestOneAtATime, TestWhoGoesFirst
+from contract.frontier.sessions_logins import TestJars, TestSessionsThatEnd
+from contract.frontier.sessions_starving import TestLoginsThatFail, TestStarvingForAccounts
+from contract.frontier.sessions_through import TestThrough
+from contract.frontier.sessions_turns import TestTurns
 from contract.frontier.sharing import TestFleet, TestGone, TestPlainAndShared, TestShares
 from contract.frontier.sharing_among import TestAmongOthers, TestNothingIsLeftBehind, TestUnshared
 from contract.frontier.steering import TestCancel, TestEnd, TestForget, TestPause, TestUnknown
 
 __all__ = [
+    "TestAccounts",
+    "TestAccountsOfTheDead",
     "TestAdd",
     "TestAddByState",
+    "TestAddWhatIsDead",
     "TestAmongOthers",
+    "TestAnotherExit",
     "TestAuto",
     "TestBlocked",
     "TestBlockedExits",
@@ -103,28 +124,38 @@ __all__ = [
     "TestCookiesOfChains",
     "TestCookiesOfTasks",
     "TestDead",
+    "TestDeadByKindAndHost",
     "TestDeadInLanes",
     "TestDirect",
     "TestEnd",
     "TestExchange",
+    "TestFailureKinds",
     "TestFairness",
     "TestFaults",
+    "TestFieldsOfALaterVersion",
     "TestFindOthers",
     "TestFleet",
+    "TestFleetOfAccounts",
     "TestFleetOfExits",
     "TestFollowUps",
     "TestFollowUpsOfChains",
     "TestForget",
+    "TestFormOfALaterVersion",
     "TestFrontiersTime",
     "TestGateway",
     "TestGone",
+    "TestHold",
+    "TestIdentities",
     "TestInFlight",
     "TestInbox",
+    "TestJars",
     "TestLanes",
     "TestLatency",
     "TestLeading",
     "TestLease",
+    "TestLeased",
     "TestLentToTheDead",
+    "TestLoginsThatFail",
     "TestLosses",
     "TestLossesInLanes",
     "TestManyFollowUps",
@@ -134,10 +165,13 @@ __all__ = [
     "TestNotes",
     "TestNothingElseWaits",
     "TestNothingIsLeftBehind",
+    "TestOneAccountOnly",
+    "TestOneAtATime",
     "TestOrder",
     "TestPause",
     "TestPlainAndShared",
     "TestPools",
+    "TestPoolsThatChange",
     "TestPurgeDead",
     "TestPushback",
     "TestQueries",
@@ -150,6 +184,8 @@ __all__ = [
     "TestRetryDead",
     "TestRobots",
     "TestRotation",
+    "TestSessionLanes",
+    "TestSessionsThatEnd",
     "TestShares",
     "TestSiteWideBlocks",
     "TestSlots",
@@ -157,10 +193,15 @@ __all__ = [
     "TestStaleByExits",
     "TestStart",
     "TestStarving",
+    "TestStarvingForAccounts",
+    "TestSuspectsByExits",
+    "TestSuspectsWithAccounts",
     "TestTasksThatWereBlocked",
     "TestThreeClocks",
+    "TestThrough",
     "TestTiers",
     "TestTries",
+    "TestTurns",
     "TestTwoCrawls",
     "TestUnavailable",
     "TestUnknown",
@@ -169,6 +210,8 @@ __all__ = [
     "TestVerdicts",
     "TestWait",
     "TestWhatAWorkerAsksFor",
+    "TestWhatWasServed",
+    "TestWhoGoesFirst",
     "TestWithoutPools",
     "TestWorkers",
 ]

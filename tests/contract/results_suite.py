@@ -654,6 +654,20 @@ class ResultsContract:
         assert [item.key for item in seen if not item.key.startswith("late")] == keys
         assert len(seen) == len({item.key for item in seen})
 
+    async def test_a_stream_goes_on_from_a_place(self, results: Results) -> None:
+        kinds = ["odd" if n % 2 else "even" for n in range(50)]
+        items = [some_item(f"k{n}", kind=kind) for n, kind in enumerate(kinds)]
+        await results.save(CRAWL, Batch(items=items))
+        places = [place async for place, _ in results.items_from(CRAWL, 0)]
+        assert places == sorted(set(places))
+        await results.save(CRAWL, Batch(items=[some_item("k30", kind="even", at=9.0)]))
+        for at in (0, 17, 49):
+            found = [item.key async for _, item in results.items_from(CRAWL, places[at])]
+            assert found == [f"k{n}" for n in range(at + 1, 50)]
+        odd = Wanted(kind="odd")
+        found = [item.key async for _, item in results.items_from(CRAWL, places[40], odd)]
+        assert found == ["k41", "k43", "k45", "k47", "k49"]
+
     async def test_a_stream_may_be_left_early(self, results: Results) -> None:
         await results.save(CRAWL, Batch(items=[some_item(f"k{n}") for n in range(10)]))
         stream = results.items(CRAWL)

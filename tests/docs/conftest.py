@@ -12,6 +12,7 @@ from support.docs import Reader
 from support.postgres_servers import QUICK, PostgresServer
 from support.redis_servers import RedisServer
 from support.s3_servers import Ministack
+from support.session_site import SessionSite
 from support.sites import serving
 
 PRODUCTS = 21
@@ -30,6 +31,14 @@ def open_shop() -> Iterator[Shop]:
 def shop(open_shop: Shop) -> str:
     """Where the shop is, without a slash at the end."""
     return f"http://127.0.0.1:{open_shop.ports[0]}"
+
+
+@pytest.fixture(scope="session")
+def closed_shop() -> Iterator[SessionSite]:
+    """A shop for those who have the accounts of the documentation."""
+    # So slow that both accounts are of use.
+    with serving(SessionSite({"alice": "wonderland", "bob": "builder"}, takes_s=0.1)) as site:
+        yield site
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +65,12 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ministack]:
 
 @pytest.fixture
 def reader(
-    tmp_path: Path, shop: str, redis: RedisServer, postgres: PostgresServer, s3: Ministack
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    shop: str,
+    redis: RedisServer,
+    postgres: PostgresServer,
+    s3: Ministack,
 ) -> Iterator[Reader]:
     """Somebody with empty servers, and databases that belong to the user `shoal`."""
     redis.client().flushall()
@@ -66,6 +80,10 @@ def reader(
     postgres.execute("CREATE ROLE shoal LOGIN")
     postgres.execute(*(f"CREATE DATABASE {name} OWNER shoal" for name in databases))
     servers = {"queue-host": redis.port, "db-host": postgres.port}
+    page = request.node.callspec.params.get("page") if hasattr(request.node, "callspec") else None
+    if page is not None and "rabbit-host" in page.read_text("utf-8"):
+        # Few pages are about it, and it takes seconds to start.
+        servers["rabbit-host"] = request.getfixturevalue("rabbitmq_server").port
     reader = Reader(tmp_path, shop, servers, s3.environment)
     yield reader
     reader.close()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from shoal.cli.display import progress_line
 from shoal.config import Rules
@@ -14,14 +16,30 @@ from shoal.frontier.values import CrawlState, Stats
 from support.docs import Reader
 from support.makefile import extras, targets
 from support.markdown import PAGES, README, ROOT, SHELL, Block, Command, blocks, commands, name_of
+from support.operators import is_operators, unknown_to_operators
+from support.session_site import SessionSite
 
 PLACEHOLDERS = {
     "URL": "https://shop.example/product/1",
     "URL...": "https://shop.example/product/2",
 }
-SHELL_WORDS = ("echo", "printf", "cat", "redis-cli", "psql", "scrapy")
+SHELL_WORDS = (
+    *("echo", "printf", "cat", "head", "chmod"),
+    *("curl", "redis-cli", "psql", "scrapy", "rq"),
+)
 RUNS_PYTHON = set((ROOT / "docs/guides").glob("*.md")) - {ROOT / "docs/guides/spiders.md"}
 """That one has tests of its own: most of its blocks are parts of spiders."""
+HAS_LOGIN = ROOT / "docs/guides/sessions.md"
+"""Its shop lets in only those who have an account."""
+HAS_CLIENTS = ROOT / "docs/guides/api.md"
+PROGRAMS = {
+    "php": ("php", "client.php"),
+    "javascript": ("node", "client.mjs"),
+    "go": ("go", "run", "client.go"),
+}
+"""What runs a block in its language, and as which file. PHP and Node are installed; Go is several
+hundred megabytes, so its client is tried where somebody has it."""
+READ_FIRST = {README, ROOT / "docs/guides/running.md", ROOT / "docs/guides/redis.md"}
 RUNS_SQL = ROOT / "docs/guides/results.md"
 
 _EXIT_CODE = re.compile(r"exit code (\d+)")
@@ -38,8 +56,19 @@ PROGRESS = progress_line(
 )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_do_what_the_page_says(page: Path, reader: Reader) -> None:
+def first_or_rare(page: Path) -> ParameterSet:
+    """What newcomers read first is tried with every change, the other pages by make test-all."""
+    return pytest.param(
+        page, id=name_of(page), marks=() if page in READ_FIRST else pytest.mark.rare
+    )
+
+
+@pytest.mark.parametrize("page", [first_or_rare(page) for page in PAGES])
+def test_commands_do_what_the_page_says(
+    page: Path, reader: Reader, closed_shop: SessionSite
+) -> None:
+    if page == HAS_LOGIN:
+        reader.shop = closed_shop.url.removesuffix("/")
     printed = ""
     for block in blocks(page):
         if block.language in SHELL:
@@ -51,9 +80,21 @@ def test_commands_do_what_the_page_says(page: Path, reader: Reader) -> None:
             write_file(reader, block)
         elif block.language == "ini" or (block.language == "python" and page in RUNS_PYTHON):
             try_python(reader, block)
+        elif block.language in PROGRAMS and page == HAS_CLIENTS:
+            try_client(reader, block)
         elif block.language == "sql" and page == RUNS_SQL:
             ended = reader.run_sql(block.text)
             assert ended.code == 0, f"{page.name}:{block.line}: {ended.err}"
+
+
+def try_client(reader: Reader, block: Block) -> None:
+    """Run a program in another language, where there is one."""
+    program, *options, name = PROGRAMS[block.language]
+    if shutil.which(program) is None:
+        return
+    reader.write(name, block.text)
+    ended = reader.run(program, *options, name)
+    assert ended.code == 0, f"{program}: {ended}"
 
 
 def try_python(reader: Reader, block: Block) -> None:
@@ -75,7 +116,9 @@ def write_file(reader: Reader, block: Block) -> bool:
 def try_command(reader: Reader, command: Command) -> str:
     """Run a command of Shoal, or check that one of another program makes sense."""
     program, _, rest = command.text.partition(" ")
-    if program == "make":
+    if is_operators(command.text):
+        assert not unknown_to_operators(command.text), command
+    elif program == "make":
         assert set(rest.split()) <= targets(), command
     elif program == "pip":
         assert {name for found in _EXTRA.findall(rest) for name in found.split(",")} <= extras()
@@ -147,7 +190,8 @@ def test_a_run_that_began_with_a_minute_is_called_as_the_page_says() -> None:
 def test_unknown_programs_and_wrong_exit_codes_are_found(tmp_path: Path, shop: str) -> None:
     reader = Reader(tmp_path, shop)
 
-    for text in ("curl https://shop.example", "make nonsense", "pip install '.[nonsense]'"):
+    wrong = ("wget https://shop.example", "make nonsense", "pip install '.[nonsense]'")
+    for text in (*wrong, "kubectl apply -k deploy/nonsense", "systemctl start shoal-nonsense"):
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             try_command(reader, Command(text, ""))
     for command in (Command("shoal status nothing", ""), Command("shoal --version", "exit code 2")):

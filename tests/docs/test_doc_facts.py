@@ -12,6 +12,7 @@ from shoal.core.policy import GONE_STATUSES, RETRY_STATUSES
 from support.cli import command_names, options_of
 from support.makefile import extras, steps_of, targets
 from support.markdown import PAGES, README, ROOT, name_of, prose, shell_commands, spans, table_after
+from support.operators import is_operators
 
 FIRST_SCREEN = 25
 ALWAYS = {"--help", "--version"}
@@ -33,7 +34,7 @@ def code_of(page: Path) -> list[str]:
 
 def unknown_options(code: str) -> set[str]:
     """The options in a piece of code that its command, or any where it names none, lacks."""
-    if code.startswith(("pip ", "python ", "make ")):
+    if code.startswith(("pip ", "python ", "make ", "rq ", "--build-arg")) or is_operators(code):
         return set()
     known = ALL_OPTIONS
     for name in command_names():

@@ -12,8 +12,9 @@ import pytest
 from shoal import config
 from shoal.config import SETTINGS, Rules, Settings, variable_of
 from shoal.coordinator.schedules import Schedule
-from shoal.core import bodies, exit_policy, policy, urls
+from shoal.core import bodies, exit_policy, identity_policy, policy, urls
 from shoal.core.pool_config import GATEWAY_EXITS, PoolConfig
+from shoal.core.session_config import SessionConfig
 from shoal.core.task import Task
 from shoal.core.urls import Normaliser
 from shoal.exits.lists import read_list
@@ -28,6 +29,7 @@ RUNNING = ROOT / "docs/guides/running.md"
 SPIDERS = ROOT / "docs/guides/spiders.md"
 SCHEDULES = ROOT / "docs/guides/schedules.md"
 PROXIES = ROOT / "docs/guides/proxies.md"
+SESSIONS = ROOT / "docs/guides/sessions.md"
 
 
 def shown(default: Any) -> str:
@@ -126,7 +128,12 @@ def test_urls_are_the_same_where_the_guide_says_so(one: str, another: str, same:
 
 @pytest.mark.parametrize(
     "block",
-    [block for page in (RUNNING, PROXIES) for block in blocks(page) if block.language == "toml"],
+    [
+        block
+        for page in (RUNNING, PROXIES, SESSIONS)
+        for block in blocks(page)
+        if block.language == "toml"
+    ],
 )
 def test_examples_of_shoal_toml_are_valid(block: Block, tmp_path: Path) -> None:
     (tmp_path / config.CONFIG_FILE).write_text(block.text, "utf-8")
@@ -147,14 +154,28 @@ def test_the_table_of_schedule_keys_is_the_schedule() -> None:
     assert named == [field.name for field in msgspec.structs.fields(Schedule)]
 
 
-def test_the_table_of_pool_keys_is_the_pool() -> None:
-    rows = table_after(PROXIES, "## What a pool says")
-    fields = msgspec.structs.fields(PoolConfig)
+@pytest.mark.parametrize(
+    ("guide", "words", "table"),
+    [
+        (PROXIES, "## What a pool says", PoolConfig),
+        (SESSIONS, "## What a group says", SessionConfig),
+    ],
+    ids=["pool", "group"],
+)
+def test_the_tables_of_keys_are_those_of_the_code(
+    guide: Path, words: str, table: type[msgspec.Struct]
+) -> None:
+    rows = table_after(guide, words)
+    fields = msgspec.structs.fields(table)
     assert [row[0] for row in rows] == [field.encode_name for field in fields]
     for row, field in zip(rows, fields, strict=True):
         if isinstance(field.default, str | int) and field.default != "":
             assert row[1] == msgspec.json.encode(field.default).decode().strip('"'), row
-    assert rows[3][1] == str(GATEWAY_EXITS)
+
+
+def test_the_exits_of_a_gateway_are_those_of_the_code() -> None:
+    rows = table_after(PROXIES, "## What a pool says")
+    assert ["exits", str(GATEWAY_EXITS)] in [row[:2] for row in rows]
 
 
 @pytest.mark.parametrize("line", [row[0] for row in table_after(PROXIES, "## Lists")])
@@ -175,3 +196,13 @@ def test_the_words_on_blocks_are_the_policy() -> None:
     ):
         assert words in text
         assert figure == meant, words
+
+
+def test_the_words_on_failed_logins_are_the_policy() -> None:
+    text = " ".join(SESSIONS.read_text("utf-8").split())
+    assert "rests, for 1 minute, then 5, then 30; after the fourth failure in a row" in text
+    assert identity_policy.RESTS_S == (60, 300, 1800)
+    assert "or whose request was given up because it took too long, rests for five seconds" in text
+    assert identity_policy.LOST_REST_S == 5
+    assert "meets the end of a session three times is dead" in text
+    assert identity_policy.MAX_EXPIRED == 2

@@ -11,6 +11,7 @@ from aiohttp import web
 from shoal.demo.shop import Shop
 from support.markdown import ROOT
 from support.processes import Folder, environment
+from support.session_site import SessionSite
 from support.sites import Site, serving
 from support.until import LIMIT_S
 
@@ -39,7 +40,7 @@ async def answer_as_api(path: str) -> web.Response:
 
 
 def test_each_example_is_tested_here() -> None:
-    tested = {"shop.py", "api_json.py", "from_python.py"}
+    tested = {"shop.py", "api_json.py", "from_python.py", "members.py"}
 
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
 
@@ -66,6 +67,22 @@ def test_the_api_is_read_and_odd_records_are_rejected(tmp_path: Path) -> None:
     books = folder.export("books")
     assert [(book["isbn"], book["page"]) for book in books] == [("1", 1), ("2", 1), ("3", 2)]
     assert books[0]["authors"] == ["A", "B"]
+
+
+def test_members_log_in_and_wrong_passwords_are_told(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("accounts.csv", "user,password\nalice,wonderland\nbob,wrong\n")
+    accounts = {"alice": "wonderland", "bob": "builder"}
+    with serving(SessionSite(accounts, takes_s=0.02)) as site:
+        env = FAST | {"MEMBERS_URL": site.url.removesuffix("/")}
+        command = ("crawl", EXAMPLES / "members.py", "--accounts", "accounts.csv")
+        ended = folder.shoal(*command, env=env)
+    assert ended.code == 0, ended.err
+    found = {(item["title"], item["seen_by"]) for item in folder.export("members")}
+    assert found == {(f"Product {number}", "alice") for number in site.numbers}
+    assert site.door.logins == ["alice"]
+    if site.door.refused:  # Alice may have been quick enough for all of it.
+        assert "Wrong password." in ended.err
 
 
 def run_script(folder: Path, *urls: str) -> subprocess.CompletedProcess[str]:

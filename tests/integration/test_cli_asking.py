@@ -57,6 +57,7 @@ def test_status_shows_one_crawl_and_all(scene: Scene) -> None:
     one = scene.shoal("status", "small").out
     assert "finished" in one
     assert "6 done, 1 dead, 2 dropped" in one
+    assert "1 handler" in one
     assert f"127.0.0.1:{scene.site.port}" in one
     assert "small" in scene.shoal("status").out
 
@@ -69,6 +70,8 @@ def test_status_as_json_adds_up(scene: Scene) -> None:
     assert stats["added"] == sum(ended.values())
     assert stats["remaining"] == stats["waiting"] == stats["delayed"] == stats["leased"] == 0
     assert (stats["items"], stats["eta_s"]) == (6, 0)
+    assert stats["failures_by_kind"] == {"handler": 1}
+    assert stats["hosts"][0]["failures_by_kind"] == {"handler": 1}
     assert [host["host"] for host in stats["hosts"]] == [f"127.0.0.1:{scene.site.port}"]
     (listed,) = scene.shoal("status", "--json").json()
     assert listed["crawl"] == "small"
@@ -125,6 +128,34 @@ def test_explain_for_people(scene: Scene) -> None:
     broken = scene.shoal("explain", "small", f"{scene.site.url}broken").out
     assert 'raise ValueError("a broken page")' in broken
     assert "it is a seed" in scene.shoal("explain", "small", scene.site.url).out
+
+
+def test_dead_letters_of_a_kind_and_host(scene: Scene) -> None:
+    own, dry_run = f"127.0.0.1:{scene.site.port}", ("--dry-run", "--json")
+    for options, count in (
+        (["--kind", "handler"], 1),
+        (["--kind", "timeout"], 0),
+        (["--host", own], 1),
+        (["--host", "OTHER.example"], 0),
+        (["--host", own, "--kind", "handler"], 1),
+    ):
+        listed = scene.shoal("dead", "list", "small", "--json", *options).json()
+        assert [(dead["kind"], dead["host"]) for dead in listed] == [("handler", own)] * count
+        for command in ("retry", "purge"):
+            told = scene.shoal("dead", command, "small", *options, *dry_run).json()
+            assert told == {"crawl": "small", "tasks": count, "dry_run": True}
+    assert scene.shoal("dead", "list", "small", "--kind", "dns").out == "no such dead tasks\n"
+    said = scene.shoal("dead", "purge", "small", "--kind", "handler", "--dry-run").out
+    assert said == "would be dropped: 1 task\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "named"), [("--kind=quantum", "quantum"), ("--host=a b", "a b"), ("--host=:", ":")]
+)
+def test_a_filter_that_makes_no_sense(scene: Scene, option: str, named: str) -> None:
+    ended = scene.folder.shoal("dead", "retry", "small", option)
+    assert ended.code == 2
+    assert named in ended.err
 
 
 def test_dead_letters(scene: Scene) -> None:

@@ -194,12 +194,46 @@ def test_logs_as_json_are_one_object_a_line(folder: Folder, small: Site) -> None
     text = (folder.path / "small.py").read_text()
     folder.write("small.py", text.replace("urls = [", 'urls = ["http://no.example/", '))
     ended = folder.shoal("crawl", "small.py", "--json-logs")
-    (line,) = [json.loads(line) for line in ended.err.splitlines()]
+    lines = [json.loads(line) for line in ended.err.splitlines()]
+    (line,) = [line for line in lines if "event.name" not in line]
     assert (line["level"], line["message"]) == (
         "warning",
         "seed skipped: host not allowed: http://no.example/",
     )
-    assert {"at", "pid"} <= set(line)
+    assert {"timestamp", "process.pid", "host.name"} <= set(line)
+    assert line["service.name"] == "shoal"
+
+
+def test_tasks_that_fail_are_events_of_the_json_log(folder: Folder, small: Site) -> None:
+    folder.write(
+        "broken.py",
+        f"""
+from shoal import Spider
+
+class Broken(Spider):
+    start_urls = ["{small.url.replace("://", "://me:hunter2@")}?api_key=hunter3"]
+    allow_private = True
+
+    def parse(self, page):
+        raise ValueError("it cannot be read")
+""",
+    )
+    ended = folder.shoal("crawl", "broken.py", "--json-logs", "--max-retries", "0")
+    assert ended.code == 3, ended
+    assert "hunter" not in ended.err
+    lines = [json.loads(line) for line in ended.err.splitlines()]
+    (dead,) = [line for line in lines if line.get("event.name") == "task.dead"]
+    assert (dead["level"], dead["shoal.crawl"], dead["error.type"]) == (
+        "warning",
+        "broken",
+        "handler",
+    )
+    assert dead["http.response.status_code"] == 200
+    assert dead["url.full"].endswith("?api_key=***")
+    assert "it cannot be read" in dead["exception.stacktrace"]
+    assert dead["duration_s"] >= 0
+    assert dead["shoal.worker"]
+    assert dead["server.address"] == "127.0.0.1"
 
 
 TALKATIVE = """

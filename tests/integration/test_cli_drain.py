@@ -17,7 +17,8 @@ from contract.results_suite import CRAWL, some_item, some_page, some_rejected
 from shoal.results.port import Batch
 from shoal.results.stream import RedisStreamResults
 from support.processes import SHOAL, Ended, Folder, catches
-from support.redis_servers import RedisServer, free_port
+from support.redis_servers import RedisServer
+from support.server_process import free_port
 from support.streams import KEY, stream_url, waiting
 from support.until import until_now
 

@@ -12,7 +12,7 @@ import pytest
 from support.links import numbered_pages, put_spider
 from support.postgres_servers import QUICK, PostgresServer
 from support.processes import Folder
-from support.redis_servers import free_port
+from support.server_process import free_port
 from support.sites import Site, serving
 
 SECRET = "s3cret"

@@ -29,10 +29,12 @@ from shoal.frontier.values import Ask, Entry, Lease, TaskState
 from shoal.scrapy.fingerprinters import OldScrapyRedisFingerprinter, ScrapyRedisFingerprinter
 from shoal.scrapy.migration.migrate import UNKNOWN, Migrated, Migration
 from shoal.scrapy.migration.oldqueue import OldKeys
-from shoal.scrapy.wire.requests import Fingerprinter, Requests, short_fingerprint
+from shoal.scrapy.wire.fingerprint import Fingerprinter, short_fingerprint
+from shoal.scrapy.wire.requests import Requests
 from support.frontiers import open_rules, outcome
 from support.processes import Ended, Folder
-from support.redis_servers import RedisServer, free_port
+from support.redis_servers import RedisServer
+from support.server_process import free_port
 
 QUEUE, DUPEFILTER = "shop:requests", "shop:dupefilter"
 CRAWL = "shop"

@@ -114,7 +114,7 @@ def test_robots_txt_names_the_sitemaps(
         "/two.xml": urlset(*site.pages(2)),
     }
     ended = seed(folder, f"{site.url}{written}", more=("--json",))
-    counts = {"added": 1, "duplicates": 0, "sitemaps": 1, "bad": 0}
+    counts = {"added": 1, "duplicates": 0, "retried": 0, "sitemaps": 1, "bad": 0}
     assert ended.json() == {"crawl": "shop", **counts}
     assert crawl(folder)["exit_code"] == 0
     assert pages_of(folder) == site.pages(1, 2)

@@ -146,6 +146,16 @@ async def test_headers_of_the_task_go_before(server: HostileServer, fetcher: Fet
     assert sent["X-Own"].encode("latin-1").decode() == "Käse"
 
 
+async def test_a_request_may_say_what_it_is(server: HostileServer, fetcher: Fetcher) -> None:
+    task = Task(url=server.url("/ok"))
+    own = Task(url=server.url("/ok"), headers={"user-agent": "mine"})
+    for each in (Request(task, user_agent="Phone"), Request(own, user_agent="Phone")):
+        await fetcher.fetch(each)
+    assert [it.headers["User-Agent"] for it in server.requests] == ["Phone", "mine"]
+    with pytest.raises(Refused, match="not a valid header: 'User-Agent'"):
+        await fetcher.fetch(Request(task, user_agent="a\r\nX-Injected: yes"))
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

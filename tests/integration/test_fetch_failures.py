@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from shoal.core.failures import FailureKind, kind_of
 from shoal.errors import FetchError, TooLarge
 from shoal.fetch.port import Fetcher
 from shoal.runtime.eventloop import run
@@ -42,38 +43,41 @@ async def fetcher() -> AsyncIterator[Fetcher]:
 class Failure(NamedTuple):
     path: str
     reason: str
-    kind: type[FetchError] = FetchError
+    kind: FailureKind = FailureKind.CONNECTION
     retryable: bool = True
 
 
+PROTOCOL = FailureKind.PROTOCOL
+
 FAILURES = [
-    Failure("/endless", TOO_LARGE, TooLarge, False),
-    Failure("/endless-no-length", TOO_LARGE, TooLarge, False),
-    Failure("/huge", TOO_LARGE, TooLarge, False),
-    Failure("/gzip-bomb", f"decompressed {TOO_LARGE}", TooLarge, False),
-    Failure("/gzip-truncated", "gzip: the compressed data ends too early"),
-    Failure("/gzip-corrupt", "gzip: the compressed data is corrupt"),
-    Failure("/brotli", "cannot read Content-Encoding: 'br'", retryable=False),
-    Failure("/header-flood", "response headers too large"),
-    Failure("/long-header", "response headers too large"),
+    Failure("/endless", TOO_LARGE, FailureKind.TOO_LARGE, False),
+    Failure("/endless-no-length", TOO_LARGE, FailureKind.TOO_LARGE, False),
+    Failure("/huge", TOO_LARGE, FailureKind.TOO_LARGE, False),
+    Failure("/gzip-bomb", f"decompressed {TOO_LARGE}", FailureKind.TOO_LARGE, False),
+    Failure("/gzip-truncated", "gzip: the compressed data ends too early", PROTOCOL),
+    Failure("/gzip-corrupt", "gzip: the compressed data is corrupt", PROTOCOL),
+    Failure("/brotli", "cannot read Content-Encoding: 'br'", PROTOCOL, False),
+    Failure("/header-flood", "response headers too large", PROTOCOL),
+    Failure("/long-header", "response headers too large", PROTOCOL),
     Failure("/closes-mid-body", CLOSED_EARLY),
     Failure("/closes-mid-chunk", CLOSED_EARLY),
     Failure("/closes-at-once", "server closed the connection"),
     Failure("/reset", "connection reset by peer"),
-    Failure("/garbage", "not a valid HTTP response"),
-    Failure("/bad-chunk", "not a valid HTTP response"),
-    Failure("/length-and-chunks", "not a valid HTTP response"),
+    Failure("/garbage", "not a valid HTTP response", PROTOCOL),
+    Failure("/bad-chunk", "not a valid HTTP response", PROTOCOL),
+    Failure("/length-and-chunks", "not a valid HTTP response", PROTOCOL),
 ]
 
 TIMEOUTS = [
-    Failure(path, f"timed out after {SOON_S} s") for path in ("/drip", "/slow-headers", "/silent")
+    Failure(path, f"timed out after {SOON_S} s", FailureKind.TIMEOUT)
+    for path in ("/drip", "/slow-headers", "/silent")
 ]
 
 
 async def check_failure(server: HostileServer, fetcher: Fetcher, failure: Failure) -> None:
     with pytest.raises(FetchError) as caught:
         await fetcher.fetch(request(server.url(failure.path)))
-    assert type(caught.value) is failure.kind
+    assert kind_of(caught.value) is failure.kind
     assert str(caught.value) == failure.reason
     assert caught.value.retryable is failure.retryable
 
@@ -130,6 +134,7 @@ async def test_connection_refused(fetcher: Fetcher, unused_port: int) -> None:
     with pytest.raises(FetchError, match=r"^connection refused$") as caught:
         await fetcher.fetch(request(f"http://127.0.0.1:{unused_port}/"))
     assert caught.value.retryable
+    assert kind_of(caught.value) is FailureKind.CONNECTION
 
 
 @pytest.fixture
@@ -146,6 +151,7 @@ async def test_dns_fails(private: bool, monkeypatch: pytest.MonkeyPatch) -> None
             with pytest.raises(FetchError, match=r"^DNS: name not found$") as caught:
                 await fetcher.fetch(request("http://no-such-name.invalid/"))
         assert caught.value.retryable
+        assert kind_of(caught.value) is FailureKind.DNS
 
 
 async def test_tls_with_somebody_who_does_not_speak_it(fetcher: Fetcher) -> None:
@@ -156,8 +162,9 @@ async def test_tls_with_somebody_who_does_not_speak_it(fetcher: Fetcher) -> None
 
     plain = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = plain.sockets[0].getsockname()[1]
-    with pytest.raises(FetchError, match=r"^TLS: [a-z0-9 ]+$"):
+    with pytest.raises(FetchError, match=r"^TLS: [a-z0-9 ]+$") as caught:
         await fetcher.fetch(request(f"https://127.0.0.1:{port}/"))
+    assert kind_of(caught.value) is FailureKind.TLS
     plain.close()
     await plain.wait_closed()
 

@@ -24,7 +24,8 @@ from support.dns_server import SILENT, NameServer
 from support.fetching import fetching
 from support.onlooker import Onlooker
 from support.proxies import MicroSocks, TinyProxy
-from support.redis_servers import TlsFiles, free_port
+from support.redis_servers import TlsFiles
+from support.server_process import free_port
 
 # The test's own servers may have a connection left that a proxy has not closed when the loop ends.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -13,7 +13,7 @@ import pytest
 
 from shoal.core.proxies import ProxyAddress
 from shoal.core.task import Task
-from shoal.errors import ExitFault, FetchError, Refused
+from shoal.errors import ExitFault, FetchError, Refused, UnknownHost
 from shoal.fetch import guard
 from shoal.fetch.http import exits
 from shoal.fetch.port import DIRECT, Fetcher, Request, Route
@@ -167,7 +167,7 @@ async def test_a_name_that_nobody_knows_is_not_asked_for(guarded: Fetcher) -> No
     with Trickster() as proxy:
         with pytest.raises(FetchError, match=r"^DNS: name not found$") as caught:
             await guarded.fetch(by(proxy.address, "http://unknown.example/"))
-        assert (type(caught.value), proxy.connections) == (FetchError, 0)
+        assert (type(caught.value), proxy.connections) == (UnknownHost, 0)
 
 
 async def test_an_own_address_goes_only_where_was_checked(

@@ -14,7 +14,8 @@ import redis
 
 from support.processes import TESTS, is_alive
 from support.redis_groups import RedisCluster, RedisSentinel
-from support.redis_servers import RedisServer, TlsFiles, free_port, missing_server, valkey_binary
+from support.redis_servers import RedisServer, TlsFiles, valkey_binary
+from support.server_process import free_port, missing_server
 from support.tcp_proxy import TcpProxy
 from support.until import until_now
 

@@ -33,10 +33,6 @@ class Secret(Spider):
 class Early(Spider):
     def start(self):
         yield Task(url="http://127.0.0.1:1/", session="mine")
-
-class Late(Secret):
-    def parse(self, page):
-        yield Task(url="http://127.0.0.1:1/", session="mine")
 """
 
 
@@ -110,14 +106,10 @@ def test_nothing_is_said_where_nothing_is_ignored(
     assert (ended.code, ended.err) == (0, "")
 
 
-def test_what_no_worker_heeds_yet(folder: Folder, elsewhere: HostileServer) -> None:
+def test_a_session_that_nobody_knows(folder: Folder) -> None:
     early = folder.shoal("crawl", "spiders.py:Early", *PLAIN)
     assert early.code == 2
-    says = "shoal: start() yielded a task that cannot be sent: session is not supported yet"
-    assert early.err.strip() == says
-    assert folder.shoal("crawl", "spiders.py:Late", *PLAIN).code == 3
-    (dead, *_) = folder.shoal("dead", "list", "late", "--json").json()
-    assert "session is not supported yet" in dead["reason"]
+    assert early.err.strip() == "shoal: no such session: mine: 'http://127.0.0.1:1/'"
 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'x' * 64}.example", ".example"])

@@ -20,7 +20,8 @@ from shoal.errors import ConfigError, StorageBusy
 from shoal.scrapy import connection, defaults
 from shoal.scrapy.connection import address_of, get_redis, get_redis_from_settings
 from shoal.scrapy.link import ScriptLink, address_for
-from support.redis_servers import RedisServer, TlsFiles, free_port
+from support.redis_servers import RedisServer, TlsFiles
+from support.server_process import free_port
 
 PASSWORD = "p@ss:word"
 ODD_PASSWORD, QUOTED = "p@ss/w:rd#?", "p%40ss%2Fw%3Ard%23%3F"

@@ -30,6 +30,17 @@ class Impatient(scrapy.Spider):
         yield {"sku": response.css(".sku::text").get()}
 """
 
+NOWHERE = "http://127.0.0.1:9/"
+"""Where nobody listens: the port for what is thrown away."""
+NOBODY_THERE = f"""
+import scrapy
+
+
+class Things(scrapy.Spider):
+    name = "things"
+    start_urls = ["{NOWHERE}"]
+"""
+
 
 def test_a_busy_page_is_tried_again_when_it_said(tmp_path: Path, version: str) -> None:
     with scene(tmp_path, ["/busy/1"], version=version) as (site, _, project):
@@ -50,6 +61,7 @@ def test_retry_times_are_the_tries_after_the_first(tmp_path: Path, version: str)
     assert at.site.fetches() == {"/": 1, "/down/1": 2}
     assert dead["url"] == f"{at.site.url}down/1"
     assert "503" in dead["reason"]
+    assert dead["kind"] == "status_5xx"
     assert (stats.state, stats.retries, stats.dead) == ("finished", 1, 1)
 
 
@@ -112,3 +124,14 @@ def test_a_retry_that_was_changed_is_sent_as_it_is(tmp_path: Path, version: str)
         assert_in_order(project.crawl("things"))
     assert site.fetches() == {"/": 1, "/item/1": 3}
     assert project.items() == [{"sku": "S1", "jar": 3}]
+
+
+def test_why_there_was_no_answer_is_known_of_every_try(tmp_path: Path, version: str) -> None:
+    """The retry middleware tells nobody: it makes another request of what has failed."""
+    with scene(tmp_path, ["/item/1"], NOBODY_THERE, {"RETRY_TIMES": 2}, version=version) as at:
+        assert closing_reason(at.project.crawl("things").err) == "finished"
+        (dead,) = at.dead()
+        stats = at.shoal("status", "things", "--json").json()
+    assert (dead["url"], dead["kind"]) == (f"{NOWHERE}", "connection")
+    assert stats["failures_by_kind"] == {"connection": 3}
+    assert stats["failing_hosts"][0]["failures_by_kind"] == {"connection": 3}

@@ -16,7 +16,8 @@ from shoal.errors import StorageBusy
 from shoal.scrapy import stats as stats_module
 from shoal.scrapy.link import ScriptLink
 from shoal.scrapy.stats import RedisStatsCollector
-from support.redis_servers import RedisServer, free_port
+from support.redis_servers import RedisServer
+from support.server_process import free_port
 from support.until import until
 
 KEY = "shop:stats"

@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from shoal.runtime.process import machine_name
+from shoal.web.listening import DEFAULT_LISTEN
 from support.in_process import call, is_quick
 from support.markdown import README, Command, blocks
 from support.processes import SHOAL, Ended, catches, environment
+from support.server_process import free_port
 from support.until import LIMIT_S, until_now
 
 SITE = "https://shop.example"
@@ -37,11 +39,13 @@ class Reader:
     ) -> None:
         """`servers` are the ports of the hosts that the documentation names."""
         self.folder = folder
-        self._shop = shop
+        self.shop = shop
+        """Where the shop is that the documentation names."""
         self._servers = servers or {}
         path = {"PATH": f"{SHOAL.parent}:{os.environ['PATH']}"}
         self._env = environment(SETTINGS | path | dict(env or {}))
         self._started: list[subprocess.Popen[bytes]] = []
+        self._listen = f"127.0.0.1:{free_port()}"
         self.write("spider.py", next(b.text for b in blocks(README) if b.language == "python"))
 
     def write(self, name: str, text: str) -> None:
@@ -50,7 +54,11 @@ class Reader:
 
     def localised(self, text: str) -> str:
         """The text with the real addresses of the shop and the servers."""
-        local = text.replace(SITE, self._shop).replace("shop.example", "127.0.0.1")
+        local = text.replace(SITE, self.shop).replace("shop.example", "127.0.0.1")
+        local = local.replace("0.0.0.0:7350", "127.0.0.1:0").replace(
+            "127.0.0.1:7351", "127.0.0.1:0"
+        )
+        local = local.replace(DEFAULT_LISTEN, self._listen)
         for name, port in self._servers.items():
             local = local.replace(f"-h {name}", f"-p {port}").replace(name, f"127.0.0.1:{port}")
         local = local.replace(DATA, f"{self.folder}{DATA}")
@@ -103,12 +111,17 @@ class Reader:
     def _start(self, words: list[str]) -> Ended:
         """Start a command without an end, which goes on while the rest of the page is followed."""
         number = len(self._started)
+        # The first is where the documentation says; others listen elsewhere.
+        env = self._env if number else self._env | {"SHOAL_LISTEN": self._listen}
         with (self.folder / f"started{number}.err").open("wb") as err:
             process = subprocess.Popen(
-                words, cwd=self.folder, env=self._env, stdin=subprocess.DEVNULL, stderr=err
+                words, cwd=self.folder, env=env, stdin=subprocess.DEVNULL, stderr=err
             )
         self._started.append(process)
         until_now("it to run", lambda: catches(process.pid, signal.SIGTERM))
+        if words[:2] == ["shoal", "serve"]:
+            said = self.folder / f"started{number}.err"
+            until_now("it to listen", lambda: "listening on" in said.read_text("utf-8"))
         return Ended(0, "", "")
 
     def _has_run(self, options: list[str]) -> bool:
@@ -142,10 +155,10 @@ class Reader:
         return Ended(process.returncode, shown.decode("utf-8", "replace"), "")
 
     def _shown(self, text: str) -> str:
-        text = text.replace(self._shop, SITE).replace(f"{machine_name()}:", "laptop:")
+        text = text.replace(self.shop, SITE).replace(f"{machine_name()}:", "laptop:")
         for name, port in self._servers.items():
             text = text.replace(f"127.0.0.1:{port}", name)
-        return text.replace(self._shop.removeprefix("http://"), "shop.example")
+        return text.replace(self.shop.removeprefix("http://"), "shop.example")
 
 
 def runs_for_ever(words: list[str]) -> bool:

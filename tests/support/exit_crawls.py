@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -38,10 +39,11 @@ class ExitFolder(Folder):
     def __init__(self, path: Path, frontier: str = "", **env: str) -> None:
         """`frontier` is the address of one; by default it is a file there."""
         self._clock = path / "clock"
-        clock = {"PYTHONPATH": str(CLOCKS), "TEST_CLOCK_FILE": str(self._clock)}
+        modules = os.pathsep.join(filter(None, [str(CLOCKS), os.environ.get("PYTHONPATH")]))
+        clock = {"PYTHONPATH": modules, "TEST_CLOCK_FILE": str(self._clock)}
         given = {"SHOAL_FRONTIER": frontier} if frontier else {}
         super().__init__(path, {**clock, **given, **env})
-        self._tables: dict[str, dict[str, Any]] = {}
+        self._tables: dict[str, Mapping[str, Any]] = {}
         self._later_s = 0.0
         self.pass_time(0.0)
 
@@ -55,13 +57,16 @@ class ExitFolder(Folder):
     def put_pool(self, name: str, exits: Sequence[str], **settings: Any) -> None:
         """A pool, by the addresses of its exits."""
         self.write(f"{name}.txt", "".join(f"{address}\n" for address in exits))
-        self._tables[name] = {"from": f"file:{name}.txt", **settings}
-        self._write_tables()
+        self.put_table(f"proxies.{name}", {"from": f"file:{name}.txt", **settings})
 
     def put_gateway(self, name: str, endpoint: str, **settings: Any) -> None:
         """A pool of sessions at a gateway."""
-        self._tables[name] = {"endpoint": endpoint, **settings}
-        self._write_tables()
+        self.put_table(f"proxies.{name}", {"endpoint": endpoint, **settings})
+
+    def put_table(self, name: str, values: Mapping[str, Any]) -> None:
+        """A table of shoal.toml."""
+        self._tables[name] = values
+        self.write("shoal.toml", "\n".join(map(_table, self._tables.items())))
 
     def put_spider(self, urls: Sequence[str], name: str = "links", **settings: Any) -> None:
         """Write a spider that begins at these addresses, and goes by `dc` unless told otherwise."""
@@ -86,14 +91,11 @@ class ExitFolder(Folder):
         """The lanes in which tasks wait."""
         return await self.ask_frontier(lambda frontier: frontier.lanes(crawl, 100))
 
-    def _write_tables(self) -> None:
-        self.write("shoal.toml", "\n".join(map(_table, self._tables.items())))
-
 
 def _table(named: tuple[str, Mapping[str, Any]]) -> str:
     name, values = named
     lines = [f"{key} = {_toml(value)}" for key, value in values.items()]
-    return "\n".join([f"[proxies.{name}]", *lines, ""])
+    return "\n".join([f"[{name}]", *lines, ""])
 
 
 def _toml(value: Any) -> str:

@@ -51,13 +51,19 @@ WHERE exit IS NOT NULL AND task_id NOT IN (SELECT id FROM tasks WHERE state = 2)
 _LENT = """
 SELECT 'exit', id, 'lent ' || json_extract(body, '$.leased') || ' times'
 FROM exits WHERE json_extract(body, '$.leased') != (
-    SELECT COUNT(*) FROM passages WHERE passages.exit = exits.id
+    SELECT COUNT(*) FROM passages WHERE exits.id IN (passages.exit, passages.account)
 )
 UNION ALL
 SELECT 'pool', name, 'lent ' || json_extract(spent, '$.leased') || ' times'
 FROM pools WHERE json_extract(spent, '$.leased') != (
-    SELECT COUNT(*) FROM passages WHERE passages.pool = pools.name AND passages.exit <> ''
+    SELECT COUNT(*) FROM passages
+    WHERE passages.pool = pools.name AND passages.exit <> ''
+      OR passages.account > pools.name || '#' AND passages.account < pools.name || '$'
 )
+UNION ALL
+SELECT 'account', exits.id, 'is with somebody and not in use, or the other way round'
+FROM exits JOIN accounts ON accounts.id = exits.id
+WHERE (json_extract(exits.body, '$.leased') > 0) != (accounts.worker <> '')
 UNION ALL
 SELECT 'pair', host || ' ' || exit, 'is tried by nobody'
 FROM pairs WHERE json_extract(body, '$.is_tried') AND NOT EXISTS (

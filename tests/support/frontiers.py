@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from shoal.core.task import Task
 from shoal.frontier.admission import Admission
 from shoal.frontier.port import Frontier
 from shoal.frontier.sqlite.frontier import SqliteFrontier
+from shoal.frontier.sqlite.statements import PART, SCHEMA
 from shoal.frontier.values import (
     Added,
     Ask,
@@ -41,6 +43,8 @@ CRAWL = "crawl"
 HOST = "a.example"
 A_MOMENT_S = 0.01
 ALLOW_ALL = Robots(text="", ttl_s=3600.0)
+LATER = 99
+"""A number that no form of the data has yet."""
 NOTHING: Mapping[str, Holding] = {}
 _admission = Admission(Rules())
 
@@ -150,15 +154,17 @@ class Client:
         return await self.frontier.stats(self.crawl)
 
     async def snapshot(self) -> Stats:
-        """The statistics without the one that changes while nothing happens."""
-        return msgspec.structs.replace(await self.stats(), pages_per_s=0.0)
+        """The statistics without those that change while nothing happens."""
+        return msgspec.structs.replace(
+            await self.stats(), pages_per_s=0.0, outside=0, broker_requests=0, broker_cost=0.0
+        )
 
-    async def record(self, key: Entry | Lease) -> Record:
+    async def record(self, key: Entry | Lease | Record) -> Record:
         record = await self.frontier.find(self.crawl, Entry(key.fingerprint, key.task))
         assert record is not None, "the frontier does not know this task"
         return record
 
-    async def state(self, key: Entry | Lease) -> TaskState:
+    async def state(self, key: Entry | Lease | Record) -> TaskState:
         return (await self.record(key)).state
 
     async def host(self, name: str = HOST) -> Host:
@@ -201,6 +207,19 @@ class Backend(ABC):
         """A client on a frontier of its own."""
         return Client(self.open_another(), worker, crawl)
 
+    @asynccontextmanager
+    async def written_by_newer(self) -> AsyncIterator[None]:
+        """As long as it lasts, the data is in a form that only a later version knows."""
+        await self._set_format(LATER)
+        try:
+            yield
+        finally:
+            await self._set_format(None)
+
+    @abstractmethod
+    async def _set_format(self, number: int | None) -> None:
+        """Say in which form the data is. None: in ours."""
+
     async def reopen(self) -> None:
         """Close all clients, and open the store again."""
         await self.close()
@@ -226,6 +245,11 @@ class SqliteBackend(Backend):
 
     def _open(self) -> Frontier:
         return SqliteFrontier(self.path, clock=self.clock)
+
+    async def _set_format(self, number: int | None) -> None:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            row = [number or len(SCHEMA), PART]
+            connection.execute("UPDATE versions SET version = ? WHERE part = ?", row)
 
     async def check(self) -> None:
         await super().check()

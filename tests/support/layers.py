@@ -4,13 +4,15 @@ from __future__ import annotations
 
 LAYERS = (
     ("cli",),
-    ("demo",),
+    ("demo", "web"),
     ("scrapy",),
+    ("alerts",),
     ("insight",),
     ("coordinator",),
     ("fleet",),
-    ("worker", "export"),
-    ("seeds", "exits"),
+    ("publish",),
+    ("worker", "export", "feeds"),
+    ("seeds", "exits", "sessions"),
     ("spider", "frontier", "results", "archive", "fetch"),
     ("drivers",),
     ("runtime",),

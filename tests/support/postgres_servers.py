@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import asyncpg
 
-from support.redis_servers import free_port, missing_server, program
+from support.server_process import ServerProcess, free_port, missing_server, program
 from support.until import LIMIT_S, until_now
 
 T = TypeVar("T")
@@ -29,28 +29,25 @@ QUICK = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 """For tests that are not about durability."""
 
 
-class PostgresServer:
-    """A server with an empty database. As a context it runs, and is killed after.
+class PostgresServer(ServerProcess):
+    """A server with an empty database."""
 
-    It dies with the thread that started it, so that nothing outlives a killed test run.
-    """
+    gentle = signal.SIGINT
+    """Who is connected is thrown out."""
 
     def __init__(self, *, password: str = "", **settings: str) -> None:
         """`settings` are those of postgresql.conf. With a password, everybody needs it."""
-        self.port = free_port()
         # Not below pytest's folders: those are ours alone, and it runs as another user.
-        self._folder = Path(tempfile.mkdtemp(prefix="shoal-postgres-"))
+        super().__init__(Path(tempfile.mkdtemp(prefix="shoal-postgres-")))
         self._password = password
         self._settings = settings
-        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         self._make()
-        self.start()
-        return self
+        return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
-        self.kill()
+        super().__exit__()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -63,56 +60,9 @@ class PostgresServer:
         login = f"{user}:{quote(self._password, safe='')}" if self._password else user
         return f"postgresql://{login}@127.0.0.1:{self.port}/{database}"
 
-    @property
-    def pid(self) -> int:
-        """The process, which must have been started."""
-        assert self._process is not None, "not started"
-        return self._process.pid
-
-    @property
-    def log(self) -> str:
-        """What it has said so far."""
-        return (self._folder / "server.log").read_text("utf-8", "replace")
-
-    def is_running(self) -> bool:
-        """Whether its process lives, paused or not."""
-        return self._process is not None and self._process.poll() is None
-
-    def start(self) -> None:
-        """Start it; back when it answers."""
-        assert not self.is_running(), "already started"
-        options = {"listen_addresses": "127.0.0.1", **self._settings}
-        command = ["--pdeathsig", "KILL", _binary("postgres"), "-D", str(self._data)]
-        command += ["-p", str(self.port), "-k", str(self._folder)]
-        for name, value in options.items():
-            command += ["-c", f"{name}={value}"]
-        with (self._folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [program("setpriv"), *_as_postgres(), *command],
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        until_now("PostgreSQL to start", lambda: not self.is_running() or self._answers())
-        assert self.is_running(), f"PostgreSQL did not start:\n{self.log}"
-
-    def stop(self) -> None:
-        """End it in order; who is connected is thrown out."""
-        self._end(signal.SIGINT)
-
     def crash(self) -> None:
         """End it at once, without a checkpoint: it recovers from its log when it starts."""
         self._end(signal.SIGQUIT)
-
-    def kill(self) -> None:
-        """kill -9. Not an error if it does not run."""
-        self._end(signal.SIGKILL)
-
-    def restart(self) -> None:
-        """End it in order if it runs, and start it again on the same port."""
-        self.stop()
-        self.start()
 
     def pause(self) -> None:
         """Stop all its processes in their tracks: connections stay open and nobody answers."""
@@ -187,18 +137,20 @@ class PostgresServer:
             timeout=LIMIT_S,
         )
 
+    def _command(self) -> list[str]:
+        options = {"listen_addresses": "127.0.0.1", **self._settings}
+        command = [program("setpriv"), *_as_postgres(), "--pdeathsig", "KILL", _binary("postgres")]
+        command += ["-D", str(self._data), "-p", str(self.port), "-k", str(self._folder)]
+        for name, value in options.items():
+            command += ["-c", f"{name}={value}"]
+        return command
+
     def _answers(self) -> bool:
         try:
             self.execute("SELECT 1")
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             return False
         return True
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._process is None or not self.is_running():
-            return
-        self._process.send_signal(number)
-        self._process.wait(LIMIT_S)
 
 
 class PgBouncer:

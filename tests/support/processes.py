@@ -136,17 +136,19 @@ class Folder:
 
     async def ask_frontier(self, ask: Callable[[Frontier], Awaitable[T]]) -> T:
         """Ask the frontier of the commands."""
-        async with frontier_at(self._address("SHOAL_FRONTIER")) as frontier:
+        async with frontier_at(
+            self.address("SHOAL_FRONTIER"), self._env.get("SHOAL_STATE")
+        ) as frontier:
             return await ask(frontier)
 
     async def _export(self, crawl: str, file: Path) -> None:
-        results = open_results(self._address("SHOAL_RESULTS"))
+        results = open_results(self.address("SHOAL_RESULTS"))
         try:
             await export(results, crawl, file, Format.JSONL)
         finally:
             await results.close()
 
-    def _address(self, variable: str) -> str:
+    def address(self, variable: str) -> str:
         """Where the commands' store is: for them, a file is relative to the folder."""
         address = self._env.get(variable, DEFAULT_STORE)
         if not address.startswith("sqlite:"):
@@ -229,7 +231,9 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("SHOAL_") and not name.upper().endswith("_PROXY")
     }
-    return own | {"COLUMNS": "200", "NO_COLOR": "1"} | dict(more or {})
+    # Any free port: many coordinators run at once here.
+    fixed = {"COLUMNS": "200", "NO_COLOR": "1", "SHOAL_LISTEN": "127.0.0.1:0"}
+    return own | fixed | dict(more or {})
 
 
 def seeded_random(name: str) -> random.Random:

@@ -9,20 +9,15 @@ as its visitor's: any of 127.0.0.0/8 will do. With a user, it lets in nobody els
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import signal
 import socket
-import subprocess
-from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 from shoal.core.proxies import ProxyAddress, ProxyScheme
 from support.own_proxies import OwnProxy, asked, pass_on
-from support.redis_servers import free_port, program
-from support.until import LIMIT_S, until_now
+from support.server_process import ServerProcess, program
+from support.until import LIMIT_S
 
 
 def sources(count: int) -> list[str]:
@@ -30,31 +25,17 @@ def sources(count: int) -> list[str]:
     return [f"127.0.{number // 20}.{10 * (number % 20) + 11}" for number in range(count)]
 
 
-class ProxyServer(ABC):
-    """A proxy in a process of its own. As a context it runs, and is killed after.
-
-    It dies with the thread that started it, so that nothing outlives a killed test run.
-    """
+class ProxyServer(ServerProcess):
+    """A proxy in a process of its own."""
 
     scheme: ProxyScheme = "http"
 
     def __init__(self, folder: Path, source: str, *, user: str = "", password: str = "") -> None:
         """`source` is the address that its requests come from."""
-        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(folder)
         self.source = source
         self.user = user
         self.password = password
-        self.port = free_port()
-        self._may_move = True
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
 
     @property
     def address(self) -> ProxyAddress:
@@ -68,63 +49,10 @@ class ProxyServer(ABC):
         return f"{self.scheme}://{login}127.0.0.1:{self.port}"
 
     @property
-    def log(self) -> str:
-        """What it has said so far."""
-        return self._log_file.read_text("utf-8", "replace")
-
-    @property
-    def pid(self) -> int:
-        """The process, which must have been started."""
-        assert self._process is not None, "not started"
-        return self._process.pid
-
-    def is_running(self) -> bool:
-        """Whether its process lives, paused or not."""
-        return self._process is not None and self._process.poll() is None
-
-    def start(self) -> None:
-        """Start it; back when it listens. From its first start on, it keeps its port."""
-        assert not self.is_running(), "already started"
-        while not self._listens_or_ends():
-            assert self._may_move, f"{self.__class__.__name__} did not start:\n{self.log}"
-            self.port = free_port()  # Somebody else was faster.
-        self._may_move = False
-
-    def kill(self) -> None:
-        """kill -9. Not an error if it does not run."""
-        if self._process is not None and self.is_running():
-            self._process.kill()
-            self._process.wait(LIMIT_S)
-
-    def pause(self) -> None:
-        """Stop the process in its tracks: it can be connected to, and nobody answers."""
-        os.kill(self.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
-
-    def resume(self) -> None:
-        """Let a paused process go on."""
-        os.kill(self.pid, signal.SIGCONT)
-
-    @abstractmethod
-    def _command(self) -> list[str]:
-        """What runs it in the foreground."""
-
-    @property
     def _log_file(self) -> Path:
         return self._folder / f"{self.scheme}-{self.source}.log"
 
-    def _listens_or_ends(self) -> bool:
-        with self._log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                [program("setpriv"), "--pdeathsig", "KILL", *self._command()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        until_now("a proxy to listen", lambda: not self.is_running() or self._listens())
-        return self.is_running()
-
-    def _listens(self) -> bool:
+    def _answers(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), LIMIT_S):
             return True
         return False

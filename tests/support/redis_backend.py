@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis import RedisFrontier
-from support.frontiers import Backend
+from shoal.frontier.redis.layout import FIELD, LAYOUT
+from support.frontiers import CRAWL, Backend
 
 
 class RedisBackend(Backend):
@@ -16,3 +17,13 @@ class RedisBackend(Backend):
 
     def _open(self) -> Frontier:
         return RedisFrontier(self.address, clock=self.clock)
+
+    async def _set_format(self, number: int | None) -> None:
+        await set_layout(self.frontier, CRAWL, number or LAYOUT)
+
+
+async def set_layout(frontier: Frontier, crawl: str, layout: int) -> None:
+    """Write a layout into the record of a crawl."""
+    assert isinstance(frontier, RedisFrontier)
+    for shard in (await frontier._crawl(crawl)).shards:
+        await frontier._link.command("HSET", shard.key, FIELD, layout)

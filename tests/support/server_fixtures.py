@@ -9,9 +9,11 @@ import pytest
 
 from support.frontiers import checked
 from support.postgres_servers import QUICK, PostgresServer
+from support.rabbitmq_servers import RabbitServer
 from support.redis_backend import RedisBackend
 from support.redis_groups import RedisCluster
-from support.redis_servers import RedisServer
+from support.redis_servers import RedisServer, TlsFiles
+from support.sqs_servers import SqsMinistack, SqsServer
 
 
 @pytest.fixture(scope="session")
@@ -49,4 +51,19 @@ async def on_redis(redis_server: RedisServer) -> AsyncIterator[RedisBackend]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     with PostgresServer(**QUICK) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitServer]:
+    """A node whose queues stay: tests name theirs differently."""
+    folder = tmp_path_factory.mktemp("rabbitmq")
+    with RabbitServer(folder / "node", tls=TlsFiles(folder / "tls")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def sqs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
+    """A server whose queues stay: tests name theirs differently."""
+    with SqsMinistack(tmp_path_factory.mktemp("sqs")) as server:
         yield server

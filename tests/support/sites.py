@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from asyncio import sleep  # Itself: tests put another in its place, for their own loop.
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from typing import NamedTuple, Self, TypeVar
@@ -33,10 +34,19 @@ def serving(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
         finally:
             leave = server.__aexit__(None, None, None)
             asyncio.run_coroutine_threadsafe(leave, loop).result(LIMIT_S)
+            asyncio.run_coroutine_threadsafe(_hang_up(loop), loop).result(LIMIT_S)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(LIMIT_S)
         loop.close()
+
+
+async def _hang_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Close what is still open, such as connections that proxies keep: else they are found, and
+    complained of, in the middle of some later test."""
+    for transport in list(getattr(loop, "_transports", {}).values()):
+        transport.abort()
+    await sleep(0)  # What was closed ends in the next round of the loop.
 
 
 class Hit(NamedTuple):
@@ -102,7 +112,7 @@ class Site:
         last = time.monotonic()
         for _ in range(10**9):
             self._idle_at, last = last, time.monotonic()
-            await asyncio.sleep(_TICK_S)
+            await sleep(_TICK_S)
 
 
 def html(text: str, status: int = 200) -> web.Response:

@@ -89,9 +89,10 @@ class DeliveredResults(Results):
     async def note_of(self, crawl: str) -> RunNote | None:
         return await (await self._filled()).note_of(crawl)
 
-    async def items(self, crawl: str, wanted: Wanted = EVERYTHING) -> AsyncIterator[StoredItem]:
-        async for item in (await self._filled()).items(crawl, wanted):
-            yield item
+    async def items_after(
+        self, crawl: str, place: int, limit: int, wanted: Wanted = EVERYTHING
+    ) -> list[tuple[int, StoredItem]]:
+        return await (await self._filled()).items_after(crawl, place, limit, wanted)
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         return await (await self._filled()).history(crawl, kind, key)

@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from contextlib import ExitStack, suppress
 from typing import Any, Self
 
-from support.redis_servers import free_port
+from support.server_process import free_port
 from support.sites import serving
 from support.until import in_time
 

@@ -12,14 +12,17 @@ from pathlib import Path
 import pytest
 
 from shoal.core.exit_policy import PAIR_KEPT_S, SWEEP_EVERY_S
-from shoal.frontier.sqlite import exits as module
+from shoal.frontier.sqlite import taking_back as module
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.sqlite.statements import SQL
 from shoal.frontier.values import Ask
 from support.exits import DC, exit_client, exits_of, laned_pages, put_pool
 from support.frontiers import Backend, SqliteBackend, checked, outcome, pages
+from support.older_files import WITHOUT_KINDS
 
-WITHOUT_EXITS = """
+WITHOUT_EXITS = f"""
+{WITHOUT_KINDS}
+DROP TABLE accounts;
 DROP TABLE jars;
 DROP TABLE lanes;
 DROP TABLE passages;

@@ -28,6 +28,7 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.values import (
     Ask,
     Control,
+    DeadFilter,
     Entry,
     Grant,
     Holding,
@@ -336,11 +337,11 @@ class SameMachine(RuleBasedStateMachine):
 
     @rule(keys=some_keys)
     def retry_dead(self, keys: list[bytes] | None) -> None:
-        self.same(lambda frontier: frontier.retry_dead(CRAWL, keys))
+        self.same(lambda frontier: frontier.retry_dead(CRAWL, DeadFilter(fingerprints=keys)))
 
     @rule(keys=some_keys)
     def purge_dead(self, keys: list[bytes] | None) -> None:
-        self.same(lambda frontier: frontier.purge_dead(CRAWL, keys))
+        self.same(lambda frontier: frontier.purge_dead(CRAWL, DeadFilter(fingerprints=keys)))
 
     @rule(seconds=st.sampled_from(STEPS_S))
     def advance(self, seconds: float) -> None:
@@ -389,5 +390,5 @@ def servers(redis_server: RedisServer, redis_cluster: RedisCluster) -> None:
     SameOnCluster.servers = redis_cluster
 
 
-TestSame = lives(SameMachine, 25, steps=30)
-TestSameOnCluster = lives(SameOnCluster, 25, steps=30)
+TestSame = lives(SameMachine, 25, steps=30, is_slow=True)
+TestSameOnCluster = lives(SameOnCluster, 25, steps=30, is_slow=True)

@@ -180,6 +180,7 @@ class SameExits(RuleBasedStateMachine):
         for one, other in zip(mine, theirs, strict=True):
             assert other.task == one.task
             assert (other.paced, other.alone, other.shared) == (one.paced, one.alone, one.shared)
+            assert other.identity == one.identity
         if not mine:
             assert rounded(redis.wait_s) == sqlite.wait_s
         pairs = [(crawl, *each) for each in zip(mine, theirs, strict=True)]
@@ -333,13 +334,7 @@ def one_cluster(redis_cluster: RedisCluster) -> None:
     SameExitsOnCluster.servers = redis_cluster
 
 
-# The same lives each time. Where exits have both a pace of their own and one for each host, the two
-# may tell a worker to ask again at different moments: either is right, and few lives meet it.
-TestSameExits = pytest.mark.usefixtures("one_server")(
-    lives(SameExits, 40, steps=25, are_the_same=True)
-)
+TestSameExits = pytest.mark.usefixtures("one_server")(lives(SameExits, 40, steps=25, is_slow=True))
 TestSameExitsOnCluster = pytest.mark.rare(
-    pytest.mark.usefixtures("one_cluster")(
-        lives(SameExitsOnCluster, 40, steps=25, are_the_same=True)
-    )
+    pytest.mark.usefixtures("one_cluster")(lives(SameExitsOnCluster, 40, steps=25, is_slow=True))
 )

@@ -10,11 +10,24 @@ from pathlib import Path
 import pytest
 
 from contract.frontier_suite import *  # noqa: F403
+from shoal.core.cookies import Cookie, Jar
+from shoal.core.failures import FailureKind
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.sqlite.statements import SQL
-from shoal.frontier.values import Ask
-from support.frontiers import CRAWL, HOST, Backend, Client, SqliteBackend, checked, outcome, pages
+from shoal.frontier.values import Ask, DeadFilter, Verdict
+from support.frontiers import (
+    CRAWL,
+    HOST,
+    Backend,
+    Client,
+    SqliteBackend,
+    checked,
+    entry,
+    outcome,
+    pages,
+)
+from support.older_files import WITHOUT_KINDS
 from support.sharers import SharingClient
 
 
@@ -38,6 +51,25 @@ def is_locked(path: Path) -> bool:
             return True
         connection.execute("ROLLBACK")
         return False
+
+
+async def test_what_is_purged_keeps_no_cookies(path: Path) -> None:
+    canary = "canary-4711"
+    client = Client(SqliteFrontier(path), "worker", CRAWL)
+    jar = Jar((Cookie(name="sid", value=canary, domain=HOST),))
+    page = entry(f"{HOST}/x", cookies=jar, meta={"a": ["ü", 1.5]})
+    await client.start(page, cookies="visit")
+    await client.end(await client.lease_one(), Verdict.DEAD)
+    assert canary in kept_tasks(path), "what is dead may be retried"
+    assert await client.frontier.purge_dead(CRAWL) == 1
+    assert canary not in kept_tasks(path)
+    assert (await client.record(page)).task.meta == {"a": ["ü", 1.5]}
+    await client.frontier.close()
+
+
+def kept_tasks(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        return repr(connection.execute("SELECT task FROM tasks").fetchall())
 
 
 class TestClock:
@@ -101,7 +133,9 @@ class TestSeen:
         assert not stats.bloom
 
 
-WITHOUT_SHARES = """
+WITHOUT_SHARES = f"""
+{WITHOUT_KINDS}
+DROP TABLE accounts;
 DROP TABLE jars;
 DROP TABLE lanes;
 DROP TABLE passages;
@@ -118,6 +152,46 @@ UPDATE versions SET version = 4 WHERE part = 'frontier';
 
 
 class TestOlderFile:
+    @pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 35), reason="no DROP COLUMN")
+    async def test_that_knew_no_kinds_has_dead_tasks_of_other_kinds(
+        self, backend: Backend, path: Path
+    ) -> None:
+        client = backend.client()
+        await client.start(*pages(3), concurrency_per_host=3)
+        first, second, held = await client.lease(3)
+        await client.finish(*(outcome(lease, Verdict.DEAD) for lease in (first, second)))
+        await backend.advance(1.0)
+        await backend.close()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(WITHOUT_KINDS)
+        await backend.reopen()
+        client = backend.client()
+        assert (await client.stats()).failures_by_kind == {}
+        await client.end(held, Verdict.DEAD, kind=FailureKind.TLS)
+        listed = await client.frontier.dead(CRAWL, 9)
+        assert [dead.kind for dead in listed] == [FailureKind.TLS] + [FailureKind.OTHER] * 2
+        moments = [backend.clock.now, *[backend.clock.now - 1.0] * 2]
+        assert [dead.died_at for dead in listed] == moments, "of older ones, of the last try"
+        older = DeadFilter(kind=FailureKind.OTHER)
+        assert await client.frontier.retry_dead(CRAWL, older, dry_run=True) == 2
+        assert await client.frontier.retry_dead(CRAWL, older) == 2
+        assert (await client.stats()).failures_by_kind == {FailureKind.TLS: 1}
+
+    async def test_a_kind_of_a_later_version_is_another(self, backend: Backend, path: Path) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        await client.end(await client.lease_one(), Verdict.DEAD, kind=FailureKind.TLS)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(
+                "UPDATE tasks SET kind = 'quantum'; UPDATE failures SET kind = 'quantum'"
+            )
+        assert (await client.stats()).failures_by_kind == {FailureKind.OTHER: 1}
+        assert (await client.host()).failures_by_kind == {FailureKind.OTHER: 1}
+        other = DeadFilter(kind=FailureKind.OTHER)
+        (dead,) = await client.frontier.dead(CRAWL, 9, None, other)
+        assert dead.kind is FailureKind.OTHER
+        assert await client.frontier.purge_dead(CRAWL, other) == 1
+
     @pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 35), reason="no DROP COLUMN")
     async def test_that_knew_no_shares_goes_on_with_its_leases(
         self, backend: Backend, path: Path

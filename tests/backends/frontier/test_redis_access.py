@@ -12,9 +12,12 @@ from redis.exceptions import NoPermissionError
 from shoal.config import Rules
 from shoal.errors import ConfigError
 from shoal.frontier.admission import Admission
+from shoal.frontier.broker.carriers.redis import RedisCarrier
+from shoal.frontier.broker.frontier import CarriedFrontier, Waits
 from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.values import Ask, Control, Entry, Verdict
 from shoal.seeds.seeding import read_seed
+from support.carried_backend import SMALLEST
 from support.exits import DC, ExitClient, laned_pages, put_pool
 from support.frontiers import CRAWL, Client, outcome, pages, pulse
 from support.markdown import ROOT, blocks
@@ -28,14 +31,19 @@ SECURITY = ROOT / "docs/security.md"
 COMMANDS = (
     *("evalsha", "eval", "script|load", "time"),
     *("get", "set", "del", "unlink", "exists", "incr", "type", "rename", "pexpire"),
-    *("hget", "hset", "hsetnx", "hmget", "hgetall", "hvals", "hdel", "hrandfield", "hscan"),
-    *("zadd", "zrem", "zrange", "zrangebyscore", "zrangebylex", "zscore", "zscan"),
-    *("zcard", "zremrangebyscore"),
+    *("hget", "hset", "hsetnx", "hmget", "hgetall", "hvals", "hdel", "hincrby"),
+    *("hrandfield", "hscan"),
+    *("zadd", "zrem", "zrange", "zrevrange", "zrangebyscore", "zscore", "zscan"),
+    *("zcard", "zcount", "zremrangebyscore"),
     *("lpush", "rpush", "lpop", "lrem", "lrange", "llen", "ltrim"),
     *("sadd", "srem", "smembers", "scard", "smismember"),
     *("getbit", "setbit", "bitfield"),
 )
 """All that a user of one server needs."""
+SELDOM = ("hexists",)
+"""And where chains keep cookies."""
+TRAVELLING = ("hlen", "lindex", "sismember", "srandmember")
+"""And where tasks travel."""
 
 FORBIDDEN_TO_SEEDERS = (
     ("LPUSH", "shoal:other:inbox", "https://shop.example/"),
@@ -177,6 +185,20 @@ class TestRights:
             used = {name.removeprefix("cmdstat_") for name in raw.info("commandstats")}
         await frontier.close()
         assert set(COMMANDS) <= used
+
+    async def test_tasks_that_travel_need_a_few_more(self, redis_server: RedisServer) -> None:
+        rights = [f"+{command}" for command in (*COMMANDS, *SELDOM, *TRAVELLING)]
+        address = self.make_user(redis_server, *rights)
+        # One that waits until it has all that was asked for.
+        waits = Waits(ack_s=0.0, fill_s=10.0, enough=1.0)
+        frontier = CarriedFrontier(address, RedisCarrier(address), SMALLEST, None, waits)
+        redis_server.cli("CONFIG", "RESETSTAT")
+        for seen in ("exact", "bloom"):
+            await live_a_life(Client(frontier, "worker", CRAWL), seen)
+        with redis_server.client() as raw:
+            used = {name.removeprefix("cmdstat_") for name in raw.info("commandstats")}
+        await frontier.close()
+        assert set(TRAVELLING) <= used
 
     async def test_too_few_are_named(self, redis_server: RedisServer) -> None:
         frontier = RedisFrontier(self.make_user(redis_server, "+@all", "-evalsha"))

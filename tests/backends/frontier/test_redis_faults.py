@@ -16,7 +16,8 @@ from shoal.frontier.redis import RedisFrontier
 from shoal.frontier.values import Ask, Control, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
 from support.redis_backend import RedisBackend
-from support.redis_servers import RedisServer, free_port
+from support.redis_servers import RedisServer
+from support.server_process import free_port
 from support.tcp_proxy import TcpProxy
 from support.until import until_now
 

@@ -10,9 +10,9 @@ import redis
 from shoal.core.task import Task, encode
 from shoal.frontier.redis import inbox
 from shoal.frontier.redis.names import inbox_key, rejected_key
-from shoal.frontier.values import Added, Control, CrawlState
+from shoal.frontier.values import Added, Control, CrawlState, Verdict
 from shoal.seeds.seeding import collect
-from support.frontiers import CRAWL, open_rules, pages, pulse
+from support.frontiers import CRAWL, open_rules, outcome, pages, pulse
 from support.redis_backend import RedisBackend
 from support.redis_inbox import REJECTED, push, read, rejected, url, urls_of
 from support.redis_servers import RedisServer
@@ -58,6 +58,21 @@ class TestTaken:
         await client.start(*pages(2))
         push(raw, url(0), url(1), url(2), url(2))
         assert await client.frontier.collect(CRAWL, read) == Added(1, 3)
+
+    async def test_what_is_dead_is_known_unless_it_says_retry(
+        self, on_redis: RedisBackend, raw: redis.Redis
+    ) -> None:
+        client = on_redis.client()
+        await client.start(*pages(2))
+        while leases := await client.lease(9):
+            await client.finish(*(outcome(lease, Verdict.DEAD) for lease in leases))
+        push(raw, url(0), url(1))
+        assert await client.frontier.collect(CRAWL, read) == Added(0, 2)
+        push(raw, encode(Task(url=url(1), retry=True)))
+        assert await client.frontier.collect(CRAWL, read) == Added(0, 0, 1)
+        assert await urls_of(client) == [url(1)]
+        stats = await client.stats()
+        assert (stats.inbox, stats.refused, stats.dead) == (0, 0, 1)
 
     async def test_an_empty_one(self, on_redis: RedisBackend) -> None:
         await on_redis.client().start()

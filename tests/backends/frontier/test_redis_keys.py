@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from shoal.core.cookies import Cookie, Jar
 from shoal.core.records import Robots
 from shoal.errors import StorageFailed, UnknownCrawl
 from shoal.frontier.redis import RedisFrontier
@@ -141,6 +142,14 @@ class TestForget:
             await client.stats()
         await client.frontier.forget(CRAWL)
         assert await client.frontier.crawls() == []
+
+    async def test_cookies_are_not_left_either(self, client: Client, servers: Servers) -> None:
+        await client.start(*(entry(f"c.example/{n}", chain="c") for n in range(3)), cookies="visit")
+        jar = Jar((Cookie(name="sid", value="secret", domain="c.example"),))
+        await client.end(await client.lease_one(), cookies=jar)
+        assert any(key.endswith(b":jars") for key in servers.all_keys())
+        await client.frontier.forget(CRAWL)
+        assert [key for key in servers.all_keys() if not key.endswith(BOOKKEEPING)] == []
 
     async def test_another_crawl_is_untouched(self, client: Client, servers: Servers) -> None:
         other = Client(client.frontier, "worker", "other")

@@ -7,8 +7,10 @@ import pytest
 import redis
 
 from contract.frontier.many import MANY, lease_all, of_many_priorities
+from shoal.core.failures import FailureKind
+from shoal.frontier.facts import DEAD_AT_ONCE
 from shoal.frontier.redis.stats import HOST_NUMBERS
-from shoal.frontier.values import Control, CrawlState, Verdict
+from shoal.frontier.values import Control, CrawlState, DeadFilter, TaskState, Verdict
 from support.frontiers import A_MOMENT_S, CRAWL, HOST, Client, entry, outcome, pages
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer
@@ -152,3 +154,46 @@ class TestHolding:
         await on_redis.advance(A_MOMENT_S)
         await client.end(suspect)
         assert raw.keys("shoal:*:holding") == []
+
+
+WITHOUT_KIND = """
+local values = cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1]))
+values[6] = nil
+redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(values))
+"""
+
+
+class TestDeadOfAnEarlierVersion:
+    async def test_are_of_other_kinds(self, on_redis: RedisBackend, raw: redis.Redis) -> None:
+        client = on_redis.client()
+        await client.start(*pages(2), concurrency_per_host=2)
+        first, second = await client.lease(2)
+        for lease in (first, second):
+            await client.end(lease, Verdict.DEAD, kind=FailureKind.TLS, reason="as it was")
+        raw.eval(WITHOUT_KIND, 1, key_of(raw, "dead"), first.fingerprint)
+        other = DeadFilter(kind=FailureKind.OTHER)
+        (dead,) = await client.frontier.dead(CRAWL, 9, None, other)
+        assert (dead.fingerprint, dead.kind) == (first.fingerprint, FailureKind.OTHER)
+        assert dead.reason == "as it was"
+        assert await client.frontier.retry_dead(CRAWL, other) == 1
+        assert await client.state(second) is TaskState.DEAD
+
+    async def test_are_the_oldest_and_are_walked_over(
+        self, on_redis: RedisBackend, raw: redis.Redis
+    ) -> None:
+        count = 2 * DEAD_AT_ONCE + 30
+        client = on_redis.client()
+        await client.start(*pages(count), concurrency_per_host=count)
+        leases = await client.lease(count)
+        await client.finish(*(outcome(lease, Verdict.DEAD) for lease in leases))
+        newest = leases[count // 2].fingerprint
+        moments = {lease.fingerprint: 0 for lease in leases if lease.fingerprint != newest}
+        raw.zadd(key_of(raw, "died"), moments)
+        listed = [record.fingerprint for record in await client.frontier.dead(CRAWL, count)]
+        assert listed == [newest, *sorted(moments, reverse=True)]
+        walked, after = [], None
+        while page := await client.frontier.dead(CRAWL, 7, after):
+            walked += [record.fingerprint for record in page]
+            after = page[-1].place
+        assert walked == listed
+        assert await client.frontier.retry_dead(CRAWL) == count

@@ -13,7 +13,8 @@ from shoal.frontier.redis.scripts import SCRIPTS, script
 from shoal.frontier.values import Ask, CrawlState, Verdict
 from support.frontiers import CRAWL, Client, entry, open_rules, outcome, pages, pulse
 from support.redis_backend import RedisBackend
-from support.redis_servers import RedisServer, free_port
+from support.redis_servers import RedisServer
+from support.server_process import free_port
 
 Call = Callable[[Client], Awaitable[object]]
 CALLS: list[Call] = [

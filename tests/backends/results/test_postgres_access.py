@@ -17,7 +17,7 @@ from shoal.results import open_results
 from shoal.results.port import Batch, Results
 from shoal.results.postgres.schema import VERSIONS, schema_text
 from support.postgres_servers import QUICK, PgBouncer, PostgresServer
-from support.redis_servers import free_port
+from support.server_process import free_port
 
 BATCH = Batch([some_page()], [some_item()])
 SECRET = "s3cret/@:?"

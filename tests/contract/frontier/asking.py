@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from shoal.core.task import Task
 from shoal.errors import ConfigError
 from shoal.frontier.admission import Admission
-from shoal.frontier.values import Control, CrawlState, Entry, HostOrder, TaskState, Verdict
+from shoal.frontier.values import (
+    Added,
+    Control,
+    CrawlState,
+    DeadFilter,
+    Entry,
+    HostOrder,
+    Record,
+    TaskState,
+    Verdict,
+)
 from support.frontiers import CRAWL, HOST, Backend, Client, entry, open_rules, outcome, pages
 
 ODD = f"http://{HOST}/search?q=[1]"
@@ -33,21 +44,52 @@ class TestDead:
         assert {record.reason for record in listed} == {"broken"}
         assert {record.task.retry_count for record in listed} == {2}
 
+    async def test_says_when_it_died(self, backend: Backend) -> None:
+        client, entries = await with_dead(backend, 1)
+        died_at = backend.clock.now
+        await backend.advance(5.0)
+        (listed,) = await client.frontier.dead(CRAWL, 9)
+        found = await client.record(entries[0])
+        assert (listed.died_at, found.died_at) == pytest.approx((died_at, died_at), abs=1e-5)
+        await client.frontier.retry_dead(CRAWL)
+        assert (await client.record(entries[0])).died_at is None
+
+    async def test_those_that_died_last_are_listed_first(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(4), concurrency_per_host=4)
+        leases = await client.lease(4)
+        for lease in leases:
+            await client.end(lease, Verdict.DEAD)
+            await backend.advance(0.001)
+        await client.frontier.retry_dead(CRAWL, DeadFilter(fingerprints=[leases[1].fingerprint]))
+        await client.end(await client.lease_one(), Verdict.DEAD)
+        listed = [record.task.url for record in await client.frontier.dead(CRAWL, 9)]
+        assert listed == [leases[number].task.url for number in (1, 3, 2, 0)]
+
     async def test_is_listed_page_by_page_in_a_lasting_order(self, backend: Backend) -> None:
-        client, _ = await with_dead(backend, 5)
-        everything = [record.fingerprint for record in await client.frontier.dead(CRAWL, 9)]
-        listed: list[bytes] = []
-        while page := await client.frontier.dead(CRAWL, 2, listed[-1] if listed else None):
+        client, _ = await with_dead(backend, 5)  # All at one moment.
+        everything = await client.frontier.dead(CRAWL, 9)
+        listed: list[Record] = []
+        while page := await client.frontier.dead(CRAWL, 2, listed[-1].place if listed else None):
             assert len(page) <= 2
-            listed += [record.fingerprint for record in page]
+            listed += page
         assert listed == everything
 
     async def test_paging_goes_on_where_one_was_retried(self, backend: Backend) -> None:
         client, _ = await with_dead(backend, 3)
-        first, *others = [record.fingerprint for record in await client.frontier.dead(CRAWL, 9)]
-        await client.frontier.retry_dead(CRAWL, [first])
-        listed = await client.frontier.dead(CRAWL, 9, first)
-        assert [record.fingerprint for record in listed] == others
+        first, *others = await client.frontier.dead(CRAWL, 9)
+        await client.frontier.retry_dead(CRAWL, DeadFilter(fingerprints=[first.fingerprint]))
+        assert await client.frontier.dead(CRAWL, 9, first.place) == others
+
+    async def test_one_that_dies_while_pages_are_turned_is_not_met(self, backend: Backend) -> None:
+        client, _ = await with_dead(backend, 3)
+        first, *others = await client.frontier.dead(CRAWL, 9)
+        await client.frontier.retry_dead(CRAWL, DeadFilter(fingerprints=[first.fingerprint]))
+        await backend.advance(1.0)
+        await client.end(await client.lease_one(), Verdict.DEAD)
+        assert await client.frontier.dead(CRAWL, 9, first.place) == others
+        again = await client.frontier.dead(CRAWL, 1)
+        assert [record.fingerprint for record in again] == [first.fingerprint]
 
     async def test_nothing_is_dead_at_first(self, backend: Backend) -> None:
         client = backend.client()
@@ -77,8 +119,8 @@ class TestRetryDead:
         unknown, alive = entry("b.example/unknown"), entry("b.example/alive")
         await client.add(alive)
         chosen = [e.fingerprint for e in (entries[1], entries[1], unknown, alive)]
-        assert await client.frontier.retry_dead(CRAWL, []) == 0
-        assert await client.frontier.retry_dead(CRAWL, chosen) == 1
+        assert await client.frontier.retry_dead(CRAWL, DeadFilter(fingerprints=[])) == 0
+        assert await client.frontier.retry_dead(CRAWL, DeadFilter(fingerprints=chosen)) == 1
         states = [await client.state(e) for e in entries]
         assert states == ["dead", "waiting", "dead"]
 
@@ -104,10 +146,63 @@ class TestRetryDead:
         assert await client.state(lease) is TaskState.DEAD
 
 
+class TestAddWhatIsDead:
+    async def test_it_is_known_and_stays_dead(self, backend: Backend) -> None:
+        client, entries = await with_dead(backend, 2)
+        assert await client.add(*entries) == Added(duplicates=2)
+        stats = await client.stats()
+        assert (stats.dead, stats.state) == (2, CrawlState.FINISHED)
+
+    async def test_one_that_asks_for_it_has_a_fresh_start(self, backend: Backend) -> None:
+        client, entries = await with_dead(backend, 3)
+        new = entry("b.example/new")
+        brought = *map(asking, (entries[0], entries[0], new)), entries[1]
+        assert await client.add(*brought) == Added(1, 2, 1)
+        states = [await client.state(e) for e in (*entries, new)]
+        assert states == ["waiting", "dead", "dead", "waiting"]
+        assert (await client.stats()).state is CrawlState.RUNNING
+        leases = await client.lease(9)
+        assert [lease.task.retry_count for lease in leases] == [0, 0]
+        await client.finish(*map(outcome, leases))
+        assert (await client.stats()).state is CrawlState.FINISHED
+
+    async def test_nothing_that_lives_or_is_done_is_touched(self, backend: Backend) -> None:
+        client, entries = backend.client(), pages(3)
+        await client.start(*entries)
+        await client.end(await client.lease_one())
+        states = [await client.state(e) for e in entries]
+        assert await client.add(*map(asking, entries)) == Added(duplicates=3)
+        assert [await client.state(e) for e in entries] == states
+
+    async def test_not_in_a_cancelled_crawl(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(1))
+        lease = await client.lease_one()
+        await client.end(lease, Verdict.DEAD)
+        await client.control(Control.CANCEL)
+        with pytest.raises(ConfigError, match=CRAWL):
+            await client.add(*map(asking, pages(1)))
+        assert await client.state(lease) is TaskState.DEAD
+
+    async def test_a_crawl_that_nobody_has_started(self, backend: Backend) -> None:
+        client = backend.client()
+        assert await client.add(*map(asking, pages(2))) == Added(added=2)
+
+
+def asking(entry: Entry) -> Entry:
+    """The entry of a seed that says `"retry": true`."""
+    return replace(entry, retry=True)
+
+
 class TestPurgeDead:
     async def test_drops_and_keeps_the_reason(self, backend: Backend) -> None:
         client, entries = await with_dead(backend, 3)
-        assert await client.frontier.purge_dead(CRAWL, [entries[0].fingerprint]) == 1
+        assert (
+            await client.frontier.purge_dead(
+                CRAWL, DeadFilter(fingerprints=[entries[0].fingerprint])
+            )
+            == 1
+        )
         assert await client.frontier.purge_dead(CRAWL) == 2
         stats = await client.stats()
         assert (stats.state, stats.dead, stats.dropped) == (CrawlState.FINISHED, 0, 3)
@@ -259,6 +354,7 @@ class TestFindOthers:
         ]
 
     async def test_finds_every_copy_up_to_a_limit(self, backend: Backend) -> None:
+        backend.needs("whole_backlog")
         client, admission = backend.client(), Admission(open_rules())
         copies = [admission.admit(Task(url=ODD, dont_filter=True)) for _ in range(5)]
         await client.start(*copies, *pages(2))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from shoal.frontier.values import Control, CrawlState, Entry, Lease, TaskState, Verdict
+from shoal.frontier.values import Chain, Control, CrawlState, Entry, Lease, TaskState, Verdict
 from support.frontiers import HOST, Backend, Client, entry, outcome, pages
 
 CHAIN = "account-17"
@@ -198,6 +199,24 @@ class TestBlocked:
         assert grant.wait_s, "not before the lease may expire"
         stats, host = await client.stats(), await client.host()
         assert (stats.waiting, stats.leased, host.waiting, host.leased) == (2, 1, 0, 1)
+
+    async def test_those_who_ask_are_told_how_much_is_left(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(3), *steps(5, "long"), *pages(4))
+        chains = partial(client.frontier.chains, client.crawl)
+        assert await chains(9) == [Chain("long", 5), Chain(CHAIN, 3)]
+        assert len(await chains(1)) == 1
+        for lease in await client.lease(9):
+            await client.end(lease)
+        assert await chains(9) == [Chain("long", 4), Chain(CHAIN, 2)]
+        await client.work_off()
+        assert await chains(9) == []
+
+    async def test_nothing_is_left_of_a_cancelled_crawl(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*steps(3))
+        await client.control(Control.CANCEL)
+        assert await client.frontier.chains(client.crawl, 9) == []
 
 
 class TestFollowUpsOfChains:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from functools import partial
 
 from contract.frontier.chains import only, run_off, step_of, steps
-from shoal.frontier.values import Control, CrawlState, TaskState, Verdict
+from shoal.frontier.values import Control, CrawlState, DeadFilter, TaskState, Verdict
 from support.frontiers import A_MOMENT_S, Backend, Client, outcome, pages
 from support.until import until
 
@@ -40,7 +40,12 @@ class TestChainsLookedAfter:
             await client.end(await only(client), Verdict.DEAD)
         third = await only(client)
         for dead in (tasks[1], tasks[0]):
-            assert await client.frontier.retry_dead(client.crawl, [dead.fingerprint]) == 1
+            assert (
+                await client.frontier.retry_dead(
+                    client.crawl, DeadFilter(fingerprints=[dead.fingerprint])
+                )
+                == 1
+            )
         assert await client.lease(9) == []
         assert await client.state(tasks[0]) is TaskState.WAITING
         await client.end(third)

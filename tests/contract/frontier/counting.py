@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.config import Rules
+from shoal.core.failures import FailureKind
 from shoal.core.policy import MAX_LOSSES, MAX_TRIES
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import TaskState, Verdict
@@ -28,7 +29,7 @@ class TestTries:
         while leases := await client.lease():
             tries += 1
             assert tries <= 20
-            failed = judge.failed(leases[0], "bad", 0.5, retryable=True)
+            failed = judge.failed(leases[0], "bad", 0.5, kind=FailureKind.OTHER, retryable=True)
             await client.finish(failed)
             await backend.advance(failed.retry_in_s + 1.0)
         record = await client.record(page)

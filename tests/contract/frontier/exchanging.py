@@ -45,6 +45,17 @@ class TestExchange:
         assert grant.leases == []
         assert grant.wait_s is not None
         assert 0 < grant.wait_s <= 66
+        assert grant.has_waiting, "but may not be sent yet"
+        assert (await client.ask(5)).has_waiting
+
+    async def test_what_others_have_does_not_wait(self, backend: Backend) -> None:
+        client = backend.client()
+        await client.start(*pages(2))
+        lease = await client.lease_one()
+        assert len((await client.ask(5)).leases) == 1
+        _, grant = await client.exchange(outcome(lease), limit=5)
+        assert (grant.leases, grant.has_waiting) == ([], False)
+        assert not (await client.ask(5)).has_waiting
 
     async def test_stale_leases_are_told_and_the_next_come_all_the_same(
         self, backend: Backend

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -189,6 +189,19 @@ class TestInFlight:
             await client.good(lease)
             await settle(backend)
         assert 1 <= sum(seen) <= 29
+
+    async def test_hosts_that_wait_for_one_exit_have_it_in_turn(self, backend: Backend) -> None:
+        client = exit_client(backend)
+        await put_pool(client.frontier, 1, concurrency=1)
+        hosts = (HOST, SECOND_HOST, "c.example")
+        await client.begin(*(each for host in hosts for each in laned_pages(20, host)))
+        seen = Counter[str]()
+        for _ in range(12):
+            (lease,) = await client.take()
+            seen[lease.task.site] += 1
+            await client.good(lease)
+            await settle(backend)
+        assert seen == dict.fromkeys(hosts, 4)
 
     async def test_a_host_without_a_rate_and_with_exits_is_worked_off(
         self, backend: Backend

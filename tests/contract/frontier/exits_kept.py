@@ -96,6 +96,15 @@ class TestLentToTheDead:
         assert len(await other.take()) == 2
         assert (await client.stats()).dropped == 2
 
+    async def test_when_the_crawl_is_cancelled_again(self, backend: Backend) -> None:
+        """What others were lent since stays theirs."""
+        client, other = await begin(backend)
+        await client.control(Control.CANCEL)
+        assert len(await other.take()) == 2
+        await client.control(Control.CANCEL)
+        assert (await client.exit()).leased == 2
+        assert await other.take() == []
+
     async def test_when_the_crawl_is_forgotten(self, backend: Backend) -> None:
         client, other = await begin(backend)
         await client.frontier.forget(client.crawl)

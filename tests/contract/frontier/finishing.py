@@ -255,7 +255,7 @@ class TestStale:
         await client.start(*pages(2))
         one, two = await client.lease(2)
         await self.assert_refused(
-            client, Lease(one.fingerprint, two.token, one.task), await client.stats()
+            client, Lease(one.fingerprint, two.token, one.task), await client.snapshot()
         )
 
     async def test_the_lease_of_another_crawl(self, backend: Backend) -> None:

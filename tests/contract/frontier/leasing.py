@@ -121,6 +121,7 @@ class TestFairness:
         assert "b.example" in {lease.task.site for lease in await client.lease(10)}
 
     async def test_a_full_host_does_not_delay_others(self, backend: Backend) -> None:
+        backend.needs("whole_backlog")
         client = backend.client()
         await client.start(*pages(50), concurrency_per_host=2)
         assert len(await client.send(10)) == 2
@@ -222,6 +223,7 @@ class TestWait:
         assert_nothing(await client.ask(), CrawlState.RUNNING)
 
     async def test_is_zero_while_more_is_ready(self, backend: Backend) -> None:
+        backend.needs("whole_backlog")
         client = backend.client()
         await client.start(*pages(3))
         assert await self.wait_s(client) == 0.0

@@ -26,6 +26,7 @@ from shoal.errors import ConfigError
 from shoal.frontier.values import (
     Control,
     CrawlState,
+    DeadFilter,
     Entry,
     Grant,
     Lease,
@@ -280,7 +281,11 @@ class FrontierMachine(RuleBasedStateMachine):
     def retry_or_purge(self, keys: list[bytes] | None, purge: bool) -> None:
         dead = [t for t in self.model.in_state(TaskState.DEAD) if keys is None or t.key in keys]
         frontier = self.backend.frontier
-        call = frontier.purge_dead(CRAWL, keys) if purge else frontier.retry_dead(CRAWL, keys)
+        call = (
+            frontier.purge_dead(CRAWL, DeadFilter(fingerprints=keys))
+            if purge
+            else frontier.retry_dead(CRAWL, DeadFilter(fingerprints=keys))
+        )
         assert self.run(call) == len(dead)
         self.model.purge(dead) if purge else self.model.retry(dead)
         self.model.settle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.frontier.values import Control, CrawlState, Entry, Lease, Verdict
+from shoal.frontier.values import Control, CrawlState, DeadFilter, Entry, Lease, Verdict
 from support.frontiers import CRAWL, HOST, Backend, Client, entry, outcome, pages
 
 MANY = 10_500
@@ -116,10 +116,10 @@ class TestManyLeases:
         await client.finish(*(outcome(lease, Verdict.DEAD, reason="bad") for lease in leases))
         assert len(await client.frontier.dead(CRAWL, 2 * MANY)) == MANY
         keys = [each.fingerprint for each in entries]
-        assert await client.frontier.retry_dead(CRAWL, keys) == MANY
+        assert await client.frontier.retry_dead(CRAWL, DeadFilter(fingerprints=keys)) == MANY
         leases = await lease_all(client)
         await client.finish(*(outcome(lease, Verdict.DEAD, reason="bad") for lease in leases))
-        assert await client.frontier.purge_dead(CRAWL, keys) == MANY
+        assert await client.frontier.purge_dead(CRAWL, DeadFilter(fingerprints=keys)) == MANY
         assert (await client.stats()).dropped == MANY
 
     async def test_remembered(self, backend: Backend) -> None:

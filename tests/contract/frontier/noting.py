@@ -104,6 +104,19 @@ class TestNotes:
         await notes.write("runs", "a", None)
         assert await notes.read("runs", "a") is None
 
+    async def test_of_many_who_have_read_the_same_one_writes(self, backend: Backend) -> None:
+        notes = [backend.open_another().notes for _ in range(5)]
+        for known in (None, b"", b"older"):
+            if known is not None:
+                await notes[0].write("topic", "name", known)
+            swaps = (at.swap("topic", "name", known, b"%d" % n) for n, at in enumerate(notes))
+            done = await asyncio.gather(*swaps)
+            assert sum(done) == 1
+            assert await notes[0].read("topic", "name") == b"%d" % done.index(True)
+        assert not await notes[0].swap("topic", "name", None, b"another")
+        assert not await notes[0].swap("topic", "none", b"something", b"another")
+        assert await notes[0].read("topic", "none") is None
+
     async def test_a_deposed_leader_writes_nothing(self, backend: Backend) -> None:
         notes, others = backend.frontier.notes, backend.open_another().notes
         leader = await notes.lead("one", 5.0)

@@ -67,6 +67,7 @@ class TestOrder:
 
     async def test_a_retry_goes_behind_what_waits_when_it_wakes(self, backend: Backend) -> None:
         """Retries never starve new work."""
+        backend.needs("whole_backlog")
         client = backend.client()
         await client.start(*pages(2))
         failed = await lease_named(client, "0")
@@ -104,6 +105,7 @@ class TestOrder:
         assert await order_of(client, 2) == ["0", "new"]
 
     async def test_what_was_dead_goes_behind_all(self, backend: Backend) -> None:
+        backend.needs("whole_backlog")
         client = backend.client()
         await client.start(*pages(3))
         await client.end(await lease_named(client, "0"), Verdict.DEAD)

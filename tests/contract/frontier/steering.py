@@ -235,9 +235,12 @@ UNKNOWN: dict[str, Callable[[Frontier], Awaitable[object]]] = {
     "find": lambda f: f.find(CRAWL, entry("a.example/")),
     "find_others": lambda f: f.find_others(CRAWL, "a.example", bool, 1),
     "dead": lambda f: f.dead(CRAWL, 1),
+    "leased": lambda f: f.leased(CRAWL, 1),
     "hosts": lambda f: f.hosts(CRAWL, 1),
+    "chains": lambda f: f.chains(CRAWL, 1),
     "workers": lambda f: f.workers(CRAWL),
     "lanes": lambda f: f.lanes(CRAWL, 1),
+    "turn": lambda f: f.turn(CRAWL, HOST, None),
 }
 
 
@@ -250,5 +253,5 @@ class TestUnknown:
 
     def test_no_method_is_left_out(self) -> None:
         exempt = {"start", "add", "remember", "forget", "crawls", "notes", "capabilities", "close"}
-        of_all = {"put_pool", "pools", "exits"}
+        of_all = {"put_pool", "pools", "exits", "accounts", "hold", "hold_on", "let_go"}
         assert set(UNKNOWN) | exempt | of_all == Frontier.__abstractmethods__

@@ -28,4 +28,4 @@ time.time = _later
 if os.environ.get("SHOAL_FRONTIER", "").startswith("redis"):
     from shoal.frontier.redis import RedisFrontier
 
-    RedisFrontier.__init__.__defaults__ = (_later,)
+    RedisFrontier.__init__.__defaults__ = (_later, None)

@@ -1,0 +1,64 @@
+"""Commands of the documentation for those who run machines. They need a daemon, a cluster or an
+init system, so they are not run with the others: what they name must exist. `make test-deploy` runs
+those that need none of these."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import yaml
+
+from support.cli import command_names
+from support.markdown import ROOT
+
+PROGRAMS = ("podman", "docker", "kubectl", "systemctl", "install", "deploy/make-secrets")
+_ASSIGNMENT = re.compile(r"[A-Z_]+=")
+_UNIT = re.compile(r"shoal-(?!.*:)[\w@.-]+")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a command, without the variables that are set for it."""
+    words = shlex.split(text)
+    while words and _ASSIGNMENT.match(words[0]):
+        words.pop(0)
+    return words
+
+
+def is_operators(text: str) -> bool:
+    """Whether this is one of these commands."""
+    try:
+        words = words_of(text)
+    except ValueError:  # Not a command at all.
+        return False
+    return bool(words) and words[0] in PROGRAMS
+
+
+def unknown_to_operators(text: str) -> list[str]:
+    """What a command names and is not there: files of ours, units, services, commands of Shoal."""
+    program, *words = words_of(text)
+    unknown = [
+        word
+        for word in (program, *words)
+        if word.startswith("deploy/") and not (ROOT / word).exists()
+    ]
+    if program == "systemctl":
+        unknown += [word for word in words if _UNIT.fullmatch(word) and not _is_unit(word)]
+    if program == "docker" and "exec" in words:
+        unknown += {words[words.index("exec") + 1]} - services().keys()
+    if "shoal" in words[1:-1] and program == "docker":
+        unknown += {words[words.index("shoal") + 1]} - set(command_names())
+    return unknown
+
+
+def services() -> dict[str, Any]:
+    """The services of compose.yaml."""
+    read = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text("utf-8"))
+    found: dict[str, Any] = read["services"]
+    return found
+
+
+def _is_unit(name: str) -> bool:
+    template = re.sub("@.*", "@", name).removesuffix(".service")
+    return (ROOT / f"deploy/systemd/{template}.service").exists()

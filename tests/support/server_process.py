@@ -1,0 +1,176 @@
+"""Private servers of tests: each on a free port of 127.0.0.1, with a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, NoReturn, Self
+
+import pytest
+
+from support.until import LIMIT_S, until_now
+
+PORTS = range(11_000, 21_000)
+"""Below the ports of outgoing connections. One of those could take the port of a server that is
+down for a moment; a client that tries to reach it there could even connect to itself. The bus of a
+Redis cluster, 10,000 ports higher, is below them too."""
+
+STARTS = 5
+"""Ports that a server tries: between the look for a free one and its start, others may take it."""
+
+
+def free_port() -> int:
+    """A port that nobody listens on, and that no outgoing connection will be given."""
+    return next(port for port in random.sample(PORTS, len(PORTS)) if _is_free(port))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def missing_server(name: str) -> NoReturn:
+    """Skip the test because a server cannot be had; in CI that is a failure."""
+    reason = f"{name} is not installed: run scripts/servers"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def program(name: str | Path) -> str:
+    """Where a program is."""
+    return shutil.which(name) or missing_server(Path(name).name)
+
+
+class ServerProcess(ABC):
+    """A server in a process of its own. As a context it runs, and is killed after.
+
+    It dies with the thread that started it, so that nothing outlives a killed test run.
+    """
+
+    gentle: ClassVar[signal.Signals] = signal.SIGTERM
+    """What lets it end in order."""
+
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        """Without a port, it takes a free one when it is first started, and keeps it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = port or free_port()
+        self._may_move = port is None
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        """The process, which must have been started."""
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What it has said so far."""
+        return self._log_file.read_text("utf-8", "replace")
+
+    def is_running(self) -> bool:
+        """Whether its process lives, paused or not."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it; back when it answers. It has what it had when it was stopped."""
+        assert not self.is_running(), "already started"
+        for _ in range(STARTS if self._may_move else 1):
+            if self._answers_or_ends():
+                self._may_move = False
+                return
+            if self._may_move:
+                self.port = free_port()
+        raise AssertionError(f"{self!r} did not start:\n{self.log}")
+
+    def stop(self) -> None:
+        """Let it end in order."""
+        self._end(self.gentle)
+
+    def kill(self) -> None:
+        """kill -9. Not an error if it does not run."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """End it in order if it runs, and start it again on the same port."""
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Stop the process in its tracks: its connections stay open and nobody answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    @abstractmethod
+    def _command(self) -> Sequence[str | Path]:
+        """What runs it in the foreground."""
+
+    @abstractmethod
+    def _answers(self) -> bool:
+        """Whether it is up. Asked only while its process lives."""
+
+    @property
+    def _log_file(self) -> Path:
+        return self._folder / "server.log"
+
+    @property
+    def _environment(self) -> Mapping[str, str]:
+        """What is special in its environment."""
+        return {}
+
+    def _answers_or_ends(self) -> bool:
+        """Start the process and wait for its answer. False if it ends instead."""
+        self._process = self._spawn(self._command())
+        try:
+            until_now(f"{self!r} to start", lambda: not self.is_running() or self._answers())
+        except BaseException as error:
+            self.kill()
+            error.add_note(self.log)
+            raise
+        return self.is_running()
+
+    def _spawn(self, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
+        with self._log_file.open("ab") as log:
+            return subprocess.Popen(
+                [program("setpriv"), "--pdeathsig", "KILL", *command],
+                cwd=self._folder,
+                env={**os.environ, **self._environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None or not self.is_running():
+            return
+        self._process.send_signal(number)
+        self.resume()  # A paused process would take note of the signal only then.
+        self._process.wait(LIMIT_S)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} at port {self.port}"
