@@ -108,7 +108,12 @@ def _succeeding(command: Sequence[str]) -> procstat.Usage:
 
 
 def shoal(
-    bases: Sequence[str], setup: Setup = ONE, *, frontier: str = "", results: str = ""
+    bases: Sequence[str],
+    setup: Setup = ONE,
+    *,
+    frontier: str = "",
+    state: str = "",
+    results: str = "",
 ) -> Run:
     """A whole `shoal crawl`: on a new file, unless it is said where the queue or the items go."""
     os.environ["SHOAL_BENCH_URLS"] = ",".join(f"{base}/index.html" for base in bases)
@@ -118,6 +123,7 @@ def shoal(
         command = [sys.executable, "-m", "shoal", "crawl", f"benchmarks.spider:{setup.spider}"]
         command += ["--json", "--allow-private", "--name", NAME, *setup.options()]
         command += ["--frontier", frontier or store, "--results", results or store]
+        command += ["--state", state] if state else []
         usage = _succeeding(command)
         ended, busy_s = time.time(), procstat.busy_s()
         notes = [note.read_text().split() for note in Path(folder).glob("*.began")]

@@ -66,6 +66,14 @@ class RedisServer:
         keys = self._client.scan_iter(key_pattern, count=10_000)
         return sum(self._client.memory_usage(key, samples=0) or 0 for key in keys)
 
+    def freed_without(self, key_pattern: str) -> int:
+        """What the keys of a pattern take, as the allocator has it: they are deleted. Of many small
+        ones, MEMORY USAGE counts what was asked for and not what was given: 48 bytes for 56."""
+        before = self.used_bytes()
+        for key in list(self._client.scan_iter(key_pattern, count=10_000)):
+            self._client.delete(key)
+        return before - self.used_bytes()
+
     def load(self) -> Load:
         """What it has done since it started."""
         stats, scripts = self.info("stats"), self._scripts()
