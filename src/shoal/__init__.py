@@ -6,6 +6,7 @@ from shoal.core.task import Task
 from shoal.core.urls import TRACKING_PARAMETERS
 from shoal.errors import LoginFailed, SessionExpired, ShoalError
 from shoal.fleet.crawl import Summary, crawl
+from shoal.spider.asking import Drop, Retry
 from shoal.spider.catalogue import Catalogue
 from shoal.spider.items import Item
 from shoal.spider.page import Page
@@ -17,9 +18,11 @@ from shoal.version import __version__
 __all__ = [
     "TRACKING_PARAMETERS",
     "Catalogue",
+    "Drop",
     "Item",
     "LoginFailed",
     "Page",
+    "Retry",
     "Selection",
     "Session",
     "SessionExpired",

@@ -7,6 +7,8 @@
     │   └── MissingExtra      a feature whose optional packages are not installed
     ├── SessionExpired        a page that only who is logged in may see showed that we are not
     ├── LoginFailed           an account could not be logged in
+    ├── Retry                 a spider asks for another try at a task
+    ├── Drop                  a spider says that nothing is to be had of a task
     ├── UnknownCrawl          no crawl of that name in this frontier
     ├── Unserialisable        a request of Scrapy's that cannot be put into words
     ├── Unrestorable          a task that no request can be made of

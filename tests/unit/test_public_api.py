@@ -14,9 +14,11 @@ import shoal.urls
 PUBLIC = [
     "TRACKING_PARAMETERS",
     "Catalogue",
+    "Drop",
     "Item",
     "LoginFailed",
     "Page",
+    "Retry",
     "Selection",
     "Session",
     "SessionExpired",

@@ -25,6 +25,8 @@ MAX_PRIORITY = 2**31 - 1
 MAX_COUNT = 2**31 - 1
 MAX_CHAIN_LENGTH = 200
 MAX_SESSION_LENGTH = 100
+MAX_ACCEPTED = 100
+Status = Annotated[int, Meta(ge=300, le=599)]
 DIRECT = "direct"
 """The name that stands for no pool, where a crawl has one for all its tasks."""
 
@@ -60,6 +62,9 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     session: Annotated[str, Meta(min_length=1, max_length=MAX_SESSION_LENGTH)] | None = None
     """The accounts that its request may be sent with: `shop`, any of that group; `shop#alice`, this
     one. `none`: with none, whatever the crawl says."""
+    not_before: datetime | None = None
+    """When it may be sent at the earliest; UTC if it has no time zone. Whoever is handed it before
+    then puts it off."""
     chain: Annotated[str, Meta(min_length=1, max_length=MAX_CHAIN_LENGTH)] | None = None
     """Tasks of one chain are done one after the other, in the order in which they were added."""
     meta: dict[str, Any] = {}
@@ -73,6 +78,8 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """What a redirect outside of a chain brings along: see `Rules.cookies`. Never shown."""
     cookies_since: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
     """How many of the first `redirects` were asked for with other cookies than this is."""
+    accept: Annotated[list[Status], Meta(max_length=MAX_ACCEPTED)] = []
+    """Statuses, beside 2xx, whose answers its handler reads."""
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""
     retry: bool = False

@@ -192,6 +192,7 @@ class Outcome(PageCounts, kw_only=True):
     kind: FailureKind = FailureKind.OTHER
     """Why it failed, in a word that is counted. Only of tries that are retried or dead."""
     retry_in_s: float = 0.0
+    """How long a task waits that is retried, or returned because it is not due yet."""
     follow_ups: Sequence[Entry] = ()
     sent: bool = True
     """Whether a request went out. If not, the host's turn is given back too, where that is safe."""

@@ -29,6 +29,8 @@ def explanation_rows(explanation: Explanation) -> Iterator[Row]:
         yield from request_rows(record.task)
         yield "handler", record.task.job_type
         yield "depth, priority", f"{record.task.depth}, {record.task.priority}"
+        if record.task.not_before is not None:
+            yield "not before", record.task.not_before.isoformat(" ", "seconds")
         yield from (("redirected from", url) for url in record.task.redirects)
         yield from (("found on", url) for url in explanation.found_on or ["it is a seed"])
         if record.losses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from selectolax.lexbor import LexborNode
 from shoal.core import bodies, urls
 from shoal.core.bodies import Files, FormFields, Sent
 from shoal.core.identities import NO_SESSION
+from shoal.core.policy import parse_duration
 from shoal.core.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, MAX_SESSION_LENGTH, Task
 from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.spider import markup, trial
@@ -46,6 +47,9 @@ class _Following(msgspec.Struct):
     chain: str | None
     proxy_pool: str | None
     session: str | None
+    accept: list[int]
+    max_retries: int | None
+    not_before: datetime | None
 
 
 class Page:
@@ -184,6 +188,9 @@ class Page:
         chain: str | None = None,
         proxy_pool: str | None = None,
         session: str | None = None,
+        accept: Iterable[int] = (),
+        max_retries: int | None = None,
+        not_before: datetime | str | None = None,
     ) -> Task:
         """The task to fetch a URL, or the link of a selection, and read it with the handler.
 
@@ -199,6 +206,10 @@ class Page:
         It is fetched with the accounts that this page's own task names: with any of a group, or
         with a certain one. Another `session` is "shop", "shop#alice", or "none" for none.
 
+        Its handler reads answers of 2xx, and of the statuses that it, or the spider, `accept`s. It
+        is tried again so many times at most, in place of the crawl's own `max_retries`. It is sent
+        `not_before` a moment, which knows its time zone, or so long from now: "10m".
+
         Raises ValueError if there is no link in the selection or the body cannot be sent, and
         BadUrl if it does not lead to a page (`mailto:`, ...).
         """
@@ -206,7 +217,19 @@ class Page:
         if link is None:
             raise ValueError(f"nothing to follow on {self.url}")
         sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
-        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool, session)
+        how = _Following(
+            handler,
+            priority,
+            meta,
+            sent,
+            dont_filter,
+            chain,
+            proxy_pool,
+            session,
+            accepted(accept),
+            max_retries,
+            _moment(not_before),
+        )
         return self._tasks([self.urljoin(link)], how)[0]
 
     def follow_all(
@@ -226,6 +249,9 @@ class Page:
         chain: str | None = None,
         proxy_pool: str | None = None,
         session: str | None = None,
+        accept: Iterable[int] = (),
+        max_retries: int | None = None,
+        not_before: datetime | str | None = None,
     ) -> list[Task]:
         """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
         `follow`.
@@ -235,7 +261,19 @@ class Page:
         found = self.css(targets) if isinstance(targets, str) else targets
         links = links_in(found) if isinstance(found, Selection) else links_of_each(found)
         sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
-        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool, session)
+        how = _Following(
+            handler,
+            priority,
+            meta,
+            sent,
+            dont_filter,
+            chain,
+            proxy_pool,
+            session,
+            accepted(accept),
+            max_retries,
+            _moment(not_before),
+        )
         tasks = self._tasks(islice(self._pages(links), self.max_links), how)
         if len(tasks) == self.max_links:
             self.links_cut += sum(1 for _ in links)
@@ -255,6 +293,9 @@ class Page:
         chain: str | None = None,
         proxy_pool: str | None = None,
         session: str | None = None,
+        accept: Iterable[int] = (),
+        max_retries: int | None = None,
+        not_before: datetime | str | None = None,
     ) -> Task:
         """The task to send a form of this page as a browser would, with these values, and read the
         answer with the handler.
@@ -280,7 +321,19 @@ class Page:
             named = form if isinstance(form, str) else "a form"
             raise ValueError(f"{named} on {self.url}: {error}") from None
         whose = self.session if session is None else session
-        how = _Following(handler, priority, meta, sent, dont_filter, chain, proxy_pool, whose)
+        how = _Following(
+            handler,
+            priority,
+            meta,
+            sent,
+            dont_filter,
+            chain,
+            proxy_pool,
+            whose,
+            accepted(accept),
+            max_retries,
+            _moment(not_before),
+        )
         return self._tasks([address], how)[0]
 
     def _form(self, form: str | Selection) -> Form:
@@ -334,9 +387,11 @@ class Page:
             )
             for url in addresses
         ]
-        if body_is_base64:
+        if body_is_base64 or how.accept or how.max_retries is not None or how.not_before:
             for task in tasks:
-                task.body_is_base64 = True
+                task.body_is_base64 = body_is_base64
+                task.accept, task.max_retries = how.accept, how.max_retries
+                task.not_before = how.not_before
         return tasks
 
     async def _weigh(self) -> None:
@@ -383,6 +438,30 @@ def _rebased(base: can_ada.URL, href: str | None) -> can_ada.URL:
         return urls.parse(urls.join(base, href)) if href else base
     except BadUrl:
         return base
+
+
+def accepted(statuses: Iterable[int]) -> list[int]:
+    """The statuses that are to be read beside 2xx, as tasks have them. Raises ValueError."""
+    if isinstance(statuses, Iterable) and not isinstance(statuses, str | bytes):
+        found = list(statuses)
+        if all(type(each) is int and 300 <= each <= 599 for each in found):
+            return sorted(set(found))
+    raise ValueError(
+        f"accept lists statuses from 300 to 599, such as {{404}}; not {statuses!r:.80}"
+    )
+
+
+def _moment(not_before: datetime | str | None) -> datetime | None:
+    if not_before is None:
+        return None
+    if isinstance(not_before, str):
+        return datetime.now(UTC) + timedelta(seconds=parse_duration(not_before))
+    if isinstance(not_before, datetime) and not_before.tzinfo is not None:
+        return not_before.astimezone(UTC)
+    raise ValueError(
+        "not_before is a time from now ('10m'), or a datetime with a time zone;"
+        f" not {not_before!r:.80}"
+    )
 
 
 def _check_chain(chain: str | None) -> None:

@@ -31,7 +31,7 @@ from shoal.core.task import (
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.spider.items import is_item_class
-from shoal.spider.page import Page
+from shoal.spider.page import Page, accepted
 from shoal.spider.selection import Selection, parse_query
 from shoal.spider.session import Session
 
@@ -64,6 +64,8 @@ class Spider:
     for a block: no handler gets it, and it is tried again."""
     login_url: str = ""
     """Where people log in. A page that redirects there shows that its session has ended."""
+    accept: Iterable[int] = ()
+    """Statuses, beside 2xx, whose answers its handlers read: `{404}`."""
     logged_in: Any = ""
     """CSS of something that only pages for who is logged in have: the proof of a login. Or a method
     `logged_in(self, page)` that says whether a page shows it."""
@@ -96,6 +98,7 @@ class Spider:
         catalogues_of(cls)  # A mistake in it is said at once.
         _check_css(cls, "expect")
         _check_css(cls, "logged_in")
+        _check_accept(cls)
 
     @cached_property
     def logger(self) -> logging.Logger:
@@ -126,6 +129,13 @@ def _check_css(spider: type[Spider], name: str) -> None:
             parse_query(query)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{spider.__name__}.{name}: {error}") from None
+
+
+def _check_accept(spider: type[Spider]) -> None:
+    try:
+        accepted(spider.accept)
+    except ValueError as error:
+        raise ConfigError(f"{spider.__name__}.accept: {error}") from None
 
 
 def login_of(spider: Spider) -> Callable[[Session], Awaitable[Page | None]] | None:
@@ -300,6 +310,7 @@ def _is_plain(task: Task, page: Page) -> bool:
         and not task.headers
         and task.body is None
         and task.chain is None
+        and task.max_retries is None
         and task.session == page.task.session
     )
 

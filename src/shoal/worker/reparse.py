@@ -12,6 +12,7 @@ from shoal.archive.port import Archive, RawPage
 from shoal.errors import OwnFault, StorageFailed
 from shoal.results.port import Batch, Keep, Results
 from shoal.runtime.patience import patiently
+from shoal.spider.asking import Drop
 from shoal.spider.harvest import Reading, read
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
@@ -87,7 +88,7 @@ async def _readings(
         done.pages += 1
         done.items += len(reading.items)
         done.rejected += len(reading.rejected)
-        if (error := reading.error) is not None:
+        if (error := reading.error) is not None and not isinstance(error, Drop):
             done.note_failure(f"{raw.task.url}: {type(error).__name__}: {error}")
         yield reading
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from shoal.archive.port import RawPage
 from shoal.core.content import page_digest
 from shoal.core.failures import FailureKind
 from shoal.core.identities import IdentityReport, LoginChange
+from shoal.core.policy import MAX_DURATION_S
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import PageLog
@@ -77,6 +80,16 @@ def note_identity(outcome: Outcome) -> None:
 def give_back(lease: Lease, *, sent: bool) -> Report:
     """The task goes back to the queue as if it had not been tried."""
     return Report(Outcome(lease=lease, verdict=Verdict.RETURNED, sent=sent))
+
+
+def not_due(lease: Lease, due: datetime) -> Report | None:
+    """How a visit ends that comes before the time of its task. None: it is time."""
+    wait_s = (due if due.tzinfo else due.replace(tzinfo=UTC)).timestamp() - lease.now()
+    if wait_s <= 0:
+        return None
+    report = give_back(lease, sent=False)
+    report.outcome.retry_in_s = min(wait_s, MAX_DURATION_S)
+    return report
 
 
 def give_up(lease: Lease, *, sent: bool = True) -> Report:

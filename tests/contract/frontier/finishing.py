@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from shoal.core.records import Robots
@@ -76,6 +78,23 @@ class TestVerdicts:
         assert again.task.retry_count == 0
         stats = await client.stats()
         assert (stats.retries, stats.lost, stats.waiting, stats.leased) == (0, 0, 2, 1)
+
+    async def test_what_is_returned_before_its_time_waits_and_is_no_try(
+        self, backend: Backend
+    ) -> None:
+        client = backend.client()
+        due = datetime(2030, 1, 1, tzinfo=UTC)
+        await client.start(entry("a.example/1", not_before=due, accept=[404, 500]))
+        first = await client.lease_one()
+        assert (first.task.not_before, first.task.accept) == (due, [404, 500])
+        await client.end(first, Verdict.RETURNED, sent=False, retry_in_s=2.0)
+        record = await client.record(first)
+        assert (record.state, record.task.retry_count) == (TaskState.DELAYED, 0)
+        stats = await client.stats()
+        assert (stats.delayed, stats.waiting, stats.retries, stats.sent) == (1, 0, 0, 0)
+        assert await client.lease() == []
+        await backend.advance(2.1)
+        assert (await client.lease_one()).task == first.task
 
     async def test_requests_are_counted_and_those_that_were_blocked(self, backend: Backend) -> None:
         client = backend.client()

@@ -232,7 +232,11 @@ class Model:
         if not outcome.sent and self.next_at[task.host] == task.leased_at + self.interval_s:
             self.next_at[task.host] = self.now
         task.place = FRONT
-        task.move(_STATE_AFTER[outcome.verdict], self.now + outcome.retry_in_s if retry else None)
+        state = _STATE_AFTER[outcome.verdict]
+        if state is TaskState.WAITING and outcome.retry_in_s > 0:
+            state = TaskState.DELAYED
+        is_delayed = state is TaskState.DELAYED
+        task.move(state, self.now + outcome.retry_in_s if is_delayed else None)
 
     def retry(self, dead: Iterable[ModelTask]) -> None:
         behind = self._behind_all()

@@ -190,6 +190,8 @@ def _is_usual(task: Task) -> bool:
         or task.body is not None
         or task.task_id
         or task.max_retries is not None
+        or task.accept
+        or task.not_before is not None
         or task.session == NO_SESSION
         or task.proxy_pool == wire.DIRECT
         or task.cookies is not None

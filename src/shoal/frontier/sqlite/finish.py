@@ -151,6 +151,8 @@ def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:
         case Verdict.DROPPED:
             return DROPPED, None
         case Verdict.RETURNED:
+            if outcome.retry_in_s > 0:
+                return DELAYED, current.now + outcome.retry_in_s
             return WAITING, None
 
 

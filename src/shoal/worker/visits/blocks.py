@@ -28,15 +28,18 @@ class BlockWatch:
     def __init__(self) -> None:
         self._sizes = UsualSizes()
 
-    def look_at(self, lease: Lease, response: Response) -> Block | None:
+    def look_at(
+        self, lease: Lease, response: Response, *, is_accepted: bool = False
+    ) -> Block | None:
         """What kind of block an answer is, as far as it shows. None: it shows nothing.
 
         Without an exit, nobody is there to try it in our place: so all is as its status says, and
-        only what a guard itself calls a block is one. No page is lost to a guess.
+        only what a guard itself calls a block is one. No page is lost to a guess. Where the spider
+        accepts the status of an answer, that is no sign of a block either.
         """
         status = response.status
-        if lease.lent is None:
-            if 200 <= status < 300 and is_marked(response.headers):
+        if lease.lent is None or is_accepted:
+            if (200 <= status < 300 or is_accepted) and is_marked(response.headers):
                 return find_block(status, response.headers, response.body)
             return None
         task = lease.task

@@ -35,6 +35,7 @@ from shoal.errors import BadUrl, FetchError, Refused
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission, NotAdmitted
 from shoal.frontier.values import Lease, Outcome, Pushback, Verdict
+from shoal.spider.asking import Drop, Retry
 from shoal.worker.visits.cookies import bring_along, keeps_cookies, note_other_cookies
 from shoal.worker.visits.passages import (
     Warnings,
@@ -162,6 +163,19 @@ class Judge:
             put_off(outcome, retry_after_s, jitter)
         return outcome
 
+    def asked_again(self, lease: Lease, asked: Retry, jitter: float) -> Outcome:
+        """The spider wants another try: its page was there, and of no use yet."""
+        outcome = self.failed(
+            lease,
+            f"the spider asks for another try: {asked}".removesuffix(": "),
+            jitter,
+            kind=FailureKind.HANDLER,
+            retryable=True,
+            retry_after_s=asked.after_s,
+        )
+        outcome.ours = True
+        return outcome
+
     def _not_well(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
         wait_s = parse_retry_after(response.headers.get("Retry-After"), now)
         outcome = self.failed(
@@ -212,7 +226,10 @@ def _no_way_on(lease: Lease, reason: str) -> Outcome:
 
 
 def raised(lease: Lease, error: BaseException) -> Outcome:
-    """The handler raised: trying again would give the same."""
+    """The handler raised: trying again would give the same. Or it says that nothing is here."""
+    if isinstance(error, Drop):
+        reason = one_line(f"the spider drops it: {error}".removesuffix(": "))
+        return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=reason, ours=True)
     return Outcome(
         lease=lease,
         verdict=Verdict.DEAD,
@@ -246,6 +263,23 @@ def note_answer(outcome: Outcome, response: Response) -> None:
         note_status(outcome, response.status)
     if outcome.lease.lent is not None:
         note_passage(outcome)
+
+
+def is_success(status: int) -> bool:
+    """Whether it is the status of a page."""
+    return 200 <= status < 300
+
+
+def note_accepted(outcome: Outcome, response: Response, now: float) -> None:
+    """What the spider accepts is an answer like any other. Whether the host asks for less is not
+    for the spider to say."""
+    if outcome.kind is FailureKind.BLOCKED:
+        return
+    outcome.fault, outcome.blocked = False, 0
+    wait_s = parse_retry_after(response.headers.get("Retry-After"), now)
+    outcome.pushback = pushback_of(response.status, wait_s)
+    if outcome.pushback is not None:
+        note_status(outcome, response.status)
 
 
 def note_status(outcome: Outcome, status: int) -> None:

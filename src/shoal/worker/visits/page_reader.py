@@ -15,16 +15,17 @@ from shoal.errors import BadUrl, OwnFault, SessionExpired
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.results.near import simhash
+from shoal.spider.asking import Retry
 from shoal.spider.harvest import Reading, read
-from shoal.spider.page import Page
+from shoal.spider.page import Page, accepted
 from shoal.spider.spider import Spider
 from shoal.worker.report import Report
 from shoal.worker.visits.blocks import Blocked, SpiderGuard
 from shoal.worker.visits.canonical import alias_of
-from shoal.worker.visits.catalogue_pages import Pager
+from shoal.worker.visits.catalogue_pages import NextTasks, Pager
 from shoal.worker.visits.cookies import keeps_cookies
 from shoal.worker.visits.known_links import KnownUrls
-from shoal.worker.visits.outcomes import one_line, raised
+from shoal.worker.visits.outcomes import is_success, one_line, raised
 from shoal.worker.visits.visitor import Visit
 
 ADMIT_AT_ONCE = 1_000
@@ -59,10 +60,15 @@ class PageReader:
         self._pager = Pager(spider)
         self._guard = SpiderGuard(spider)
         self._is_guarded = bool(self._guard)
+        self._accept = frozenset(accepted(spider.accept))
 
     def can_read(self, task: Task, status: int) -> bool:
         """Whether it is a page. What else a server may answer is none."""
-        return 200 <= status < 300
+        return is_success(status) or self.accepts(task, status)
+
+    def accepts(self, task: Task, status: int) -> bool:
+        """Whether the spider, or the task, names this status."""
+        return status in self._accept or status in task.accept
 
     async def read(self, visit: Visit) -> Report:
         """Run the task's handler on its page."""
@@ -71,14 +77,16 @@ class PageReader:
         if self._is_guarded or page.session is not None:
             try:
                 self._check(page)
-            except (Blocked, SessionExpired, OwnFault):
+            except (Blocked, SessionExpired, OwnFault, Retry):
                 raise
             except Exception as error:  # It is the spider's, as a handler is.
                 return visit.report(raised(visit.lease, error))
         raw = _raw(visit, keeps_cookies=self._keeps_cookies) if self._keeps_raw else None
-        further = self._pager.after(page)
+        further = self._further(page, visit)
         reading = await read(self._spider, page, visit.fetched_at, canonical=self._rules.canonical)
         if isinstance(reading.error, SessionExpired) and page.session is not None:
+            raise reading.error
+        if isinstance(reading.error, Retry):
             raise reading.error
         if reading.error is not None:
             outcome = raised(visit.lease, reading.error)
@@ -93,13 +101,22 @@ class PageReader:
         report.raw = raw
         return report
 
+    def _further(self, page: Page, visit: Visit) -> NextTasks:
+        """The pages of a catalogue that follow. The answer for one that is not there says nothing
+        of others, though the spider wants to read it."""
+        if is_success(page.status):
+            return self._pager.after(page)
+        reason = f"HTTP {page.status}"
+        dropped = Outcome(lease=visit.lease, verdict=Verdict.DROPPED, reason=reason)
+        return self._pager.without(dropped)
+
     def _check(self, page: Page) -> None:
         """Raises Blocked, SessionExpired, and what the spider raises. A page for who is logged out
         seldom has what all others have: so that is looked for last."""
         said = self._guard.ask(page)
         if page.session is not None and self._prove is not None:
             self._prove(page)
-        if said is None:
+        if said is None and is_success(page.status):
             self._guard.look(page)
 
     def clears(self, visit: Visit) -> bool:

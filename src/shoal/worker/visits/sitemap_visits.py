@@ -74,6 +74,10 @@ class SitemapReader:
         """Whether an answer says which addresses there are."""
         return can_be_read(task, status)
 
+    def accepts(self, task: Task, status: int) -> bool:
+        """Nobody names statuses of sitemaps."""
+        return False
+
     async def read(self, visit: Visit) -> Report:
         """Queue what a sitemap lists, or a robots.txt that names some."""
         lease, response = visit.lease, visit.response

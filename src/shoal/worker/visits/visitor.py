@@ -28,13 +28,14 @@ from shoal.fetch.port import Fetcher, Response
 from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import KnownPage
 from shoal.runtime.patience import Shortage, jitter
-from shoal.worker.report import Report, give_back, note_identity, page_log
+from shoal.spider.asking import Retry
+from shoal.worker.report import Report, give_back, not_due, note_identity, page_log
 from shoal.worker.slots import nobody_waits
 from shoal.worker.visits.blocks import Blocked, BlockWatch
 from shoal.worker.visits.canonical import ALIAS, dropped_alias
 from shoal.worker.visits.cookies import header_for, note_cookies
 from shoal.worker.visits.identity_visits import IdentityVisits
-from shoal.worker.visits.outcomes import Judge, note_answer
+from shoal.worker.visits.outcomes import Judge, note_accepted, note_answer
 from shoal.worker.visits.recrawl import (
     NOT_MODIFIED,
     Earlier,
@@ -76,9 +77,14 @@ class Reader(Protocol):
         """Whether such an answer is for it; if not, it is judged by its status."""
         ...
 
+    def accepts(self, task: Task, status: int) -> bool:
+        """Whether the user wants such answers to be read, though their status is not a page's."""
+        ...
+
     async def read(self, visit: Visit) -> Report:
         """What an answer gives. Raises OwnFault if our own machine cannot read it, Blocked if it is
-        found to be no page, and SessionExpired if it shows that its identity is logged out."""
+        found to be no page, SessionExpired if it shows that its identity is logged out, and Retry
+        if the spider asks for another try."""
         ...
 
     def clears(self, visit: Visit) -> bool:
@@ -127,6 +133,8 @@ class Visitor:
         `answered` is called when the host has answered as a healthy one would."""
         if lease.task.job_type == ALIAS:
             return Report(dropped_alias(lease))
+        if (due := lease.task.not_before) is not None and (early := not_due(lease, due)):
+            return early
         instead = await self._instead(lease, send_by)
         if instead is not None:
             return instead
@@ -151,6 +159,8 @@ class Visitor:
         else:
             report = await self._answered(visit)
         self._note(report.outcome, response)
+        if self._reader.accepts(task, response.status):
+            note_accepted(report.outcome, response, time.time())
         return report
 
     async def _instead(self, lease: Lease, send_by: float) -> Report | None:
@@ -202,7 +212,8 @@ class Visitor:
         if lease.identity is not None and self._identities is not None:  # noqa: SIM102
             if why := self._identities.end_of(lease, lease.identity, response):
                 return await self._logged_out(visit, why)
-        block = self._watch.look_at(lease, response)
+        is_accepted = self._reader.accepts(lease.task, response.status)
+        block = self._watch.look_at(lease, response, is_accepted=is_accepted)
         if block is not None and not self._reader.clears(visit):
             return await self._blocked(visit, block)
         if not self._reader.can_read(lease.task, response.status):
@@ -220,14 +231,21 @@ class Visitor:
             return await self._logged_out(visit, str(expired) or "the handler says so")
         except Blocked as blocked:
             return await self._blocked(visit, blocked.block)
-        except Starved as error:
-            kind = kind_of(error)
-            outcome = self._judge.failed(lease, str(error), jitter(), kind=kind, retryable=True)
-            await self._reader.turn_past(outcome)
-            return visit.report(outcome)
+        except (Retry, Starved) as error:
+            return await self._not_read(visit, error)
         except OwnFault as error:
             await self._shortage.pause(error)
             return give_back(lease, sent=True)
+
+    async def _not_read(self, visit: Visit, error: Retry | Starved) -> Report:
+        """It is worth another try, if the task has one left."""
+        if isinstance(error, Retry):
+            outcome = self._judge.asked_again(visit.lease, error, jitter())
+        else:
+            why, kind = str(error), kind_of(error)
+            outcome = self._judge.failed(visit.lease, why, jitter(), kind=kind, retryable=True)
+        await self._reader.turn_past(outcome)
+        return visit.report(outcome)
 
     async def _logged_out(self, visit: Visit, why: str) -> Report:
         identities = cast(IdentityVisits, self._identities)  # Else there was no page.

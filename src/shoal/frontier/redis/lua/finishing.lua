@@ -56,13 +56,17 @@ local function count_failure(host, outcome)
   end
 end
 
+local function put_off(place, priority, entry, outcome, token)
+  counts.delayed = counts.delayed + 1
+  local packed = cmsgpack.pack({place.name, priority, entry, token})
+  call('ZADD', prefix .. 'delayed', whole(now + (outcome.retry_in or 0)), packed)
+end
+
 function moves.retry(host, place, priority, entry, outcome, token)
   count_failure(host, outcome)
   note_failure(outcome.kind, host.name)
   counts.retries = counts.retries + 1
-  counts.delayed = counts.delayed + 1
-  local packed = cmsgpack.pack({place.name, priority, entry, token})
-  call('ZADD', prefix .. 'delayed', whole(now + (outcome.retry_in or 0)), packed)
+  put_off(place, priority, entry, outcome, token)
 end
 
 function moves.dead(host, place, priority, entry, outcome)
@@ -75,8 +79,13 @@ function moves.dropped(_, _, _, entry, outcome)
   call('HSET', prefix .. 'dropped', fingerprint_of(entry), outcome.reason or '')
 end
 
-function moves.returned(_, place, priority, entry)
-  enqueue('LPUSH', place, priority, entry)
+-- One that is not due yet waits for its time.
+function moves.returned(_, place, priority, entry, outcome, token)
+  if (outcome.retry_in or 0) > 0 then
+    put_off(place, priority, entry, outcome, token)
+  else
+    enqueue('LPUSH', place, priority, entry)
+  end
 end
 
 -- A try has ended, and counts as so many failures if it was one.
