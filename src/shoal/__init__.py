@@ -9,6 +9,7 @@ from shoal.fleet.crawl import Summary, crawl
 from shoal.spider.asking import Drop, Retry
 from shoal.spider.catalogue import Catalogue
 from shoal.spider.items import Item
+from shoal.spider.outgoing import Outgoing
 from shoal.spider.page import Page
 from shoal.spider.selection import Selection
 from shoal.spider.session import Session
@@ -21,6 +22,7 @@ __all__ = [
     "Drop",
     "Item",
     "LoginFailed",
+    "Outgoing",
     "Page",
     "Retry",
     "Selection",

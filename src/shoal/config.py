@@ -255,6 +255,10 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
         Annotated[str, Meta(max_length=100)] | None,
         Meta(description="What workers tell of the spider's code, if not a hash of its files"),
     ] = None
+    plugins: Annotated[
+        tuple[str, ...],
+        Meta(description="Classes with hooks for all spiders: package.module:Class, file.py:Class"),
+    ] = ()
     json_logs: Annotated[bool, Meta(description="Write log lines as JSON")] = False
 
 

@@ -17,6 +17,7 @@ PUBLIC = [
     "Drop",
     "Item",
     "LoginFailed",
+    "Outgoing",
     "Page",
     "Retry",
     "Selection",

@@ -94,7 +94,7 @@ async def _seed(run: Run, schedule: Schedule, spider: type[Spider], settings: Se
         rules = await _rules(run, settings, results)
         # After a long pause, we must not begin anew what is over by now.
         await tell_of_pools(settings, frontier)
-        own_spider = target.create(spider)
+        own_spider = target.create(spider, settings.plugins)
         await tell_of_sessions(settings, frontier, partial(flaw_of, own_spider))
         stats = await frontier.start(run.crawl, rules, again=False)
         if stats.state.over:

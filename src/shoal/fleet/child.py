@@ -92,7 +92,7 @@ def worker_for(
 
 async def _work(order: WorkerOrder) -> None:
     async with stores_at(order.settings, check=False) as stores:  # The parent has looked.
-        spider = target.create(target.load(order.targets))
+        spider = target.create(target.load(order.targets), order.settings.plugins)
         await _run(worker_for(order, stores, spider, watch=watched))
 
 

@@ -100,7 +100,7 @@ async def run_crawl(
     """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
     began = time.monotonic()
     name = settings.name or spider.name
-    own_spider = create(spider)
+    own_spider = create(spider, settings.plugins)
     if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
     async with stores_at(settings) as stores:

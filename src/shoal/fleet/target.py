@@ -11,10 +11,12 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from shoal.core.plugins import plugin
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider import link_spider
+from shoal.spider.hooks import hooks_of
 from shoal.spider.spider import Spider
 
 WAYS = "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or https://..."
@@ -51,12 +53,27 @@ def is_scrapy(targets: Sequence[str]) -> bool:
     return bool(targets) and targets[0].startswith(SCRAPY)
 
 
-def create(spider: type[Spider]) -> Spider:
-    """A spider of this class. What its `__init__` raises is a ConfigError of one line."""
+def create(spider: type[Spider], plugins: Sequence[str] = ()) -> Spider:
+    """A spider of this class, with these plugins beside its own. What its `__init__` raises is a
+    ConfigError of one line."""
     try:
-        return spider()
+        made = spider()
     except Exception as error:
         raise ConfigError(_one_line(error, spider.__name__)) from error
+    made._shoal_hooks = hooks_of(made, [*map(_plugin_at, plugins), *made.plugins])
+    return made
+
+
+def _plugin_at(place_and_name: str) -> Any:
+    """The plugin that somebody has named in a setting. Raises ConfigError."""
+    place, name = _split(place_and_name)
+    if not name:
+        raise ConfigError(f"plugins: write package.module:Class, not {place_and_name!r}")
+    module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    found = getattr(module, name, None)
+    if found is None:
+        raise ConfigError(f"plugins: {place} has no {name!r}")
+    return found
 
 
 def spec_of(spider: type[Spider]) -> list[str] | None:

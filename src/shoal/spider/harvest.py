@@ -10,6 +10,7 @@ import msgspec
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
 from shoal.errors import OwnFault
+from shoal.spider.hooks import through_hooks
 from shoal.spider.items import store_form
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider, harvest
@@ -37,6 +38,8 @@ async def read(
     """
     try:
         found = await harvest(spider, page)
+        if hooks := spider._shoal_hooks.item:
+            found.items = await through_hooks(found.items, page, hooks)
     except BaseException as error:  # Also sys.exit(): a page must not end its worker.
         if is_meant_for_us(error):
             raise

@@ -30,6 +30,7 @@ from shoal.core.task import (
 )
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
+from shoal.spider.hooks import TAKES, Hooks, hooks_of, is_hook
 from shoal.spider.items import is_item_class
 from shoal.spider.page import Page, accepted
 from shoal.spider.selection import Selection, parse_query
@@ -91,6 +92,9 @@ class Spider:
     accounts: str | None
     """A file with the accounts of that group."""
 
+    plugins: Sequence[Any] = ()
+    """What several spiders share: classes, or objects, with hooks of their own. See hooks.py."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" not in vars(cls):
@@ -99,6 +103,11 @@ class Spider:
         _check_css(cls, "expect")
         _check_css(cls, "logged_in")
         _check_accept(cls)
+
+    @cached_property
+    def _shoal_hooks(self) -> Hooks:
+        """What is called on the way of its pages, unless whoever made it has added to that."""
+        return hooks_of(self, self.plugins)
 
     @cached_property
     def logger(self) -> logging.Logger:
@@ -159,6 +168,10 @@ class Harvest(msgspec.Struct):
     items: list[Any] = []
 
 
+_OTHERWISE = ("name", "plugins")
+"""Attributes that are no settings, though settings have these names."""
+
+
 def settings_of(spider: type[Spider]) -> dict[str, Any]:
     """The settings that a spider sets as class attributes. Raises ConfigError for a name that a
     crawl cannot have."""
@@ -167,7 +180,7 @@ def settings_of(spider: type[Spider]) -> dict[str, Any]:
     found = {}
     for name in SETTINGS:
         # A method of that name is a handler, not a setting: `results` is a likely one.
-        if name != "name" and hasattr(spider, name) and not callable(getattr(spider, name)):
+        if name not in _OTHERWISE and hasattr(spider, name) and not callable(getattr(spider, name)):
             found[name] = getattr(spider, name)
     return found
 
@@ -254,6 +267,8 @@ def _public_methods(spider: type) -> frozenset[str]:
         found.update(vars(cls))
     if _has_login(spider):
         del found[LOGIN]
+    for hook in [name for name in TAKES if is_hook(spider, name)]:
+        del found[hook]
     return frozenset(
         name
         for name, method in found.items()

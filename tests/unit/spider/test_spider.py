@@ -55,7 +55,7 @@ def test_the_attributes_of_a_spider_have_the_types_of_the_settings() -> None:
     settings |= {name: Sequence[str] for name, setting in SETTINGS.items() if setting.is_list}
     declared = get_type_hints(Spider)
 
-    named = (SETTINGS.keys() & declared.keys()) - {"name"}
+    named = (SETTINGS.keys() & declared.keys()) - {"name", "plugins"}
     assert {"rate", "allowed_hosts", "max_pages"} <= named
     for name in named:
         assert declared[name] == settings[name], name

@@ -14,12 +14,13 @@ from shoal.config import Rules
 from shoal.core.exits import Lent
 from shoal.core.failures import FailureKind
 from shoal.core.task import Task
-from shoal.errors import ConfigError
+from shoal.errors import ConfigError, FetchError
 from shoal.fetch.port import Fetcher, Request, Response, Route
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Verdict
 from shoal.spider.asking import Drop, Retry
 from shoal.spider.catalogue import KEY, Catalogue
+from shoal.spider.outgoing import Outgoing
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider, seeds
 from shoal.worker.report import Report
@@ -66,7 +67,12 @@ async def visit(spider: Spider, site: Site, lease: Lease | None = None) -> Repor
     admission = Admission(RULES)
     reader = PageReader(spider, RULES, admission, KnownUrls(), keeps_raw=True)
     visitor = Visitor(
-        "worker", site, reader, Judge(RULES, admission), routes=lambda lent, pool: Route("dc-1")
+        "worker",
+        site,
+        reader,
+        Judge(RULES, admission),
+        routes=lambda lent, pool: Route("dc-1"),
+        request_hooks=spider._shoal_hooks.request,
     )
     return await visitor.visit(lease or leased(), inf)
 
@@ -213,6 +219,51 @@ def test_no_time_to_wait(wrong: Any) -> None:
     else:
         with pytest.raises((ConfigError, ValueError)):
             Retry(after=wrong)
+
+
+# Hooks
+
+
+class Signing(Accepting):
+    error: Exception | None = None
+
+    def request(self, request: Outgoing) -> None:
+        request.url += "?signed"
+        if self.error is not None:
+            raise self.error
+
+
+async def test_a_hook_changes_what_is_sent_and_nothing_that_is_kept() -> None:
+    site, lease = Site(200), leased()
+    report = await visit(Signing(), site, lease)
+
+    assert [task.url for task in site.asked] == [f"{URL}?signed"]
+    assert report.page is not None
+    assert report.raw is not None
+    assert {report.page.url, report.items[0].url, report.raw.task.url, lease.task.url} == {URL}
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (KeyError("key"), Verdict.DEAD),
+        (FetchError("not the fetcher's"), Verdict.DEAD),
+        (Retry("no token yet", after=5), Verdict.RETRY),
+        (Drop("not today"), Verdict.DROPPED),
+    ],
+)
+async def test_what_a_hook_raises_is_the_failure_of_its_task(
+    error: Exception, verdict: Verdict
+) -> None:
+    spider, site = Signing(), Site(200)
+    spider.error = error
+    report = await visit(spider, site)
+    outcome = report.outcome
+
+    assert (outcome.verdict, outcome.sent, site.asked) == (verdict, False, [])
+    assert report.page is not None
+    assert report.page.error == outcome.reason != ""
+    assert bool(outcome.detail) is (verdict is Verdict.DEAD)
 
 
 # Its time

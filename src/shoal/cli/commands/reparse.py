@@ -76,7 +76,7 @@ async def _read_again(
         with _progress() as progress:
             done = await read_again(
                 crawl,
-                target.create(spider),
+                target.create(spider, settings.plugins),
                 archive,
                 results,
                 keep,

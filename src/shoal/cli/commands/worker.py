@@ -131,7 +131,9 @@ async def _work(
     async with stores_at(settings) as stores:
         await check_publishing(settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)
-        workers = workers_for(order, stores, lambda: target.create(spider), watch=watched)
+        workers = workers_for(
+            order, stores, lambda: target.create(spider, settings.plugins), watch=watched
+        )
         services = Services(workers, Feeds(stores.frontier, crawl=order.crawl))
         with stopped_by_signals(services), signs_of_life(alive_file):
             await services.run()

@@ -104,6 +104,7 @@ class SpiderVisits:
             self._routes,
             keeps_cookies=keeps,
             identities=identities,
+            request_hooks=self._spider._shoal_hooks.request,
         )
         self._sitemap_visitor = Visitor(
             self._worker,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 import msgspec
@@ -29,13 +29,15 @@ from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import KnownPage
 from shoal.runtime.patience import Shortage, jitter
 from shoal.spider.asking import Retry
+from shoal.spider.harvest import is_meant_for_us
+from shoal.spider.outgoing import RequestHook, outgoing
 from shoal.worker.report import Report, give_back, not_due, note_identity, page_log
 from shoal.worker.slots import nobody_waits
 from shoal.worker.visits.blocks import Blocked, BlockWatch
 from shoal.worker.visits.canonical import ALIAS, dropped_alias
 from shoal.worker.visits.cookies import header_for, note_cookies
 from shoal.worker.visits.identity_visits import IdentityVisits
-from shoal.worker.visits.outcomes import Judge, note_accepted, note_answer
+from shoal.worker.visits.outcomes import Judge, note_accepted, note_answer, raised
 from shoal.worker.visits.recrawl import (
     NOT_MODIFIED,
     Earlier,
@@ -96,6 +98,14 @@ class Reader(Protocol):
         ...
 
 
+class _HookRaised(Exception):
+    """What a hook raised before anything was sent. Whatever that is, it is no word of a fetcher."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Visitor:
     """Visits for one worker what one reader can read."""
 
@@ -111,6 +121,7 @@ class Visitor:
         *,
         keeps_cookies: bool = False,
         identities: IdentityVisits | None = None,
+        request_hooks: Sequence[RequestHook] = (),
     ) -> None:
         """Without `robots`, no robots.txt is obeyed; without `earlier`, all pages are read anew;
         without `identities`, tasks with a session are given back."""
@@ -123,6 +134,7 @@ class Visitor:
         self._routes = routes
         self._keeps_cookies = keeps_cookies
         self._identities = identities
+        self._request_hooks = request_hooks
         self._watch = BlockWatch()
         self._shortage = Shortage("large and odd pages cannot be read")
 
@@ -135,25 +147,32 @@ class Visitor:
             return Report(dropped_alias(lease))
         if (due := lease.task.not_before) is not None and (early := not_due(lease, due)):
             return early
-        instead = await self._instead(lease, send_by)
-        if instead is not None:
-            return instead
+        return await self._instead(lease, send_by) or await self._try(lease, send_by, answered)
+
+    async def _try(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
         known = await self._earlier.page(lease) if self._earlier else None
         task = conditional(lease.task, known) if known else lease.task
         started_at = lease.now()
         try:
+            if self._request_hooks:
+                task = await self._hooked(task)
             response = await self._send(lease, task, send_by)
         except (OwnFault, TooLate):
             return give_back(lease, sent=False)
         except FetchError as error:
             return await self._unanswered(lease, error, started_at)
+        except _HookRaised as hook:
+            return await self._unsent(lease, hook.error, started_at)
         if response.status not in RETRY_STATUSES:
             answered()
             if lease.shared:
                 # What may be sent now goes out before this page is read. Where several are answered
                 # at once, the host would have nothing to do until the last of them is read.
                 await asyncio.sleep(0)
-        visit = Visit(self._worker, lease, response, started_at)
+        return await self._received(Visit(self._worker, lease, response, started_at), known)
+
+    async def _received(self, visit: Visit, known: KnownPage | None) -> Report:
+        task, response = visit.lease.task, visit.response
         if known and response.status == NOT_MODIFIED:
             report = _unchanged(visit, known)
         else:
@@ -162,6 +181,15 @@ class Visitor:
         if self._reader.accepts(task, response.status):
             note_accepted(report.outcome, response, time.time())
         return report
+
+    async def _hooked(self, task: Task) -> Task:
+        """The request that the spider's hooks make of a task's."""
+        try:
+            return await outgoing(task, self._request_hooks)
+        except BaseException as error:
+            if is_meant_for_us(error):
+                raise
+            raise _HookRaised(error) from error
 
     async def _instead(self, lease: Lease, send_by: float) -> Report | None:
         """What the lease is for, if not for its page: robots.txt, a login, or nothing at all."""
@@ -198,6 +226,17 @@ class Visitor:
             self._identities.note(outcome, outcome.lease.identity)
         elif self._keeps_cookies:
             note_cookies(outcome, response, time.time())
+
+    async def _unsent(self, lease: Lease, error: BaseException, started_at: float) -> Report:
+        """A hook raised before anything was sent: that is the task's failure."""
+        if isinstance(error, Retry):
+            outcome = self._judge.asked_again(lease, error, jitter())
+        else:
+            outcome = raised(lease, error)
+        outcome.sent = False
+        note_identity(outcome)
+        await self._reader.turn_past(outcome)
+        return Report(outcome, page_log(outcome, self._worker, started_at, None, b""))
 
     async def _unanswered(self, lease: Lease, error: FetchError, started_at: float) -> Report:
         outcome = self._judge.unanswered(lease, error, jitter())

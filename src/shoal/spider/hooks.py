@@ -1,0 +1,134 @@
+"""Hooks: what a spider, and the plugins that it has, want to see on the way of a page.
+
+Which of them there are is found out once, when a spider is made. Where there is none, nothing is
+called and nothing is paid.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from itertools import pairwise
+from types import FunctionType, MethodType
+from typing import Any
+
+import msgspec
+
+from shoal.core.task import Task
+from shoal.errors import ConfigError
+from shoal.spider.items import is_item_class
+from shoal.spider.outgoing import RequestHook
+from shoal.spider.page import Page
+
+TAKES = {"request": 1, "item": 2}
+"""The hooks, and how many arguments they take."""
+_OF_HANDLERS = ("page", "response")
+"""What handlers call what they take. A method of such a name that takes a page is a handler."""
+
+ItemHook = Callable[[Any, Page], Any]
+
+
+class Hooks(msgspec.Struct, frozen=True):
+    """What is called, in this order: of the plugins first, and then of the spider itself."""
+
+    request: tuple[RequestHook, ...] = ()
+    item: tuple[ItemHook, ...] = ()
+
+
+def is_hook(spider: type, name: str) -> bool:
+    """Whether a spider's method of this name is a hook, and so no handler."""
+    method = inspect.getattr_static(spider, name, None)
+    if name not in TAKES or not isinstance(method, FunctionType | staticmethod | classmethod):
+        return False
+    signature = inspect.signature(getattr(spider, name))
+    selves = int(isinstance(method, FunctionType))
+    try:
+        bound = signature.bind(*range(selves + TAKES[name])).arguments
+    except TypeError:
+        return False
+    taken = [parameter for parameter, position in bound.items() if position == selves]
+    return not taken or taken[0] not in _OF_HANDLERS
+
+
+def hooks_of(spider: Any, plugins: Iterable[Any]) -> Hooks:
+    """The hooks of a spider and of its plugins: objects, or classes to make one of. Raises
+    ConfigError for a plugin that is none."""
+    made = [_made(plugin) for plugin in plugins]
+    found: dict[str, tuple[Any, ...]] = {}
+    for name in TAKES:
+        of_plugins = [getattr(plugin, name) for plugin in made if hasattr(plugin, name)]
+        own = [getattr(spider, name)] if is_hook(type(spider), name) else []
+        found[name] = (*of_plugins, *own)
+    for hook in found["item"]:
+        _check_returns(hook)
+    return Hooks(**found)
+
+
+def _made(plugin: Any) -> Any:
+    """A plugin that is a class is made without arguments."""
+    shown = getattr(plugin, "__name__", None) or type(plugin).__name__
+    if isinstance(plugin, str):
+        raise ConfigError(f"plugins: {plugin!r:.80} is text; a spider lists classes or objects")
+    if isinstance(plugin, type):
+        try:
+            plugin = plugin()
+        except Exception as error:
+            raise ConfigError(f"plugin {shown}: {type(error).__name__}: {error}") from error
+    if not any(callable(getattr(plugin, name, None)) for name in TAKES):
+        raise ConfigError(f"plugin {shown} has no method of these: {', '.join(TAKES)}")
+    return plugin
+
+
+def _check_returns(hook: Any) -> None:
+    """An `item` that forgets to return what it has changed would drop everything, unseen."""
+    function = hook.__func__ if isinstance(hook, MethodType) else hook
+    if not isinstance(function, FunctionType) or _gives(function):
+        return
+    raise ConfigError(f"{function.__qualname__} returns nothing: return the item, or None for none")
+
+
+def _gives(function: FunctionType) -> bool:
+    """Whether a function may return anything but None, or raise: as far as its code shows."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        return True
+    steps = list(dis.get_instructions(function))
+    for before, step in pairwise(steps):
+        is_none = before.opname == "LOAD_CONST" and before.argval is None
+        if step.opname == "RETURN_VALUE" and (step.is_jump_target or not is_none):
+            return True
+    # Python 3.12 and 3.13 have one step for it.
+    returned = [step.argval for step in steps if step.opname == "RETURN_CONST"]
+    raises = any(step.opname == "RAISE_VARARGS" for step in steps)
+    return raises or any(value is not None for value in returned)
+
+
+async def through_hooks(items: list[Any], page: Page, hooks: Sequence[ItemHook]) -> list[Any]:
+    """The items that are left of these, or that have become of them. Raises what hooks raise, and
+    TypeError for what is no item."""
+    for hook in hooks:
+        left: list[Any] = []
+        for item in items:
+            given = hook(item, page)
+            await _collect(await given if inspect.isawaitable(given) else given, left)
+        items = left
+    return items
+
+
+async def _collect(given: Any, into: list[Any]) -> None:
+    if given is None:
+        return
+    if is_item_class(type(given)):
+        into.append(_an_item(given))
+    elif isinstance(given, AsyncIterable):
+        into.extend([_an_item(each) async for each in given])
+    elif isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray):
+        into.extend(_an_item(each) for each in given)
+    else:
+        _an_item(given)
+
+
+def _an_item(thing: Any) -> Any:
+    if not is_item_class(type(thing)) or isinstance(thing, Task):
+        raise TypeError(f"an item hook gave {thing!r:.200}: neither an item nor None")
+    return thing
