@@ -8,6 +8,7 @@ from shoal.errors import LoginFailed, SessionExpired, ShoalError
 from shoal.fleet.crawl import Summary, crawl
 from shoal.spider.asking import Drop, Retry
 from shoal.spider.catalogue import Catalogue
+from shoal.spider.failure import Failure
 from shoal.spider.items import Item
 from shoal.spider.outgoing import Outgoing
 from shoal.spider.page import Page
@@ -20,6 +21,7 @@ __all__ = [
     "TRACKING_PARAMETERS",
     "Catalogue",
     "Drop",
+    "Failure",
     "Item",
     "LoginFailed",
     "Outgoing",

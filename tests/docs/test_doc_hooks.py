@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shoal.core.task import Task
+from shoal.spider.failure import Failure
 from shoal.spider.hooks import TAKES
 from shoal.spider.outgoing import Outgoing
 from support.docs import Reader
@@ -28,6 +29,7 @@ def test_its_spiders_crawl_the_shop(block: Block, tmp_path: Path, shop: str) -> 
     ended = reader.run("shoal", "crawl", name, "--json")
 
     assert ended.code == 0, (ended.err, ended.out)
+    assert ended.json()["rejected"] == 0
     assert ended.json()["items"] > 0
 
 
@@ -35,6 +37,12 @@ def test_all_hooks_are_in_the_guide() -> None:
     text = GUIDE.read_text()
 
     assert all(f"def {hook}(self" in text for hook in TAKES)
+
+
+def test_the_guide_names_what_a_failure_has() -> None:
+    named = {re.sub(r"failure\.|\(.*", "", span) for span, _ in table_after(GUIDE, "# missing.py")}
+
+    assert named == {name for name in dir(Failure) if not name.startswith("_")}
 
 
 def test_the_guide_names_what_a_request_has() -> None:

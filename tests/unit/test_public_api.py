@@ -15,6 +15,7 @@ PUBLIC = [
     "TRACKING_PARAMETERS",
     "Catalogue",
     "Drop",
+    "Failure",
     "Item",
     "LoginFailed",
     "Outgoing",

@@ -62,6 +62,9 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     session: Annotated[str, Meta(min_length=1, max_length=MAX_SESSION_LENGTH)] | None = None
     """The accounts that its request may be sent with: `shop`, any of that group; `shop#alice`, this
     one. `none`: with none, whatever the crawl says."""
+    on_failure: str = ""
+    """The name of the spider's method that is told if it dies, or is dropped. Empty: the one for
+    all tasks, if the spider has any."""
     not_before: datetime | None = None
     """When it may be sent at the earliest; UTC if it has no time zone. Whoever is handed it before
     then puts it off."""

@@ -29,6 +29,8 @@ def explanation_rows(explanation: Explanation) -> Iterator[Row]:
         yield from request_rows(record.task)
         yield "handler", record.task.job_type
         yield "depth, priority", f"{record.task.depth}, {record.task.priority}"
+        if record.task.on_failure:
+            yield "on failure", record.task.on_failure
         if record.task.not_before is not None:
             yield "not before", record.task.not_before.isoformat(" ", "seconds")
         yield from (("redirected from", url) for url in record.task.redirects)

@@ -4,16 +4,18 @@ followed. For visits and for reparsing."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 import msgspec
 
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
 from shoal.errors import OwnFault
+from shoal.spider.failure import Failure
 from shoal.spider.hooks import through_hooks
 from shoal.spider.items import store_form
 from shoal.spider.page import Page
-from shoal.spider.spider import Spider, harvest
+from shoal.spider.spider import Harvest, Spider, harvest, harvest_failure
 
 
 class Reading(msgspec.Struct):
@@ -36,8 +38,24 @@ async def read(
 
     With `canonical`, items have the address that the page gives as its own.
     """
+    return await _read(harvest(spider, page), spider, page, scraped_at, canonical=canonical)
+
+
+async def read_failure(spider: Spider, failure: Failure, scraped_at: float) -> Reading:
+    """Tell the spider of a task that has failed. What it gives is read as from a page."""
+    return await _read(harvest_failure(spider, failure), spider, failure._page, scraped_at)
+
+
+async def _read(
+    harvesting: Awaitable[Harvest],
+    spider: Spider,
+    page: Page,
+    scraped_at: float,
+    *,
+    canonical: bool = False,
+) -> Reading:
     try:
-        found = await harvest(spider, page)
+        found = await harvesting
         if hooks := spider._shoal_hooks.item:
             found.items = await through_hooks(found.items, page, hooks)
     except BaseException as error:  # Also sys.exit(): a page must not end its worker.

@@ -17,11 +17,12 @@ import msgspec
 
 from shoal.core.task import Task
 from shoal.errors import ConfigError
+from shoal.spider.failure import Failure
 from shoal.spider.items import is_item_class
 from shoal.spider.outgoing import RequestHook
 from shoal.spider.page import Page
 
-TAKES = {"request": 1, "item": 2}
+TAKES = {"request": 1, "item": 2, "on_failure": 1}
 """The hooks, and how many arguments they take."""
 _OF_HANDLERS = ("page", "response")
 """What handlers call what they take. A method of such a name that takes a page is a handler."""
@@ -34,6 +35,7 @@ class Hooks(msgspec.Struct, frozen=True):
 
     request: tuple[RequestHook, ...] = ()
     item: tuple[ItemHook, ...] = ()
+    on_failure: tuple[Callable[[Failure], Any], ...] = ()
 
 
 def is_hook(spider: type, name: str) -> bool:

@@ -50,6 +50,14 @@ class _Following(msgspec.Struct):
     accept: list[int]
     max_retries: int | None
     not_before: datetime | None
+    on_failure: str
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it says nothing that few links have."""
+        return not (
+            self.accept or self.on_failure or self.max_retries is not None or self.not_before
+        )
 
 
 class Page:
@@ -191,6 +199,7 @@ class Page:
         accept: Iterable[int] = (),
         max_retries: int | None = None,
         not_before: datetime | str | None = None,
+        on_failure: Handler | None = None,
     ) -> Task:
         """The task to fetch a URL, or the link of a selection, and read it with the handler.
 
@@ -208,7 +217,8 @@ class Page:
 
         Its handler reads answers of 2xx, and of the statuses that it, or the spider, `accept`s. It
         is tried again so many times at most, in place of the crawl's own `max_retries`. It is sent
-        `not_before` a moment, which knows its time zone, or so long from now: "10m".
+        `not_before` a moment, which knows its time zone, or so long from now: "10m". If it dies or
+        is dropped, `on_failure` is called with a `Failure`: a method of the spider, or its name.
 
         Raises ValueError if there is no link in the selection or the body cannot be sent, and
         BadUrl if it does not lead to a page (`mailto:`, ...).
@@ -229,6 +239,7 @@ class Page:
             accepted(accept),
             max_retries,
             _moment(not_before),
+            "" if on_failure is None else _handler_name(on_failure),
         )
         return self._tasks([self.urljoin(link)], how)[0]
 
@@ -252,6 +263,7 @@ class Page:
         accept: Iterable[int] = (),
         max_retries: int | None = None,
         not_before: datetime | str | None = None,
+        on_failure: Handler | None = None,
     ) -> list[Task]:
         """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
         `follow`.
@@ -273,6 +285,7 @@ class Page:
             accepted(accept),
             max_retries,
             _moment(not_before),
+            "" if on_failure is None else _handler_name(on_failure),
         )
         tasks = self._tasks(islice(self._pages(links), self.max_links), how)
         if len(tasks) == self.max_links:
@@ -296,6 +309,7 @@ class Page:
         accept: Iterable[int] = (),
         max_retries: int | None = None,
         not_before: datetime | str | None = None,
+        on_failure: Handler | None = None,
     ) -> Task:
         """The task to send a form of this page as a browser would, with these values, and read the
         answer with the handler.
@@ -333,6 +347,7 @@ class Page:
             accepted(accept),
             max_retries,
             _moment(not_before),
+            "" if on_failure is None else _handler_name(on_failure),
         )
         return self._tasks([address], how)[0]
 
@@ -387,11 +402,11 @@ class Page:
             )
             for url in addresses
         ]
-        if body_is_base64 or how.accept or how.max_retries is not None or how.not_before:
+        if body_is_base64 or not how.is_usual:
             for task in tasks:
                 task.body_is_base64 = body_is_base64
                 task.accept, task.max_retries = how.accept, how.max_retries
-                task.not_before = how.not_before
+                task.not_before, task.on_failure = how.not_before, how.on_failure
         return tasks
 
     async def _weigh(self) -> None:

@@ -30,6 +30,7 @@ from shoal.core.task import (
 )
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
+from shoal.spider.failure import Failure
 from shoal.spider.hooks import TAKES, Hooks, hooks_of, is_hook
 from shoal.spider.items import is_item_class
 from shoal.spider.page import Page, accepted
@@ -41,6 +42,7 @@ Seeds = Iterable[Task | str] | AsyncIterable[Task | str] | Awaitable[Iterable[Ta
 
 
 LOGIN = "login"
+ON_FAILURE = "on_failure"
 
 
 class UnknownHandler(ShoalError):
@@ -231,11 +233,32 @@ async def harvest(spider: Spider, page: Page) -> Harvest:
     name = page.task.job_type
     if not _is_handler(type(spider), name):
         raise UnknownHandler(f"{type(spider).__name__} has no handler {_shown(name)}")
-    result = getattr(spider, name)(page)
-    if inspect.isawaitable(result):
-        result = await result
     into = Harvest()
-    await _sort(result, into)
+    await _sort(await _awaited(getattr(spider, name)(page)), into)
+    return _as_children(into, page)
+
+
+async def harvest_failure(spider: Spider, failure: Failure) -> Harvest:
+    """Tell the spider of a task that has failed: the method that the task names, or all that there
+    are for any. Whatever it raises is passed on."""
+    name = failure.task.on_failure
+    hooks: Sequence[Callable[[Failure], Any]] = spider._shoal_hooks.on_failure
+    if name and name != ON_FAILURE:
+        if not _is_handler(type(spider), name):
+            raise UnknownHandler(f"{type(spider).__name__} has no method {_shown(name)}")
+        hooks = [getattr(spider, name)]
+    into = Harvest()
+    for hook in hooks:
+        await _sort(await _awaited(hook(failure)), into)
+    return _as_children(into, failure._page)
+
+
+async def _awaited(result: Any) -> Any:
+    return await result if inspect.isawaitable(result) else result
+
+
+def _as_children(into: Harvest, page: Page) -> Harvest:
+    """Check the tasks that were yielded, and make them children of their page."""
     deeper = page.task.depth + 1
     for index, task in enumerate(into.tasks):
         if not _is_plain(task, page) and (flaw := _flaw(task)):

@@ -172,7 +172,7 @@ class Committer:
             [item for report in reports for item in report.rejected],
             self._keep,
         )
-        if not batch.pages or (results := self._results) is None:
+        if not (batch.pages or batch.items or batch.rejected) or (results := self._results) is None:
             return False
         await patiently("results store", lambda: results.save(self._crawl, batch))
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -84,9 +85,9 @@ class TestVerdicts:
     ) -> None:
         client = backend.client()
         due = datetime(2030, 1, 1, tzinfo=UTC)
-        await client.start(entry("a.example/1", not_before=due, accept=[404, 500]))
+        await client.start(entry("a.example/1", not_before=due))
         first = await client.lease_one()
-        assert (first.task.not_before, first.task.accept) == (due, [404, 500])
+        assert first.task.not_before == due
         await client.end(first, Verdict.RETURNED, sent=False, retry_in_s=2.0)
         record = await client.record(first)
         assert (record.state, record.task.retry_count) == (TaskState.DELAYED, 0)
@@ -95,6 +96,15 @@ class TestVerdicts:
         assert await client.lease() == []
         await backend.advance(2.1)
         assert (await client.lease_one()).task == first.task
+
+    @pytest.mark.parametrize("field", [{"accept": [404, 500]}, {"on_failure": "failed"}])
+    async def test_what_a_task_says_of_its_end_is_kept(
+        self, backend: Backend, field: dict[str, Any]
+    ) -> None:
+        client = backend.client()
+        await client.start(entry("a.example/1", **field))
+        lease = await client.lease_one()
+        assert {name: getattr(lease.task, name) for name in field} == field
 
     async def test_requests_are_counted_and_those_that_were_blocked(self, backend: Backend) -> None:
         client = backend.client()

@@ -8,15 +8,12 @@ from math import inf
 from typing import Any
 
 import pytest
-from multidict import CIMultiDict
 
 from shoal.config import Rules
 from shoal.core.exits import Lent
 from shoal.core.failures import FailureKind
 from shoal.core.task import Task
 from shoal.errors import ConfigError, FetchError
-from shoal.fetch.port import Fetcher, Request, Response, Route
-from shoal.frontier.admission import Admission
 from shoal.frontier.values import Lease, Verdict
 from shoal.spider.asking import Drop, Retry
 from shoal.spider.catalogue import KEY, Catalogue
@@ -24,30 +21,10 @@ from shoal.spider.outgoing import Outgoing
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider, seeds
 from shoal.worker.report import Report
-from shoal.worker.visits.known_links import KnownUrls
-from shoal.worker.visits.outcomes import Judge
-from shoal.worker.visits.page_reader import PageReader
-from shoal.worker.visits.visitor import Visitor
+from support.visitors import OneAnswer, page_visitor
 
 URL = "https://shop.example/lamp"
 RULES = Rules(robots=False, max_retries=2)
-
-
-class Site(Fetcher):
-    """Answers with one status."""
-
-    def __init__(self, status: int, **headers: str) -> None:
-        self._status = status
-        self._headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.asked: list[Task] = []
-
-    async def fetch(self, request: Request) -> Response:
-        self.asked.append(request.task)
-        headers = CIMultiDict({"Content-Type": "text/html", **self._headers})
-        return Response(request.task.url, self._status, headers, b"<h1>Lamp</h1>", 0.1)
-
-    async def close(self) -> None:
-        return
 
 
 class Accepting(Spider):
@@ -63,25 +40,15 @@ def leased(task: Task | None = None, lent: Lent | None = None) -> Lease:
     return Lease(b"12345678", "token", task, lent=lent, robots_at=1.0)
 
 
-async def visit(spider: Spider, site: Site, lease: Lease | None = None) -> Report:
-    admission = Admission(RULES)
-    reader = PageReader(spider, RULES, admission, KnownUrls(), keeps_raw=True)
-    visitor = Visitor(
-        "worker",
-        site,
-        reader,
-        Judge(RULES, admission),
-        routes=lambda lent, pool: Route("dc-1"),
-        request_hooks=spider._shoal_hooks.request,
-    )
-    return await visitor.visit(lease or leased(), inf)
+async def visit(spider: Spider, site: OneAnswer, lease: Lease | None = None) -> Report:
+    return await page_visitor(spider, site, RULES, keeps_raw=True).visit(lease or leased(), inf)
 
 
 # Statuses
 
 
 async def test_a_status_that_the_spider_accepts_is_read() -> None:
-    report = await visit(Accepting(), Site(404))
+    report = await visit(Accepting(), OneAnswer(404))
 
     assert report.outcome.verdict is Verdict.DONE
     assert [item.data for item in report.items] == [b'{"url":"%s","status":404}' % URL.encode()]
@@ -90,28 +57,28 @@ async def test_a_status_that_the_spider_accepts_is_read() -> None:
 
 
 async def test_a_status_that_nobody_accepts_is_judged_as_ever() -> None:
-    assert (await visit(Accepting(), Site(410))).outcome.verdict is Verdict.DROPPED
-    assert (await visit(Accepting(), Site(403))).outcome.verdict is Verdict.DEAD
+    assert (await visit(Accepting(), OneAnswer(410))).outcome.verdict is Verdict.DROPPED
+    assert (await visit(Accepting(), OneAnswer(403))).outcome.verdict is Verdict.DEAD
 
 
 async def test_a_task_accepts_for_itself() -> None:
     class Plain(Accepting):
         accept = ()
 
-    report = await visit(Plain(), Site(403), leased(Task(url=URL, accept=[403])))
+    report = await visit(Plain(), OneAnswer(403), leased(Task(url=URL, accept=[403])))
 
     assert (report.outcome.verdict, report.outcome.items) == (Verdict.DONE, 1)
     assert (report.outcome.fault, report.outcome.blocked) == (False, 0)
 
 
 async def test_an_accepted_error_is_no_fault_of_its_host() -> None:
-    outcome = (await visit(Accepting(), Site(500))).outcome
+    outcome = (await visit(Accepting(), OneAnswer(500))).outcome
 
     assert (outcome.verdict, outcome.fault, outcome.pushback) == (Verdict.DONE, False, None)
 
 
 async def test_a_host_that_asks_for_less_is_heard_though_the_spider_accepts_it() -> None:
-    outcome = (await visit(Accepting(), Site(429, Retry_After="7"))).outcome
+    outcome = (await visit(Accepting(), OneAnswer(429, Retry_After="7"))).outcome
 
     assert (outcome.verdict, outcome.fault, outcome.blocked) == (Verdict.DONE, True, True)
     assert outcome.pushback is not None
@@ -120,7 +87,7 @@ async def test_a_host_that_asks_for_less_is_heard_though_the_spider_accepts_it()
 
 async def test_an_accepted_redirect_is_not_followed() -> None:
     lease = leased(Task(url=URL, accept=[302]))
-    report = await visit(Accepting(), Site(302, Location="/login"), lease)
+    report = await visit(Accepting(), OneAnswer(302, Location="/login"), lease)
 
     assert (report.outcome.items, report.outcome.follow_ups) == (1, [])
 
@@ -129,15 +96,15 @@ async def test_what_all_pages_have_is_not_expected_of_other_statuses() -> None:
     class Expecting(Accepting):
         expect = "h2"
 
-    assert (await visit(Expecting(), Site(404))).outcome.items == 1
-    assert (await visit(Expecting(), Site(200))).outcome.kind is FailureKind.BLOCKED
+    assert (await visit(Expecting(), OneAnswer(404))).outcome.items == 1
+    assert (await visit(Expecting(), OneAnswer(200))).outcome.kind is FailureKind.BLOCKED
 
 
 @pytest.mark.parametrize("lent", [None, Lent("dc-1", pool="dc")])
 async def test_a_guard_that_says_so_is_one_whatever_is_accepted(lent: Lent | None) -> None:
     task = Task(url=URL, accept=[403], proxy_pool="dc" if lent else None)
-    marked = await visit(Accepting(), Site(403, cf_mitigated="challenge"), leased(task, lent))
-    plain = await visit(Accepting(), Site(403), leased(task, lent))
+    marked = await visit(Accepting(), OneAnswer(403, cf_mitigated="challenge"), leased(task, lent))
+    plain = await visit(Accepting(), OneAnswer(403), leased(task, lent))
 
     assert (marked.outcome.kind, marked.outcome.items) == (FailureKind.BLOCKED, 0)
     assert plain.outcome.verdict is Verdict.DONE
@@ -151,7 +118,7 @@ async def test_an_accepted_page_past_the_end_ends_its_catalogue() -> None:
     note = {**first.meta[KEY], "page": 4, "issued": 2}
     url = "https://shop.example/all?page=4"
     page = Task(url=url, meta={KEY: note})
-    report = await visit(Listed(), Site(404), leased(page))
+    report = await visit(Listed(), OneAnswer(404), leased(page))
 
     assert report.outcome.items == 1
     assert [entry.task.url[-1] for entry in report.outcome.follow_ups] == ["3", "5"]
@@ -176,7 +143,7 @@ class Asking(Spider):
 
 
 async def test_retry_is_a_try_that_failed_and_waits_as_long_as_it_says() -> None:
-    report = await visit(Asking(Retry("busy", after="30s")), Site(200))
+    report = await visit(Asking(Retry("busy", after="30s")), OneAnswer(200))
     outcome = report.outcome
 
     assert (outcome.verdict, outcome.kind) == (Verdict.RETRY, FailureKind.HANDLER)
@@ -188,7 +155,7 @@ async def test_retry_is_a_try_that_failed_and_waits_as_long_as_it_says() -> None
 
 async def test_retry_without_a_time_backs_off() -> None:
     task = Task(url=URL, retry_count=1)
-    outcome = (await visit(Asking(Retry()), Site(200), leased(task))).outcome
+    outcome = (await visit(Asking(Retry()), OneAnswer(200), leased(task))).outcome
 
     assert outcome.reason == "the spider asks for another try"
     assert 1.0 <= outcome.retry_in_s <= 2.0
@@ -199,13 +166,13 @@ async def test_a_task_that_is_asked_for_too_often_is_dead(
     own_limit: int | None, tries: int
 ) -> None:
     task = Task(url=URL, retry_count=tries, max_retries=own_limit)
-    outcome = (await visit(Asking(Retry("busy")), Site(200), leased(task))).outcome
+    outcome = (await visit(Asking(Retry("busy")), OneAnswer(200), leased(task))).outcome
 
     assert (outcome.verdict, outcome.kind) == (Verdict.DEAD, FailureKind.HANDLER)
 
 
 async def test_drop_keeps_the_reason_and_nothing_else() -> None:
-    report = await visit(Asking(Drop("sold\nout")), Site(200))
+    report = await visit(Asking(Drop("sold\nout")), OneAnswer(200))
 
     assert report.outcome.verdict is Verdict.DROPPED
     assert report.outcome.reason == "the spider drops it: sold out"
@@ -234,7 +201,7 @@ class Signing(Accepting):
 
 
 async def test_a_hook_changes_what_is_sent_and_nothing_that_is_kept() -> None:
-    site, lease = Site(200), leased()
+    site, lease = OneAnswer(200), leased()
     report = await visit(Signing(), site, lease)
 
     assert [task.url for task in site.asked] == [f"{URL}?signed"]
@@ -255,7 +222,7 @@ async def test_a_hook_changes_what_is_sent_and_nothing_that_is_kept() -> None:
 async def test_what_a_hook_raises_is_the_failure_of_its_task(
     error: Exception, verdict: Verdict
 ) -> None:
-    spider, site = Signing(), Site(200)
+    spider, site = Signing(), OneAnswer(200)
     spider.error = error
     report = await visit(spider, site)
     outcome = report.outcome
@@ -270,7 +237,7 @@ async def test_what_a_hook_raises_is_the_failure_of_its_task(
 
 
 async def test_what_is_not_due_is_put_off_and_nothing_is_sent() -> None:
-    site, due = Site(200), datetime.now(UTC) + timedelta(hours=1)
+    site, due = OneAnswer(200), datetime.now(UTC) + timedelta(hours=1)
     lease = leased(Task(url=URL, not_before=due))
     lease.clock_s = datetime.now(UTC).timestamp() - lease.now()
     outcome = (await visit(Accepting(), site, lease)).outcome
@@ -284,4 +251,4 @@ async def test_what_is_due_is_sent(due: datetime) -> None:
     lease = leased(Task(url=URL, not_before=due))
     lease.clock_s = datetime.now(UTC).timestamp() - lease.now()
 
-    assert (await visit(Accepting(), Site(200), lease)).outcome.verdict is Verdict.DONE
+    assert (await visit(Accepting(), OneAnswer(200), lease)).outcome.verdict is Verdict.DONE

@@ -191,6 +191,7 @@ def _is_usual(task: Task) -> bool:
         or task.task_id
         or task.max_retries is not None
         or task.accept
+        or task.on_failure
         or task.not_before is not None
         or task.session == NO_SESSION
         or task.proxy_pool == wire.DIRECT

@@ -235,7 +235,7 @@ def raised(lease: Lease, error: BaseException) -> Outcome:
         verdict=Verdict.DEAD,
         kind=FailureKind.HANDLER,
         reason=one_line(f"{type(error).__name__}: {error}"),
-        detail=_tail(error),
+        detail=tail(error),
         ours=True,
     )
 
@@ -334,7 +334,7 @@ def one_line(text: str) -> str:
     return _storable(" ".join(text.split())[:MAX_REASON])
 
 
-def _tail(error: BaseException) -> str:
+def tail(error: BaseException) -> str:
     """The end of the traceback: where a long one has its cause."""
     return _storable("".join(traceback.format_exception(error))[-MAX_DETAIL:])
 

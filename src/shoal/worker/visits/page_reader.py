@@ -130,16 +130,7 @@ class PageReader:
         outcome.follow_ups = [*further_pages, *outcome.follow_ups]
 
     def _page_of(self, visit: Visit) -> Page:
-        lease, response = visit.lease, visit.response
-        page = Page(
-            url=lease.task.url,
-            status=response.status,
-            headers=response.headers,
-            body=response.body,
-            task=lease.task,
-            fingerprint=lease.fingerprint,
-            session=None if lease.identity is None else lease.identity.name,
-        )
+        page = visit.page()
         page.max_links = self._rules.max_links_per_page
         return page
 

@@ -22,6 +22,7 @@ from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
 from shoal.worker.report import Report
 from shoal.worker.visits.cookies import keeps_cookies
+from shoal.worker.visits.failures import FailureHooks
 from shoal.worker.visits.identities import LiveJars
 from shoal.worker.visits.identity_logins import IdentityLogins
 from shoal.worker.visits.identity_visits import IdentityVisits
@@ -105,6 +106,7 @@ class SpiderVisits:
             keeps_cookies=keeps,
             identities=identities,
             request_hooks=self._spider._shoal_hooks.request,
+            failures=FailureHooks(self._spider, rules, admission),
         )
         self._sitemap_visitor = Visitor(
             self._worker,

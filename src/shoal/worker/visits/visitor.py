@@ -31,11 +31,13 @@ from shoal.runtime.patience import Shortage, jitter
 from shoal.spider.asking import Retry
 from shoal.spider.harvest import is_meant_for_us
 from shoal.spider.outgoing import RequestHook, outgoing
+from shoal.spider.page import Page
 from shoal.worker.report import Report, give_back, not_due, note_identity, page_log
 from shoal.worker.slots import nobody_waits
 from shoal.worker.visits.blocks import Blocked, BlockWatch
 from shoal.worker.visits.canonical import ALIAS, dropped_alias
 from shoal.worker.visits.cookies import header_for, note_cookies
+from shoal.worker.visits.failures import FailureHooks
 from shoal.worker.visits.identity_visits import IdentityVisits
 from shoal.worker.visits.outcomes import Judge, note_accepted, note_answer, raised
 from shoal.worker.visits.recrawl import (
@@ -62,6 +64,19 @@ class Visit(msgspec.Struct):
     def fetched_at(self) -> float:
         """When the answer was complete."""
         return self.started_at + self.response.duration_s
+
+    def page(self) -> Page:
+        """What came, as a page."""
+        lease, response = self.lease, self.response
+        return Page(
+            url=lease.task.url,
+            status=response.status,
+            headers=response.headers,
+            body=response.body,
+            task=lease.task,
+            fingerprint=lease.fingerprint,
+            session=None if lease.identity is None else lease.identity.name,
+        )
 
     def report(self, outcome: Outcome) -> Report:
         """How it ended, with its entry in the page log."""
@@ -122,6 +137,7 @@ class Visitor:
         keeps_cookies: bool = False,
         identities: IdentityVisits | None = None,
         request_hooks: Sequence[RequestHook] = (),
+        failures: FailureHooks | None = None,
     ) -> None:
         """Without `robots`, no robots.txt is obeyed; without `earlier`, all pages are read anew;
         without `identities`, tasks with a session are given back."""
@@ -135,6 +151,7 @@ class Visitor:
         self._keeps_cookies = keeps_cookies
         self._identities = identities
         self._request_hooks = request_hooks
+        self._failures = failures
         self._watch = BlockWatch()
         self._shortage = Shortage("large and odd pages cannot be read")
 
@@ -147,7 +164,10 @@ class Visitor:
             return Report(dropped_alias(lease))
         if (due := lease.task.not_before) is not None and (early := not_due(lease, due)):
             return early
-        return await self._instead(lease, send_by) or await self._try(lease, send_by, answered)
+        instead = await self._instead(lease, send_by)
+        if instead is not None:
+            return await self._told(instead)
+        return await self._try(lease, send_by, answered)
 
     async def _try(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
         known = await self._earlier.page(lease) if self._earlier else None
@@ -180,6 +200,16 @@ class Visitor:
         self._note(report.outcome, response)
         if self._reader.accepts(task, response.status):
             note_accepted(report.outcome, response, time.time())
+        return await self._told(report, visit)
+
+    async def _told(self, report: Report, visit: Visit | None = None) -> Report:
+        """The spider hears of a task that ends here without a page."""
+        if self._failures is not None and self._failures.wants(report.outcome):
+            try:
+                await self._failures.tell(report, None if visit is None else visit.page())
+            except OwnFault as error:
+                await self._shortage.pause(error)
+                return give_back(report.outcome.lease, sent=report.outcome.sent)
         return report
 
     async def _hooked(self, task: Task) -> Task:
@@ -236,7 +266,8 @@ class Visitor:
         outcome.sent = False
         note_identity(outcome)
         await self._reader.turn_past(outcome)
-        return Report(outcome, page_log(outcome, self._worker, started_at, None, b""))
+        log = page_log(outcome, self._worker, started_at, None, b"")
+        return await self._told(Report(outcome, log))
 
     async def _unanswered(self, lease: Lease, error: FetchError, started_at: float) -> Report:
         outcome = self._judge.unanswered(lease, error, jitter())
@@ -244,7 +275,8 @@ class Visitor:
         await self._reader.turn_past(outcome)
         if outcome.verdict is Verdict.RETURNED:  # Its exit could not be used: it was no try.
             return Report(outcome)
-        return Report(outcome, page_log(outcome, self._worker, started_at, None, b""))
+        log = page_log(outcome, self._worker, started_at, None, b"")
+        return await self._told(Report(outcome, log))
 
     async def _answered(self, visit: Visit) -> Report:
         lease, response = visit.lease, visit.response
