@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator
+from math import inf
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_a_source_that_asks_for_too_much(site: BanningSite) -> None:
 
 
 def test_all_are_forbidden_and_pages_are_gone(site: BanningSite) -> None:
-    site.forbids_all = True
+    site.forbids_after = 0
     assert {get(site, source)[0] for source in (HERE, THERE)} == {403}
-    site.forbids_all, site.has_pages = False, False
+    site.forbids_after, site.has_pages = inf, False
     assert (get(site, HERE)[0], get(site, HERE, "/")[0]) == (404, 200)

@@ -111,7 +111,7 @@ def test_a_spider_that_wants_to_see_what_is_forbidden_sees_it(
     spider = LINKS.replace('name = "links"', 'name = "links"\n    handle_httpstatus_list = [403]')
     with exits(tmp_path, 1) as servers:
         made = project(tmp_path, site, [server.url for server in servers], spider)
-        site.forbids_all = True
+        site.forbids_after = 0
         assert_in_order(made.crawl("links"))
     assert counted(made.items(), "status") == {403: 1}
 

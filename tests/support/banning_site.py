@@ -92,8 +92,8 @@ class BanningSite(Site):
         self.log: list[Arrival] = []
         """Every request, robots.txt included, in the order of arrival."""
         self.limit: Limit | None = None
-        self.forbids_all = False
-        """Whether every page is 403 for everybody."""
+        self.forbids_after = inf
+        """After so many requests every page is 403 for everybody."""
         self.has_pages = True
         """If not, every numbered page is 404."""
         self.takes_s = 0.0
@@ -172,11 +172,11 @@ class BanningSite(Site):
             if ban and now < until:
                 return ban
         if self.limit is None:
-            return Ban.FORBIDDEN if self.forbids_all else None
+            return Ban.FORBIDDEN if len(self.log) >= self.forbids_after else None
         recent = self._recent.setdefault((source, host), [])
         recent[:] = [at for at in recent if at > now - self.limit.within_s] + [now]
         if len(recent) <= self.limit.after:
-            return Ban.FORBIDDEN if self.forbids_all else None
+            return Ban.FORBIDDEN if len(self.log) >= self.forbids_after else None
         recent.clear()
         self.ban(source, self.limit.ban, host, self.limit.for_s)
         return self.limit.ban
