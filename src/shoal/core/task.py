@@ -81,7 +81,7 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """What a redirect outside of a chain brings along: see `Rules.cookies`. Never shown."""
     cookies_since: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
     """How many of the first `redirects` were asked for with other cookies than this is."""
-    accept: Annotated[list[Status], Meta(max_length=MAX_ACCEPTED)] = []
+    accept: Annotated[tuple[Status, ...], Meta(max_length=MAX_ACCEPTED)] = ()
     """Statuses, beside 2xx, whose answers its handler reads."""
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""

@@ -47,7 +47,7 @@ class _Following(msgspec.Struct):
     chain: str | None
     proxy_pool: str | None
     session: str | None
-    accept: list[int]
+    accept: tuple[int, ...]
     max_retries: int | None
     not_before: datetime | None
     on_failure: str
@@ -455,12 +455,12 @@ def _rebased(base: can_ada.URL, href: str | None) -> can_ada.URL:
         return base
 
 
-def accepted(statuses: Iterable[int]) -> list[int]:
+def accepted(statuses: Iterable[int]) -> tuple[int, ...]:
     """The statuses that are to be read beside 2xx, as tasks have them. Raises ValueError."""
     if isinstance(statuses, Iterable) and not isinstance(statuses, str | bytes):
         found = list(statuses)
         if all(type(each) is int and 300 <= each <= 599 for each in found):
-            return sorted(set(found))
+            return tuple(sorted(set(found)))
     raise ValueError(
         f"accept lists statuses from 300 to 599, such as {{404}}; not {statuses!r:.80}"
     )

@@ -97,7 +97,7 @@ class TestVerdicts:
         await backend.advance(2.1)
         assert (await client.lease_one()).task == first.task
 
-    @pytest.mark.parametrize("field", [{"accept": [404, 500]}, {"on_failure": "failed"}])
+    @pytest.mark.parametrize("field", [{"accept": (404, 500)}, {"on_failure": "failed"}])
     async def test_what_a_task_says_of_its_end_is_kept(
         self, backend: Backend, field: dict[str, Any]
     ) -> None:

@@ -47,7 +47,7 @@ FULL = Task(
     redirects=["https://shop.example/"],
     cookies=Jar((Cookie(name="sid", value="canary", domain="shop.example"),)),
     cookies_since=1,
-    accept=[404],
+    accept=(404,),
     on_failure="failed",
     not_before=datetime(2024, 1, 3, tzinfo=UTC),
     dont_filter=True,

@@ -65,7 +65,7 @@ async def test_a_task_accepts_for_itself() -> None:
     class Plain(Accepting):
         accept = ()
 
-    report = await visit(Plain(), OneAnswer(403), leased(Task(url=URL, accept=[403])))
+    report = await visit(Plain(), OneAnswer(403), leased(Task(url=URL, accept=(403,))))
 
     assert (report.outcome.verdict, report.outcome.items) == (Verdict.DONE, 1)
     assert (report.outcome.fault, report.outcome.blocked) == (False, 0)
@@ -86,7 +86,7 @@ async def test_a_host_that_asks_for_less_is_heard_though_the_spider_accepts_it()
 
 
 async def test_an_accepted_redirect_is_not_followed() -> None:
-    lease = leased(Task(url=URL, accept=[302]))
+    lease = leased(Task(url=URL, accept=(302,)))
     report = await visit(Accepting(), OneAnswer(302, Location="/login"), lease)
 
     assert (report.outcome.items, report.outcome.follow_ups) == (1, [])
@@ -102,7 +102,7 @@ async def test_what_all_pages_have_is_not_expected_of_other_statuses() -> None:
 
 @pytest.mark.parametrize("lent", [None, Lent("dc-1", pool="dc")])
 async def test_a_guard_that_says_so_is_one_whatever_is_accepted(lent: Lent | None) -> None:
-    task = Task(url=URL, accept=[403], proxy_pool="dc" if lent else None)
+    task = Task(url=URL, accept=(403,), proxy_pool="dc" if lent else None)
     marked = await visit(Accepting(), OneAnswer(403, cf_mitigated="challenge"), leased(task, lent))
     plain = await visit(Accepting(), OneAnswer(403), leased(task, lent))
 

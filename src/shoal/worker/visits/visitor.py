@@ -51,6 +51,9 @@ from shoal.worker.visits.recrawl import (
 from shoal.worker.visits.robots_visits import RobotsVisits
 from shoal.worker.visits.sending import Routes, no_routes, send
 
+REDIRECTS = 300
+"""From here on, a status is no page's, unless somebody accepts it."""
+
 
 class Visit(msgspec.Struct):
     """One try that was answered."""
@@ -198,8 +201,10 @@ class Visitor:
         else:
             report = await self._answered(visit)
         self._note(report.outcome, response)
-        if self._reader.accepts(task, response.status):
+        if response.status >= REDIRECTS and self._reader.accepts(task, response.status):
             note_accepted(report.outcome, response, time.time())
+        if report.outcome.verdict is Verdict.DONE:
+            return report
         return await self._told(report, visit)
 
     async def _told(self, report: Report, visit: Visit | None = None) -> Report:
@@ -283,7 +288,8 @@ class Visitor:
         if lease.identity is not None and self._identities is not None:  # noqa: SIM102
             if why := self._identities.end_of(lease, lease.identity, response):
                 return await self._logged_out(visit, why)
-        is_accepted = self._reader.accepts(lease.task, response.status)
+        status = response.status
+        is_accepted = status >= REDIRECTS and self._reader.accepts(lease.task, status)
         block = self._watch.look_at(lease, response, is_accepted=is_accepted)
         if block is not None and not self._reader.clears(visit):
             return await self._blocked(visit, block)
