@@ -86,6 +86,10 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     max_links_per_page: Annotated[
         int, Meta(ge=1, description="Links followed from one page; the rest are only counted")
     ] = 20_000
+    stop_after_errors: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Pause the crawl whenever this many handlers have raised"),
+    ] = None
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(description="Hosts that may be crawled, subdomains included; if empty, all of them"),

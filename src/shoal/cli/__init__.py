@@ -23,6 +23,7 @@ from shoal.cli.commands import (
     feed,
     merge,
     proxies,
+    rejected,
     reparse,
     results,
     schedule,
@@ -58,6 +59,7 @@ app.add_typer(alerts.app, name="alerts")
 app.command("status")(status.status)
 app.command("explain")(explain.explain)
 app.add_typer(dead.app, name="dead")
+app.add_typer(rejected.app, name="rejected")
 app.command("pause")(control.pause)
 app.command("resume")(control.resume)
 app.command("cancel")(control.cancel)

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from shoal.coordinator.lateness import remaining_s
 from shoal.core import plaintext
+from shoal.core.causes import lines_of
 from shoal.fleet.crawl import Summary, Watch
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.explain_rows import Row
@@ -163,8 +164,12 @@ def summary_table(summary: Summary) -> Table:
         rows.append(("gone", f"{gone} of {stats.rules.previous} not found any more"))
     if stats.remaining:
         rows.insert(2, ("left", f"{stats.remaining:,} in the queue"))
+    if summary.causes:
+        rows.append(("causes", lines_of(summary.causes, stats.dead, "dead tasks")))
     if stats.rejected:
-        rows.append(("rejected", f"{stats.rejected:,} items did not pass validation"))
+        did_not_pass = f"{counted(stats.rejected, 'item')} did not pass validation"
+        reasons = lines_of(summary.rejections, stats.rejected, "rejected items")
+        rows.append(("rejected", [did_not_pass, *reasons]))
     if stats.lost:
         rows.append(("lost", f"{stats.lost:,} leases of workers that died; all taken back"))
     return facts(stats.crawl, rows)
@@ -182,6 +187,7 @@ def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Grou
     parts: list[RenderableType] = [status_table(stats, now)]
     if seen.late:
         parts.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
+    parts += _causes(seen)
     if stats.outside:
         parts.append(text(f"with the broker: {stats.outside:,} blocks of tasks"))
     if stats.broker_requests:
@@ -202,6 +208,13 @@ def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Grou
         share = f"failing hosts (with {failure_concentration(seen):.0%} of all failures)"
         parts += [_title(share), hosts_table(seen.failing[:FEW_HOSTS], now)]
     return Group(*parts)
+
+
+def _causes(seen: Snapshot) -> list[RenderableType]:
+    if not seen.causes:
+        return []
+    lines = lines_of(seen.causes, seen.stats.dead, "dead tasks")
+    return [_title("why tasks are dead"), *map(text, lines)]
 
 
 def _title(title: str) -> Group:

@@ -15,6 +15,7 @@ import msgspec
 from shoal import config
 from shoal.config import Settings
 from shoal.core.addresses import masked
+from shoal.core.causes import Cause
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.exits.routes import tell_of_pools
 from shoal.fetch.http.client import warn_of_proxies
@@ -26,10 +27,12 @@ from shoal.fleet.published import check_publishing
 from shoal.fleet.stores import stores_at
 from shoal.fleet.target import create, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
+from shoal.frontier.causes import causes_of_death
 from shoal.frontier.patient import patient
 from shoal.frontier.port import IntakeAndUpkeep, Overview, WorkIntake
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results.port import Results, RunNote
+from shoal.results.rejections import causes_of_rejection
 from shoal.runtime.eventloop import run
 from shoal.runtime.patience import patiently, wait_for_event
 from shoal.runtime.signals import Workers, stopped_by_signals
@@ -38,6 +41,7 @@ from shoal.seeds.seeding import collect, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.assignment import Stores
+from shoal.worker.error_limit import ErrorLimit
 from shoal.worker.visits.logins import flaw_of
 from shoal.worker.visits.recrawl import check_previous, mark_gone_items
 
@@ -58,6 +62,10 @@ class Summary(msgspec.Struct, kw_only=True):
     """Items of the previous crawl that are not there any more."""
     seconds: float
     """How long this run took."""
+    causes: list[Cause] = []
+    """What tasks died of, the most frequent first."""
+    rejections: list[Cause] = []
+    """Why items were rejected."""
 
     @property
     def finished(self) -> bool:
@@ -117,6 +125,8 @@ async def run_crawl(
             stats=stats,
             gone=await mark_gone_items(results, stats),
             items=await _counted(results, name),
+            causes=await causes_of_death(patient(frontier), stats),
+            rejections=await _rejections(results, stats),
             seconds=time.monotonic() - began,
         )
 
@@ -126,6 +136,12 @@ async def _counted(results: Results, name: str) -> dict[str, int]:
     if not results.readable:
         return {}
     return await patiently("results store", lambda: results.count(name))
+
+
+async def _rejections(results: Results, stats: Stats) -> list[Cause]:
+    if not stats.rejected:
+        return []
+    return await patiently("results store", lambda: causes_of_rejection(results, stats.crawl))
 
 
 async def _begin(
@@ -178,7 +194,14 @@ async def _run(
         with stopped_by_signals(workers) as stopping:
             async with asyncio.TaskGroup() as group:
                 beside: list[asyncio.Task[Any]] = []
+
+                def end() -> None:
+                    stopping.set()
+                    workers.drain()
+
                 beside.append(group.create_task(_watch(frontier, name, watch)))
+                if limit := settings.rules.stop_after_errors:
+                    beside.append(group.create_task(_end_after_errors(frontier, name, limit, end)))
                 if not spider.seeds_itself:
                     seeding = seed_from_spider(frontier, name, spider, settings.rules)
                     beside.append(group.create_task(seeding))
@@ -221,6 +244,21 @@ async def _refuse_silent_restart(
             f"{address} knows no crawl '{name}', which has run there: has it lost its data?"
             " --fresh starts over and forgets the items; --name begins another crawl"
         ) from None
+
+
+async def _end_after_errors(
+    frontier: Overview, name: str, limit: int, end: Callable[[], object]
+) -> None:
+    """Workers pause a crawl with so many errors. Its spider is to be mended then, and those who run
+    it here must load it anew: so this run is over."""
+    errors, is_passed = ErrorLimit(limit), False
+    while True:
+        stats = await patient(frontier).stats(name)
+        is_passed = errors.is_passed(stats) or is_passed
+        if is_passed and stats.state is CrawlState.PAUSED:
+            end()
+            return
+        await asyncio.sleep(WATCH_EVERY_S)
 
 
 async def _watch(frontier: Overview, name: str, watch: Watch) -> None:

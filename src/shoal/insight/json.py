@@ -12,7 +12,7 @@ from shoal.coordinator.lateness import remaining_s
 from shoal.coordinator.plan import Planned
 from shoal.coordinator.runs import Run
 from shoal.core.exits import PoolState
-from shoal.core.records import StoredItem
+from shoal.core.records import RejectedItem, StoredItem
 from shoal.feeds.feeder import Fed
 from shoal.fleet.crawl import Summary
 from shoal.frontier.board import Leader
@@ -57,6 +57,7 @@ def snapshot_json(seen: Snapshot, now: float) -> Json:
     """A crawl's statistics, with its workers and hosts."""
     return crawl_json(seen.stats, now) | {
         "late": seen.late,
+        "causes": msgspec.to_builtins(seen.causes),
         "failure_concentration": round(failure_concentration(seen), 4),
         "workers": msgspec.to_builtins(seen.workers),
         "versions": msgspec.to_builtins(at_work(seen.workers)),
@@ -98,6 +99,8 @@ def summary_json(summary: Summary) -> Json:
     return crawl_json(stats, stats.finished_at or 0.0) | {
         "items_by_kind": summary.items,
         "gone": summary.gone,
+        "causes": msgspec.to_builtins(summary.causes),
+        "rejections": msgspec.to_builtins(summary.rejections),
         "seconds": round(summary.seconds, 3),
         "exit_code": summary.exit_code,
     }
@@ -136,6 +139,11 @@ def item_json(item: StoredItem) -> Json:
     """An item, as it is stored."""
     fields = msgspec.structs.asdict(item)
     return fields | {"fingerprint": item.fingerprint.hex(), "data": msgspec.Raw(item.data)}
+
+
+def rejected_json(item: RejectedItem) -> Json:
+    """An item that did not pass validation."""
+    return msgspec.structs.asdict(item) | {"fingerprint": item.fingerprint.hex()}
 
 
 def explanation_json(explanation: Explanation) -> Json:

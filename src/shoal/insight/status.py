@@ -8,10 +8,12 @@ import msgspec
 
 from shoal.coordinator.lateness import lateness
 from shoal.coordinator.runs import RUNS, Run
+from shoal.core.causes import Cause
 from shoal.core.exit_policy import period_of
 from shoal.core.exits import LaneState, PoolState
 from shoal.core.identities import is_group
 from shoal.frontier.board import read
+from shoal.frontier.causes import causes_of_death
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import Host, HostOrder, Pulse, Stats
 from shoal.insight.sessions import SessionGroup, session_groups
@@ -36,6 +38,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """The groups of accounts that its tasks may go with."""
     lanes: list[LaneState] = []
     """Where tasks wait that go by exits, or with accounts: the largest."""
+    causes: list[Cause] = []
+    """What tasks died of, the most frequent first."""
     late: str | None = None
     """What is to be said if it will not be done within its schedule's window."""
 
@@ -48,6 +52,7 @@ async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapsho
     return Snapshot(
         stats=stats,
         late=lateness(run.deadline if run else None, stats, now),
+        causes=await causes_of_death(frontier, stats),
         workers=await frontier.workers(crawl),
         busiest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.BUSIEST),
         slowest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.SLOWEST),

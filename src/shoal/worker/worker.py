@@ -32,6 +32,7 @@ from shoal.frontier.values import (
 from shoal.runtime.patience import patiently, wait_for_event
 from shoal.worker.assignment import DRAIN_S, Assignment
 from shoal.worker.committer import Committer, keep_of
+from shoal.worker.error_limit import pause_after_errors
 from shoal.worker.heartbeat import Heartbeat
 from shoal.worker.leasing import POLL_S, Leasing, Question
 from shoal.worker.meter import Meter
@@ -186,12 +187,16 @@ class Worker:
         try:
             async with asyncio.TaskGroup() as group:
                 commits = group.create_task(self._committer.run())
-                renewing = group.create_task(renewals.run(rules.lease_s))
+                beside = [group.create_task(renewals.run(rules.lease_s))]
+                if limit := rules.stop_after_errors:
+                    watching = pause_after_errors(self._frontier, self._crawl, limit)
+                    beside.append(group.create_task(watching))
                 await self._pump()
                 await self._settle()
                 self._committer.close()
                 await commits
-                renewing.cancel()
+                for task in beside:
+                    task.cancel()
             await self._leave_shares()
         except BaseExceptionGroup as group_error:
             cause = cause_of(group_error)

@@ -13,6 +13,7 @@ from shoal.config import Settings
 from shoal.core.addresses import masked
 from shoal.fleet import target
 from shoal.fleet.crawl import Summary, run_crawl
+from shoal.frontier.values import CrawlState
 from shoal.insight.figures import counted
 from shoal.insight.json import summary_json
 from shoal.results import STREAM_SCHEMES
@@ -80,11 +81,15 @@ def _hints(summary: Summary, settings: Settings) -> list[str]:
         hints.append(f"the items: shoal drain{results} --to STORE")
     elif summary.items:
         hints.append(f"the items: shoal export {crawl} -o items.jsonl{results}")
+    if stats.rejected and summary.rejections:
+        hints.append(f"what was rejected: shoal rejected list {crawl}{results}")
     if stats.dead:
         died = counted(stats.dead, "task")
         hints.append(f"why {died} died: shoal dead list {crawl}{frontier}")
         hints.append(f"to try again: shoal dead retry {crawl}{frontier}, then this command")
-    if not summary.finished:
+    if stats.state is CrawlState.PAUSED:
+        hints.append(f"it is paused: shoal resume {crawl}{frontier}, then this command")
+    elif not summary.finished:
         hints.append("to go on: the same command again")
     elif stats.remaining:
         hints.append(f"{stats.remaining:,} URLs are left: a higher --max-pages goes on")

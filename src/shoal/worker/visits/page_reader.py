@@ -19,6 +19,7 @@ from shoal.spider.asking import Retry
 from shoal.spider.harvest import Reading, read
 from shoal.spider.page import Page, accepted
 from shoal.spider.spider import Spider
+from shoal.worker.mishaps import Mishaps
 from shoal.worker.report import Report
 from shoal.worker.visits.blocks import Blocked, SpiderGuard
 from shoal.worker.visits.canonical import alias_of
@@ -57,6 +58,7 @@ class PageReader:
         self._keeps_raw = keeps_raw
         self._prove = prove
         self._keeps_cookies = keeps_cookies(rules)
+        self._mishaps = Mishaps()
         self._pager = Pager(spider)
         self._guard = SpiderGuard(spider)
         self._is_guarded = bool(self._guard)
@@ -80,7 +82,9 @@ class PageReader:
             except (Blocked, SessionExpired, OwnFault, Retry):
                 raise
             except Exception as error:  # It is the spider's, as a handler is.
-                return visit.report(raised(visit.lease, error))
+                outcome = raised(visit.lease, error)
+                self._mishaps.note(outcome)
+                return visit.report(outcome)
         raw = _raw(visit, keeps_cookies=self._keeps_cookies) if self._keeps_raw else None
         further = self._further(page, visit)
         reading = await read(self._spider, page, visit.fetched_at, canonical=self._rules.canonical)
@@ -90,6 +94,7 @@ class PageReader:
             raise reading.error
         if reading.error is not None:
             outcome = raised(visit.lease, reading.error)
+            self._mishaps.note(outcome)
             outcome.follow_ups = await self._admitted(visit.lease, further.tasks)
             report = visit.report(outcome)
         else:
