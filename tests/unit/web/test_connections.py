@@ -146,7 +146,8 @@ async def test_a_full_house_says_so_at_once(limit: Limit) -> None:
         told = (await late.reader.read()).decode()
         head, body = told.split("\r\n\r\n")
         assert head.startswith("HTTP/1.1 503 ")
-        assert "Server: shoal" in head and "Retry-After: 1" in head
+        assert "Server: shoal" in head
+        assert "Retry-After: 1" in head
         assert json.loads(body)["status"] == 503
 
         served.go_on.set()
@@ -228,7 +229,8 @@ async def test_what_is_no_request_gets_our_headers() -> None:
         client = await served.client()
         client.send(b"\x16\x03\x01 no HTTP\r\n\r\n")
         told = await client.reader.read()
-        assert told.startswith(b"HTTP/1.0 400 ") and b"Server: shoal" in told
+        assert told.startswith(b"HTTP/1.0 400 ")
+        assert b"Server: shoal" in told
 
 
 def test_so_many_at_once() -> None:
