@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from importlib.resources import files
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -136,21 +134,3 @@ def width_of(window: Watched) -> int:
 
 
 TOO_PALE = (files("browser") / "too_pale.js").read_text("utf-8")
-
-
-PICTURES = {"dashboard-crawls": "/", "dashboard-crawl": f"/crawls/{PRICES}"}
-FOLDER = os.environ.get("SHOAL_TEST_PICTURES")
-
-
-@pytest.mark.rare
-@pytest.mark.skipif(FOLDER is None, reason="SHOAL_TEST_PICTURES is no folder to put them into")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [PHONE, WIDE])
-def test_pictures_for_the_docs(browser: Browser, served: Web, width: int, scheme: Scheme) -> None:
-    """Wide and light ones go to docs/images; the others are to be looked at."""
-    for window in windows(browser, served, width, scheme):
-        for name, path in PICTURES.items():
-            open_quietly(window, path)
-            picture = Path(FOLDER or "") / f"{name}-{width}-{scheme}.png"
-            window.page.screenshot(path=picture)
-            assert picture.stat().st_size < 150_000

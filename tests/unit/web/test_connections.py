@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -74,7 +75,7 @@ class Serving:
 async def serving(most: int) -> AsyncIterator[Serving]:
     served = Serving(0)
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: Any) -> web.Response:
         connection = connection_of(request)
         connection.begin(request)
         if request.path == "/busy":
