@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -11,7 +12,13 @@ from aiohttp import web
 from shoal.frontier.port import Frontier
 from shoal.results.port import Results
 from shoal.web.access import Access, Role
+from shoal.web.connections import AtOnce
 from shoal.web.sampler import Sampler
+
+MAX_EXPORTS = 8
+"""Each is a file on this machine's disk until its client has it."""
+EXPORTS_MADE = 2
+MAX_SEEDINGS = 16
 
 
 class Context:
@@ -27,6 +34,9 @@ class Context:
         self.folder = folder
         """Where shoal.toml is."""
         self.sampler = Sampler(frontier)
+        self.exports = AtOnce(MAX_EXPORTS, "exports")
+        self.making_exports = asyncio.Semaphore(EXPORTS_MADE)
+        self.seedings = AtOnce(MAX_SEEDINGS, "streams of seeds")
         self.check_token: Callable[[web.Request, str], Role] = _nobody
         """Tells the role of a token; wrong ones are counted. Raises Problem."""
 

@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from shoal.web.access import COOKIE, Access, Role, WrongTokens
+from shoal.web.connections import connection_of
 from shoal.web.listening import HostNames
 from shoal.web.problems import Problem, problem_of
 from shoal.web.routes import ROUTE, Route
@@ -32,6 +33,7 @@ HEADERS = {
 }
 SAFE = frozenset({"GET", "HEAD"})
 ANSWER_WITHIN_S = 30.0
+BODY_WITHIN_S = 15.0
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ShowProblem = Callable[[web.Request, Problem], web.StreamResponse]
@@ -62,6 +64,7 @@ class Guard:
 
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            connection_of(request).begin(request)
             try:
                 return await self._answer(request, handler)
             except asyncio.CancelledError:
@@ -85,8 +88,11 @@ class Guard:
             self._check_role(request, declared)
         if request.method not in SAFE:
             self._check_origin(request)
+        elif _is_fetched_elsewhere(request):
+            raise Problem(403, "not for pages of others")
         if declared.is_endless:
             return await handler(request)
+        await read_body(request)
         async with asyncio.timeout(ANSWER_WITHIN_S):
             return await handler(request)
 
@@ -132,6 +138,31 @@ class Guard:
             return
         what = "any word" if self._access.is_open else "a token"
         raise Problem(403, f"not from a page of ours; programs send Authorization: Bearer {what}")
+
+
+async def read_body(request: web.Request) -> None:
+    """Have the whole body here: those who answer find it there. Raises Problem."""
+    if not request.can_read_body:
+        return
+    if request.content_type.startswith("multipart/"):
+        raise Problem(415, "send a form as application/x-www-form-urlencoded")
+    connection = connection_of(request)
+    try:
+        with connection.waiting():
+            async with asyncio.timeout(BODY_WITHIN_S):
+                await request.read()
+    except TimeoutError:
+        raise Problem(408, f"the body took longer than {BODY_WITHIN_S:.0f} s") from None
+    connection.has_all()
+
+
+def _is_fetched_elsewhere(request: web.Request) -> bool:
+    """Whether a page of another origin asks for something. It could not read it, but have us make
+    it: files of items, for instance. Links that people click are fine."""
+    asked = request.headers
+    if asked.get("Sec-Fetch-Site", "none") in ("same-origin", "none"):
+        return False
+    return (asked.get("Sec-Fetch-Mode"), asked.get("Sec-Fetch-Dest")) != ("navigate", "document")
 
 
 def bearer_of(request: web.Request) -> str | None:

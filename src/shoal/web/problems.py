@@ -68,10 +68,15 @@ def problem_of(error: Exception) -> Problem:
     return Problem(500, "a fault of ours: the log of `shoal serve` has it")
 
 
+def encoded(details: ProblemDetails) -> bytes:
+    """As JSON."""
+    return msgspec.json.encode(details)
+
+
 def problem_response(problem: Problem) -> web.Response:
     """A problem as an answer."""
     return web.Response(
-        body=msgspec.json.encode(problem.details),
+        body=encoded(problem.details),
         status=problem.status,
         content_type="application/problem+json",
         headers=problem.headers,

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from aiohttp import web
@@ -18,17 +19,18 @@ from shoal.frontier.port import Frontier
 from shoal.results.port import Results
 from shoal.web.access import VARIABLE, Access, read_tokens
 from shoal.web.api import API
+from shoal.web.connections import Connections
 from shoal.web.context import Context
-from shoal.web.guard import Guard, add_headers
+from shoal.web.guard import HEADERS, Guard, add_headers
 from shoal.web.listening import DEFAULT_LISTEN, HostNames, Listen, listen_of, prefix_of
 from shoal.web.problems import Problem, problem_response
 from shoal.web.routes import MAX_BODY_BYTES, Route, add_routes
 from shoal.web.screens import SCREENS, Pages
 
-MAX_LINE_BYTES = 128 * 1024
-"""Of a request's first line: a URL to explain has 8,000 characters, of twelve bytes when quoted."""
 SHUTDOWN_S = 3.0
 """What is under way when we stop has so long to end."""
+BACKLOG = 1024
+"""Connections that the system has for us: who comes while many come need not knock twice."""
 
 log = logging.getLogger("shoal")
 _of_http = logging.getLogger("shoal.http")
@@ -75,36 +77,40 @@ class WebServer:
         async with stores_at(self._settings, archive=False, check=False) as stores:
             runner = web.AppRunner(
                 self._app(stores.frontier, stores.results),
-                access_log=None,
-                logger=_of_http,
-                max_line_size=MAX_LINE_BYTES,
                 handler_cancellation=True,
                 shutdown_timeout=SHUTDOWN_S,
             )
             await runner.setup()
+            listener = None
             try:
-                if await self._listening(runner):
-                    log.info("listening on http://%s%s/", *self._place(runner))
+                listener = await self._listening(runner)
+                if listener is not None:
+                    log.info("listening on http://%s%s/", self._place(listener), self._prefix)
                 await self._stopping.wait()
             finally:
+                if listener is not None:
+                    listener.close()
                 await runner.cleanup()
 
-    async def _listening(self, runner: web.AppRunner) -> bool:
-        listen = self._listen
+    async def _listening(self, runner: web.AppRunner) -> asyncio.Server | None:
+        listen, loop = self._listen, asyncio.get_running_loop()
+        server = cast(web.Server, runner.server)
+        connections = Connections(server, HEADERS, access_log=None, logger=_of_http)
         try:
-            await web.TCPSite(runner, listen.host, listen.port).start()
+            return await loop.create_server(
+                connections, listen.host, listen.port, backlog=BACKLOG, reuse_address=True
+            )
         except OSError as error:
             why = f"cannot listen on {listen.shown}: {error.strerror or error}"
             if self._is_asked_for:
                 raise ConfigError(why) from None
             # Most likely another coordinator on this machine has it: schedules still need us.
             log.warning("%s; no dashboard and no API here (see --listen)", why)
-            return False
-        return True
+            return None
 
-    def _place(self, runner: web.AppRunner) -> tuple[str, str]:
-        port = runner.addresses[0][1] if self._listen.port == 0 else self._listen.port
-        return Listen(self._listen.host, port).shown, self._prefix
+    def _place(self, listener: asyncio.Server) -> str:
+        port = self._listen.port or listener.sockets[0].getsockname()[1]
+        return Listen(self._listen.host, port).shown
 
     def _app(self, frontier: Frontier, results: Results) -> web.Application:
         context = Context(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import tempfile
 import time
@@ -38,8 +37,6 @@ PAGE_BYTES = 4 * 1024 * 1024
 """What a page has of items: it ends with the one that goes beyond this."""
 PLACE_BYTES = 8
 CHUNK_BYTES = 256 * 1024
-AT_ONCE = asyncio.Semaphore(2)
-"""Exports that are under way. Others wait: each is a file on this machine's disk for a while."""
 
 Kind = Annotated[str, Meta(min_length=1, max_length=300)]
 
@@ -116,17 +113,17 @@ async def _count(context: Context, crawl: str, kind: str | None) -> int:
 
 async def export_items(context: Context, request: web.Request) -> web.StreamResponse:
     """All items, as a file. It is made first and sent then: so it is whole, or there is a problem
-    in its place."""
+    in its place. A client that does not take it in time is cut off, as with any answer."""
     query, crawl = query_of(request, ExportQuery), crawl_of(request)
     since = None if query.since is None else parse_since(query.since, time.time())
     with _told_if_they_pass_through():
         await _count(context, crawl, query.kind)
     wanted = Wanted(query.kind, since, query.changed, query.gone)
-    async with AT_ONCE:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "items"
+    with context.exports.one(), tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "items"
+        async with context.making_exports:
             await export(context.results, crawl, file, query.format, wanted)
-            return await _sent(request, file, crawl, query.format)
+        return await _sent(request, file, crawl, query.format)
 
 
 async def _sent(request: web.Request, file: Path, crawl: str, fmt: Format) -> web.StreamResponse:

@@ -23,7 +23,9 @@ from shoal.frontier.values import Added
 from shoal.seeds.seeding import add_all, read_seed
 from shoal.web.api.crawls import CRAWL, crawl_of
 from shoal.web.api.forms import SeededForm
+from shoal.web.connections import Connection, connection_of
 from shoal.web.context import Context
+from shoal.web.guard import read_body
 from shoal.web.problems import LineError, Problem
 from shoal.web.routes import Route, body_of, json_response
 
@@ -31,7 +33,7 @@ MAX_SEEDS = 1000
 MAX_LINE_BYTES = 1024 * 1024
 ERRORS_SHOWN = 100
 SILENT_S = 60.0
-"""A client that sends nothing for so long is not waited for."""
+"""A client that sends no whole line for so long is not waited for."""
 NOTED_EVERY_S = 60.0
 LINES = ("application/x-ndjson", "application/jsonl", "text/plain")
 
@@ -67,8 +69,10 @@ async def seed(context: Context, request: web.Request) -> web.StreamResponse:
     """Add seeds to a crawl, which need not have been started yet."""
     crawl, bad = crawl_of(request), _Bad()
     if request.content_type in LINES:
-        lines = lines_of(request.content, bad)
-        return json_response(await added_to(context, crawl, lines, bad))
+        with context.seedings.one():
+            lines = lines_of(request.content, bad, connection_of(request))
+            return json_response(await added_to(context, crawl, lines, bad))
+    await read_body(request)
     given = (await body_of(request, Seeds)).seeds
     return json_response(await added_to(context, crawl, _each(given), bad))
 
@@ -128,25 +132,43 @@ async def each_line(lines: Sequence[str]) -> AsyncIterator[bytes]:
         yield line.encode("utf-8", "replace")
 
 
-async def lines_of(content: StreamReader, bad: _Bad) -> AsyncIterator[bytes]:
+async def lines_of(
+    content: StreamReader, bad: _Bad, connection: Connection
+) -> AsyncIterator[bytes]:
     """The lines of a body, one after the other. Raises Problem for one without an end."""
-    rest = b""
-    while chunk := await _chunk(content):
-        *lines, rest = (rest + chunk).split(b"\n")
+    rest = bytearray()
+    while not content.at_eof():
+        lines = await _more(content, rest, bad, connection)
         for line in lines:
             yield line
-        if len(rest) > MAX_LINE_BYTES:
-            raise Problem(413, f"line {bad.line + 1} is longer than {MAX_LINE_BYTES:,} bytes")
-    yield rest
+    connection.has_all()
+    yield bytes(rest)
 
 
-async def _chunk(content: StreamReader) -> bytes:
+async def _more(
+    content: StreamReader, rest: bytearray, bad: _Bad, connection: Connection
+) -> list[bytes]:
+    """The next lines that are whole; what has come of the one after them is the rest. A client that
+    sends a line byte by byte is not waited for."""
     try:
-        async with asyncio.timeout(SILENT_S):
-            data: bytes = await content.readany()
-            return data
+        with connection.waiting():
+            async with asyncio.timeout(SILENT_S):
+                while chunk := await content.readany():
+                    rest += chunk
+                    if b"\n" in chunk:
+                        break
+                    _check_length(rest, bad.line + 1)
     except TimeoutError:
-        raise Problem(408, f"nothing came for {SILENT_S:.0f} s") from None
+        raise Problem(408, f"no line came for {SILENT_S:.0f} s") from None
+    *lines, last = bytes(rest).split(b"\n")
+    _check_length(last, bad.line + len(lines) + 1)
+    rest[:] = last
+    return lines
+
+
+def _check_length(line: bytes | bytearray, number: int) -> None:
+    if len(line) > MAX_LINE_BYTES:
+        raise Problem(413, f"line {number} is longer than {MAX_LINE_BYTES:,} bytes")
 
 
 ROUTES = (
