@@ -177,11 +177,22 @@ def _page_log(args: argparse.Namespace) -> dict[str, page_log.Saved]:
     found = page_log.measure(lambda text: print(text, file=sys.stderr))
     if not args.json:
         rows = [
-            (name, f"{it.pages_per_s:,.0f}", f"{it.bytes_per_page:,.0f}", f"{it.index_bytes:,.0f}")
+            (
+                name,
+                f"{it.pages_per_s:,.0f}",
+                f"{it.server_us:.0f}",
+                f"{it.bytes_per_page:,.0f}",
+                f"{it.index_bytes:,.0f}",
+            )
             for name, it in found.items()
         ]
-        heads = ("PostgreSQL", "pages/s, one client", "bytes per page", "of these, indexes")
-        print(markdown(heads, rows))
+        heads = (
+            "pages/s, one client",
+            "its CPU µs per page",
+            "bytes per page",
+            "of these, indexes",
+        )
+        print(markdown(("PostgreSQL", *heads), rows))
     return found
 
 

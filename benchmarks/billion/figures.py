@@ -23,7 +23,11 @@ TLS_US = Figure(
 READ_US_PER_KB = Figure(18, "µs to read each further KB of a page", f"{HERE} reading")
 WORKER_MB = Figure(62, "MB of a worker", "make bench")
 
-REDIS_US = Figure(120, "µs of Redis's CPU per page that leads to ten new URLs", f"{HERE} trial")
+REDIS_US = Figure(
+    217,
+    "µs of Redis's CPU per page that leads to ten new URLs, with its append-only file",
+    f"{HERE} trial --store redis --pages 1000000",
+)
 KNOWN_BYTES = Figure(56, "bytes of Redis per known URL, exact", "python -m benchmarks.redis_memory")
 BLOOM_BYTES = Figure(
     2.7, "bytes of Redis per known URL, Bloom filter", "python -m benchmarks.redis_memory"
@@ -34,19 +38,16 @@ BROKER_BYTES = Figure(
     6.4, "the same with RabbitMQ", "python -m benchmarks.carried_memory --broker amqp://..."
 )
 STALL_MS_PER_GB = Figure(
-    48, "ms that Redis stands still per GB, when it forks to rewrite its file", f"{HERE} trial"
-)
-COPIED_SHARE = Figure(
-    0.3, "of the data, what Redis copies during a rewrite at full speed", f"{HERE} trial"
+    26,
+    "ms that Redis stands still per GB, when it forks to rewrite its file",
+    f"{HERE} trial --store redis --pages 1000000",
 )
 
-PAGE_LOG_BYTES = Figure(274, "bytes of PostgreSQL per page, page log alone", f"{HERE} page-log")
-PAGE_LOG_INDEX_BYTES = Figure(81, "of these, bytes of indexes", f"{HERE} page-log")
-SAVED_BYTES = Figure(1_081, "bytes per page, page log and an item with history", f"{HERE} page-log")
-SAVED_INDEX_BYTES = Figure(406, "of these, bytes of indexes", f"{HERE} page-log")
-SAVED_PER_S = Figure(
-    19_784, "pages/s into PostgreSQL by one client, with an item each", f"{HERE} page-log"
+SAVED_BYTES = Figure(
+    1_081, "bytes of PostgreSQL per page: page log, an item, its history", f"{HERE} page-log"
 )
+SAVED_INDEX_BYTES = Figure(406, "of these, bytes of indexes", f"{HERE} page-log")
+SAVED_US = Figure(39, "µs of PostgreSQL's CPU per page, to save that", f"{HERE} page-log")
 
 THEIR_PER_S = Figure(10_948, "pages/s of the published crawl", PUBLISHED)
 THEIR_MACHINES = Figure(12, "its machines", PUBLISHED)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import asyncpg
 import msgspec
@@ -31,7 +35,9 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     """What saving cost, per page."""
 
     pages_per_s: float
-    """One client."""
+    """One client. Varies with all else that the machine does."""
+    server_us: float
+    """CPU of PostgreSQL."""
     bytes_per_page: float
     index_bytes: float
     """Of these, those of indexes."""
@@ -53,16 +59,18 @@ async def _save(address: str, *, has_items: bool) -> Saved:
     await results.check()
     items = some_items("k")
     before = await _sizes(address)
-    began = time.perf_counter()
+    began, spent_s = time.perf_counter(), await _cpu_s(address)
     for start in range(0, ROWS, BATCH):
         own = items[start : start + BATCH]
         pages = [_page(item) for item in own]
         await results.save(CRAWL, Batch(pages=pages, items=own if has_items else []))
     taken_s = time.perf_counter() - began
+    spent_s = await _cpu_s(address) - spent_s  # What our connection has spent is gone with it.
     await results.close()
     data, indexes = (a - b for a, b in zip(await _sizes(address), before, strict=True))
     return Saved(
         pages_per_s=ROWS / taken_s,
+        server_us=spent_s / ROWS * 1e6,
         bytes_per_page=(data + indexes) / ROWS,
         index_bytes=indexes / ROWS,
     )
@@ -89,9 +97,26 @@ def _page(item: StoredItem) -> PageLog:
 
 async def _sizes(address: str) -> tuple[int, int]:
     """Bytes of tables and of indexes."""
+    data, indexes = await _row(address, _SIZES)
+    return int(data or 0), int(indexes or 0)
+
+
+async def _cpu_s(address: str) -> float:
+    """User and system time of all processes that the server has now."""
+    (file,) = await _row(address, "SELECT pg_read_file('postmaster.pid')")
+    server, ticks = file.split()[0], 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # It has ended meanwhile.
+            # The second field is a name in brackets that may contain anything.
+            fields = stat.read_text().rpartition(")")[2].split()
+            ticks += (int(fields[11]) + int(fields[12])) * (fields[1] == server)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+async def _row(address: str, question: str) -> Sequence[Any]:
     connection = await asyncpg.connect(address)
     try:
-        (sizes,) = await connection.fetch(_SIZES)
-        return int(sizes[0] or 0), int(sizes[1] or 0)
+        (row,) = await connection.fetch(question)
+        return tuple(row)
     finally:
         await connection.close()

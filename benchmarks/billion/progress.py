@@ -21,6 +21,7 @@ class ProgressLine:
         self._is_terminal = sys.stderr.isatty()
         self._next_s = 0.0
         self._next_pages = 0
+        self._told = 0
 
     def __enter__(self) -> ProgressLine:
         return self
@@ -31,7 +32,7 @@ class ProgressLine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
+        if kind is None and self._told < self._pages:
             self._say(self._pages)
         if self._is_terminal:
             print(file=sys.stderr)
@@ -47,9 +48,10 @@ class ProgressLine:
             self._say(pages)
 
     def _say(self, pages: int) -> None:
+        self._told = pages
         passed_s = time.monotonic() - self._began
         left = ""
-        if 0 < pages < self._pages and passed_s > 1:
+        if self._pages // 20 < pages < self._pages:
             left = f", {duration(passed_s * (self._pages / pages - 1))} left"
         text = f"{self._name}: {pages / self._pages:.0%}, {duration(passed_s)}{left}"
         if self._is_terminal:
