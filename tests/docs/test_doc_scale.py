@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-
 from benchmarks.billion.model import course_of
 from benchmarks.billion.paper import tables
 from benchmarks.billion.simulation import simulate
 from benchmarks.billion.trial import Clock, Trial
 from benchmarks.billion.web import Web, hard_web_of
+
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from support.markdown import ROOT
 
