@@ -103,7 +103,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-GROUPS = {"schedule", "dead", "results", "scrapy", "proxies", "sessions", "alerts"}
+GROUPS = {"schedule", "dead", "rejected", "results", "scrapy", "proxies", "sessions", "alerts"}
 TAKE_NOTHING = {"schedule list", "alerts list", "status", "results schema", "serve", "demo"}
 """These have no arguments that could be wrong: they are told so."""
 
@@ -228,6 +228,8 @@ ASKED = {
     "explain": [["explain", CRAWL, URL], ["explain", CRAWL, URL, "--json"]],
     "dead list": [["dead", "list", CRAWL], ["dead", "list", CRAWL, "--json"]],
     "dead show": [["dead", "show", CRAWL, URL], ["dead", "show", CRAWL, URL, "--json"]],
+    "rejected list": [["rejected", "list", CRAWL], ["rejected", "list", CRAWL, "--json"]],
+    "rejected show": [["rejected", "show", CRAWL, URL], ["rejected", "show", CRAWL, URL, "--json"]],
     "dead retry": [["dead", "retry", CRAWL, URL]],
     "dead purge": [["dead", "purge", CRAWL, URL]],
     "pause": [["pause", CRAWL]],
