@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.crashes import has_crashed
 from support.links import GatedSite, put_spider
 from support.processes import Ended, Folder, Running, seeded_random
 from support.redis_chaos import (
@@ -66,7 +67,7 @@ def wait_until_all_wait(crawl: Running) -> None:
 def assert_said_once(ended: Ended) -> None:
     assert ended.code == 0, ended
     assert (ended.err.count(WAITING), ended.err.count(BACK)) == (PROCESSES, PROCESSES), ended.err
-    assert "Traceback" not in ended.err
+    assert not has_crashed(ended.err), ended.err
 
 
 @pytest.mark.rare
@@ -139,4 +140,4 @@ def assert_lost_data(ended: Ended) -> None:
     assert verdict.startswith("shoal: redis://127.0.0.1:")
     assert "has lost crawl 'links': it was restarted without its data" in verdict
     assert not [line for line in news if line.startswith("shoal: ")]
-    assert "Traceback" not in ended.err
+    assert not has_crashed(ended.err), ended.err

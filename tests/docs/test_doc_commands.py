@@ -13,6 +13,7 @@ from _pytest.mark.structures import ParameterSet
 from shoal.cli.display import progress_line
 from shoal.config import Rules
 from shoal.frontier.values import CrawlState, Stats
+from support.crashes import has_crashed
 from support.docs import Reader
 from support.makefile import extras, targets
 from support.markdown import PAGES, README, ROOT, SHELL, Block, Command, blocks, commands, name_of
@@ -97,10 +98,6 @@ def try_client(reader: Reader, block: Block) -> None:
     assert ended.code == 0, f"{program}: {ended}"
 
 
-_HANDLERS_ERROR = re.compile(r"^\S+ ERROR +\S+ at \S+:\d+ in \S+, with .*\nTraceback .*$", re.M)
-"""What the log says of a handler that raised is no fault of the command. Any other traceback is."""
-
-
 def try_python(reader: Reader, block: Block) -> None:
     """Write a block that is named as a file, run any other."""
     if write_file(reader, block):
@@ -129,7 +126,7 @@ def try_command(reader: Reader, command: Command) -> str:
     elif program == "shoal" or program in SHELL_WORDS:
         ended = reader.follow(command._replace(text=without_placeholders(command.text)))
         assert ended.code in allowed_codes(command), f"{command}: {ended}"
-        assert "Traceback" not in _HANDLERS_ERROR.sub("", ended.err), ended.err
+        assert not has_crashed(ended.err), ended.err
         return ended.out + ended.err
     else:
         pytest.fail(f"no test knows how to run {command.text!r}; is it output? mark it as text")

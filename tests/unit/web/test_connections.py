@@ -14,7 +14,7 @@ from aiohttp import web
 from shoal.web import connections
 from shoal.web.connections import AtOnce, Connections, connection_of
 from shoal.web.problems import Problem
-from support.until import LIMIT_S, until
+from support.until import LIMIT_S, in_time, until
 
 HEADERS = {"Server": "shoal"}
 GET = b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -80,7 +80,7 @@ async def serving(most: int) -> AsyncIterator[Serving]:
         connection.begin(request)
         if request.path == "/busy":
             served.busy += 1
-            await served.go_on.wait()
+            await in_time("leave to go on", served.go_on.wait())
         if request.method == "POST":
             with connection.waiting():
                 await request.read()

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from shoal.coordinator.plan import Planned
+from shoal.core.causes import Cause
 from shoal.core.failures import FailureKind
 from shoal.core.task import Task
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
@@ -48,6 +49,7 @@ class SnapshotForm(CrawlForm, kw_only=True):
     """A crawl with its workers and hosts."""
 
     late: str | None
+    causes: list[Cause]
     failure_concentration: float
     workers: list[Pulse]
     versions: list[AtWork]
