@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from shoal.spider.selection import SRC_TAGS, Selection, links_in
+from selectolax.lexbor import LexborNode
+
+from shoal.spider.selection import SRC_TAGS, Selection, elements_in, links_in
 
 if TYPE_CHECKING:
     from parsel import Selector, SelectorList
@@ -42,3 +44,32 @@ def _parsel_links(selector: Selector) -> Iterator[str]:
     link = selector.attrib.get("src" if selector.root.tag in SRC_TAGS else "href")
     if link is not None:
         yield link
+
+
+def links_inside(found: Selection, regions: Selection | None, *, nofollow: bool) -> Iterator[str]:
+    """The links of elements that are in one of the regions, if those are given; with `nofollow`
+    only of those that do not say rel=nofollow. Raises ValueError if there are values among them: an
+    address does not know where it was found."""
+    inside = None if regions is None else {node.mem_id: True for node in elements_in(regions)}
+    for each in found:
+        node = next(elements_in(each), None)
+        if node is None:
+            raise ValueError("within= and nofollow= want elements: follow 'a', not 'a::attr(href)'")
+        if inside is not None and not _is_inside(node, inside):
+            continue
+        if nofollow and "nofollow" in (node.attrs.get("rel") or "").lower().split():
+            continue
+        yield from links_in(each)
+
+
+def _is_inside(node: LexborNode, known: dict[int, bool]) -> bool:
+    """Whether an element is one of those that are known to be inside, or below one. Each is looked
+    at once, however deep a page is."""
+    way: list[int] = []
+    above: LexborNode | None = node
+    while above is not None and above.mem_id not in known:
+        way.append(above.mem_id)
+        above = above.parent
+    is_inside = above is not None and known[above.mem_id]
+    known.update(dict.fromkeys(way, is_inside))
+    return is_inside

@@ -22,7 +22,8 @@ from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.spider import markup, trial
 from shoal.spider.effort import Shape
 from shoal.spider.forms import Form
-from shoal.spider.links import links_of, links_of_each
+from shoal.spider.link_filter import link_filter
+from shoal.spider.links import links_inside, links_of, links_of_each
 from shoal.spider.selection import Selection, elements_in, links_in, parse_query
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class Page:
         body: str | bytes | None = None,
         form: FormFields | None = None,
         json: Any = None,
-        files: Files | None = None,
+        files: Files | bool | None = None,
         dont_filter: bool = False,
         chain: str | None = None,
         proxy_pool: str | None = None,
@@ -264,15 +265,26 @@ class Page:
         max_retries: int | None = None,
         not_before: datetime | str | None = None,
         on_failure: Handler | None = None,
+        allow: str | Iterable[str] = (),
+        deny: str | Iterable[str] = (),
+        within: str | Selection | None = None,
+        nofollow: bool = False,
     ) -> list[Task]:
         """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
         `follow`.
 
         A string is always CSS. What does not lead to a page is skipped.
+
+        Of these, links are followed whose addresses one of the patterns of `allow` fits, and none
+        of `deny`: texts as in robots.txt, `"/product/"`, `"/*?sort="`, `"*.pdf$"`. `within` is CSS
+        of the parts of the page that they are in. With `nofollow` those are left out that say
+        rel=nofollow, and with `files=False` those to files that are no pages, by their endings.
+        Raises ValueError for what is no pattern.
         """
-        found = self.css(targets) if isinstance(targets, str) else targets
-        links = links_in(found) if isinstance(found, Selection) else links_of_each(found)
-        sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
+        wanted = link_filter(allow, deny, files)
+        uploads = None if isinstance(files, bool) else files
+        links = self._links(targets, within, nofollow=nofollow)
+        sent = bodies.sent(method, headers, body=body, form=form, json=json, files=uploads)
         how = _Following(
             handler,
             priority,
@@ -287,10 +299,29 @@ class Page:
             _moment(not_before),
             "" if on_failure is None else _handler_name(on_failure),
         )
-        tasks = self._tasks(islice(self._pages(links), self.max_links), how)
+        addresses = self._pages(links)
+        if wanted is not None:
+            links = addresses = filter(wanted.wants, addresses)
+        tasks = self._tasks(islice(addresses, self.max_links), how)
         if len(tasks) == self.max_links:
             self.links_cut += sum(1 for _ in links)
         return tasks
+
+    def _links(
+        self,
+        targets: str | Selection | Iterable[Link],
+        within: str | Selection | None,
+        *,
+        nofollow: bool,
+    ) -> Iterator[str]:
+        found = self.css(targets) if isinstance(targets, str) else targets
+        if within is None and not nofollow:
+            return links_in(found) if isinstance(found, Selection) else links_of_each(found)
+        if not isinstance(found, Selection):
+            raise ValueError("within= and nofollow= go with a CSS query, or a selection")
+        return links_inside(
+            found, self.css(within) if isinstance(within, str) else within, nofollow=nofollow
+        )
 
     def submit(
         self,
