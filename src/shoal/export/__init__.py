@@ -23,7 +23,7 @@ from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, write_lines
 from shoal.results.fields import PROGRESS_EVERY, Progress, iso
 from shoal.results.port import EVERYTHING, Results, Wanted
 
-__all__ = ["GONE_FIELD", "OWN_FIELDS", "Format", "Progress", "export", "format_of"]
+__all__ = ["GONE_FIELD", "OWN_FIELDS", "Format", "Progress", "export", "format_of", "require"]
 
 
 class Format(StrEnum):
@@ -44,6 +44,12 @@ def format_of(target: Path | None, named: str | None = None) -> Format:
         raise ConfigError(f"{wrong} (formats: {', '.join(Format)})") from None
 
 
+def require(fmt: Format) -> None:
+    """Raises MissingExtra if the packages for a format are not installed."""
+    if fmt is Format.PARQUET:
+        parquet.require()
+
+
 async def export(
     results: Results,
     crawl: str,
@@ -62,8 +68,7 @@ async def export(
     StorageFailed if it cannot be written in full. BrokenPipeError passes: who reads our standard
     output has seen enough.
     """
-    if fmt is Format.PARQUET:
-        parquet.require()
+    require(fmt)
     items = _reported(results.items(crawl, wanted), progress)
     own = (*OWN_FIELDS, GONE_FIELD) if wanted.gone else OWN_FIELDS
     with replacing(target) if target else standard_output() as out:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from shoal.cli import display
+from shoal.cli.crawled_items import check_output, write_items
 from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, JsonFlag, settings_from, with_settings
 from shoal.config import Settings
@@ -30,18 +32,32 @@ Targets = Annotated[
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Start over: forget what this crawl has done and found.")
 ]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the items there in the end: .jsonl, .csv or .parquet.",
+    ),
+]
 
 
 @with_settings(*FLEET)
 @examples(
     "shoal crawl spider.py",
     "shoal crawl shop/spiders.py:Shop --workers 4 --rate 5/s",
+    "shoal crawl spider.py -o items.csv",
     "shoal crawl https://example.com --max-pages 100",
     "shoal crawl spider.py --name shop-tuesday --previous shop-monday",
     "shoal crawl spider.py --publish amqp://user:secret@rabbit",
 )
 def crawl(
-    targets: Targets, options: dict[str, Any], fresh: Fresh = False, json: JsonFlag = False
+    targets: Targets,
+    options: dict[str, Any],
+    fresh: Fresh = False,
+    output: Output = None,
+    json: JsonFlag = False,
 ) -> None:
     """Run a crawl to its end on this machine.
 
@@ -53,14 +69,22 @@ def crawl(
     """
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
-    summary = run_and_show(spider, settings, targets, fresh=fresh, json=json)
+    if output is not None:
+        check_output(output, settings)
+    summary = run_and_show(spider, settings, targets, fresh=fresh, json=json, output=output)
     raise typer.Exit(summary.exit_code)
 
 
 def run_and_show(
-    spider: type[Spider], settings: Settings, targets: list[str], *, fresh: bool, json: bool
+    spider: type[Spider],
+    settings: Settings,
+    targets: list[str],
+    *,
+    fresh: bool,
+    json: bool,
+    output: Path | None = None,
 ) -> Summary:
-    """Run a crawl with a progress line; print how it ended."""
+    """Run a crawl with a progress line; print how it ended, and write its items if so asked."""
     logs.configure(json_lines=settings.json_logs)
     with display.progress(quiet=settings.json_logs and json) as watch:
         summary = run(run_crawl(spider, settings, targets=targets, fresh=fresh, watch=watch))
@@ -68,18 +92,20 @@ def run_and_show(
         display.print_json(summary_json(summary))
     else:
         display.out().print(display.summary_table(summary))
-        for line in _hints(summary, settings):
+        for line in _hints(summary, settings, has_output=output is not None):
             display.say(line)
+    if output is not None:
+        write_items(output, settings, summary)
     return summary
 
 
-def _hints(summary: Summary, settings: Settings) -> list[str]:
+def _hints(summary: Summary, settings: Settings, *, has_output: bool) -> list[str]:
     stats, crawl = summary.stats, summary.stats.crawl
     results, frontier = _option(settings, "results"), _option(settings, "frontier")
     hints = []
     if settings.results.partition(":")[0] in STREAM_SCHEMES:
         hints.append(f"the items: shoal drain{results} --to STORE")
-    elif summary.items:
+    elif summary.items and not has_output:
         hints.append(f"the items: shoal export {crawl} -o items.jsonl{results}")
     if stats.rejected and summary.rejections:
         hints.append(f"what was rejected: shoal rejected list {crawl}{results}")
