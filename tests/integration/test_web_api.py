@@ -242,6 +242,16 @@ def test_a_run_is_asked_for_once_by_one_key(served: Web, folder: Folder) -> None
     assert served.post(f"{path}/resume").json["is_paused"] is False
 
 
+def test_a_route_of_alerts_is_tried(served: Web, folder: Folder) -> None:
+    with (folder.path / "shoal.toml").open("a") as config:
+        for name in ("true", "false"):
+            config.write(f'[alerts.routes.{name}]\nkind = "command"\ncommand = ["{name}"]\n')
+    path = "/api/v1/alerts/routes"
+    assert served.post(f"{path}/true/test").json == {"route": "true", "failure": ""}
+    assert "1" in served.post(f"{path}/false/test").json["failure"]
+    assert served.post(f"{path}/nothing/test").status == 404
+
+
 def requests(folder: Folder) -> dict[str, bytes]:
     return asyncio.run(folder.ask_frontier(lambda frontier: frontier.notes.all(RUN_REQUESTS)))
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from shoal.core.policy import eta_s
-from shoal.frontier.values import Stats
+from shoal.frontier.values import CrawlState, Stats
 
 
 def remaining_s(stats: Stats) -> float | None:
-    """How long the rest will take at the recent rate. None while that cannot be said."""
+    """How long the rest will take at the recent rate. None while that cannot be said, as of a crawl
+    that is paused."""
     if stats.state.over:
         return 0.0
+    if stats.state is CrawlState.PAUSED:
+        return None
     limit = stats.rules.max_pages
     left = stats.remaining if limit is None else min(stats.remaining, max(limit - stats.tried, 0))
     return eta_s(left, stats.pages_per_s)

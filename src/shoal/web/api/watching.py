@@ -8,10 +8,13 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from shoal.alerts.config import load_alerts
 from shoal.alerts.kept import alerts_now, alerts_past
 from shoal.alerts.messages import alert_json
+from shoal.alerts.sending import try_routes
 from shoal.errors import MissingExtra
 from shoal.insight.exposition import scrape
+from shoal.runtime.process import machine_name
 from shoal.web.api.forms import Page
 from shoal.web.context import Context
 from shoal.web.problems import Problem
@@ -46,6 +49,28 @@ async def metrics(context: Context, request: web.Request) -> web.StreamResponse:
     return web.Response(body=body, headers={"Content-Type": media})
 
 
+class TestedForm(msgspec.Struct):
+    """What became of a test."""
+
+    route: str
+    failure: str
+    """Why it did not take it. Empty: it did."""
+
+
+async def send_test(context: Context, name: str) -> TestedForm:
+    """Send a test by one route of the shoal.toml that this server reads. Raises Problem."""
+    routes = load_alerts(context.folder).routes
+    if name not in routes:
+        raise Problem(404, f"no route {name!r} in shoal.toml here")
+    failures = await try_routes({name: routes[name]}, machine_name(), time.time())
+    return TestedForm(name, failures.get(name, ""))
+
+
+async def try_route(context: Context, request: web.Request) -> web.StreamResponse:
+    """Send a test by one route, and say what came of it."""
+    return json_response(await send_test(context, request.match_info["name"]))
+
+
 async def list_alerts(context: Context, request: web.Request) -> web.StreamResponse:
     """What is pending or firing, or was resolved."""
     notes = context.frontier.notes
@@ -70,5 +95,14 @@ ROUTES = (
         summary="What is pending or firing, or was resolved",
         query=AlertsQuery,
         gives=Page[dict[str, Any]],
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/alerts/routes/{name}/test",
+        answer=try_route,
+        summary="Send a test by a route",
+        gives=TestedForm,
+        # It is tried three times: that may take longer than other answers do.
+        is_endless=True,
     ),
 )

@@ -10,13 +10,11 @@ from aiohttp import web
 from shoal.alerts.config import load_alerts
 from shoal.alerts.kept import alerts_now, alerts_past
 from shoal.alerts.routes import KINDS
-from shoal.alerts.sending import try_routes
 from shoal.alerts.states import AlertState
 from shoal.errors import ConfigError
 from shoal.insight.figures import duration
-from shoal.runtime.process import machine_name
+from shoal.web.api.watching import send_test
 from shoal.web.context import Context
-from shoal.web.problems import Problem
 from shoal.web.routes import Route
 from shoal.web.screens.live import AnyCell, Cell, Live, table
 from shoal.web.screens.pages import Shown, page, screen
@@ -68,21 +66,17 @@ def _crawl(context: Context, one: AlertState) -> Cell:
     return Cell(one.crawl, h=context.url("crawls", one.crawl) if one.crawl else "")
 
 
-async def send_test(context: Context, request: web.Request) -> web.StreamResponse:
+async def try_route(context: Context, request: web.Request) -> web.StreamResponse:
     """Send a test by one route, and say what came of it."""
-    name = str((await request.post()).get("route", ""))
-    routes = load_alerts(context.folder).routes
-    if name not in routes:
-        raise Problem(404, f"no route {name!r} in shoal.toml here")
-    failures = await try_routes({name: routes[name]}, machine_name(), time.time())
+    tested = await send_test(context, str((await request.post()).get("route", "")))
     return await page(
         context, request, "alerts_tested.html", title="A test was sent", current="alerts",
-        tested={name: failures.get(name, "")},
+        tested={tested.route: tested.failure},
     )  # fmt: skip
 
 
 ROUTES = (
     *screen("/alerts", "alerts.html", look, "alerts"),
     # It is tried three times: that may take longer than other answers do.
-    Route(method="POST", path="/alerts/test", answer=send_test, is_endless=True),
+    Route(method="POST", path="/alerts/test", answer=try_route, is_endless=True),
 )
