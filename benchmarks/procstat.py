@@ -57,6 +57,19 @@ def busy_s() -> float:
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
+def cpu_s_of(pid: int) -> float:
+    """User and system time that a process has spent so far."""
+    # The second field is a name in brackets that may contain anything.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_mb_of(pid: int) -> float:
+    """The memory that a process has now."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 def figures_of(module: str, *options: str) -> Any:
     """What a benchmark module prints as JSON, run in a process of its own."""
     usage = run([sys.executable, "-m", f"benchmarks.{module}", *options])

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import redis
 
+from benchmarks import procstat
 from benchmarks.site import free_port
 
 Figures = dict[str, float]
@@ -78,19 +77,13 @@ class RedisServer:
         """What it has done since it started."""
         stats, scripts = self.info("stats"), self._scripts()
         return Load(
-            cpu_s=self._cpu_s(),
+            cpu_s=procstat.cpu_s_of(self._pid),
             reads=stats["total_reads_processed"],
             writes=stats["total_writes_processed"],
             scripts=scripts.get("calls", 0),
             script_s=self.script_s(),
             commands=stats["total_commands_processed"],
         )
-
-    def _cpu_s(self) -> float:
-        """User and system time."""
-        # The second field is a name in brackets that may contain anything.
-        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def script_s(self) -> float:
         """The time it has spent in scripts so far."""
