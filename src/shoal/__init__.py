@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from shoal.core.task import Task
 from shoal.core.urls import TRACKING_PARAMETERS
 from shoal.errors import LoginFailed, SessionExpired, ShoalError
-from shoal.fleet.crawl import Summary, crawl
 from shoal.spider.asking import Drop, Retry
 from shoal.spider.catalogue import Catalogue
 from shoal.spider.failure import Failure
@@ -16,6 +17,9 @@ from shoal.spider.selection import Selection
 from shoal.spider.session import Session
 from shoal.spider.spider import Spider
 from shoal.version import __version__
+
+if TYPE_CHECKING:
+    from shoal.fleet.crawl import Summary, crawl
 
 __all__ = [
     "TRACKING_PARAMETERS",
@@ -37,3 +41,13 @@ __all__ = [
     "__version__",
     "crawl",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What runs crawls brings all of Shoal along: who writes spiders, or asks how a crawl is doing,
+    does not wait for it."""
+    if name not in ("Summary", "crawl"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from shoal.fleet import crawl as running
+
+    return getattr(running, name)

@@ -38,13 +38,21 @@ def test_a_worker_that_joins_does_its_part(folder: Folder) -> None:
         put_spider(folder, [site], rate="none")
         with folder.running("crawl", "links.py", "--rate", "40/s") as crawl:
             until_now("some pages", lambda: len(site.hits) > 3)
+            folder.shoal("pause", "links")
             with folder.running("worker", "links.py", "--until-finished") as worker:
+                until_now("both to be there", lambda: len(at_work(folder)) == 2)
+                folder.shoal("resume", "links")
                 assert crawl.wait().code == 0
                 assert worker.wait().code == 0
         assert len(site.paths) == len(set(site.paths)) == PAGES + 1
     with closing(sqlite3.connect(folder.path / "shoal.db")) as database:
         workers = database.execute("SELECT count(DISTINCT worker) FROM pages").fetchone()
     assert workers == (2,)
+
+
+def at_work(folder: Folder) -> list[str]:
+    told = folder.shoal("status", "links", "--json").json()
+    return [worker["worker"] for worker in told["workers"]]
 
 
 def test_a_server_that_goes_away_and_comes_back(folder: Folder) -> None:

@@ -23,8 +23,8 @@ RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 
 BY_NAME = {"__import__", "import_module", "resolve_name", "spec_from_file_location", "run_module"}
 """What imports a module whose name only the running program knows."""
-MAY_BY_NAME = ("fleet/target.py",)
-"""The spiders of users."""
+MAY_BY_NAME = ("fleet/target.py", "cli/on_demand.py")
+"""The spiders of users; commands, which are all of the layer that loads them."""
 MAY_FIND = ("core/plugins.py",)
 """What others have installed: see decision 0040."""
 
@@ -67,7 +67,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 def _finders(path: Path, names: Iterable[str]) -> list[str]:
     """What these names import, which cannot be read off the sources."""
-    by_name = [] if path.match(*MAY_BY_NAME) else BY_NAME.intersection(names)
+    by_name = [] if any(map(path.match, MAY_BY_NAME)) else BY_NAME.intersection(names)
     finding = [] if path.match(*MAY_FIND) else {"entry_points"}.intersection(names)
     return [f"shoal.({name})" for name in (*by_name, *finding)]
 

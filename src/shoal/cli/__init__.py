@@ -1,5 +1,5 @@
-"""The command line: one module for each command. Parse to values, call one function.
-Imports everything; nothing imports it.
+"""The command line: one module for each command, loaded when it is asked for. Parse to values, call
+one function. Imports everything; nothing imports it.
 """
 
 from __future__ import annotations
@@ -11,30 +11,7 @@ import traceback
 import typer
 
 from shoal.cli import display
-from shoal.cli.commands import (
-    alerts,
-    control,
-    crawl,
-    dead,
-    demo,
-    drain,
-    explain,
-    export,
-    feed,
-    merge,
-    proxies,
-    rejected,
-    reparse,
-    results,
-    schedule,
-    scrapy,
-    seed,
-    serve,
-    sessions,
-    simulate,
-    status,
-    worker,
-)
+from shoal.cli.on_demand import Commands
 from shoal.cli.options import show_help
 from shoal.core import plaintext
 from shoal.errors import ConfigError, ShoalError, UnknownCrawl
@@ -42,37 +19,13 @@ from shoal.version import __version__
 
 app = typer.Typer(
     name="shoal",
+    cls=Commands,
     help="Turn one scraper into a fleet: nothing lost, nothing twice, no site hit too hard.",
     epilog="Start with: shoal demo",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-app.command("crawl")(crawl.crawl)
-app.command("worker")(worker.worker)
-app.command("seed")(seed.seed)
-app.command("feed")(feed.feed)
-app.command("serve")(serve.serve)
-app.add_typer(schedule.app, name="schedule")
-app.add_typer(alerts.app, name="alerts")
-app.command("status")(status.status)
-app.command("explain")(explain.explain)
-app.add_typer(dead.app, name="dead")
-app.add_typer(rejected.app, name="rejected")
-app.command("pause")(control.pause)
-app.command("resume")(control.resume)
-app.command("cancel")(control.cancel)
-app.command("export")(export.export)
-app.command("merge")(merge.merge)
-app.add_typer(results.app, name="results")
-app.command("reparse")(reparse.reparse)
-app.command("drain")(drain.drain)
-proxies.app.command("simulate")(simulate.simulate)
-app.add_typer(proxies.app, name="proxies")
-app.add_typer(sessions.app, name="sessions")
-app.add_typer(scrapy.app, name="scrapy")
-app.command("demo")(demo.demo)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from shoal.cli import display
 from shoal.cli.commands.proxies_check import check
+from shoal.cli.commands.simulate import simulate
 from shoal.cli.examples import examples
 from shoal.cli.options import (
     JsonFlag,
@@ -39,6 +40,7 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 app.command("check")(check)
+app.command("simulate")(simulate)
 
 SomePool = Annotated[
     str | None, typer.Argument(metavar="[POOL]", help="The pool's name. [default: all]")

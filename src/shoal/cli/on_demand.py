@@ -1,0 +1,68 @@
+"""Which commands there are, and where. A command's module is loaded when somebody asks for it: to
+load all of them takes longer than most commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+COMMANDS = {
+    "crawl": "crawl:crawl",
+    "worker": "worker:worker",
+    "seed": "seed:seed",
+    "feed": "feed:feed",
+    "serve": "serve:serve",
+    "schedule": "schedule:app",
+    "alerts": "alerts:app",
+    "status": "status:status",
+    "explain": "explain:explain",
+    "dead": "dead:app",
+    "rejected": "rejected:app",
+    "pause": "control:pause",
+    "resume": "control:resume",
+    "cancel": "control:cancel",
+    "export": "export:export",
+    "merge": "merge:merge",
+    "results": "results:app",
+    "reparse": "reparse:reparse",
+    "drain": "drain:drain",
+    "proxies": "proxies:app",
+    "sessions": "sessions:app",
+    "scrapy": "scrapy:app",
+    "demo": "demo:demo",
+}
+"""In the order in which help shows them. Below `shoal.cli.commands`: a module, and in it a command
+or a group of commands."""
+
+
+class Commands(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _OnDemand()
+
+
+class _OnDemand(Mapping[str, Any]):
+    """Commands by their names, as typer wants them."""
+
+    def __getitem__(self, name: str) -> Any:
+        place, _, what = COMMANDS[name].partition(":")
+        found = getattr(import_module(f"shoal.cli.commands.{place}"), what)
+        alone = typer.Typer(rich_markup_mode=None)
+        if isinstance(found, typer.Typer):
+            alone.add_typer(found, name=name)
+        else:
+            alone.command(name)(found)
+        return get_group(alone).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
