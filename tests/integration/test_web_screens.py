@@ -185,6 +185,19 @@ def test_a_traceback_of_any_length_is_shown_from_its_end(served: Web, folder: Fo
         assert "ValueError: last" in answer.body.decode()
 
 
+def test_what_tasks_died_of_is_counted(served: Web, folder: Folder) -> None:
+    do(
+        folder,
+        lambda frontier: add(frontier, "caused", "https://a.example/1", "https://a.example/2"),
+    )
+    do(folder, lambda frontier: kill(frontier, "caused", 2, "no traceback"))
+
+    told = text_of(served.get("/crawls/caused/failures", PAGE))
+
+    died = told[told.index("What tasks died of") : told.index("Dead tasks")]
+    assert " 2 " in died
+
+
 def test_seeds_that_are_wrong_are_told_beside_those_that_were_added(
     served: Web, folder: Folder
 ) -> None:

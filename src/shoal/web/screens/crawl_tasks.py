@@ -25,8 +25,8 @@ KINDS = 20
 async def failures(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """Failed tries by kind and host; and dead tasks, which stay where they are while one chooses
-    among them."""
+    """Failed tries by kind and host, what tasks died of; and dead tasks, which stay where they are
+    while one chooses among them."""
     crawl = seen.stats.crawl
 
     def chosen_by(**query: str) -> str:
@@ -39,6 +39,7 @@ async def failures(
     live.tables["failing"] = _ranked(
         [(Cell(one.host, h=chosen_by(host=one.host)), one.failed) for one in seen.failing]
     )
+    live.tables["causes"] = _ranked([(Cell(one.cause), one.count) for one in seen.causes])
     if request.path.startswith(f"{context.prefix}/live/"):
         return {}
     query = dead_query(request)
@@ -49,10 +50,10 @@ async def failures(
     return {"dead": page, "chosen": chosen, "next_page": more, "reloads": False}
 
 
-def _ranked(tries: list[tuple[Cell, int]]) -> TableRows:
-    """How often each has failed, with a bar beside it: the first one's is full."""
-    most = max((count for _, count in tries), default=1) or 1
-    return table([(name, f"{count:,}", Cell(b=count / most)) for name, count in tries], KINDS)
+def _ranked(counts: list[tuple[Cell, int]]) -> TableRows:
+    """How often there was each, with a bar beside it: the first one's is full."""
+    most = max((count for _, count in counts), default=1) or 1
+    return table([(name, f"{count:,}", Cell(b=count / most)) for name, count in counts], KINDS)
 
 
 def dead_query(request: web.Request) -> DeadQuery:
