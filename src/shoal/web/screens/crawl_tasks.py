@@ -15,7 +15,7 @@ from shoal.web.api.dead import DeadQuery, dead_page
 from shoal.web.api.export import ItemsQuery, items_page
 from shoal.web.context import Context
 from shoal.web.problems import Problem
-from shoal.web.screens.live import Cell, Live, TableRows, capped, table
+from shoal.web.screens.live import Cell, Live, TableRows, also, capped, table
 
 ACTIVE = 100
 SHOWN = 50
@@ -39,7 +39,7 @@ async def failures(
     live.tables["failing"] = _ranked(
         [(Cell(one.host, h=chosen_by(host=one.host)), one.failed) for one in seen.failing]
     )
-    live.tables["causes"] = _ranked([(Cell(one.cause), one.count) for one in seen.causes])
+    live.tables["causes"] = _causes(seen)
     if request.path.startswith(f"{context.prefix}/live/"):
         return {}
     query = dead_query(request)
@@ -48,6 +48,14 @@ async def failures(
     chosen = {name: value for name, value in chosen.items() if value}
     more = chosen_by(**chosen, cursor=page.cursor) if page.cursor else None
     return {"dead": page, "chosen": chosen, "next_page": more, "reloads": False}
+
+
+def _causes(seen: Snapshot) -> TableRows:
+    """What tasks died of. Of very many, those that died last were looked at."""
+    ranked = _ranked([(Cell(one.cause), one.count) for one in seen.causes])
+    looked_at = sum(cause.count for cause in seen.causes)
+    is_part = looked_at < seen.stats.dead
+    return also(ranked, f"Of the last {looked_at:,} dead tasks." if is_part else "")
 
 
 def _ranked(counts: list[tuple[Cell, int]]) -> TableRows:
