@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,6 +127,8 @@ def autoscale(
         down_after_s=parse_duration(down_after),
         zero_after_s=parse_duration(zero_after),
     )
+    if budget is not None and not 0 < budget < inf:
+        raise ConfigError(f"--budget {budget:g}: more than 0, and a number")
     purse = Purse(worker_per_h, budget)
     spider = target.load(targets)
     settings = (existing_stores if dry_run else settings_from)(options, settings_of(spider))
