@@ -41,6 +41,14 @@ class Line(msgspec.Struct, frozen=True):
     points: Sequence[tuple[float, float]]
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """A place in a chart of which something is said below."""
+
+    x: float
+    y: float
+    text: str
+
+
 def bars(title: str, rows: Sequence[Bar], note: str) -> str:
     """Horizontal bars, as long as their values."""
     scale = _BAR_WIDTH / max(row.high for row in rows)
@@ -94,6 +102,45 @@ def lines(title: str, series: Sequence[Line], x_name: str) -> str:
         parts += _legend(line.label, number)
     parts.append(_text(left + width, top + height + 36, x_name, anchor="end", size=12))
     return _svg(parts, top + height + 44 + 20 * len(series))
+
+
+def steps(title: str, series: Sequence[Line], x_name: str, marks: Sequence[Mark]) -> str:
+    """Lines over an even x axis from 0, with numbered marks; what they say is written below."""
+    left, top, width, height = _PLOT
+    points = [point for line in series for point in line.points]
+    last, ceiling = (_round_up(max(point[axis] for point in points)) for axis in (0, 1))
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return left + x / last * width, top + height * (1 - y / ceiling)
+
+    parts = [_text(8, 20, title, size=14, bold=True)]
+    for step in range(5):
+        y, x = place(0, ceiling * step / 4)[1], place(last * step / 4, 0)[0]
+        parts.append(f'<path d="M{left} {y:.1f}H{left + width}" stroke="{RULE}"/>')
+        parts.append(_text(left - 8, y + 4, f"{ceiling * step / 4:,.5g}", anchor="end"))
+        parts.append(_text(x, top + height + 18, f"{last * step / 4:,.5g}", anchor="middle"))
+    for number, line in enumerate(series):
+        path = "L".join(
+            f"{x:.1f} {y:.1f}" for x, y in (place(*point) for point in _bends(line.points))
+        )
+        colour = SERIES[number % len(SERIES)]
+        parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += _legend(line.label, number)
+    parts.append(_text(left + width, top + height + 36, x_name, anchor="end", size=12))
+    below = top + height + 60 + 20 * len(series)
+    for number, mark in enumerate(marks, 1):
+        x, y = place(mark.x, mark.y)
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{TEXT}"/>')
+        parts.append(_text(x + 5, y - 6, f"{number}", size=12, bold=True))
+        parts.append(_text(left, below + 18 * number, f"{number}. {mark.text}", size=12))
+    return _svg(parts, below + 18 * len(marks) + 12)
+
+
+def _bends(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points without those between two of the same height."""
+    inner = zip(points, points[1:], points[2:], strict=False)
+    bent = [point for last, point, following in inner if not last[1] == point[1] == following[1]]
+    return [*points[:1], *bent, *points[-1:]]
 
 
 def _line(at: Sequence[tuple[float, float]], colour: str) -> list[str]:

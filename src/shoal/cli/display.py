@@ -78,6 +78,12 @@ def print_json(value: Any) -> None:
     sys.stdout.write(plaintext.in_json(json) + "\n")
 
 
+def print_json_line(value: Any) -> None:
+    """One of many answers for scripts, as soon as there is one."""
+    sys.stdout.write(plaintext.in_json(msgspec.json.encode(value).decode()) + "\n")
+    sys.stdout.flush()
+
+
 def text(line: str, style: str = "") -> Text:
     """One line for a console."""
     return Text(plaintext.one_line(line), style=style)

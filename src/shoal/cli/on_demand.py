@@ -14,6 +14,7 @@ from typer.main import get_group
 COMMANDS = {
     "crawl": "crawl:crawl",
     "worker": "worker:worker",
+    "autoscale": "autoscale:autoscale",
     "seed": "seed:seed",
     "feed": "feed:feed",
     "serve": "serve:serve",

@@ -50,9 +50,11 @@ def settings_from(options: Mapping[str, Any], spider: Mapping[str, Any] | None =
     return config.load(spider=spider, options=options, environ=os.environ)
 
 
-def existing_stores(options: Mapping[str, Any]) -> Settings:
+def existing_stores(
+    options: Mapping[str, Any], spider: Mapping[str, Any] | None = None
+) -> Settings:
     """The settings of a command that only looks: it must not make the stores it looks into."""
-    settings = settings_from(options)
+    settings = settings_from(options, spider)
     for name in STORES:
         if name not in options:
             continue

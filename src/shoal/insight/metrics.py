@@ -230,6 +230,12 @@ METRICS = (
         "Workers that were heard of in the last 15 seconds.",
         lambda sample: len(sample.workers),
     ),
+    of_crawls(
+        "workers_wanted",
+        "gauge",
+        "Workers that the crawl should have, for autoscalers.",
+        lambda sample: sample.wanted,
+    ),
     of_workers(
         "worker_pages_total",
         "counter",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,7 @@ from shoal.runtime.alive import DEAD_AFTER_S, signs_of_life, silent_s
 from shoal.runtime.eventloop import run
 from shoal.runtime.services import Services
 from shoal.runtime.signals import stopped_by_signals
+from shoal.runtime.stop_file import StopFile
 from shoal.runtime.watchdog import watched
 from shoal.spider.spider import Spider, settings_of
 
@@ -45,6 +47,16 @@ AliveFile = Annotated[
         envvar="SHOAL_ALIVE_FILE",
         metavar="FILE",
         help="Where it gives signs of life, for --alive.",
+        show_envvar=False,
+    ),
+]
+StopFilePath = Annotated[
+    Path | None,
+    typer.Option(
+        "--stop-file",
+        envvar="SHOAL_STOP_FILE",
+        metavar="FILE",
+        help="Stop as SIGTERM does when this file is there: for machines that are taken away.",
         show_envvar=False,
     ),
 ]
@@ -69,6 +81,7 @@ def worker(
     targets: Targets = None,
     until_finished: UntilFinished = False,
     alive_file: AliveFile = None,
+    stop_file: StopFilePath = None,
     alive: Alive = False,
 ) -> None:
     """Add a worker to a crawl, or to all scheduled runs.
@@ -86,14 +99,24 @@ def worker(
         return
     if not targets:
         _refuse_what_needs_a_target(options, until_finished=until_finished)
-        run_service(options, lambda frontier: ScheduledWorkers(frontier, options), alive_file)
+        run_service(
+            options,
+            lambda frontier: Services(ScheduledWorkers(frontier, options), *stop_files(stop_file)),
+            alive_file,
+        )
         return
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))
     logs.configure(json_lines=settings.json_logs)
     if not target.is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
-    run(_work(spider, targets, settings, alive_file, until_finished=until_finished))
+    stopping = stop_files(stop_file)
+    run(_work(spider, targets, settings, alive_file, stopping, until_finished=until_finished))
+
+
+def stop_files(file: Path | None) -> list[StopFile]:
+    """What waits for the file, if there is one to wait for."""
+    return [StopFile(file)] if file is not None else []
 
 
 def _tell_whether_alive(file: Path | None) -> None:
@@ -118,6 +141,7 @@ async def _work(
     targets: list[str],
     settings: Settings,
     alive_file: Path | None,
+    stopping: Sequence[StopFile],
     *,
     until_finished: bool,
 ) -> None:
@@ -134,6 +158,6 @@ async def _work(
         workers = workers_for(
             order, stores, lambda: target.create(spider, settings.plugins), watch=watched
         )
-        services = Services(workers, Feeds(stores.frontier, crawl=order.crawl))
+        services = Services(workers, Feeds(stores.frontier, crawl=order.crawl), *stopping)
         with stopped_by_signals(services), signs_of_life(alive_file):
             await services.run()
