@@ -43,11 +43,13 @@ DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
 
 RateText = Annotated[str, Meta(extra={"check": parse_rate})]
-Duration = Annotated[str, Meta(extra={"check": parse_duration})]
+Duration = Annotated[str, Meta(extra={"check": parse_duration, "stands_for": "TIME"})]
 Hidden = Annotated[str, Meta(extra={"is_secret": True})]
 """It may have a password in it, so its value is not shown."""
-Address = Annotated[Hidden, Meta(extra={"is_in_files": True})]
+Address = Annotated[Hidden, Meta(extra={"is_in_files": True, "stands_for": "ADDRESS"})]
 """Of a store. Where its password must be in no environment, a variable names a file with it."""
+
+ForeignName = Annotated[str, Meta(extra={"stands_for": "NAME"})]
 
 Fingerprints = Literal["shoal", "scrapy", "project"]
 """Shoal, Scrapy, or the fingerprinter of a Scrapy project."""
@@ -69,11 +71,15 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         int, Meta(ge=1, description="Requests in flight per host, for the whole fleet")
     ] = 16
     max_pages: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Stop after this many pages")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Stop after this many pages", extra={"unset": "no limit"}),
     ] = None
     max_depth: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Follow links at most this deep; seeds are at depth 0"),
+        Meta(
+            description="Follow links at most this deep; seeds are at depth 0",
+            extra={"unset": "no limit"},
+        ),
     ] = None
     max_retries: Annotated[
         int,
@@ -88,7 +94,10 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     ] = 20_000
     stop_after_errors: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Pause the crawl whenever this many handlers have raised"),
+        Meta(
+            description="Pause the crawl whenever this many handlers have raised",
+            extra={"unset": "never"},
+        ),
     ] = None
     allowed_hosts: Annotated[
         tuple[str, ...],
@@ -123,14 +132,20 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
 
     pools: Annotated[
         tuple[str, ...],
-        Meta(description="Pools of exits that its tasks may name; the tables [proxies.NAME]"),
+        Meta(
+            description="Pools of exits that its tasks may name; the tables [proxies.NAME]",
+            extra={"unset": "all"},
+        ),
     ] = ()
     proxy_pool: Annotated[
         str | None, Meta(description="The pool of exits for tasks that name none")
     ] = None
     sessions: Annotated[
         tuple[str, ...],
-        Meta(description="Groups of accounts that its tasks may name; the tables [sessions.NAME]"),
+        Meta(
+            description="Groups of accounts that its tasks may name; the tables [sessions.NAME]",
+            extra={"unset": "all"},
+        ),
     ] = ()
     session: Annotated[
         str | None,
@@ -161,7 +176,8 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         ),
     ] = 0.001
     seen_for: Annotated[
-        Duration | None, Meta(description="Forget known URLs after this time (12h, 7d)")
+        Duration | None,
+        Meta(description="Forget known URLs after this time (12h, 7d)", extra={"unset": "never"}),
     ] = None
     history: Annotated[
         History, Meta(description="Which readings of an item are kept in its history")
@@ -219,13 +235,13 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
         PublishFormat, Meta(description="Who reads what is published: anybody, Celery or Messenger")
     ] = "plain"
     publish_item: Annotated[
-        str | None, Meta(description="The Celery task or Messenger class of an item")
+        ForeignName | None, Meta(description="The Celery task or Messenger class of an item")
     ] = None
     publish_dead: Annotated[
-        str | None, Meta(description="The Celery task or Messenger class of a dead task")
+        ForeignName | None, Meta(description="The Celery task or Messenger class of a dead task")
     ] = None
     publish_finished: Annotated[
-        str | None, Meta(description="The Celery task or Messenger class of a crawl's end")
+        ForeignName | None, Meta(description="The Celery task or Messenger class of a crawl's end")
     ] = None
     name: Annotated[str | None, Meta(description="The crawl's name, if not the spider's")] = None
     workers: Annotated[int, Meta(ge=1, description="Number of worker processes")] = 1

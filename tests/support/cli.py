@@ -11,14 +11,26 @@ from shoal.cli import app
 _ROOT: Any = typer.main.get_command(app)
 
 
+def commands() -> list[tuple[str, Any]]:
+    """Every command by its name, `dead list` and the like included."""
+    return _walk("", _ROOT)
+
+
 def command_names() -> list[str]:
-    """Every command, `dead list` and the like included."""
-    return [name for name, _ in _walk("", _ROOT)]
+    """The names of all commands."""
+    return [name for name, _ in commands()]
+
+
+def help_of(command: Any) -> str:
+    """What --help shows of a command, in 80 columns."""
+    context = command.make_context(command.name, [], resilient_parsing=True, terminal_width=80)
+    shown: str = command.get_help(context)
+    return shown
 
 
 def options_of(command: str) -> dict[str, Any]:
     """The options of a command, by each of their spellings."""
-    found: Any = dict(_walk("", _ROOT))[command]
+    found: Any = dict(commands())[command]
     options = [parameter for parameter in found.params if parameter.param_type_name == "option"]
     return {
         spelling: option

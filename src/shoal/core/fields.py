@@ -35,6 +35,10 @@ class Field(msgspec.Struct, kw_only=True, frozen=True):
     """Whether its value must not be shown."""
     is_in_files: bool = False
     """Whether a variable may name a file that has its value."""
+    stands_for: str = ""
+    """What stands for its value in help, if its type and its name do not say it."""
+    unset: str = ""
+    """What holds without it, in words, where its description does not say it."""
 
     @property
     def is_list(self) -> bool:
