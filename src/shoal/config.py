@@ -27,7 +27,7 @@ from shoal.core.session_config import (
 )
 from shoal.core.session_config import TABLES as SESSION_TABLES
 from shoal.core.urls import TRACKING_PARAMETERS
-from shoal.errors import ConfigError
+from shoal.errors import BadField, ConfigError
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"
@@ -302,7 +302,8 @@ def load(
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """The settings of this process. Later sources win; None in `options` means not given."""
+    """The settings of this process. Later sources win; None in `options` means not given. Raises
+    ConfigError, which says what wrote the value that is wrong."""
     of_file = read_file(folder)
     for of_services in (SCHEDULES, FEEDS, ALERTS):
         of_file.pop(of_services, None)
@@ -310,16 +311,23 @@ def load(
     pools = _of_tables(proxies, read_tables)
     sessions = of_file.pop(SESSION_TABLES) if isinstance(of_file.get(SESSION_TABLES), dict) else {}
     groups = _of_tables(sessions, read_session_tables)
-    sources = (
-        of_file,
-        spider or {},
-        of_variables(environ or {}),
-        {name: value for name, value in (options or {}).items() if value is not None},
-    )
+    of_environment = of_variables(environ or {})
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    sources = (of_file, spider or {}, of_environment, given)
     values: dict[str, Any] = {}
     for source in sources:
         values |= _with_pool(source, pools)
-    return with_groups(with_pools(build(values), pools), groups)
+    try:
+        return with_groups(with_pools(build(values), pools), groups)
+    except BadField as error:
+        places = (CONFIG_FILE, "the spider", variable_of(error.field), "")
+        raise _with_place(error, dict(zip(places, sources, strict=True))) from None
+
+
+def _with_place(error: BadField, sources: Mapping[str, Mapping[str, Any]]) -> ConfigError:
+    """What is wrong, and where it is written: in the last source that has it."""
+    places = [place for place, values in sources.items() if error.field in values]
+    return ConfigError(f"{places[-1]}: {error}" if places and places[-1] else str(error))
 
 
 def of_variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -407,7 +415,7 @@ def build(values: Mapping[str, Any]) -> Settings:
     """Check values and make settings of them. Raises ConfigError."""
     unknown = sorted(set(values) - set(SETTINGS))
     if unknown:
-        raise ConfigError(f"unknown setting: {', '.join(unknown)}")
+        raise BadField(unknown[0], f"unknown setting: {', '.join(unknown)}")
     read = {name: SETTINGS[name].from_text(value) for name, value in values.items()}
     of_crawl = {name: value for name, value in read.items() if name in fields_of(Rules)}
     of_process = {name: value for name, value in read.items() if name not in of_crawl}
@@ -433,7 +441,7 @@ def read_rules(stored: str) -> Rules:
     try:
         return _decode_rules(stored)
     except msgspec.ValidationError as error:
-        raise ConfigError(explained(error, msgspec.json.decode(stored), Rules)) from None
+        raise explained(error, msgspec.json.decode(stored), Rules) from None
 
 
 def tables(name: str, folder: Path | None = None) -> list[Any]:

@@ -3,6 +3,7 @@
     ShoalError
     ├── ConfigError           the command, the configuration or the spider is wrong; exit code 2
     │   ├── BadUrl            an address that cannot be crawled
+    │   ├── BadField          one value of a setting, or of a table, is wrong; `field` names it
     │   ├── NewerFormat       stored in a form that only a later version knows
     │   └── MissingExtra      a feature whose optional packages are not installed
     ├── SessionExpired        a page that only who is logged in may see showed that we are not
@@ -43,6 +44,14 @@ class ConfigError(ShoalError):
 
 class BadUrl(ConfigError):
     """An address that cannot be crawled."""
+
+
+class BadField(ConfigError):
+    """A value that somebody wrote is wrong."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class NewerFormat(ConfigError):

@@ -85,13 +85,12 @@ def _parameter(setting: Field, panel: str) -> inspect.Parameter:
         show_default=False,
         rich_help_panel=panel,
     )
-    # Lists and choices are text here: all sources of settings have them read in one place.
-    plain = setting.type if setting.type in (bool, int, float) else str
+    # What is no switch is text here: all sources of settings have it read in one place.
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[plain | None, option],
+        annotation=Annotated[(bool if setting.type is bool else str) | None, option],
     )
 
 
