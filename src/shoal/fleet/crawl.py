@@ -37,7 +37,7 @@ from shoal.runtime.eventloop import run
 from shoal.runtime.patience import patiently, wait_for_event
 from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
-from shoal.seeds.seeding import collect, seed_from_spider
+from shoal.seeds.seeding import collect, refuse_private_seeds, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.assignment import Stores
@@ -66,6 +66,8 @@ class Summary(msgspec.Struct, kw_only=True):
     """What tasks died of, the most frequent first."""
     rejections: list[Cause] = []
     """Why items were rejected."""
+    finished_before: float | None = None
+    """When it was finished, if this run found nothing to do."""
 
     @property
     def finished(self) -> bool:
@@ -114,6 +116,9 @@ async def run_crawl(
     async with stores_at(settings) as stores:
         frontier, results = stores.frontier, stores.results
         await check_publishing(settings, name)
+        if not settings.allow_private:
+            refuse_private_seeds(own_spider)
+        before = None if fresh else await _stats_of(frontier, name)
         await _begin(stores, name, settings, targets or [], own_spider, fresh=fresh)
         order = WorkerOrder(name, targets or [], settings)
         workers = workers_for(order, stores, lambda: own_spider)
@@ -127,8 +132,24 @@ async def run_crawl(
             items=await _counted(results, name),
             causes=await causes_of_death(patient(frontier), stats),
             rejections=await _rejections(results, stats),
+            finished_before=_finished_before(before, stats),
             seconds=time.monotonic() - began,
         )
+
+
+async def _stats_of(frontier: Overview, name: str) -> Stats | None:
+    try:
+        return await frontier.stats(name)
+    except UnknownCrawl:
+        return None
+
+
+def _finished_before(before: Stats | None, after: Stats) -> float | None:
+    """When a crawl was finished to which a run has added nothing. None: it did something."""
+    if before is None or not before.state is after.state is CrawlState.FINISHED:
+        return None
+    did = [(stats.added, stats.sent, stats.ended) for stats in (before, after)]
+    return before.finished_at if did[0] == did[1] else None
 
 
 async def _counted(results: Results, name: str) -> dict[str, int]:
@@ -237,13 +258,11 @@ async def _refuse_silent_restart(
     note = await results.note_of(name)
     if note is None or note.frontier != address:
         return
-    try:
-        await frontier.stats(name)
-    except UnknownCrawl:
+    if await _stats_of(frontier, name) is None:
         raise ConfigError(
             f"{address} knows no crawl '{name}', which has run there: has it lost its data?"
             " --fresh starts over and forgets the items; --name begins another crawl"
-        ) from None
+        )
 
 
 async def _end_after_errors(
