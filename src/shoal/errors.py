@@ -17,6 +17,7 @@
     ├── BadSitemap            a sitemap, or a part of it, that cannot be read
     ├── StorageError          a frontier or a results store cannot do its work
     │   ├── StorageBusy       it will pass: locked, unreachable; worth trying again
+    │   │   └── StorageAway   nobody answers at its address
     │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt
     └── FetchError            a page could not be had; `retryable` says if trying again may help
         ├── UnknownHost       its name could not be looked up
@@ -88,6 +89,10 @@ class StorageError(ShoalError):
 
 class StorageBusy(StorageError):
     """It will pass: locked, unreachable. Nothing was written; trying again is right."""
+
+
+class StorageAway(StorageBusy):
+    """Nobody answers at its address."""
 
 
 class StorageFailed(StorageError):

@@ -17,6 +17,7 @@ from shoal import Spider
 
 class Good(Spider):
     start_urls = ["http://127.0.0.1:9/"]
+    allow_private = True
 
 class Init(Good):
     def __init__(self):
@@ -40,6 +41,8 @@ class StartRaisesLater(Spider):
 class StartsWithBadUrl(Spider):
     start_urls = ["shop.example"]
 """
+
+NOBODY = "--frontier redis://127.0.0.1:1"
 
 COMMANDS = [
     *("crawl", "worker", "seed", "status", "explain", "pause", "resume", "cancel", "export"),
@@ -106,6 +109,9 @@ def test_a_wrong_target(folder: Folder, target: str, says: str) -> None:
         ("crawl spiders.py:Many", "the spider: workers must be a whole number, at least 1"),
         ("crawl spiders.py:Good --wrokers 2", "No such option: --wrokers"),
         ("worker spiders.py:Init", "RuntimeError: not ready"),
+        (f"crawl spiders.py:Good {NOBODY}", "shoal: cannot be reached: redis://127.0.0.1:1: "),
+        (f"status shop {NOBODY}", "is the address right, and is it running?"),
+        (f"pause shop {NOBODY}", "is the address right, and is it running?"),
         ("crwal spiders.py", "No such command 'crwal'"),
         ("export nope -o items.xml", "no format has this suffix"),
         ("seed nope --file missing.txt", "missing.txt: No such file"),
