@@ -23,13 +23,14 @@ from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.kept_pools import refuse_lost_pools
 from shoal.fleet.kept_sessions import refuse_lost_sessions
+from shoal.fleet.looking import Look, Onlooker
 from shoal.fleet.published import check_publishing
 from shoal.fleet.stores import stores_at
 from shoal.fleet.target import create, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.frontier.causes import causes_of_death
 from shoal.frontier.patient import patient
-from shoal.frontier.port import IntakeAndUpkeep, Overview, WorkIntake
+from shoal.frontier.port import Frontier, Overview, WorkIntake
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results.port import Results, RunNote
 from shoal.results.rejections import causes_of_rejection
@@ -49,7 +50,7 @@ WATCH_EVERY_S = 0.25
 
 log = logging.getLogger("shoal")
 
-Watch = Callable[[Stats], object]
+Watch = Callable[[Look], object]
 
 
 class Summary(msgspec.Struct, kw_only=True):
@@ -105,7 +106,7 @@ async def run_crawl(
     *,
     targets: list[str] | None,
     fresh: bool = False,
-    watch: Watch = lambda stats: None,
+    watch: Watch = lambda look: None,
 ) -> Summary:
     """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
     began = time.monotonic()
@@ -204,13 +205,14 @@ def run_note(settings: Settings, targets: list[str], previous: str | None) -> Ru
 
 async def _run(
     workers: Workers,
-    frontier: IntakeAndUpkeep,
+    frontier: Frontier,
     name: str,
     spider: Spider,
     settings: Settings,
     watch: Watch,
 ) -> Stats:
     """Seed, work and watch at once, until the crawl is over or we are told to stop."""
+    onlooker = Onlooker(frontier, name, settings)
     try:
         with stopped_by_signals(workers) as stopping:
             async with asyncio.TaskGroup() as group:
@@ -220,7 +222,7 @@ async def _run(
                     stopping.set()
                     workers.drain()
 
-                beside.append(group.create_task(_watch(frontier, name, watch)))
+                beside.append(group.create_task(_watch(onlooker, watch)))
                 if limit := settings.rules.stop_after_errors:
                     beside.append(group.create_task(_end_after_errors(frontier, name, limit, end)))
                 if not spider.seeds_itself:
@@ -280,17 +282,18 @@ async def _end_after_errors(
         await asyncio.sleep(WATCH_EVERY_S)
 
 
-async def _watch(frontier: Overview, name: str, watch: Watch) -> None:
+async def _watch(onlooker: Onlooker, watch: Watch) -> None:
     was_exact = True
     while True:
-        stats = await patient(frontier).stats(name)
+        look = await onlooker.look()
+        stats = look.stats
         if was_exact and stats.bloom and stats.rules.seen == "auto":
             was_exact = False
             log.warning(
                 "crawl '%s' has many URLs: new ones are remembered in a Bloom filter, which takes"
                 " %.2g%% of them for known ones (seen = exact prevents that)",
-                name,
+                stats.crawl,
                 stats.rules.seen_error * 100,
             )
-        watch(stats)
+        watch(look)
         await asyncio.sleep(WATCH_EVERY_S)
