@@ -27,7 +27,7 @@ from shoal.core.session_config import (
 )
 from shoal.core.session_config import TABLES as SESSION_TABLES
 from shoal.core.urls import TRACKING_PARAMETERS
-from shoal.errors import ConfigError
+from shoal.errors import BadField, ConfigError
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"
@@ -43,11 +43,13 @@ DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
 
 RateText = Annotated[str, Meta(extra={"check": parse_rate})]
-Duration = Annotated[str, Meta(extra={"check": parse_duration})]
+Duration = Annotated[str, Meta(extra={"check": parse_duration, "stands_for": "TIME"})]
 Hidden = Annotated[str, Meta(extra={"is_secret": True})]
 """It may have a password in it, so its value is not shown."""
-Address = Annotated[Hidden, Meta(extra={"is_in_files": True})]
+Address = Annotated[Hidden, Meta(extra={"is_in_files": True, "stands_for": "ADDRESS"})]
 """Of a store. Where its password must be in no environment, a variable names a file with it."""
+
+ForeignName = Annotated[str, Meta(extra={"stands_for": "NAME"})]
 
 Fingerprints = Literal["shoal", "scrapy", "project"]
 """Shoal, Scrapy, or the fingerprinter of a Scrapy project."""
@@ -69,11 +71,15 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         int, Meta(ge=1, description="Requests in flight per host, for the whole fleet")
     ] = 16
     max_pages: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Stop after this many pages")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Stop after this many pages", extra={"unset": "no limit"}),
     ] = None
     max_depth: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Follow links at most this deep; seeds are at depth 0"),
+        Meta(
+            description="Follow links at most this deep; seeds are at depth 0",
+            extra={"unset": "no limit"},
+        ),
     ] = None
     max_retries: Annotated[
         int,
@@ -88,7 +94,10 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     ] = 20_000
     stop_after_errors: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Pause the crawl whenever this many handlers have raised"),
+        Meta(
+            description="Pause the crawl whenever this many handlers have raised",
+            extra={"unset": "never"},
+        ),
     ] = None
     allowed_hosts: Annotated[
         tuple[str, ...],
@@ -123,14 +132,20 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
 
     pools: Annotated[
         tuple[str, ...],
-        Meta(description="Pools of exits that its tasks may name; the tables [proxies.NAME]"),
+        Meta(
+            description="Pools of exits that its tasks may name; the tables [proxies.NAME]",
+            extra={"unset": "all"},
+        ),
     ] = ()
     proxy_pool: Annotated[
         str | None, Meta(description="The pool of exits for tasks that name none")
     ] = None
     sessions: Annotated[
         tuple[str, ...],
-        Meta(description="Groups of accounts that its tasks may name; the tables [sessions.NAME]"),
+        Meta(
+            description="Groups of accounts that its tasks may name; the tables [sessions.NAME]",
+            extra={"unset": "all"},
+        ),
     ] = ()
     session: Annotated[
         str | None,
@@ -161,7 +176,8 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         ),
     ] = 0.001
     seen_for: Annotated[
-        Duration | None, Meta(description="Forget known URLs after this time (12h, 7d)")
+        Duration | None,
+        Meta(description="Forget known URLs after this time (12h, 7d)", extra={"unset": "never"}),
     ] = None
     history: Annotated[
         History, Meta(description="Which readings of an item are kept in its history")
@@ -219,13 +235,13 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
         PublishFormat, Meta(description="Who reads what is published: anybody, Celery or Messenger")
     ] = "plain"
     publish_item: Annotated[
-        str | None, Meta(description="The Celery task or Messenger class of an item")
+        ForeignName | None, Meta(description="The Celery task or Messenger class of an item")
     ] = None
     publish_dead: Annotated[
-        str | None, Meta(description="The Celery task or Messenger class of a dead task")
+        ForeignName | None, Meta(description="The Celery task or Messenger class of a dead task")
     ] = None
     publish_finished: Annotated[
-        str | None, Meta(description="The Celery task or Messenger class of a crawl's end")
+        ForeignName | None, Meta(description="The Celery task or Messenger class of a crawl's end")
     ] = None
     name: Annotated[str | None, Meta(description="The crawl's name, if not the spider's")] = None
     workers: Annotated[int, Meta(ge=1, description="Number of worker processes")] = 1
@@ -286,7 +302,8 @@ def load(
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """The settings of this process. Later sources win; None in `options` means not given."""
+    """The settings of this process. Later sources win; None in `options` means not given. Raises
+    ConfigError, which says what wrote the value that is wrong."""
     of_file = read_file(folder)
     for of_services in (SCHEDULES, FEEDS, ALERTS):
         of_file.pop(of_services, None)
@@ -294,16 +311,23 @@ def load(
     pools = _of_tables(proxies, read_tables)
     sessions = of_file.pop(SESSION_TABLES) if isinstance(of_file.get(SESSION_TABLES), dict) else {}
     groups = _of_tables(sessions, read_session_tables)
-    sources = (
-        of_file,
-        spider or {},
-        of_variables(environ or {}),
-        {name: value for name, value in (options or {}).items() if value is not None},
-    )
+    of_environment = of_variables(environ or {})
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    sources = (of_file, spider or {}, of_environment, given)
     values: dict[str, Any] = {}
     for source in sources:
         values |= _with_pool(source, pools)
-    return with_groups(with_pools(build(values), pools), groups)
+    try:
+        return with_groups(with_pools(build(values), pools), groups)
+    except BadField as error:
+        places = (CONFIG_FILE, "the spider", variable_of(error.field), "")
+        raise _with_place(error, dict(zip(places, sources, strict=True))) from None
+
+
+def _with_place(error: BadField, sources: Mapping[str, Mapping[str, Any]]) -> ConfigError:
+    """What is wrong, and where it is written: in the last source that has it."""
+    places = [place for place, values in sources.items() if error.field in values]
+    return ConfigError(f"{places[-1]}: {error}" if places and places[-1] else str(error))
 
 
 def of_variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -391,7 +415,7 @@ def build(values: Mapping[str, Any]) -> Settings:
     """Check values and make settings of them. Raises ConfigError."""
     unknown = sorted(set(values) - set(SETTINGS))
     if unknown:
-        raise ConfigError(f"unknown setting: {', '.join(unknown)}")
+        raise BadField(unknown[0], f"unknown setting: {', '.join(unknown)}")
     read = {name: SETTINGS[name].from_text(value) for name, value in values.items()}
     of_crawl = {name: value for name, value in read.items() if name in fields_of(Rules)}
     of_process = {name: value for name, value in read.items() if name not in of_crawl}
@@ -417,7 +441,7 @@ def read_rules(stored: str) -> Rules:
     try:
         return _decode_rules(stored)
     except msgspec.ValidationError as error:
-        raise ConfigError(explained(error, msgspec.json.decode(stored), Rules)) from None
+        raise explained(error, msgspec.json.decode(stored), Rules) from None
 
 
 def tables(name: str, folder: Path | None = None) -> list[Any]:

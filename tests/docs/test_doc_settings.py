@@ -48,7 +48,7 @@ def rows_of(names: tuple[str, ...]) -> list[list[str]]:
         spelling = f"--{name.replace('_', '-')}"
         option = options[spelling]
         spellings = ", ".join((*option.opts, *option.secondary_opts))
-        what = (option.help or "").partition(". [default")[0]
+        what = SETTINGS[name].description
         if choices := SETTINGS[name].choices:
             what += f" ({', '.join(choices)})"
         rows.append([name, spellings, variable_of(name), shown(SETTINGS[name].default), what])

@@ -10,27 +10,35 @@ import typer
 from shoal.cli import app
 
 
+@cache
+def commands() -> list[tuple[str, Any]]:
+    """Every command by its name, `dead list` and the like included. They are made when they are
+    asked for, anew each time: so that is done once."""
+    return _walk("", typer.main.get_command(app))
+
+
 def command_names() -> list[str]:
-    """Every command, `dead list` and the like included."""
-    return list(_commands())
+    """The names of all commands."""
+    return [name for name, _ in commands()]
+
+
+def help_of(command: Any) -> str:
+    """What --help shows of a command, in 80 columns."""
+    context = command.make_context(command.name, [], resilient_parsing=True, terminal_width=80)
+    shown: str = command.get_help(context)
+    return shown
 
 
 @cache
 def options_of(command: str) -> dict[str, Any]:
     """The options of a command, by each of their spellings."""
-    parameters = _commands()[command].params
-    options = [one for one in parameters if one.param_type_name == "option"]
+    found: Any = dict(commands())[command]
+    options = [parameter for parameter in found.params if parameter.param_type_name == "option"]
     return {
         spelling: option
         for option in options
         for spelling in (*option.opts, *option.secondary_opts)
     }
-
-
-@cache
-def _commands() -> dict[str, Any]:
-    """They are made when they are asked for, anew each time: so that is done once."""
-    return dict(_walk("", typer.main.get_command(app)))
 
 
 def _walk(prefix: str, group: Any) -> list[tuple[str, Any]]:

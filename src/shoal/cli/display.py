@@ -22,6 +22,7 @@ from shoal.coordinator.lateness import remaining_s
 from shoal.core import plaintext
 from shoal.core.causes import lines_of
 from shoal.fleet.crawl import Summary, Watch
+from shoal.fleet.looking import Look
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.explain_rows import Row
 from shoal.insight.figures import counted, duration
@@ -35,6 +36,7 @@ from shoal.insight.rows import (
     status_rows,
     worker_row,
 )
+from shoal.insight.slowness import why_slow
 from shoal.insight.status import FEW_HOSTS, Snapshot, failure_concentration
 from shoal.runtime.patience import NowAndThen
 
@@ -101,10 +103,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 def progress(*, quiet: bool) -> Iterator[Watch]:
     """Shows how far a crawl is: a live line on a terminal, a log line now and then elsewhere."""
     if quiet:
-        yield lambda stats: None
+        yield lambda look: None
     elif (terminal := console(stderr=True)).is_terminal:
         with Live(console=terminal, refresh_per_second=8, transient=True) as live:
-            yield lambda stats: live.update(text(progress_line(stats), "bold"))
+            yield lambda look: live.update(text(_progress(look), "bold"))
     else:
         yield _logging()
 
@@ -112,9 +114,9 @@ def progress(*, quiet: bool) -> Iterator[Watch]:
 def _logging() -> Watch:
     timer = log_timer()
 
-    def watch(stats: Stats) -> None:
+    def watch(look: Look) -> None:
         if timer.is_due():
-            log.info(progress_line(stats))
+            log.info(_progress(look))
 
     return watch
 
@@ -124,8 +126,12 @@ def log_timer() -> NowAndThen:
     return NowAndThen(LOG_EVERY_S, at_once=False)
 
 
-def progress_line(stats: Stats) -> str:
-    """One line: pages, speed, what is left."""
+def _progress(look: Look) -> str:
+    return progress_line(look.stats, why_slow(look))
+
+
+def progress_line(stats: Stats, why: str = "") -> str:
+    """One line: pages, speed, what is left, and why it is not faster."""
     left_s = remaining_s(stats)
     parts = [
         stats.crawl if stats.state is CrawlState.RUNNING else f"{stats.crawl} ({stats.state})",
@@ -136,8 +142,9 @@ def progress_line(stats: Stats) -> str:
         f"{stats.retries:,} failed",
         f"{stats.dead:,} dead",
         f"ETA {duration(left_s) if left_s is not None else '?'}",
+        why,
     ]
-    return " · ".join(parts)
+    return " · ".join(filter(None, parts))
 
 
 def facts(title: str, rows: Sequence[Row]) -> Table:

@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from shoal.cli.help import HelpfulCommand
+
 COMMANDS = {
     "crawl": "crawl:crawl",
     "worker": "worker:worker",
@@ -57,9 +59,11 @@ class _OnDemand(Mapping[str, Any]):
         found = getattr(import_module(f"shoal.cli.commands.{place}"), what)
         alone = typer.Typer(rich_markup_mode=None)
         if isinstance(found, typer.Typer):
+            for command in found.registered_commands:
+                command.cls = HelpfulCommand
             alone.add_typer(found, name=name)
         else:
-            alone.command(name)(found)
+            alone.command(name, cls=HelpfulCommand)(found)
         return get_group(alone).commands[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -23,13 +23,14 @@ from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.kept_pools import refuse_lost_pools
 from shoal.fleet.kept_sessions import refuse_lost_sessions
+from shoal.fleet.looking import Look, Onlooker
 from shoal.fleet.published import check_publishing
 from shoal.fleet.stores import stores_at
 from shoal.fleet.target import create, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.frontier.causes import causes_of_death
 from shoal.frontier.patient import patient
-from shoal.frontier.port import IntakeAndUpkeep, Overview, WorkIntake
+from shoal.frontier.port import Frontier, Overview, WorkIntake
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results.port import Results, RunNote
 from shoal.results.rejections import causes_of_rejection
@@ -37,7 +38,7 @@ from shoal.runtime.eventloop import run
 from shoal.runtime.patience import patiently, wait_for_event
 from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
-from shoal.seeds.seeding import collect, seed_from_spider
+from shoal.seeds.seeding import collect, refuse_private_seeds, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.assignment import Stores
@@ -49,7 +50,7 @@ WATCH_EVERY_S = 0.25
 
 log = logging.getLogger("shoal")
 
-Watch = Callable[[Stats], object]
+Watch = Callable[[Look], object]
 
 
 class Summary(msgspec.Struct, kw_only=True):
@@ -66,6 +67,8 @@ class Summary(msgspec.Struct, kw_only=True):
     """What tasks died of, the most frequent first."""
     rejections: list[Cause] = []
     """Why items were rejected."""
+    finished_before: float | None = None
+    """When it was finished, if this run found nothing to do."""
 
     @property
     def finished(self) -> bool:
@@ -103,7 +106,7 @@ async def run_crawl(
     *,
     targets: list[str] | None,
     fresh: bool = False,
-    watch: Watch = lambda stats: None,
+    watch: Watch = lambda look: None,
 ) -> Summary:
     """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
     began = time.monotonic()
@@ -114,6 +117,9 @@ async def run_crawl(
     async with stores_at(settings) as stores:
         frontier, results = stores.frontier, stores.results
         await check_publishing(settings, name)
+        if not settings.allow_private:
+            refuse_private_seeds(own_spider)
+        before = None if fresh else await _stats_of(frontier, name)
         await _begin(stores, name, settings, targets or [], own_spider, fresh=fresh)
         order = WorkerOrder(name, targets or [], settings)
         workers = workers_for(order, stores, lambda: own_spider)
@@ -127,8 +133,24 @@ async def run_crawl(
             items=await _counted(results, name),
             causes=await causes_of_death(patient(frontier), stats),
             rejections=await _rejections(results, stats),
+            finished_before=_finished_before(before, stats),
             seconds=time.monotonic() - began,
         )
+
+
+async def _stats_of(frontier: Overview, name: str) -> Stats | None:
+    try:
+        return await frontier.stats(name)
+    except UnknownCrawl:
+        return None
+
+
+def _finished_before(before: Stats | None, after: Stats) -> float | None:
+    """When a crawl was finished to which a run has added nothing. None: it did something."""
+    if before is None or not before.state is after.state is CrawlState.FINISHED:
+        return None
+    did = [(stats.added, stats.sent, stats.ended) for stats in (before, after)]
+    return before.finished_at if did[0] == did[1] else None
 
 
 async def _counted(results: Results, name: str) -> dict[str, int]:
@@ -183,13 +205,14 @@ def run_note(settings: Settings, targets: list[str], previous: str | None) -> Ru
 
 async def _run(
     workers: Workers,
-    frontier: IntakeAndUpkeep,
+    frontier: Frontier,
     name: str,
     spider: Spider,
     settings: Settings,
     watch: Watch,
 ) -> Stats:
     """Seed, work and watch at once, until the crawl is over or we are told to stop."""
+    onlooker = Onlooker(frontier, name, settings)
     try:
         with stopped_by_signals(workers) as stopping:
             async with asyncio.TaskGroup() as group:
@@ -199,7 +222,7 @@ async def _run(
                     stopping.set()
                     workers.drain()
 
-                beside.append(group.create_task(_watch(frontier, name, watch)))
+                beside.append(group.create_task(_watch(onlooker, watch)))
                 if limit := settings.rules.stop_after_errors:
                     beside.append(group.create_task(_end_after_errors(frontier, name, limit, end)))
                 if not spider.seeds_itself:
@@ -237,13 +260,11 @@ async def _refuse_silent_restart(
     note = await results.note_of(name)
     if note is None or note.frontier != address:
         return
-    try:
-        await frontier.stats(name)
-    except UnknownCrawl:
+    if await _stats_of(frontier, name) is None:
         raise ConfigError(
             f"{address} knows no crawl '{name}', which has run there: has it lost its data?"
             " --fresh starts over and forgets the items; --name begins another crawl"
-        ) from None
+        )
 
 
 async def _end_after_errors(
@@ -261,17 +282,18 @@ async def _end_after_errors(
         await asyncio.sleep(WATCH_EVERY_S)
 
 
-async def _watch(frontier: Overview, name: str, watch: Watch) -> None:
+async def _watch(onlooker: Onlooker, watch: Watch) -> None:
     was_exact = True
     while True:
-        stats = await patient(frontier).stats(name)
+        look = await onlooker.look()
+        stats = look.stats
         if was_exact and stats.bloom and stats.rules.seen == "auto":
             was_exact = False
             log.warning(
                 "crawl '%s' has many URLs: new ones are remembered in a Bloom filter, which takes"
                 " %.2g%% of them for known ones (seen = exact prevents that)",
-                name,
+                stats.crawl,
                 stats.rules.seen_error * 100,
             )
-        watch(stats)
+        watch(look)
         await asyncio.sleep(WATCH_EVERY_S)

@@ -101,6 +101,7 @@ def summary_json(summary: Summary) -> Json:
         "gone": summary.gone,
         "causes": msgspec.to_builtins(summary.causes),
         "rejections": msgspec.to_builtins(summary.rejections),
+        "finished_before": summary.finished_before,
         "seconds": round(summary.seconds, 3),
         "exit_code": summary.exit_code,
     }

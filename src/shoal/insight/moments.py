@@ -27,3 +27,10 @@ def parse_since(text: str, now: float) -> float:
 def shown_moment(seconds: float) -> str:
     """A moment for people, UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def day(seconds: float, now: float) -> str:
+    """A day for people, UTC: 16 Nov, and its year if that is not this one."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    this_year = datetime.fromtimestamp(now, UTC).year
+    return f"{moment.day} {moment:%b}" + ("" if moment.year == this_year else f" {moment.year}")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import can_ada
 import msgspec
@@ -24,6 +24,7 @@ from shoal.spider.effort import Shape
 from shoal.spider.forms import Form
 from shoal.spider.link_filter import link_filter
 from shoal.spider.links import links_inside, links_of, links_of_each
+from shoal.spider.scrapy_words import unknown_word
 from shoal.spider.selection import Selection, elements_in, links_in, parse_query
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ class Page:
         max_retries: int | None = None,
         not_before: datetime | str | None = None,
         on_failure: Handler | None = None,
+        **unknown: Never,
     ) -> Task:
         """The task to fetch a URL, or the link of a selection, and read it with the handler.
 
@@ -224,6 +226,8 @@ class Page:
         Raises ValueError if there is no link in the selection or the body cannot be sent, and
         BadUrl if it does not lead to a page (`mailto:`, ...).
         """
+        if unknown:
+            raise unknown_word("follow", unknown)
         link = target if isinstance(target, str) else next(links_of(target), None)
         if link is None:
             raise ValueError(f"nothing to follow on {self.url}")
@@ -269,6 +273,7 @@ class Page:
         deny: str | Iterable[str] = (),
         within: str | Selection | None = None,
         nofollow: bool = False,
+        **unknown: Never,
     ) -> list[Task]:
         """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
         `follow`.
@@ -281,6 +286,8 @@ class Page:
         rel=nofollow, and with `files=False` those to files that are no pages, by their endings.
         Raises ValueError for what is no pattern.
         """
+        if unknown:
+            raise unknown_word("follow_all", unknown)
         wanted = link_filter(allow, deny, files)
         uploads = None if isinstance(files, bool) else files
         links = self._links(targets, within, nofollow=nofollow)
@@ -341,6 +348,7 @@ class Page:
         max_retries: int | None = None,
         not_before: datetime | str | None = None,
         on_failure: Handler | None = None,
+        **unknown: Never,
     ) -> Task:
         """The task to send a form of this page as a browser would, with these values, and read the
         answer with the handler.

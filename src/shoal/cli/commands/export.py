@@ -71,7 +71,7 @@ def export(
     where_changed: WhereChanged = False,
     gone: Gone = False,
 ) -> None:
-    """Write a crawl's items as JSON lines, CSV or Parquet.
+    """Write items as JSON lines, CSV or Parquet.
 
     One object per item: its fields, then _kind, _key, _url, _scraped_at. The file appears when it
     is complete; until then an older one stays. Parquet needs the extra `parquet`. With --gone there

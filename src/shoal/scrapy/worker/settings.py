@@ -109,7 +109,9 @@ def _check(setting: str, name: str, value: Any) -> None:
         config.build({name: value})
     except ConfigError as error:
         shown = "" if SETTINGS[name].is_secret else f" = {value!r}"
-        raise ConfigError(f"{setting}{shown}: {str(error).removeprefix(f'{name}: ')}") from None
+        raise ConfigError(
+            f"{setting}{shown}: {str(error).removeprefix(name).lstrip(': ')}"
+        ) from None
 
 
 def refuse_meaningless(settings: Settings) -> None:
