@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.chart import Line, Mark, steps
-from benchmarks.report import OUT, wide_console
+from benchmarks.report import wide_console
+from benchmarks.site import OUT
 from shoal.config import Rules
 from shoal.core.ledger import SlotTime, Work
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
