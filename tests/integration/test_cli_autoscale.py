@@ -48,7 +48,7 @@ def test_a_dry_run_says_what_would_be_done_and_starts_nothing(folder: Folder, si
     }
     other = folder.shoal("autoscale", "links.py", "--dry-run", "--name", "other")
     assert other.err.endswith("0 workers as before: nobody has started the crawl\n")
-    assert folder.stats("links").inbox == 5, "nobody has read them"
+    assert folder.stats("links").waiting == 5
 
 
 def test_looking_makes_no_store(folder: Folder) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,10 @@ async def workers_at_work(folder: Folder, pids: list[int]) -> None:
     await until("signs of life", are_heard_of)
 
 
+def has_lost(fleet: Fleet, workers: int) -> bool:
+    return fleet.deaths == workers
+
+
 async def test_more_and_fewer_workers_while_it_works(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     with slow_site(folder) as site:
@@ -92,7 +97,7 @@ async def test_those_that_are_killed_in_a_row_are_replaced(
                 await until("two workers", lambda: len(fleet.pids) == 2)
                 await workers_at_work(folder, fleet.pids)
                 os.kill(fleet.pids[0], signal.SIGKILL)
-                await until("the death to be noticed", lambda kills=kills: fleet.deaths == kills)
+                await until("the death to be noticed", partial(has_lost, fleet, kills))
             fleet.resize(1)
             await until("all pages", lambda: len(set(site.paths)) == PAGES + 1)
     assert caplog.text.count("a worker died (signal SIGKILL); starting another") == 3

@@ -257,7 +257,7 @@ ASKED = {
     "schedule resume": [["schedule", "resume", "shop"]],
 }
 ELSEWHERE = {
-    *("crawl", "worker", "serve", "demo", "drain", "feed", "scrapy migrate"),
+    *("crawl", "worker", "autoscale", "serve", "demo", "drain", "feed", "scrapy migrate"),
     *("proxies echo", "proxies simulate"),
 }
 """What these say is log lines (test_plaintext.py), counts, and the summary below. What an echo says

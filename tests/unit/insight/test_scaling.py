@@ -146,6 +146,8 @@ def test_workers_of_others_are_a_part_of_what_is_wanted() -> None:
     assert fleet.look(wants(10), STEP_S, others=6) == 4
     assert [fleet.look(wants(10), STEP_S, others=6) for _ in range(3)] == [4] * 3
     assert fleet.known.why == "10 workers would do; 6 of them elsewhere"
+    fleet.look(IDLE, others=6)
+    assert fleet.known.why == "nothing is to be done"
 
 
 @pytest.mark.parametrize(("wanted", "alike"), [(10, 0.0), (10, 0.9), (3, 0.5), (1, 0.1)])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import ceil
 
 import pytest
-from benchmarks.autoscale import MOST, SCENE, Arrival, Course, autoscaled, chart_of, fixed
+from benchmarks.autoscale import chart_of
+from benchmarks.autoscale_course import MOST, SCENE, Arrival, Course, autoscaled, fixed
 
 SCENES = {
     "hosts come and go": SCENE,

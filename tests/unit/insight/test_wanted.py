@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from shoal.config import Rules
+from shoal.coordinator.runs import RUNS, Run
 from shoal.core.task import Task
 from shoal.frontier import frontier_at
 from shoal.frontier.admission import Admission
@@ -50,6 +52,16 @@ async def test_work_and_no_worker(frontier: Frontier) -> None:
 async def test_of_a_crawl_that_nobody_has_started_none_is_wanted(frontier: Frontier) -> None:
     decided = await WantedWorkers(frontier).of("shop")
     assert (decided.workers, decided.why) == (0, "nobody has started the crawl")
+
+
+async def test_a_schedule_is_its_run_under_way(frontier: Frontier) -> None:
+    for night in ("shop@2026-11-15T03:00", "shop@2026-11-16T03:00"):
+        run = Run(crawl=night, schedule="shop", due_at=1.0, fired_at=1.0)
+        await frontier.notes.write(RUNS, night, msgspec.json.encode(run))
+    await begin(frontier, "shop@2026-11-16T03:00")
+    wanted = WantedWorkers(frontier)
+    assert (await wanted.of("shop")).workers == 1
+    assert (await wanted.of("shop@2026-11-15T03:00")).workers == 0
 
 
 async def test_when_it_is_over_workers_go_one_by_one(frontier: Frontier) -> None:

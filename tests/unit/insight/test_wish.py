@@ -97,7 +97,7 @@ def test_one_to_begin_with_where_nothing_can_be_said(said: dict[str, Any]) -> No
 
 
 def test_a_growing_crawl_gets_what_its_hosts_could_use_if_it_goes_on_so() -> None:
-    few = {"waiting": 1}
+    few: dict[str, Any] = {"waiting": 1}
     before = look(**few, done=900, added=900)
     assert wish_of(look(**few)).workers == 2, "done in a moment"
     grown = look(**few, added=1_200)

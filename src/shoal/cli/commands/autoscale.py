@@ -20,7 +20,6 @@ from shoal.cli import display
 from shoal.cli.commands.worker import AliveFile, StopFilePath, UntilFinished, stop_files
 from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, JsonFlag, existing_stores, settings_from, with_settings
-from shoal.config import Settings
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
 from shoal.feeds.service import Feeds
@@ -116,9 +115,7 @@ def autoscale(
     fewer were enough for two minutes. Workers of other machines count: what they do need not be
     done here. SIGTERM and Ctrl-C let all workers finish what is in hand.
     """
-    worker_per_h = per_hour(price) if price is not None else 0.0
-    if not worker_per_h and (max_cost is not None or budget is not None):
-        raise ConfigError("--max-cost and --budget need the --price of a worker")
+    worker_per_h = _checked_price(price, max_cost, budget)
     bounds = Bounds(
         min=min_workers,
         max=max(ceil(machine.cores()), min_workers) if max_workers is None else max_workers,
@@ -127,29 +124,45 @@ def autoscale(
         down_after_s=parse_duration(down_after),
         zero_after_s=parse_duration(zero_after),
     )
-    if budget is not None and not 0 < budget < inf:
-        raise ConfigError(f"--budget {budget:g}: more than 0, and a number")
-    purse = Purse(worker_per_h, budget)
-    spider = target.load(targets)
-    settings = (existing_stores if dry_run else settings_from)(options, settings_of(spider))
-    logs.configure(json_lines=settings.json_logs)
+    order = _order(targets, options, until_finished=until_finished, makes_stores=not dry_run)
     scaler = Scaler(bounds, is_one_machine=True)
-    crawl = settings.name or spider.name
-    tell = _json_teller(crawl) if json else _log
+    tell = _json_teller(order.crawl) if json else _log
     if dry_run:
-        run(_look_once(settings, crawl, scaler, tell))
+        run(_look_once(order, scaler, tell))
         return
-    if not target.is_scrapy(targets):  # Scrapy goes through proxies.
-        warn_of_proxies(os.environ)
-    order = WorkerOrder(crawl, targets, settings, until_finished=until_finished, brings_seeds=False)
-    beside = stop_files(stop_file)
+    purse, beside = Purse(worker_per_h, budget), stop_files(stop_file)
     run(_scale(order, scaler, purse, tell, beside, alive_file, quiet=json))
 
 
-async def _look_once(settings: Settings, crawl: str, scaler: Scaler, tell: Tell) -> None:
+def _checked_price(price: str | None, max_cost: str | None, budget: float | None) -> float:
+    if price is None and (max_cost is not None or budget is not None):
+        raise ConfigError("--max-cost and --budget need the --price of a worker")
+    if budget is not None and not 0 < budget < inf:
+        raise ConfigError(f"--budget {budget:g}: more than 0, and a number")
+    return per_hour(price) if price is not None else 0.0
+
+
+def _order(
+    targets: list[str], options: dict[str, Any], *, until_finished: bool, makes_stores: bool
+) -> WorkerOrder:
+    spider = target.load(targets)
+    settings_of_stores = settings_from if makes_stores else existing_stores
+    settings = settings_of_stores(options, settings_of(spider))
+    logs.configure(json_lines=settings.json_logs)
+    return WorkerOrder(
+        settings.name or spider.name,
+        targets,
+        settings,
+        until_finished=until_finished,
+        brings_seeds=False,
+    )
+
+
+async def _look_once(order: WorkerOrder, scaler: Scaler, tell: Tell) -> None:
     """Say what would be done, if the workers that there are were ours."""
+    settings = order.settings
     async with frontier_at(settings.frontier, settings.state) as frontier:
-        look = await look_here(frontier, crawl)
+        look = await look_here(frontier, order.crawl)
     alive = len(look.workers) if look is not None else 0
     decided = scaler.decide(look, Staff(alive=alive), time.monotonic())
     tell(Resized(was=alive, workers=decided.workers, why=decided.why))
@@ -165,6 +178,8 @@ async def _scale(
     *,
     quiet: bool,
 ) -> None:
+    if not target.is_scrapy(order.targets):  # Scrapy goes through proxies.
+        warn_of_proxies(os.environ)
     async with stores_at(order.settings) as stores:
         await check_publishing(order.settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)

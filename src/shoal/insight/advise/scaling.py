@@ -193,6 +193,6 @@ def _why(wish: Wish, staff: Staff, bounds: Bounds, hindrance: Hindrance | None) 
         parts.append(f"{bounds.limit} is {bounds.most:,}")
     if hindrance is Hindrance.DEATHS:
         parts.append("no more while workers die")
-    if wish.workers - staff.others < bounds.min:
+    if max(wish.workers - staff.others, 0) < bounds.min:
         parts.append(f"the minimum is {bounds.min:,}")
     return "; ".join(parts)
