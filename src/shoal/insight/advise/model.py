@@ -142,8 +142,6 @@ class Model:
         by_speed = per_s / min(one.values())
         return min(max(ceil(max(by_slots, by_speed)), 1), MAX_WORKERS)
 
-    # Queues
-
     def queues(self, plan: Plan) -> list[tuple[Queue, Limit]]:
         """What is to be done, and what would keep the fleet from doing it faster."""
         return [(queue, limit) for queue, limit in self._queues(plan) if queue.pages > 0]
@@ -200,6 +198,8 @@ class Model:
 
 def turn_s(host: HostWork, rate: Rate) -> float:
     """The time between two requests to a host."""
+    if host.served_per_s:  # Its pause goes up and down: it serves no more than it has served.
+        return max(rate.interval_s, 1 / host.served_per_s, host.crawl_delay_s)
     own_s = host.penalty_s or AUTO_START_S if rate.auto else max(rate.interval_s, host.penalty_s)
     return max(own_s, host.crawl_delay_s)
 

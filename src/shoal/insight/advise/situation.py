@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.core.exits import LaneState, PoolState
+from shoal.core.failures import FailureKind
 from shoal.core.identities import account_of, group_of
 from shoal.core.policy import Rate, parse_rate
 from shoal.frontier.values import Chain, CrawlState, Host, Pulse, Stats
@@ -18,6 +19,9 @@ ENOUGH_S, ENOUGH_PAGES = 60.0, 200
 """After so long, or so many pages, there is enough to go by."""
 GROWING = 0.9
 """Where a page leads to so many new ones, or more, no end can be said."""
+REFUSED_TRIES, REFUSED_SHARE = 3, 0.01
+"""A host that has refused so many tries, and such a share of all, and is at it, is asked for too
+much."""
 
 
 class Look(msgspec.Struct, kw_only=True, frozen=True):
@@ -44,6 +48,8 @@ class HostWork(msgspec.Struct, frozen=True):
     crawl_delay_s: float = 0.0
     penalty_s: float = 0.0
     """The pause that it asked for by 429 or 503, or that its answers led to (`auto`)."""
+    served_per_s: float = 0.0
+    """Pages per second that it has served, where it refuses more. 0: it refuses nothing."""
 
 
 class PoolWork(msgspec.Struct, frozen=True):
@@ -58,6 +64,9 @@ class PoolWork(msgspec.Struct, frozen=True):
     """The time between two requests by one of them to one host, or to any."""
     at_once: int
     """Requests in flight by one of them."""
+    per_gb: float = 0.0
+    per_request: float = 0.0
+    """What it costs."""
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +96,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     tasks die."""
     fleet: FleetSeen | None
     """None: nobody works on it, or nobody who says enough."""
+    crawl: str = ""
+    workers: int = 0
+    """Those that were heard of lately."""
 
     @property
     def is_idle(self) -> bool:
@@ -126,12 +138,14 @@ def situation(look: Look, before: Look | None = None) -> Situation:
         growth=growth,
         rate=parse_rate(stats.rules.rate),
         room=stats.rules.concurrency_per_host,
-        hosts=_hosts(look),
+        hosts=_hosts(look, before),
         chains=look.chains,
         pools=_pools(look),
         others=0.0,
         broken=sum(host.is_broken for host in look.hosts),
         fleet=fleet_seen(look.workers),
+        crawl=stats.crawl,
+        workers=len(look.workers),
     )
     return _complete(made, stats, look)
 
@@ -141,10 +155,12 @@ def _growth(before: Stats, now: Stats) -> float | None:
     return max(now.added - before.added, 0) / ended if ended > 0 else None
 
 
-def _hosts(look: Look) -> list[HostWork]:
+def _hosts(look: Look, before: Look | None) -> list[HostWork]:
     in_lanes = Counter[str]()
     for lane in look.lanes:
         in_lanes[lane.host] += lane.waiting
+    seen_s = elapsed_s(look.stats, look.at)
+    paused = {host.host for host in before.hosts if host.penalty_s} if before is not None else set()
     return [
         HostWork(
             host.host,
@@ -152,10 +168,19 @@ def _hosts(look: Look) -> list[HostWork]:
             host.latency_s,
             host.crawl_delay_s,
             host.penalty_s,
+            host.done / seen_s if _refuses(host, host.host in paused) and seen_s else 0.0,
         )
         for host in look.hosts
         if not host.is_broken
     ]
+
+
+def _refuses(host: Host, was_paused: bool) -> bool:
+    """Whether a host answers 429 at the pace at which it is asked. Between two such answers its
+    pause shrinks to nothing, so one look does not tell."""
+    refused = host.failures_by_kind.get(FailureKind.BLOCKED, 0)
+    enough = max(REFUSED_TRIES, REFUSED_SHARE * (host.done + host.failed))
+    return refused >= enough and bool(host.penalty_s or was_paused)
 
 
 def _pools(look: Look) -> list[PoolWork]:
@@ -180,6 +205,8 @@ def _pool(name: str, lanes: Sequence[LaneState], state: PoolState) -> PoolWork:
         usable,
         max(rules.interval_s, rules.pair_interval_s / len(lanes)),
         rules.concurrency,
+        rules.per_gb,
+        rules.per_request,
     )
 
 
