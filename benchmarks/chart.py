@@ -8,7 +8,7 @@ import msgspec
 
 from shoal.core.charts import COLOURS, TEXT, svg, written
 
-OURS, THEIRS, YARDSTICK = COLOURS[0], COLOURS[1], "#8a939d"
+OURS, THEIRS, YARDSTICK = COLOURS[0], COLOURS[1], COLOURS[4]
 
 _BAR_X, _BAR_WIDTH, _ROW, _TOP = 280, 410, 28, 46
 

@@ -15,7 +15,7 @@ import msgspec
 
 WIDTH = 760
 TEXT, RULE = "#7d8590", "#7d859055"
-COLOURS = ("#2f8af5", "#cf7a1c", "#3fa35c", "#b065d6")
+COLOURS = ("#2f8af5", "#cf7a1c", "#3fa35c", "#b065d6", "#8a939d")
 
 _LEFT, _PLOT_WIDTH, _PLOT_HEIGHT = 70.0, 650.0, 260.0
 _TITLE_Y, _NOTE_Y, _BELOW_NOTES = 20.0, 40.0, 20.0

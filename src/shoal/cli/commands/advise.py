@@ -109,8 +109,10 @@ def _draw(file: Path, said: Advice, asked: Sequence[WhatIf], prices: Prices) -> 
     if advised is None:
         display.say(f"nothing to draw: {rows(said, prices)[0][1]}", err=True)
         return
-    note = f"{situation.remaining:,} pages; {limit_words(advised.enough, advised.fleet)}"
-    picture = drawn(situation.crawl, note, advised, curves(situation, asked, prices))
+    note = f"{situation.remaining:,} pages; {limit_words(advised.most, advised.fleet)}"
+    picture = drawn(
+        f"{situation.crawl}: time over workers", note, advised, curves(situation, asked, prices)
+    )
     try:
         file.write_text(picture, "utf-8")
     except OSError as error:

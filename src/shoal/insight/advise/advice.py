@@ -84,6 +84,8 @@ class Advised(msgspec.Struct, frozen=True, kw_only=True):
     fleet: FleetSeen
     now: Outcome
     enough: Outcome
+    most: Outcome
+    """With so many workers that more change nothing."""
     machines: Machines
     effects: list[Effect]
     due: Due | None = None
@@ -159,13 +161,14 @@ class _Adviser:
 
     def advised(self, deadline: float | None, what_ifs: Sequence[WhatIf]) -> Advised:
         now = self._model.forecast(self._plan)
-        enough = self._model.best(self._plan)
+        enough, most = self._model.best(self._plan), self._model.most(self._plan)
         return Advised(
             fleet=self._fleet,
             now=self._outcome("as it is", now),
             enough=self._outcome("enough", enough),
+            most=self._outcome("most", most),
             machines=machines_for(enough, self._fleet, self._prices),
-            effects=effects(self._model, now, enough),
+            effects=effects(self._model, now, enough, most.limit),
             due=None if deadline is None else self._due(deadline, enough),
             what_ifs=[
                 self._outcome(what_if.text, self._model.forecast(what_if.of(self._plan)))

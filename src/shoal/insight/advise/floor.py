@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from shoal.core.policy import Rate
 from shoal.insight.advise.fluid import Queue
 from shoal.insight.advise.model import Limit, Model, Plan, turn_s
 from shoal.insight.advise.situation import HostWork
@@ -53,6 +54,8 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     turn_s: float
     hold_s: float
+    rate: Rate
+    """That of the crawl."""
     why: Why
     alike: int
     """Others that take about as long."""
@@ -72,6 +75,7 @@ def floor_of(model: Model, plan: Plan) -> Floor | None:
         seconds=queue.floor_s,
         turn_s=queue.turn_s,
         hold_s=queue.hold_s,
+        rate=plan.rate,
         why=_OF_LIMITS.get(limit) or _why(queue, model, plan),
         alike=alike,
     )

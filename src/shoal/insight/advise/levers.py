@@ -40,9 +40,9 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
         return self.forecast.seconds * NEAR < self.before_s
 
 
-def effects(model: Model, now: Forecast, enough: Forecast) -> list[Effect]:
+def effects(model: Model, now: Forecast, enough: Forecast, last: Limit) -> list[Effect]:
     """What each lever does. Workers and what they have in hand are compared with the crawl as it
-    is, all others with as many workers as are enough."""
+    is, all others with as many workers as are enough. `last` is what limits these."""
     more = enough if enough.plan.workers > now.plan.workers else now
     wider = msgspec.structs.replace(now.plan, slots=now.plan.slots * TWICE)
     return [
@@ -50,18 +50,17 @@ def effects(model: Model, now: Forecast, enough: Forecast) -> list[Effect]:
         Effect(lever=Lever.CONCURRENCY, forecast=model.forecast(wider), before_s=now.seconds),
         *(
             Effect(lever=lever, forecast=model.best(plan), before_s=enough.seconds)
-            for lever, plan in _others(model, enough)
+            for lever, plan in _others(model, enough.plan, last)
         ),
     ]
 
 
-def _others(model: Model, enough: Forecast) -> Iterator[tuple[Lever, Plan]]:
-    plan, situation = enough.plan, model.situation
+def _others(model: Model, plan: Plan, last: Limit) -> Iterator[tuple[Lever, Plan]]:
     if plan.rate.count:
         faster = msgspec.structs.replace(plan.rate, count=plan.rate.count * TWICE)
         yield Lever.RATE, msgspec.structs.replace(plan, rate=faster)
     yield Lever.ROOM, msgspec.structs.replace(plan, room=plan.room * TWICE)
-    if situation.pools:
+    if model.situation.pools:
         yield Lever.EXITS, msgspec.structs.replace(plan, exits=plan.exits * TWICE)
-    if enough.limit is Limit.STORES:
+    if last is Limit.STORES:
         yield Lever.STORES, msgspec.structs.replace(plan, stores=plan.stores * TWICE)

@@ -124,8 +124,12 @@ class Model:
 
     def best(self, plan: Plan) -> Forecast:
         """The fewest workers with which it is done about as soon as with any number."""
-        best_s = self._with(plan, self._enough(plan)).seconds
+        best_s = self.most(plan).seconds
         return self._with(plan, self.fewest(plan, best_s * NEAR) or 1)
+
+    def most(self, plan: Plan) -> Forecast:
+        """With so many workers that more change nothing: what still holds it up is not theirs."""
+        return self._with(plan, self._enough(plan))
 
     def _with(self, plan: Plan, workers: int) -> Forecast:
         return self.forecast(msgspec.structs.replace(plan, workers=workers))

@@ -36,6 +36,7 @@ def _advised(advised: Advised, prices: Prices) -> dict[str, Any]:
     due = advised.due
     return {
         "limit": advised.now.forecast.limit,
+        "last_limit": advised.most.forecast.limit,
         "now": _outcome(advised.now, prices),
         "enough": _outcome(advised.enough, prices),
         "deadline": None

@@ -10,6 +10,7 @@ import msgspec
 from shoal.core.policy import parse_rate
 from shoal.errors import ConfigError
 from shoal.insight.advise.model import MAX_WORKERS, Plan
+from shoal.insight.figures import shortened
 
 MAX_WHAT_IFS = 20
 MOST = 100_000
@@ -33,14 +34,15 @@ def parse_what_if(text: str) -> WhatIf:
     changes = dict[str, Any]()
     for part in text.split(","):
         name, _, value = (word.strip() for word in part.partition("="))
+        said = f"what-if {shortened(part.strip())!r}"
         if name not in _KEYS:
-            raise ConfigError(f"what-if {part.strip()!r}: write one of {', '.join(_EXAMPLES)}")
+            raise ConfigError(f"{said}: write one of {', '.join(_EXAMPLES)}")
         field, read = _KEYS[name]
         try:
             changes[field] = read(value)
         except (ValueError, ConfigError):
             example = next(at for at in _EXAMPLES if at.startswith(f"{name}="))
-            raise ConfigError(f"what-if {part.strip()!r}: write, for example, {example}") from None
+            raise ConfigError(f"{said}: write, for example, {example}") from None
     return WhatIf(text.strip(), changes)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from shoal.core.ledger import Cause
 from shoal.insight.advise.advice import Advice, Advised, Due, Outcome, Standing
-from shoal.insight.advise.floor import OTHERS, Floor, Why
 from shoal.insight.advise.levers import Effect, Lever
 from shoal.insight.advise.model import Forecast, Limit
+from shoal.insight.advise.paces import floor_words, pace_words, rate_of
 from shoal.insight.advise.prices import Machines, Prices, Scale
 from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import ENOUGH_PAGES, ENOUGH_S, Situation
@@ -112,51 +112,6 @@ def limit_words(outcome: Outcome, fleet: FleetSeen) -> str:
     )
 
 
-def pace_words(floor: Floor) -> str:
-    """Why the longest queue is no faster."""
-    name = "a host that is not among the largest" if floor.name == OTHERS else floor.name
-    also = f", and so do {counted(floor.alike, 'other')}" if floor.alike else ""
-    speed = rate_words(1 / floor.turn_s) if floor.turn_s else ""
-    match floor.why:
-        case Why.RATE:
-            return f"{name} allows {speed}{also}"
-        case Why.AUTO:
-            return f"{name} answers in a time that allows {speed} (rate: auto){also}"
-        case Why.CRAWL_DELAY:
-            return f"{name} asks for {floor.turn_s:g} s between requests (Crawl-delay){also}"
-        case Why.REFUSED:
-            return f"{name} answers 429 above about {speed}{also}"
-        case Why.ASKED:
-            return f"{name} asked for {floor.turn_s:.2g} s between requests (429 or 503){also}"
-        case Why.ROOM:
-            return (
-                f"{name} answers in {floor.hold_s:.2g} s, and only so many requests are made at"
-                f" once (--concurrency-per-host){also}"
-            )
-        case Why.CHAIN:
-            return f"{name} is a chain, and goes one page after the other{also}"
-        case Why.EXITS:
-            return f"the exits of {name} allow {rate_words(floor.per_s)}{also}"
-        case Why.ACCOUNTS:
-            return f"the accounts of {name} allow {rate_words(floor.per_s)}{also}"
-
-
-def floor_words(floor: Floor) -> str:
-    """What it takes, however many workers there are."""
-    return (
-        f"{floor.name}: {counted(round(floor.pages), 'page')} at {rate_words(floor.per_s)}"
-        f" = {duration(floor.seconds)}"
-    )
-
-
-def rate_words(per_s: float) -> str:
-    """A speed as rates are written: 2/s, 30/m."""
-    for count, unit in ((per_s, "s"), (per_s * 60, "m")):
-        if count >= 1:
-            return f"{count:,.3g}/{unit}" if count < 1000 else f"{count:,.0f}/{unit}"
-    return f"{per_s * 3600:.3g}/h"
-
-
 def _workers(outcome: Outcome) -> str:
     return counted(outcome.forecast.plan.workers, "worker")
 
@@ -171,15 +126,17 @@ def _enough(advised: Advised, situation: Situation) -> str:
     if enough == now:
         return f"{_workers(advised.enough)}, as there are"
     if enough < now:
-        return f"{_workers(advised.enough)}: the other {now - enough} make no difference"
+        others = "the other one makes" if now - enough == 1 else f"the other {now - enough} make"
+        return f"{_workers(advised.enough)}: {others} no difference"
     done = _done(advised.enough.forecast, situation)
-    return f"{_workers(advised.enough)}: {done}; then {limit_words(advised.enough, advised.fleet)}"
+    return f"{_workers(advised.enough)}: {done}; then {limit_words(advised.most, advised.fleet)}"
 
 
 def _due(due: Due) -> str:
     by = f"{shown_moment(due.at)} UTC"
     if due.workers is not None:
-        return f"{counted(due.workers, 'worker')} for {by}"
+        done = "is" if due.workers == 1 else "are"
+        return f"{counted(due.workers, 'worker')} {done} enough to be done by {by}"
     late_s = due.forecast.seconds - due.left_s
     return f"no number of workers meets {by}: at best {duration(late_s)} late"
 
@@ -194,8 +151,7 @@ def _help(effect: Effect) -> str:
     plan = effect.forecast.plan
     if effect.lever is Lever.WORKERS:
         return counted(plan.workers, "worker")
-    rate = rate_words(plan.rate.count / plan.rate.period_s)
-    said = _HELP[effect.lever].format(slots=plan.slots, rate=rate, room=plan.room)
+    said = _HELP[effect.lever].format(slots=plan.slots, rate=rate_of(plan.rate), room=plan.room)
     return f"{said}, if the hosts agree to it" if effect.lever in _OF_HOSTS else said
 
 
@@ -209,9 +165,9 @@ def _helps_not(advised: Advised) -> Iterator[str]:
     in_vain = {effect.lever for effect in advised.effects if not effect.helps}
     if Lever.WORKERS in in_vain:
         also = ", or more requests at once per worker" if Lever.CONCURRENCY in in_vain else ""
-        yield f"more workers{also}: {limit_words(advised.enough, advised.fleet)}"
+        yield f"more workers{also}: {limit_words(advised.most, advised.fleet)}"
     if Lever.RATE in in_vain:
-        yield f"a higher rate: {limit_words(advised.enough, advised.fleet)}"
+        yield f"a higher rate: {limit_words(advised.most, advised.fleet)}"
 
 
 def machine_words(machines: Machines, prices: Prices) -> str:
