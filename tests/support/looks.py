@@ -42,7 +42,11 @@ def pulse(
         main_s=parse,
         machine_s=work.pop("machine_s", 2 * parse),
     )
-    machine: dict[str, Any] = {"cores": 4.0, "memory_bytes": 8_000_000_000, "rss_bytes": 100_000_000}
+    machine: dict[str, Any] = {
+        "cores": 4.0,
+        "memory_bytes": 8_000_000_000,
+        "rss_bytes": 100_000_000,
+    }
     return Pulse(
         worker=name, host="laptop", pid=1, version="1", slots=slots, lately=lately, **machine | work
     )

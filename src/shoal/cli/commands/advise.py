@@ -14,6 +14,7 @@ from shoal.cli.bars import waiting
 from shoal.cli.examples import examples
 from shoal.cli.options import CrawlName, JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
+from shoal.core.plaintext import one_line
 from shoal.errors import ConfigError
 from shoal.frontier import frontier_at
 from shoal.insight.advise.advice import Advice, advice, curves
@@ -110,9 +111,8 @@ def _draw(file: Path, said: Advice, asked: Sequence[WhatIf], prices: Prices) -> 
         display.say(f"nothing to draw: {rows(said, prices)[0][1]}", err=True)
         return
     note = f"{situation.remaining:,} pages; {limit_words(advised.most, advised.fleet)}"
-    picture = drawn(
-        f"{situation.crawl}: time over workers", note, advised, curves(situation, asked, prices)
-    )
+    title = one_line(f"{situation.crawl}: time over workers")
+    picture = drawn(title, one_line(note), advised, curves(situation, asked, prices))
     try:
         file.write_text(picture, "utf-8")
     except OSError as error:
