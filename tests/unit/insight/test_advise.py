@@ -83,6 +83,7 @@ def test_a_host_that_refuses_is_not_asked_for_more() -> None:
     assert not works(made, Lever.WORKERS)
     assert words["limit"] == "shop.example answers 429 above about 1.67/s"
     assert "a higher rate: shop.example answers 429" in words["would not"]
+    assert words["would help"].startswith("a lower rate")
     assert made.what_ifs[0].forecast.seconds == pytest.approx(made.now.forecast.seconds)
 
 

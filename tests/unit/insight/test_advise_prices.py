@@ -76,8 +76,8 @@ def test_what_it_costs_is_the_time_times_the_price() -> None:
     assert enough.cost.stores == pytest.approx(146 / MONTH_H * hours)
     assert enough.cost.total == pytest.approx(0.3 * hours)
     assert cost_words(enough, prices) == (
-        f"{0.3 * hours:.2f} € until it is done: machines {0.1 * hours:.2f},"
-        f" stores {0.2 * hours:.2f}; machines, 73 a month"
+        f"{0.3 * hours:.2f} € until it is done (machines {0.1 * hours:.2f}, stores"
+        f" {0.2 * hours:.2f}); a whole month of the machines is 73.00"
     )
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from shoal.insight.advise.advice import Advice, Advised, Outcome
-from shoal.insight.advise.model import Forecast
+from shoal.insight.advise.model import Forecast, Limit
 from shoal.insight.advise.prices import Prices
-from shoal.insight.advise.words import limit_words, rows
+from shoal.insight.advise.words import SLOTS, limit_words, rows
 from shoal.insight.figures import duration
 
 WHAT_IF_COLUMNS = ("what if", "workers", "pages/s", "time", "enough workers", "limit")
@@ -86,6 +86,7 @@ def what_if_rows(advice: Advice, prices: Prices) -> list[tuple[str, ...]]:
     """What was asked for, below the crawl as it is, with costs where there are prices."""
     if advice.advised is None:
         return []
+    fleet = advice.advised.fleet
     return [
         (
             outcome.what,
@@ -93,7 +94,7 @@ def what_if_rows(advice: Advice, prices: Prices) -> list[tuple[str, ...]]:
             f"{outcome.forecast.per_s:,.3g}",
             duration(outcome.forecast.seconds),
             f"{outcome.enough:,}",
-            limit_words(outcome, advice.advised.fleet),
+            SLOTS if outcome.forecast.limit is Limit.SLOTS else limit_words(outcome, fleet),
             *([f"{outcome.cost.total:,.2f} {prices.currency}"] if outcome.cost else []),
         )
         for outcome in (advice.advised.now, *advice.advised.what_ifs)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from shoal.core.ledger import Cause
 from shoal.insight.advise.advice import Advice, Advised, Due, Outcome, Standing
+from shoal.insight.advise.floor import Why
 from shoal.insight.advise.levers import Effect, Lever
 from shoal.insight.advise.model import Forecast, Limit
 from shoal.insight.advise.paces import floor_words, pace_words, rate_of
@@ -37,6 +38,7 @@ _LIMITS = {
     Limit.FRONTIER: "the frontier: slots wait for it {frontier:.0%} of the time",
     Limit.WORK: "there is nothing to do",
 }
+SLOTS = "all slots are in use"
 _HELP = {
     Lever.CONCURRENCY: "twice the requests at once per worker (--concurrency {slots:.0f})",
     Lever.RATE: "twice the rate (--rate {rate})",
@@ -101,7 +103,7 @@ def limit_words(outcome: Outcome, fleet: FleetSeen) -> str:
     limit, plan = outcome.forecast.limit, outcome.forecast.plan
     if limit is Limit.SLOTS:
         each = f"{plan.slots:,.0f} requests at once"
-        return f"all slots are in use: {counted(plan.workers, 'worker')} with {each}"
+        return f"{SLOTS}: {counted(plan.workers, 'worker')} with {each}"
     if limit not in _LIMITS and outcome.floor is not None:
         return pace_words(outcome.floor)
     return _LIMITS[limit].format(
@@ -145,6 +147,9 @@ def _helps(advised: Advised) -> Iterator[str]:
     for effect in advised.effects:
         if effect.helps:
             yield f"{_help(effect)}: {_times(effect)}"
+    floor = advised.most.floor
+    if floor is not None and floor.why is Why.REFUSED:
+        yield "a lower rate, which the host does not refuse: after each 429 all of us wait"
 
 
 def _help(effect: Effect) -> str:
@@ -199,5 +204,6 @@ def cost_words(outcome: Outcome, prices: Prices) -> str:
         return ""
     parts = {"machines": cost.machines, "proxies": cost.proxies, "stores": cost.stores}
     shown = ", ".join(f"{name} {value:,.2f}" for name, value in parts.items() if value)
-    month = f"; machines, {cost.machines_per_month:,.0f} a month" if cost.machines_per_month else ""
-    return f"{cost.total:,.2f} {prices.currency} until it is done: {shown or 'nothing'}{month}"
+    month = cost.machines_per_month
+    also = f"; a whole month of the machines is {month:,.2f}" if month else ""
+    return f"{cost.total:,.2f} {prices.currency} until it is done ({shown or 'nothing'}){also}"
