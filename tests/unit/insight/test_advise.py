@@ -262,14 +262,14 @@ def test_what_if_is_a_table_and_a_line_of_the_chart() -> None:
     assert [row[0] for row in table] == ["as it is", "workers=4", "workers=4,rate=4/s"]
     assert [row[1] for row in table] == ["1", "4", "4"]
     drawn = curves(found, asked)
-    assert [curve.what for curve in drawn] == ["as it is", "workers=4,rate=4/s"]
+    assert [curve.what for curve in drawn] == ["as it is", "rate=4/s"]
     for curve in drawn:
         times = [point.seconds for point in curve.points]
         assert times == sorted(times, reverse=True)
         assert curve.points[0].plan.workers == 1
     assert told.advised is not None
     picture = plot("shop", "<&>", told.advised, drawn)
-    assert "workers=4,rate=4/s" in picture
+    assert "rate=4/s" in picture
     assert "&lt;&amp;&gt;" in picture
 
 

@@ -179,8 +179,8 @@ class _Adviser:
     def curves(self, what_ifs: Sequence[WhatIf]) -> list[Curve]:
         plans = {"as it is": self._plan}
         for what_if in what_ifs:
-            if set(what_if.changes) - {"workers"}:
-                plans[what_if.text] = what_if.of(self._plan)
+            if what_if.beside_workers:
+                plans[what_if.beside_workers] = what_if.of(self._plan)
         enough = [self._model.best(plan).plan.workers for plan in plans.values()]
         asked = [what_if.of(self._plan).workers for what_if in what_ifs]
         most = min(max(*(2 * at for at in enough), *asked, self._plan.workers, 4), MAX_WORKERS)

@@ -9,10 +9,10 @@ from math import ceil, inf
 import msgspec
 
 from shoal.core.ledger import Cause
-from shoal.core.policy import AUTO_START_S, Rate
+from shoal.core.policy import Rate
 from shoal.insight.advise.fluid import Drained, Means, Queue, drain
 from shoal.insight.advise.seen import FleetSeen
-from shoal.insight.advise.situation import HostWork, PoolWork, Situation
+from shoal.insight.advise.situation import HostWork, PoolWork, Situation, turn_s
 
 MAX_WORKERS = 1000
 """No more are ever advised."""
@@ -89,11 +89,13 @@ class Model:
     def __init__(self, situation: Situation, fleet: FleetSeen) -> None:
         self.situation = situation
         self.fleet = fleet
-        self._pace = 1.0
+        self._pace = self._chain_pace = 1.0
         now = self.forecast(plan_now(situation, fleet))
         if now.per_s > 0:
-            per_s = max(fleet.per_s, situation.per_s)
-            self._pace = min(max(per_s / now.per_s, 0.5), 1.0)
+            seen = max(fleet.per_s, situation.per_s) / now.per_s
+            self._pace = min(max(seen, 0.5), 1.0)
+            if now.limit is Limit.CHAINS:  # Where all wait for each other, nobody waits for long.
+                self._chain_pace = min(max(seen, 1.0), 2.0)
 
     def forecast(self, plan: Plan) -> Forecast:
         """How the crawl goes by a plan."""
@@ -158,7 +160,8 @@ class Model:
         are_paced = bool(situation.hosts) and all(turn_s(h, plan.rate) for h in situation.hosts)
         # The hosts of chains are not told: those that are known share their turns evenly.
         turn = len(situation.chains) / turns_per_s if are_paced else 0.0
-        cycle_s = self._hold_s(self.fleet.latency_s) + self.fleet.commit_s + AGE_S
+        hold_s = self._hold_s(self.fleet.latency_s)
+        cycle_s = max((hold_s + self.fleet.commit_s + AGE_S) / self._chain_pace, hold_s)
         for chain in situation.chains:
             yield Queue(chain.name, chain.left, cycle_s, turn, 1.0), Limit.CHAINS
         for pool in situation.pools:
@@ -198,14 +201,6 @@ class Model:
         fleet = self.fleet
         own_s = max(fleet.hold_s - fleet.latency_s, 0.0)
         return max((latency_s or fleet.latency_s) - fleet.lag_s, LEAST_HOLD_S) + own_s
-
-
-def turn_s(host: HostWork, rate: Rate) -> float:
-    """The time between two requests to a host."""
-    if host.served_per_s:  # Its pause goes up and down: it serves no more than it has served.
-        return max(rate.interval_s, 1 / host.served_per_s, host.crawl_delay_s)
-    own_s = host.penalty_s or AUTO_START_S if rate.auto else max(rate.interval_s, host.penalty_s)
-    return max(own_s, host.crawl_delay_s)
 
 
 def _workers(fleet: FleetSeen, plan: Plan) -> float:

@@ -10,7 +10,7 @@ import msgspec
 from shoal.core.exits import LaneState, PoolState
 from shoal.core.failures import FailureKind
 from shoal.core.identities import account_of, group_of
-from shoal.core.policy import Rate, parse_rate
+from shoal.core.policy import AUTO_START_S, Rate, parse_rate
 from shoal.frontier.values import Chain, CrawlState, Host, Pulse, Stats
 from shoal.insight.advise.seen import FleetSeen, fleet_seen
 from shoal.insight.status import elapsed_s
@@ -50,6 +50,14 @@ class HostWork(msgspec.Struct, frozen=True):
     """The pause that it asked for by 429 or 503, or that its answers led to (`auto`)."""
     served_per_s: float = 0.0
     """Pages per second that it has served, where it refuses more. 0: it refuses nothing."""
+
+
+def turn_s(host: HostWork, rate: Rate) -> float:
+    """The time between two requests to a host."""
+    if host.served_per_s:  # Its pause goes up and down: it serves no more than it has served.
+        return max(rate.interval_s, 1 / host.served_per_s, host.crawl_delay_s)
+    own_s = host.penalty_s or AUTO_START_S if rate.auto else max(rate.interval_s, host.penalty_s)
+    return max(own_s, host.crawl_delay_s)
 
 
 class PoolWork(msgspec.Struct, frozen=True):

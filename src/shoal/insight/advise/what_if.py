@@ -24,6 +24,12 @@ class WhatIf(msgspec.Struct, frozen=True):
     changes: Mapping[str, Any]
     """Of fields of `Plan`."""
 
+    @property
+    def beside_workers(self) -> str:
+        """What is to be changed, but for the number of workers. Empty: nothing."""
+        parts = (part.strip() for part in self.text.split(","))
+        return ",".join(part for part in parts if not part.startswith("workers"))
+
     def of(self, plan: Plan) -> Plan:
         """The plan with the changes."""
         return msgspec.structs.replace(plan, **self.changes)
