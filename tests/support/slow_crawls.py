@@ -12,7 +12,7 @@ from support.processes import Folder
 from support.sites import Site, html, serving
 from support.until import until_now
 
-PAGES = 5_000
+PAGES = 40_000
 ENOUGH = 220
 """After so many pages there is enough to go by."""
 LATENCY_S = 0.1

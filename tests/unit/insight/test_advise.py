@@ -241,6 +241,24 @@ def test_a_crawl_that_grows_has_no_end() -> None:
     assert said(slower)["left"].endswith("each page leads to 0.50 new ones, which are counted in")
 
 
+def test_the_last_seconds_count_where_they_were_faster() -> None:
+    before = msgspec.structs.replace(look([host()], done=400), at=NOW - 2)
+    assert seen([host()], done=500, before=before).per_s == 50
+    assert seen([host()], done=500, before=before, pages_per_s=70.0).per_s == 70
+    assert seen([host()], done=429, before=before, pages_per_s=7.0).per_s == 7  # Too few to say.
+
+
+def test_chains_are_as_quick_as_they_were_seen_to_be() -> None:
+    """Where all of them wait for the same commits, these come sooner than is usual."""
+    chains = [Chain(f"basket-{at}", 500) for at in range(10)]
+    own = pulse(pages=4_200, slots=16, latency_s=0.1, main_s=0.0, finish_s=1.0, save_s=1.0)
+    found = seen([], [own], chains=chains, rules=Rules(rate="none"), pages_per_s=90.0)
+    now = advised(found).now.forecast
+    assert now.limit is Limit.CHAINS
+    assert now.per_s == pytest.approx(90, rel=0.02)
+    assert now.seconds == pytest.approx(5_000 / 90, rel=0.03)
+
+
 def test_a_deadline_says_how_many_it_takes_or_that_none_do() -> None:
     found = seen(MANY, [pulse(pages=480, slots=2, idle="frontier")])
     best = advised(found).enough.forecast

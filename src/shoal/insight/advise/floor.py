@@ -8,8 +8,8 @@ import msgspec
 
 from shoal.core.policy import Rate
 from shoal.insight.advise.fluid import Queue
+from shoal.insight.advise.left import HostWork, turn_s
 from shoal.insight.advise.model import Limit, Model, Plan
-from shoal.insight.advise.situation import HostWork, turn_s
 
 OTHERS = "others"
 ALIKE = 0.95

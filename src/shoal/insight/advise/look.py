@@ -7,16 +7,16 @@ import time
 
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import HostOrder
-from shoal.insight.advise.situation import Look, Situation, situation
+from shoal.insight.advise.situation import ENOUGH_ENDED, Look, Situation, situation
 from shoal.insight.status import LANES_SEEN
 
 HOSTS_SEEN = 400
 """Hosts that are told apart. All that have less to do are taken for alike."""
 CHAINS_SEEN = 1000
 LOOK_AGAIN_S = 1.0
-LOOKS, ENOUGH_ENDED = 10, 30
-"""Whether a crawl grows is seen from the tasks that end between two looks: after so many of them it
-is known well enough, and nobody waits for more than so many looks."""
+LOOKS = 10
+"""Whether a crawl grows is seen from the tasks that end between two looks. Nobody waits for more
+than so many."""
 
 
 async def look_at(

@@ -11,8 +11,9 @@ import msgspec
 from shoal.core.ledger import Cause
 from shoal.core.policy import Rate
 from shoal.insight.advise.fluid import Drained, Means, Queue, drain
+from shoal.insight.advise.left import HostWork, PoolWork, turn_s
 from shoal.insight.advise.seen import FleetSeen
-from shoal.insight.advise.situation import HostWork, PoolWork, Situation, turn_s
+from shoal.insight.advise.situation import Situation
 
 MAX_WORKERS = 1000
 """No more are ever advised."""
