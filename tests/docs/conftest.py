@@ -106,6 +106,6 @@ def crawls_under_way(folder: Path) -> Iterator[str]:
     run = Folder(folder)
     with (
         crawling(run, 1, "--rate", "25/s", "--workers", "4") as site,
-        crawling(run, 20, "--rate", "10/s", "--concurrency", "2", name="news"),
+        crawling(run, 100, "--rate", "1/s", "--concurrency", "2", name="news"),
     ):
         yield site.url.removesuffix("/")

@@ -102,8 +102,8 @@ def limit_words(outcome: Outcome, fleet: FleetSeen) -> str:
     """What keeps a plan from being faster."""
     limit, plan = outcome.forecast.limit, outcome.forecast.plan
     if limit is Limit.SLOTS:
-        each = f"{plan.slots:,.0f} requests at once"
-        return f"{SLOTS}: {counted(plan.workers, 'worker')} with {each}"
+        each = counted(round(plan.slots), "request")
+        return f"{SLOTS}: {counted(plan.workers, 'worker')} with {each} at once"
     if limit not in _LIMITS and outcome.floor is not None:
         return pace_words(outcome.floor)
     return _LIMITS[limit].format(
