@@ -31,10 +31,10 @@ from shoal.errors import BadField, ConfigError
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"
-SCHEDULES, FEEDS, ALERTS = "schedule", "feed", "alerts"
-"""Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py and
-alerts/config.py. [proxies.NAME] and [sessions.NAME] are others: see core/pool_config.py and
-core/session_config.py."""
+SCHEDULES, FEEDS, ALERTS, PRICES = "schedule", "feed", "alerts", "prices"
+"""Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py,
+alerts/config.py and insight/advise/prices.py. [proxies.NAME] and [sessions.NAME] are others: see
+core/pool_config.py and core/session_config.py."""
 ENV_PREFIX = "SHOAL_"
 FILE_SUFFIX = "_FILE"
 MAX_FILE_BYTES = 8192
@@ -305,7 +305,7 @@ def load(
     """The settings of this process. Later sources win; None in `options` means not given. Raises
     ConfigError, which says what wrote the value that is wrong."""
     of_file = read_file(folder)
-    for of_services in (SCHEDULES, FEEDS, ALERTS):
+    for of_services in (SCHEDULES, FEEDS, ALERTS, PRICES):
         of_file.pop(of_services, None)
     proxies = of_file.pop(TABLES) if isinstance(of_file.get(TABLES), dict) else {}
     pools = _of_tables(proxies, read_tables)

@@ -20,6 +20,7 @@ from shoal.core.urls import Normaliser
 from shoal.exits.lists import read_list
 from shoal.fetch import robots
 from shoal.fetch.http import client, connection, dns, pool
+from shoal.insight.advise.prices import Prices
 from shoal.runtime.logs import JsonFormatter
 from shoal.spider import controls, trial
 from support.cli import options_of
@@ -30,6 +31,7 @@ SPIDERS = ROOT / "docs/guides/spiders.md"
 SCHEDULES = ROOT / "docs/guides/schedules.md"
 PROXIES = ROOT / "docs/guides/proxies.md"
 SESSIONS = ROOT / "docs/guides/sessions.md"
+ADVISE = ROOT / "docs/guides/advise.md"
 
 
 def shown(default: Any) -> str:
@@ -159,8 +161,9 @@ def test_the_table_of_schedule_keys_is_the_schedule() -> None:
     [
         (PROXIES, "## What a pool says", PoolConfig),
         (SESSIONS, "## What a group says", SessionConfig),
+        (ADVISE, "What `[prices]` says", Prices),
     ],
-    ids=["pool", "group"],
+    ids=["pool", "group", "prices"],
 )
 def test_the_tables_of_keys_are_those_of_the_code(
     guide: Path, words: str, table: type[msgspec.Struct]

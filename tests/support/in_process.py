@@ -16,7 +16,7 @@ import pytest
 from shoal.cli import main
 
 QUICK = (
-    *("seed", "status", "explain", "dead", "pause", "resume", "cancel", "export"),
+    *("seed", "status", "advise", "explain", "dead", "pause", "resume", "cancel", "export"),
     *("merge", "results", "schedule", "scrapy", "proxies", "alerts"),
 )
 """Commands that start no processes and load no code of users."""

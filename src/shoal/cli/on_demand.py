@@ -23,6 +23,7 @@ COMMANDS = {
     "schedule": "schedule:app",
     "alerts": "alerts:app",
     "status": "status:status",
+    "advise": "advise:advise",
     "explain": "explain:explain",
     "dead": "dead:app",
     "rejected": "rejected:app",

@@ -225,6 +225,7 @@ QUIET = {
 }
 ASKED = {
     "status": [["status"], ["status", CRAWL], ["status", CRAWL, "--json"]],
+    "advise": [["advise", CRAWL, "--plot", "x.svg"], ["advise", CRAWL, "--json"]],
     "explain": [["explain", CRAWL, URL], ["explain", CRAWL, URL, "--json"]],
     "dead list": [["dead", "list", CRAWL], ["dead", "list", CRAWL, "--json"]],
     "dead show": [["dead", "show", CRAWL, URL], ["dead", "show", CRAWL, URL, "--json"]],
