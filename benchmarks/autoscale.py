@@ -8,32 +8,40 @@ a fleet that always has as many as it was allowed. Draws the number of workers, 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.autoscale_course import MOST, Course, autoscaled, fixed
-from benchmarks.chart import Line, Mark, steps
 from benchmarks.report import wide_console
 from benchmarks.site import OUT
+from shoal.core.charts import Line, Mark, lines
 
 
 def chart_of(scaled: Course, always: Course) -> str:
     """The workers over time, and those that hosts could use; with reasons."""
     minutes = [(moment.at / 60, moment) for moment in scaled.moments]
-    return steps(
-        f"Workers, of {MOST} at most: {scaled.worker_s / 3600:.1f} worker-hours and"
-        f" {scaled.seconds / 60:.0f} min; all the time {MOST}: {always.worker_s / 3600:.1f} h and"
-        f" {always.seconds / 60:.0f} min",
+    return lines(
+        "As many workers as are of use",
         [
-            Line("workers", [(at, float(moment.workers)) for at, moment in minutes]),
+            Line("workers", _bends([(at, float(moment.workers)) for at, moment in minutes])),
             Line(
                 f"that hosts could use (of {MOST})",
-                [(at, min(moment.of_use, float(MOST))) for at, moment in minutes],
+                _bends([(at, min(moment.of_use, float(MOST))) for at, moment in minutes]),
             ),
         ],
         "minutes",
-        list(_marks(scaled)),
+        "workers",
+        f"{scaled.worker_s / 3600:.1f} worker-hours and {scaled.seconds / 60:.0f} min; with"
+        f" {MOST} all the time {always.worker_s / 3600:.1f} and {always.seconds / 60:.0f} min",
+        marks=list(_marks(scaled)),
     )
+
+
+def _bends(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points without those between two of the same height."""
+    inner = zip(points, points[1:], points[2:], strict=False)
+    bent = [point for last, point, following in inner if not last[1] == point[1] == following[1]]
+    return [*points[:1], *bent, *points[-1:]]
 
 
 def _marks(course: Course) -> Iterator[Mark]:
