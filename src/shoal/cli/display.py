@@ -41,6 +41,7 @@ from shoal.insight.status import FEW_HOSTS, Snapshot, failure_concentration
 from shoal.runtime.patience import NowAndThen
 
 LOG_EVERY_S = 10.0
+LOOK_EVERY_S = 0.25
 TABLE_WIDTH = 120
 REPAIR = "pause the crawl, then shoal seed CRAWL --repair"
 """What those are told who have emptied a broker's queues."""

@@ -16,10 +16,13 @@ from shoal.frontier.port import Upkeep
 from shoal.runtime.orders import Child, Ended, child_process
 from shoal.runtime.patience import wait_for_event
 from shoal.runtime.process import is_dead_here, worker_name
+from shoal.worker.meter import Did
 
 RESTART_WAIT_S = 1.0
 MAX_FRUITLESS = 5
 """Workers that may die in a row, in one place, without the crawl having moved."""
+
+_read_did = msgspec.json.Decoder(Did).decode
 
 log = logging.getLogger("shoal")
 
@@ -37,6 +40,8 @@ class Fleet:
         self._workers: set[Child] = set()
         self._draining = asyncio.Event()
         self._failure: ShoalError | None = None
+        self.did = Did()
+        """What its workers have done that have ended in good order."""
 
     async def run(self) -> None:
         """Keep the workers running until their work is over. Raises WorkerFailed, or
@@ -68,6 +73,7 @@ class Fleet:
             before = await self._progress()
             ended = await self._run_one()
             if ended.code == 0:
+                self.did += _read_did(ended.last_words) if ended.last_words else Did()
                 return
             fruitless = fruitless + 1 if await self._progress() == before else 0
             if not ended.gave_up and fruitless >= MAX_FRUITLESS:
