@@ -19,7 +19,7 @@ from shoal.errors import StorageError, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import Fleet, WorkerFailed
 from shoal.frontier.port import Frontier, QueriesAndNotes
-from shoal.frontier.values import Pulse, Stats
+from shoal.frontier.values import Pulse
 from shoal.insight.advise.look import look_at
 from shoal.insight.advise.scaler import Scaler
 from shoal.insight.advise.scaling import Staff
@@ -66,15 +66,13 @@ class Autoscaler:
         purse: Purse,
         *,
         tell: Callable[[Resized], object],
-        watch: Callable[[Stats], object] = lambda stats: None,
     ) -> None:
-        """`tell` hears of what is decided, `watch` is shown how the crawl stands."""
+        """`tell` hears of what is decided."""
         self._order = order
         self._frontier = frontier
         self._scaler = scaler
         self._purse = purse
         self._tell = tell
-        self._watch = watch
         self._fleet = self._new_fleet()
         self._deaths = 0
         self._died_at: float | None = None
@@ -146,7 +144,6 @@ class Autoscaler:
             return False
         self._is_away = False
         if look is not None:
-            self._watch(look.stats)
             if self._order.until_finished and look.stats.state.over and not look.stats.inbox:
                 return True
         self._resize(look, pids)

@@ -29,6 +29,7 @@ from shoal.runtime.watchdog import watched
 from shoal.sessions.own import own_sessions
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment, Stores
+from shoal.worker.meter import Did
 from shoal.worker.visits.spider_visits import spider_worker
 from shoal.worker.worker import Worker
 
@@ -53,6 +54,7 @@ def main() -> int:
 
 
 def _obey(order: WorkerOrder) -> str:
+    """Its last words are what it did. Scrapy keeps its own counts."""
     for_scrapy = is_scrapy(order.targets)
     logs.configure(
         json_lines=order.settings.json_logs,
@@ -63,9 +65,8 @@ def _obey(order: WorkerOrder) -> str:
     settle_in()
     if for_scrapy:
         plugin("shoal.workers", "scrapy")(order)
-    else:
-        run(_work(order))
-    return ""
+        return ""
+    return msgspec.json.encode(run(_work(order))).decode()
 
 
 def worker_for(
@@ -90,10 +91,12 @@ def worker_for(
     return spider_worker(assignment, spider, order.settings, watch=watch)
 
 
-async def _work(order: WorkerOrder) -> None:
+async def _work(order: WorkerOrder) -> Did:
     async with stores_at(order.settings, check=False) as stores:  # The parent has looked.
         spider = target.create(target.load(order.targets), order.settings.plugins)
-        await _run(worker_for(order, stores, spider, watch=watched))
+        worker = worker_for(order, stores, spider, watch=watched)
+        await _run(worker)
+        return worker.did
 
 
 async def _run(worker: Worker) -> None:

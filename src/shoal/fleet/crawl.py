@@ -23,7 +23,7 @@ from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.kept_pools import refuse_lost_pools
 from shoal.fleet.kept_sessions import refuse_lost_sessions
-from shoal.fleet.looking import Look, Onlooker
+from shoal.fleet.looking import Glance, Onlooker
 from shoal.fleet.published import check_publishing
 from shoal.fleet.stores import stores_at
 from shoal.fleet.target import create, is_scrapy, spec_of
@@ -50,7 +50,7 @@ WATCH_EVERY_S = 0.25
 
 log = logging.getLogger("shoal")
 
-Watch = Callable[[Look], object]
+Watch = Callable[[Glance], object]
 
 
 class Summary(msgspec.Struct, kw_only=True):

@@ -18,6 +18,7 @@ from shoal.frontier.port import Upkeep
 from shoal.runtime.orders import Child, Ended, child_process
 from shoal.runtime.patience import wait_for_event
 from shoal.runtime.process import is_dead_here, worker_name
+from shoal.worker.meter import Did
 
 RESTART_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 MAX_FRUITLESS = 5
@@ -26,6 +27,8 @@ SHORT_S = 10.0
 """Who lives no longer has hardly begun. Others may move the crawl meanwhile."""
 FEW_SHORT = 3
 """So many may do so in a row, in one place. From then on each waits longer than the one before."""
+
+_read_did = msgspec.json.Decoder(Did).decode
 
 log = logging.getLogger("shoal")
 
@@ -50,6 +53,8 @@ class Fleet:
         self._failure: ShoalError | None = None
         self.deaths = 0
         """Workers that have died."""
+        self.did = Did()
+        """What its workers have done that have ended in good order."""
 
     @property
     def pids(self) -> list[int]:
@@ -113,6 +118,7 @@ class Fleet:
             before, began = await self._progress(), time.monotonic()
             ended = await self._run_one(place)
             if ended.code == 0:
+                self.did += _read_did(ended.last_words) if ended.last_words else Did()
                 self._one_is_done(place)
                 return
             short = short + 1 if time.monotonic() - began < SHORT_S else 0

@@ -19,7 +19,7 @@ HOSTS_SEEN = 20
 _STORES = {"postgresql": "PostgreSQL", "redis-stream": "the stream of results"}
 
 
-class Look(msgspec.Struct, kw_only=True):
+class Glance(msgspec.Struct, kw_only=True):
     """A crawl as it is seen at one moment."""
 
     stats: Stats
@@ -44,16 +44,16 @@ class Onlooker:
         self._closer = NowAndThen(CLOSER_EVERY_S)
         self._slots: dict[str, SlotTime] = {}
         scheme = settings.results.partition(":")[0]
-        self._last = {"store": _STORES.get(scheme, Look.store)} if scheme in _STORES else {}
+        self._last = {"store": _STORES.get(scheme, Glance.store)} if scheme in _STORES else {}
         self._seen: tuple[float, SlotTime, list[Host]] = (0.0, SlotTime(), [])
 
-    async def look(self) -> Look:
+    async def look(self) -> Glance:
         """How it stands. Raises UnknownCrawl."""
         stats = await self._frontier.stats(self._crawl)
         if self._closer.is_due():
             await self._look_closer()
         at, slots, hosts = self._seen
-        return Look(stats=stats, at=at, slots=slots, hosts=hosts, awaited=awaited(), **self._last)
+        return Glance(stats=stats, at=at, slots=slots, hosts=hosts, awaited=awaited(), **self._last)
 
     async def _look_closer(self) -> None:
         pulses = await self._frontier.workers(self._crawl)

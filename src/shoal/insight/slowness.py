@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.core.ledger import Cause
-from shoal.fleet.looking import Look
+from shoal.fleet.looking import Glance
 from shoal.frontier.values import CrawlState, Host
 from shoal.insight.figures import counted, duration
 
@@ -15,7 +15,7 @@ PAUSED_S = 2.0
 _WAITS = (Cause.POLITE, Cause.STARVED, Cause.STORES, Cause.FRONTIER)
 
 
-def why_slow(look: Look) -> str:
+def why_slow(look: Glance) -> str:
     """What most slots wait for. Empty if they are at work, or if nobody knows."""
     if look.stats.state is not CrawlState.RUNNING:
         return ""
@@ -32,7 +32,7 @@ def why_slow(look: Look) -> str:
     return _too_early(look) if cause is Cause.POLITE else _too_little(look)
 
 
-def _too_early(look: Look) -> str:
+def _too_early(look: Glance) -> str:
     """Tasks wait, and may not be sent yet."""
     hosts = [host for host in look.hosts if host.waiting]
     if not hosts:
@@ -54,7 +54,7 @@ def _named(hosts: list[Host], how: str) -> str:
     return f"all hosts {how.format('their')}"
 
 
-def _paused(host: Host, look: Look) -> str:
+def _paused(host: Host, look: Glance) -> str:
     if host.is_broken:
         return f"{host.host} keeps failing: only probed"
     wait = duration(_wait_s(host, look))
@@ -65,18 +65,18 @@ def _paused(host: Host, look: Look) -> str:
     return f"{host.host} paused {wait}{after}"
 
 
-def _wait_s(host: Host, look: Look) -> float:
+def _wait_s(host: Host, look: Glance) -> float:
     return host.next_at - look.at
 
 
-def _held_back(look: Look) -> str:
+def _held_back(look: Glance) -> str:
     rules = look.stats.rules
     if rules.pools:
         return "waiting for exits"
     return "waiting for accounts" if rules.sessions else "each chain waits for its last task"
 
 
-def _too_little(look: Look) -> str:
+def _too_little(look: Glance) -> str:
     """No task waits that could be sent."""
     stats = look.stats
     if stats.waiting:

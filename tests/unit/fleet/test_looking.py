@@ -39,7 +39,7 @@ async def test_most_looks_are_one_question() -> None:
     frontier = AsyncMock()
     frontier.workers.return_value = frontier.hosts.return_value = []
     onlooker = Onlooker(frontier, "shop", Settings())
-    with patch.object(looking, "Look"):
+    with patch.object(looking, "Glance"):
         for _ in range(8):
             await onlooker.look()
     assert frontier.stats.await_count == 8

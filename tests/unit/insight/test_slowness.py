@@ -9,7 +9,7 @@ import pytest
 from shoal.config import Rules
 from shoal.core.failures import FailureKind
 from shoal.core.ledger import SlotTime
-from shoal.fleet.looking import Look
+from shoal.fleet.looking import Glance
 from shoal.frontier.values import CrawlState, Host, Stats
 from shoal.insight.slowness import why_slow
 
@@ -37,9 +37,9 @@ def seen(
     state: CrawlState = CrawlState.RUNNING,
     awaited: list[str] | None = None,
     **counts: Any,
-) -> Look:
+) -> Glance:
     stats = Stats(crawl="shop", state=state, rules=rules or Rules(), created_at=0.0, **counts)
-    return Look(
+    return Glance(
         stats=stats,
         at=NOW,
         slots=slots,

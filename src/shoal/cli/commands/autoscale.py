@@ -19,7 +19,9 @@ from shoal.autoscale.purse import Purse, per_hour
 from shoal.cli import display
 from shoal.cli.commands.worker import AliveFile, StopFilePath, UntilFinished, stop_files
 from shoal.cli.examples import examples
+from shoal.cli.joining import Joining
 from shoal.cli.options import FLEET, JsonFlag, existing_stores, settings_from, with_settings
+from shoal.core.addresses import masked
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
 from shoal.feeds.service import Feeds
@@ -27,6 +29,7 @@ from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet import target
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
+from shoal.fleet.looking import Onlooker
 from shoal.fleet.published import check_publishing
 from shoal.fleet.stores import stores_at
 from shoal.frontier import frontier_at
@@ -183,10 +186,13 @@ async def _scale(
     async with stores_at(order.settings) as stores:
         await check_publishing(order.settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)
-        with display.progress(quiet=quiet) as watch:
-            workers = Autoscaler(order, stores.frontier, scaler, purse, tell=tell, watch=watch)
-            services = Services(workers, Feeds(stores.frontier, crawl=order.crawl), *beside)
-            with stopped_by_signals(services), signs_of_life(alive_file):
+        workers = Autoscaler(order, stores.frontier, scaler, purse, tell=tell)
+        onlooker = Onlooker(stores.frontier, order.crawl, order.settings)
+        with display.progress(quiet=quiet) as watch, signs_of_life(alive_file):
+            joining = Joining(onlooker, order.crawl, masked(order.settings.frontier), watch)
+            feeds = Feeds(stores.frontier, crawl=order.crawl)
+            services = Services(workers, feeds, joining, *beside)
+            with stopped_by_signals(services):
                 await services.run()
 
 

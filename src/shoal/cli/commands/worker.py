@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,16 +13,19 @@ import typer
 
 from shoal.cli import display
 from shoal.cli.examples import examples
+from shoal.cli.joining import Joining, told_of
 from shoal.cli.options import FLEET, settings_from, with_settings
 from shoal.cli.services import run_service
 from shoal.config import Settings
 from shoal.coordinator.scheduled import ScheduledWorkers
+from shoal.core.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.feeds.service import Feeds
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet import target
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
+from shoal.fleet.looking import Onlooker
 from shoal.fleet.published import check_publishing
 from shoal.fleet.stores import stores_at
 from shoal.fleet.workers import needs_processes, workers_for
@@ -32,6 +37,8 @@ from shoal.runtime.signals import stopped_by_signals
 from shoal.runtime.stop_file import StopFile
 from shoal.runtime.watchdog import watched
 from shoal.spider.spider import Spider, settings_of
+
+log = logging.getLogger("shoal")
 
 Targets = Annotated[
     list[str] | None,
@@ -158,6 +165,15 @@ async def _work(
         workers = workers_for(
             order, stores, lambda: target.create(spider, settings.plugins), watch=watched
         )
-        services = Services(workers, Feeds(stores.frontier, crawl=order.crawl), *stopping)
-        with stopped_by_signals(services), signs_of_life(alive_file):
-            await services.run()
+        began = time.monotonic()
+        onlooker = Onlooker(stores.frontier, order.crawl, settings)
+        with (
+            display.progress(quiet=settings.json_logs) as watch,
+            signs_of_life(alive_file),
+        ):
+            joining = Joining(onlooker, order.crawl, masked(settings.frontier), watch)
+            feeds = Feeds(stores.frontier, crawl=order.crawl)
+            services = Services(workers, feeds, joining, *stopping)
+            with stopped_by_signals(services):
+                await services.run()
+    log.info("%s", told_of(workers.did, order.crawl, time.monotonic() - began))
