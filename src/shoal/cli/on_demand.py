@@ -13,6 +13,7 @@ from typer.main import get_group
 
 COMMANDS = {
     "crawl": "crawl:crawl",
+    "try": "trying:try_",
     "worker": "worker:worker",
     "seed": "seed:seed",
     "feed": "feed:feed",
