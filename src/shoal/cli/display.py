@@ -91,6 +91,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return made
 
 
+def folding_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """The same, with all of each value, in several lines if need be."""
+    made = table(columns, rows)
+    for column in made.columns:
+        column.overflow = "fold"
+    return made
+
+
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Watch]:
     """Shows how far a crawl is: a live line on a terminal, a log line now and then elsewhere."""

@@ -13,7 +13,11 @@ from typer.main import get_group
 
 COMMANDS = {
     "crawl": "crawl:crawl",
+    "new": "new:new",
     "try": "trying:try_",
+    "shell": "shell:shell",
+    "check": "check:check",
+    "spiders": "spiders:spiders",
     "worker": "worker:worker",
     "seed": "seed:seed",
     "feed": "feed:feed",

@@ -166,9 +166,6 @@ def _show_table(
         return
     display.say("")
     display.say(title)
-    made = display.table(columns, rows)
-    for column in made.columns:
-        column.overflow = "fold"
-    display.out().print(made)
+    display.out().print(display.folding_table(columns, rows))
     if more := cut_line(len(rows), total, title):
         display.say(more)
