@@ -67,9 +67,9 @@ def say(line: str, *, err: bool = False) -> None:
     stream.flush()
 
 
-def say_lines(text: str) -> None:
+def say_lines(text: str, *, err: bool = False) -> None:
     """Print text of several lines: help, a traceback."""
-    sys.stdout.write(plaintext.lines(text) + "\n")
+    (sys.stderr if err else sys.stdout).write(plaintext.lines(text) + "\n")
 
 
 def print_json(value: Any) -> None:

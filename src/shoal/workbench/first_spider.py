@@ -8,7 +8,6 @@ from pathlib import Path
 
 from shoal.core import urls
 from shoal.errors import ConfigError
-from shoal.fleet.target import load
 
 EXAMPLE = "https://shop.example/"
 
@@ -58,8 +57,8 @@ _TAKEN = frozenset({"Item", "Iterator", "None", "Page", "Spider", "Task", "WebPa
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9]+")
 
 
-def write_first_spider(file: Path, url: str | None, name: str | None) -> str:
-    """Write a spider for this address into a new file. Returns its text. Raises ConfigError."""
+def write_first_spider(file: Path, url: str | None, name: str | None) -> None:
+    """Write a spider for this address into a new file. Raises ConfigError."""
     if file.suffix != ".py":
         raise ConfigError(f"{file} is not a .py file")
     parsed = urls.parse(url or EXAMPLE)
@@ -73,16 +72,14 @@ def write_first_spider(file: Path, url: str | None, name: str | None) -> str:
         url=parsed.href,
         host=parsed.host,
     )
+    if file.exists():
+        raise ConfigError(f"{file} is there already: nothing was written")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as new:
+        with file.open("x", encoding="utf-8") as new:  # Somebody else may have been quicker.
             new.write(text)
-    except FileExistsError:
-        raise ConfigError(f"{file} is there already: nothing was written") from None
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None
-    load([str(file)])
-    return text
 
 
 def _class_name(stem: str) -> str:

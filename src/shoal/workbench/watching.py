@@ -16,13 +16,18 @@ MAX_FILES = 1_000
 _FLAG = "--watch"
 
 
-def again_when_changed(target: str) -> None:
+def again_when_changed(target: str, say: Callable[[str], None]) -> None:
     """Run this very command without its `--watch`, now and after each change, until Ctrl-C. Each
     time it is a process of its own, which imports all anew."""
     folder = _folder_of(target)
     words = [word for word in sys.argv[1:] if word != _FLAG]
     command = [sys.executable, "-m", "shoal", *words, "--cache"]
-    watch(folder, lambda: subprocess.run(command, check=False))  # noqa: S603 - it is our own
+
+    def act() -> None:
+        subprocess.run(command, check=False)  # noqa: S603 - it is our own
+        say(f"waiting for changes in {folder} (Ctrl-C ends this)")
+
+    watch(folder, act)
 
 
 def watch(
@@ -32,8 +37,6 @@ def watch(
     while True:
         seen = _state(folder)
         act()
-        sys.stdout.write(f"--- waiting for changes in {folder} (Ctrl-C ends this)\n")
-        sys.stdout.flush()
         while _state(folder) == seen:
             sleep(POLL_S)
 

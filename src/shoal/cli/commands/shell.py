@@ -11,13 +11,13 @@ import typer
 
 from shoal.cli.examples import examples
 from shoal.cli.options import settings_from, with_settings
+from shoal.cli.prompt import Prompt
 from shoal.config import Settings
 from shoal.fleet import target
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider, settings_of
-from shoal.workbench.prompt import Prompt
 from shoal.workbench.shown_page import fetched_page, page_of_file
 
 Place = Annotated[

@@ -87,7 +87,7 @@ def try_(
     Exit codes: 0 the page was read; 1 it was not, or the handler raised; 2 usage error.
     """
     if watch:
-        again_when_changed(spider)
+        again_when_changed(spider, display.say)
         return
     loaded = target.load([spider])
     settings = settings_from(options, settings_of(loaded))

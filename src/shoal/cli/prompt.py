@@ -14,7 +14,7 @@ from tempfile import NamedTemporaryFile
 from types import CodeType
 from typing import Any
 
-from shoal.core import plaintext
+from shoal.cli import display
 from shoal.errors import ShoalError
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
@@ -109,7 +109,7 @@ class _Console(code.InteractiveConsole):
     def write(self, data: str) -> None:
         """Tracebacks quote pages. An error of ours is one line."""
         self.failed = True
-        sys.stderr.write(plaintext.lines(data))
+        display.say_lines(data.removesuffix("\n"), err=True)
 
     def raw_input(self, prompt: str = "") -> str:
         """Prompts are for people."""
@@ -119,7 +119,7 @@ class _Console(code.InteractiveConsole):
         """One line for what we know of."""
         error = sys.exception()
         if isinstance(error, ShoalError):
-            self.write(f"{type(error).__name__}: {plaintext.one_line(str(error))}\n")
+            self.write(f"{type(error).__name__}: {error}\n")
         elif error is not None:
             # The first frame is the one that runs the code.
             users = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
@@ -142,7 +142,7 @@ def _ended_by(error: BaseException, console: _Console) -> int:
 
 def _display(value: Any) -> None:
     if value is not None:
-        sys.stdout.write(plaintext.lines(repr(value)) + "\n")
+        display.say_lines(repr(value))
 
 
 def _has_display() -> bool:
