@@ -4,7 +4,7 @@ from __future__ import annotations
 
 LAYERS = (
     ("cli",),
-    ("demo", "web"),
+    ("demo", "web", "workbench"),
     ("scrapy",),
     ("alerts", "autoscale"),
     ("insight",),

@@ -19,7 +19,7 @@ from shoal.errors import StorageError, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import Fleet, WorkerFailed
 from shoal.frontier.port import Frontier, QueriesAndNotes
-from shoal.frontier.values import Pulse
+from shoal.frontier.values import Pulse, Stats
 from shoal.insight.advise.look import look_at
 from shoal.insight.advise.scaler import Scaler
 from shoal.insight.advise.scaling import Staff
@@ -143,9 +143,8 @@ class Autoscaler:
             self._note_away(error, len(pids))
             return False
         self._is_away = False
-        if look is not None:
-            if self._order.until_finished and look.stats.state.over and not look.stats.inbox:
-                return True
+        if look is not None and self._order.until_finished and _is_done(look.stats):
+            return True
         self._resize(look, pids)
         return False
 
@@ -170,6 +169,10 @@ class Autoscaler:
         if staffing.workers != was or staffing.hindrance not in (None, hindrance):
             spent = self._purse.told
             self._tell(Resized(was=was, workers=staffing.workers, why=staffing.why, spent=spent))
+
+
+def _is_done(stats: Stats) -> bool:
+    return stats.state.over and not stats.inbox
 
 
 async def look_here(frontier: QueriesAndNotes, crawl: str) -> Look | None:

@@ -22,7 +22,7 @@ app = typer.Typer(
     cls=Commands,
     help="Turn one scraper into a fleet: nothing lost, nothing twice, no site hit too hard.",
     epilog="Start with: shoal demo",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

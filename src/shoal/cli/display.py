@@ -61,9 +61,9 @@ def say(line: str, *, err: bool = False) -> None:
     stream.flush()
 
 
-def say_lines(text: str) -> None:
+def say_lines(text: str, *, err: bool = False) -> None:
     """Print text of several lines: help, a traceback."""
-    sys.stdout.write(plaintext.lines(text) + "\n")
+    (sys.stderr if err else sys.stdout).write(plaintext.lines(text) + "\n")
 
 
 def print_json(value: Any) -> None:
@@ -88,6 +88,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     made = Table(*columns, box=None)
     for row in rows:
         made.add_row(*map(text, row))
+    return made
+
+
+def folding_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """The same, with all of each value, in several lines if need be."""
+    made = table(columns, rows)
+    for column in made.columns:
+        column.overflow = "fold"
     return made
 
 

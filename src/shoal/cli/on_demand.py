@@ -15,6 +15,11 @@ from shoal.cli.help import HelpfulCommand
 
 COMMANDS = {
     "crawl": "crawl:crawl",
+    "new": "new:new",
+    "try": "trying:try_",
+    "shell": "shell:shell",
+    "check": "check:check",
+    "spiders": "spiders:spiders",
     "worker": "worker:worker",
     "autoscale": "autoscale:autoscale",
     "seed": "seed:seed",

@@ -40,6 +40,7 @@ from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
 from shoal.seeds.seeding import collect, refuse_private_seeds, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
+from shoal.spider.attributes import mistaken_attributes, told
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.assignment import Stores
 from shoal.worker.error_limit import ErrorLimit
@@ -112,6 +113,8 @@ async def run_crawl(
     began = time.monotonic()
     name = settings.name or spider.name
     own_spider = create(spider, settings.plugins)
+    for attribute, meant in mistaken_attributes(spider).items():
+        log.warning("%s.%s", spider.__name__, told(attribute, meant))
     if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
     async with stores_at(settings) as stores:

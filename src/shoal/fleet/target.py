@@ -48,6 +48,12 @@ def load(targets: Sequence[str]) -> type[Spider]:
     raise ConfigError(f"not a target: {targets[0]!r} ({WAYS})")
 
 
+def load_all(place: str) -> list[type[Spider]]:
+    """All spiders that a file or a module defines. Raises ConfigError if it cannot be imported."""
+    module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    return [spider for _, spider in sorted(_defined_in(module).items())]
+
+
 def is_scrapy(targets: Sequence[str]) -> bool:
     """Whether the target is a spider of a Scrapy project. A class of ours is named by no target."""
     return bool(targets) and targets[0].startswith(SCRAPY)
@@ -179,19 +185,24 @@ def _is_own(filename: str) -> bool:
 def _pick(module: ModuleType, name: str, place: str) -> type[Spider]:
     if name:
         return _named(module, name, place)
-    here = {
-        thing.__name__: thing
-        for thing in vars(module).values()
-        if isinstance(thing, type)
-        and issubclass(thing, Spider)
-        and thing.__module__ == module.__name__
-    }
+    here = _defined_in(module)
     if not here:
         raise ConfigError(f"{place} has no Spider in it")
     if len(here) > 1:
         names = ", ".join(sorted(here))
         raise ConfigError(f"{place} has several spiders ({names}): write {place}:{min(here)}")
     return next(iter(here.values()))
+
+
+def _defined_in(module: ModuleType) -> dict[str, type[Spider]]:
+    """By their names. What a module imports is defined elsewhere."""
+    return {
+        thing.__name__: thing
+        for thing in vars(module).values()
+        if isinstance(thing, type)
+        and issubclass(thing, Spider)
+        and thing.__module__ == module.__name__
+    }
 
 
 def _named(module: ModuleType, name: str, place: str) -> type[Spider]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 import can_ada
 import msgspec
+from multidict import CIMultiDict
 from selectolax.lexbor import LexborNode
 
 from shoal.core import bodies, urls
@@ -116,6 +117,61 @@ class Page:
         self._base: can_ada.URL | None = None
         self._parsel: Selector | None = None
         self._followed_at: datetime | None = None
+
+    @classmethod
+    def from_html(
+        cls,
+        url: str,
+        html: str | bytes,
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        task: Task | None = None,
+    ) -> Page:
+        """A page that was not fetched, for tests of handlers. Text is UTF-8. `meta` are the notes
+        that come with its task; or it is the page of a whole `task`. Raises BadUrl."""
+        body = html.encode() if isinstance(html, str) else html
+        kind = "text/html; charset=utf-8" if isinstance(html, str) else "text/html"
+        return cls._made(url, body, kind, status, headers, meta, task)
+
+    @classmethod
+    def from_json(
+        cls,
+        url: str,
+        value: Any,
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        task: Task | None = None,
+    ) -> Page:
+        """The same for an answer that is JSON: of this value."""
+        body = msgspec.json.encode(value)
+        return cls._made(url, body, "application/json", status, headers, meta, task)
+
+    @classmethod
+    def _made(
+        cls,
+        url: str,
+        body: bytes,
+        content_type: str,
+        status: int,
+        headers: Mapping[str, str] | None,
+        meta: Mapping[str, Any] | None,
+        task: Task | None,
+    ) -> Page:
+        named = CIMultiDict({"Content-Type": content_type})
+        named.update(headers or {})
+        task = task or Task(url=url, meta={**(meta or {})})
+        return cls(
+            url=url,
+            status=status,
+            headers=named,
+            body=body,
+            task=task,
+            fingerprint=urls.fingerprint(urls.Normaliser().identify(url).normal, task.method),
+        )
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url}>"

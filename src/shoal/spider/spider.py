@@ -283,6 +283,11 @@ def _is_handler(spider: type[Spider], name: str) -> bool:
     return name in _handlers_of(spider)
 
 
+def handlers_of(spider: type) -> frozenset[str]:
+    """What a task of the spider may name: the methods that the user wrote, and `parse`."""
+    return _handlers_of(spider)
+
+
 def _public_methods(spider: type) -> frozenset[str]:
     """The methods that the user wrote, and `parse`."""
     found: dict[str, object] = {}

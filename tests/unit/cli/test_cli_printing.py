@@ -260,9 +260,11 @@ ASKED = {
 ELSEWHERE = {
     *("crawl", "worker", "autoscale", "serve", "demo", "drain", "feed", "scrapy migrate"),
     *("proxies echo", "proxies simulate"),
+    *("new", "try", "shell", "check", "spiders"),
 }
 """What these say is log lines (test_plaintext.py), counts, and the summary below. What an echo says
-is its own address; a simulation asks no store."""
+is its own address; a simulation asks no store. Those for work on a spider load code of users:
+test_cli_try.py and test_cli_workbench.py."""
 
 
 @pytest.mark.parametrize("command", ASKED)

@@ -59,7 +59,16 @@ def spider_worker(
 class SpiderVisits:
     """Visits by our own HTTP client, read by a spider's handlers."""
 
-    def __init__(self, assignment: Assignment, spider: Spider, settings: Settings) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        spider: Spider,
+        settings: Settings,
+        *,
+        open_fetcher: Callable[[], Fetcher] | None = None,
+        admission: Callable[[Rules], Admission] = Admission,
+    ) -> None:
+        """`open_fetcher` is for those whose pages need not come from the site."""
         self._worker = assignment.worker
         self._crawl = assignment.crawl
         self._stores = assignment.stores
@@ -69,6 +78,8 @@ class SpiderVisits:
         self._sessions = assignment.sessions
         self._jars = LiveJars(assignment.sessions) if assignment.sessions is not None else None
         self._known_urls = KnownUrls()
+        self._open_fetcher = open_fetcher or partial(fetchers_for, settings)
+        self._admission = admission
         self._fetcher: Fetcher | None = None
         self._visitor: Visitor
         self._sitemap_visitor: Visitor
@@ -76,8 +87,8 @@ class SpiderVisits:
 
     def begin(self, rules: Rules) -> None:
         """Visit under these rules from now on."""
-        fetcher = self._fetcher = self._fetcher or fetchers_for(self._settings)
-        admission = Admission(rules)
+        fetcher = self._fetcher = self._fetcher or self._open_fetcher()
+        admission = self._admission(rules)
         judge = Judge(rules, admission)
         gate = RobotsGate(self._settings.user_agent)
         robots = None
