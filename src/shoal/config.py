@@ -62,6 +62,9 @@ Table = TypeVar("Table")
 class Rules(msgspec.Struct, kw_only=True, frozen=True):
     """What a crawl may do. The same for every worker of the fleet."""
 
+    args: dict[str, Any] = {}
+    """What the spider is told: see spider/arguments.py. No setting: `-a` of those who begin it."""
+
     rate: Annotated[
         RateText, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, auto, none")
     ] = "1/s"
@@ -266,10 +269,11 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     json_logs: Annotated[bool, Meta(description="Write log lines as JSON")] = False
 
 
-_NO_SETTINGS = ("rules", "proxy_pools", "session_groups")
+_NO_SETTINGS = ("args", "rules", "proxy_pools", "session_groups")
 SETTINGS: dict[str, Field] = {
-    **fields_of(Rules),
-    **{name: field for name, field in fields_of(Settings).items() if name not in _NO_SETTINGS},
+    name: field
+    for name, field in (fields_of(Rules) | fields_of(Settings)).items()
+    if name not in _NO_SETTINGS
 }
 """Every setting by its name, which only one of the two structs has."""
 
@@ -402,10 +406,8 @@ def build(values: Mapping[str, Any]) -> Settings:
 def by_name(settings: Settings) -> dict[str, Any]:
     """The value of every setting."""
     values = msgspec.structs.asdict(settings)
-    rules = values.pop("rules")
-    for name in ("proxy_pools", "session_groups"):
-        del values[name]
-    return msgspec.structs.asdict(rules) | values
+    values = msgspec.structs.asdict(values["rules"]) | values
+    return {name: values[name] for name in SETTINGS}
 
 
 _decode_rules = msgspec.json.Decoder(Rules).decode

@@ -57,9 +57,14 @@ def existing_stores(options: Mapping[str, Any]) -> Settings:
         if name not in options:
             continue
         address = getattr(settings, name)
-        if address and address.startswith("sqlite:") and not (path := path_of(address)).exists():
-            raise ConfigError(f"no crawls here: {path} does not exist (see --{name})")
+        if address and lacks_file(address):
+            raise ConfigError(f"no crawls here: {path_of(address)} does not exist (see --{name})")
     return settings
+
+
+def lacks_file(address: str) -> bool:
+    """Whether a store is a file that is not there."""
+    return address.startswith("sqlite:") and not path_of(address).exists()
 
 
 def show_help(context: typer.Context) -> None:

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from shoal.errors import ConfigError
 
-_SWITCH_WORDS = {"yes": True, "on": True, "no": False, "off": False}
+SWITCH_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
@@ -51,7 +51,7 @@ class Field(msgspec.Struct, kw_only=True, frozen=True):
         if isinstance(value, str) and self.is_list:
             return [part.strip() for part in value.split(",") if part.strip()]
         if isinstance(value, str) and self.type is bool:
-            return _SWITCH_WORDS.get(value.lower(), value)
+            return SWITCH_WORDS.get(value.lower(), value)
         return value
 
 

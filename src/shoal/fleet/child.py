@@ -17,6 +17,7 @@ from shoal.core.plugins import plugin
 from shoal.exits.own import own_exits
 from shoal.fleet import target
 from shoal.fleet.published import publishing_for
+from shoal.fleet.spider_maker import SpiderMaker
 from shoal.fleet.spider_version import spider_version
 from shoal.fleet.stores import stores_at
 from shoal.fleet.target import is_scrapy
@@ -27,7 +28,6 @@ from shoal.runtime.memory import settle_in
 from shoal.runtime.orders import obey, when_parent_is_gone
 from shoal.runtime.watchdog import watched
 from shoal.sessions.own import own_sessions
-from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment, Stores
 from shoal.worker.visits.spider_visits import spider_worker
 from shoal.worker.worker import Worker
@@ -71,7 +71,7 @@ def _obey(order: WorkerOrder) -> str:
 def worker_for(
     order: WorkerOrder,
     stores: Stores[Results],
-    spider: Spider,
+    maker: SpiderMaker,
     *,
     watch: Callable[[float], AbstractContextManager[object]],
 ) -> Worker:
@@ -85,15 +85,16 @@ def worker_for(
         exits=own_exits(order.settings, stores.frontier),
         sessions=own_sessions(order.settings, stores.frontier),
         publishing=publishing_for(order.settings, order.crawl, stores.frontier),
-        spider_version=spider_version(type(spider), order.settings.spider_version),
+        spider_version=spider_version(maker.spider_class, order.settings.spider_version),
     )
-    return spider_worker(assignment, spider, order.settings, watch=watch)
+    return spider_worker(assignment, maker, order.settings, watch=watch)
 
 
 async def _work(order: WorkerOrder) -> None:
-    async with stores_at(order.settings, check=False) as stores:  # The parent has looked.
-        spider = target.create(target.load(order.targets), order.settings.plugins)
-        await _run(worker_for(order, stores, spider, watch=watched))
+    settings = order.settings
+    async with stores_at(settings, check=False) as stores:  # The parent has looked.
+        maker = SpiderMaker(target.load(order.targets), settings.plugins, settings.rules.args)
+        await _run(worker_for(order, stores, maker, watch=watched))
 
 
 async def _run(worker: Worker) -> None:

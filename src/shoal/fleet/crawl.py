@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,8 +24,9 @@ from shoal.fleet.fleet import release_dead
 from shoal.fleet.kept_pools import refuse_lost_pools
 from shoal.fleet.kept_sessions import refuse_lost_sessions
 from shoal.fleet.published import check_publishing
+from shoal.fleet.spider_maker import SpiderMaker, refuse_other_arguments
 from shoal.fleet.stores import stores_at
-from shoal.fleet.target import create, is_scrapy, spec_of
+from shoal.fleet.target import NOTHING_TOLD, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.frontier.causes import causes_of_death
 from shoal.frontier.patient import patient
@@ -39,6 +40,7 @@ from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
 from shoal.seeds.seeding import collect, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
+from shoal.spider.crawl_names import told
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.assignment import Stores
 from shoal.worker.error_limit import ErrorLimit
@@ -80,15 +82,23 @@ class Summary(msgspec.Struct, kw_only=True):
         return 3 if self.stats.dead else 0
 
 
-def crawl(spider: type[Spider], *, fresh: bool = False, **options: Any) -> Summary:
+def crawl(
+    spider: type[Spider],
+    *,
+    args: Mapping[str, Any] = NOTHING_TOLD,
+    fresh: bool = False,
+    **options: Any,
+) -> Summary:
     """Run a spider to its end, or continue where an earlier run stopped.
 
-    Options are those of the command line (`rate="5/s"`, `workers=4`, `frontier=...`). One worker
+    `args` is what the spider is told: `args={"category": "books"}`. Options are those of the
+    command line (`rate="5/s"`, `workers=4`, `frontier=...`). One worker
     runs in this process; several are processes of their own, which load the spider anew: then it
     must be importable, or defined at the top level of the script that runs. A handler that does not
     return stops a process of its own, but not this one: it is said on stderr where it stands.
     """
     settings = config.load(spider=settings_of(spider), options=options, environ=os.environ)
+    settings = told(spider, settings, args)
     targets = None
     if needs_processes([], settings):
         targets = spec_of(spider)
@@ -108,7 +118,8 @@ async def run_crawl(
     """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
     began = time.monotonic()
     name = settings.name or spider.name
-    own_spider = create(spider, settings.plugins)
+    maker = SpiderMaker(spider, settings.plugins, settings.rules.args)
+    own_spider = maker.spider
     if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
     async with stores_at(settings) as stores:
@@ -116,7 +127,7 @@ async def run_crawl(
         await check_publishing(settings, name)
         await _begin(stores, name, settings, targets or [], own_spider, fresh=fresh)
         order = WorkerOrder(name, targets or [], settings)
-        workers = workers_for(order, stores, lambda: own_spider)
+        workers = workers_for(order, stores, lambda: maker)
         # This may be somebody's own program, which is not ours to end. The command has nothing in
         # hand: only start() runs in it.
         with watched(settings.rules.lease_s, ends=False):
@@ -160,6 +171,7 @@ async def _begin(
     if not fresh:  # Before workers that are there hear that accounts leave in another way.
         await refuse_lost_pools(frontier, name, settings.rules)
         await refuse_lost_sessions(frontier, name, settings.rules)
+        await refuse_other_arguments(frontier, name, type(spider), settings.rules)
     await tell_of_sessions(settings, frontier, partial(flaw_of, spider))
     if fresh:
         if not results.readable:

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
+from shoal.cli.arguments import ArgumentOptions, told_spider
 from shoal.cli.crawled_items import check_output, write_items
 from shoal.cli.examples import examples
-from shoal.cli.options import FLEET, JsonFlag, settings_from, with_settings
+from shoal.cli.options import FLEET, JsonFlag, with_settings
 from shoal.config import Settings
 from shoal.core.addresses import masked
-from shoal.fleet import target
 from shoal.fleet.crawl import Summary, run_crawl
 from shoal.frontier.values import CrawlState
 from shoal.insight.figures import counted
@@ -21,7 +21,7 @@ from shoal.insight.json import summary_json
 from shoal.results import STREAM_SCHEMES
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.spider import Spider
 
 Targets = Annotated[
     list[str],
@@ -48,6 +48,7 @@ Output = Annotated[
     "shoal crawl spider.py",
     "shoal crawl shop/spiders.py:Shop --workers 4 --rate 5/s",
     "shoal crawl spider.py -o items.csv",
+    "shoal crawl shop.py -a category=books -a limit=50",
     "shoal crawl https://example.com --max-pages 100",
     "shoal crawl spider.py --name shop-tuesday --previous shop-monday",
     "shoal crawl spider.py --publish amqp://user:secret@rabbit",
@@ -55,6 +56,7 @@ Output = Annotated[
 def crawl(
     targets: Targets,
     options: dict[str, Any],
+    arg: ArgumentOptions = None,
     fresh: Fresh = False,
     output: Output = None,
     json: JsonFlag = False,
@@ -67,8 +69,7 @@ def crawl(
     Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 usage
     error.
     """
-    spider = target.load(targets)
-    settings = settings_from(options, settings_of(spider))
+    targets, spider, settings = told_spider(targets, arg, options)
     if output is not None:
         check_output(output, settings)
     summary = run_and_show(spider, settings, targets, fresh=fresh, json=json, output=output)

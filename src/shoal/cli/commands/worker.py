@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
+from shoal.cli.arguments import ArgumentOptions, told_worker
 from shoal.cli.examples import examples
-from shoal.cli.options import FLEET, settings_from, with_settings
+from shoal.cli.options import FLEET, with_settings
 from shoal.cli.services import run_service
 from shoal.config import Settings
 from shoal.coordinator.scheduled import ScheduledWorkers
@@ -21,6 +22,7 @@ from shoal.fleet import target
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.published import check_publishing
+from shoal.fleet.spider_maker import SpiderMaker
 from shoal.fleet.stores import stores_at
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.runtime import logs
@@ -29,7 +31,7 @@ from shoal.runtime.eventloop import run
 from shoal.runtime.services import Services
 from shoal.runtime.signals import stopped_by_signals
 from shoal.runtime.watchdog import watched
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.spider import Spider
 
 Targets = Annotated[
     list[str] | None,
@@ -67,6 +69,7 @@ Alive = Annotated[
 def worker(
     options: dict[str, Any],
     targets: Targets = None,
+    arg: ArgumentOptions = None,
     until_finished: UntilFinished = False,
     alive_file: AliveFile = None,
     alive: Alive = False,
@@ -74,8 +77,9 @@ def worker(
     """Add a worker to a crawl, or to all scheduled runs.
 
     The crawl is on a shared frontier. The worker waits for work, and stays until SIGTERM or Ctrl-C,
-    which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) are
-    those of whoever started it. If shoal.toml has feeds of this crawl, they run here too.
+    which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) and
+    what its spider is told (-a) are those of whoever started it. If shoal.toml has feeds of this
+    crawl, they run here too.
 
     Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
     each as --workers says. What a schedule runs is read from shoal.toml in this folder, where the
@@ -88,8 +92,7 @@ def worker(
         _refuse_what_needs_a_target(options, until_finished=until_finished)
         run_service(options, lambda frontier: ScheduledWorkers(frontier, options), alive_file)
         return
-    spider = target.load(targets)
-    settings = settings_from(options, settings_of(spider))
+    targets, spider, settings = told_worker(targets, arg, options)
     logs.configure(json_lines=settings.json_logs)
     if not target.is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
@@ -132,7 +135,10 @@ async def _work(
         await check_publishing(settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)
         workers = workers_for(
-            order, stores, lambda: target.create(spider, settings.plugins), watch=watched
+            order,
+            stores,
+            lambda: SpiderMaker(spider, settings.plugins, settings.rules.args),
+            watch=watched,
         )
         services = Services(workers, Feeds(stores.frontier, crawl=order.crawl))
         with stopped_by_signals(services), signs_of_life(alive_file):

@@ -47,35 +47,42 @@ _LARGE = "large"
 
 def spider_worker(
     assignment: Assignment,
-    spider: Spider,
+    spider_for: Callable[[Rules], Spider],
     settings: Settings,
     *,
     watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
 ) -> Worker:
-    """A worker for one of our own spiders."""
-    return Worker(assignment, SpiderVisits(assignment, spider, settings), watch=watch)
+    """A worker for one of our own spiders, which is made when the rules of the crawl are known."""
+    return Worker(assignment, SpiderVisits(assignment, spider_for, settings), watch=watch)
 
 
 class SpiderVisits:
     """Visits by our own HTTP client, read by a spider's handlers."""
 
-    def __init__(self, assignment: Assignment, spider: Spider, settings: Settings) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        spider_for: Callable[[Rules], Spider],
+        settings: Settings,
+    ) -> None:
         self._worker = assignment.worker
         self._crawl = assignment.crawl
         self._stores = assignment.stores
         self._routes = assignment.exits.route if assignment.exits is not None else no_routes
-        self._spider = spider
+        self._spider_for = spider_for
         self._settings = settings
         self._sessions = assignment.sessions
         self._jars = LiveJars(assignment.sessions) if assignment.sessions is not None else None
         self._known_urls = KnownUrls()
         self._fetcher: Fetcher | None = None
+        self._spider: Spider
         self._visitor: Visitor
         self._sitemap_visitor: Visitor
         self._large_room = asyncio.Semaphore(large_ones_at_once(settings))
 
     def begin(self, rules: Rules) -> None:
-        """Visit under these rules from now on."""
+        """Visit under these rules from now on. Raises ConfigError if no spider can be made."""
+        self._spider = self._spider_for(rules)
         fetcher = self._fetcher = self._fetcher or fetchers_for(self._settings)
         admission = Admission(rules)
         judge = Judge(rules, admission)
