@@ -79,6 +79,7 @@ from contract.frontier.losing import TestReclaim, TestRelease, TestRenew
 from contract.frontier.many import TestManyLeases, TestManyPriorities
 from contract.frontier.noting import TestLeading, TestNotes
 from contract.frontier.ordering import TestOrder
+from contract.frontier.own_counting import TestOwnCounts
 from contract.frontier.pacing import TestAuto, TestBreaker, TestLatency
 from contract.frontier.politeness import TestPushback, TestRate, TestRobots, TestSlots
 from contract.frontier.racing import TestRace
@@ -168,6 +169,7 @@ __all__ = [
     "TestOneAccountOnly",
     "TestOneAtATime",
     "TestOrder",
+    "TestOwnCounts",
     "TestPause",
     "TestPlainAndShared",
     "TestPools",

@@ -32,6 +32,7 @@ from shoal.insight.rows import (
     bytes_read,
     crawl_row,
     host_row,
+    own_counts,
     status_rows,
     worker_row,
 )
@@ -170,6 +171,8 @@ def summary_table(summary: Summary) -> Table:
         did_not_pass = f"{counted(stats.rejected, 'item')} did not pass validation"
         reasons = lines_of(summary.rejections, stats.rejected, "rejected items")
         rows.append(("rejected", [did_not_pass, *reasons]))
+    if stats.own_counts:
+        rows.append(("counted", own_counts(stats)))
     if stats.lost:
         rows.append(("lost", f"{stats.lost:,} leases of workers that died; all taken back"))
     return facts(stats.crawl, rows)

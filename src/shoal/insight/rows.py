@@ -52,6 +52,8 @@ def status_rows(stats: Stats, now: float) -> list[tuple[str, str]]:
     ]
     if stats.rules.args:
         rows.insert(1, ("arguments", shown(stats.rules.args)))
+    if stats.own_counts:
+        rows.append(("counted", own_counts(stats)))
     if stats.bloom:
         share = f"{stats.rules.seen_error:.2%} of new URLs may be taken for known ones"
         rows.append(("known URLs", f"in a Bloom filter: {share}"))
@@ -65,6 +67,11 @@ def failures(stats: Stats) -> str:
     if others := sum(tries for _, tries in ranked[KINDS_SHOWN:]):
         shown.append(f"{others:,} of other kinds")
     return ", ".join(shown) or "none"
+
+
+def own_counts(stats: Stats) -> str:
+    """What the spider has counted."""
+    return ", ".join(f"{times:,} {name}" for name, times in stats.own_counts.items())
 
 
 def _requests(stats: Stats) -> str:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from shoal.config import SETTINGS
+from shoal.core.own_counts import count
 from shoal.core.task import (
     DEFAULT_HANDLER,
     MAX_PRIORITY,
@@ -115,6 +116,12 @@ class Spider:
     def logger(self) -> logging.Logger:
         """A logger with the spider's name."""
         return logging.getLogger(self.name)
+
+    def count(self, name: str, times: int = 1) -> None:
+        """Count something, for the whole fleet: `self.count("sold_out")` in a handler or a hook.
+        It counts with the end of the task; not if the handler raises, or is called again for it.
+        At most 64 names: letters, digits, and - _ . only."""
+        count(name, times)
 
     def start(self) -> Seeds:
         """The first tasks, or their URLs. By default, `start_urls`."""

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from shoal.config import Rules, Settings
+from shoal.core import own_counts
 from shoal.core.exits import Lent
 from shoal.core.records import Robots
 from shoal.core.task import Task
@@ -16,7 +17,7 @@ from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.admission import Admission, default_pool, default_session
 from shoal.frontier.patient import patient
-from shoal.frontier.values import Entry, Lease
+from shoal.frontier.values import ENDING, Entry, Lease
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
@@ -137,7 +138,15 @@ class SpiderVisits:
         return IdentityVisits(sessions, jars, logins, spider, fetcher, judge, routes, pool)
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
-        """One try, by the visitor for its kind of task."""
+        """One try. What the spider counts is told only of one that ends its task."""
+        counted = own_counts.begin()
+        report = await self._visited(lease, send_by, answered)
+        if counted and report.outcome.verdict in ENDING:
+            report.outcome.own_counts = counted
+        return report
+
+    async def _visited(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
+        """By the visitor for its kind of task."""
         if lease.task.job_type != SITEMAP:
             return await self._visitor.visit(lease, send_by, answered)
         if not is_large(lease.task):
