@@ -21,7 +21,8 @@ from rich.text import Text
 from shoal.coordinator.lateness import remaining_s
 from shoal.core import plaintext
 from shoal.core.causes import lines_of
-from shoal.fleet.crawl import Summary, Watch
+from shoal.fleet.crawl import Watch
+from shoal.fleet.summary import Summary
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.explain_rows import Row
 from shoal.insight.figures import counted, duration

@@ -21,6 +21,7 @@ from shoal.errors import ConfigError, ShoalError
 from shoal.exits.routes import tell_of_pools
 from shoal.fleet import target
 from shoal.fleet.crawl import run_note
+from shoal.fleet.life_hooks import tell_opened
 from shoal.fleet.stores import stores_at
 from shoal.frontier.port import IntakeAndNotes
 from shoal.results.port import Results
@@ -98,6 +99,7 @@ async def _seed(run: Run, schedule: Schedule, spider: type[Spider], settings: Se
         await tell_of_pools(settings, frontier)
         own_spider = target.create(spider, settings.plugins, rules.args)
         await tell_of_sessions(settings, frontier, partial(flaw_of, own_spider))
+        await tell_opened(frontier, run.crawl, own_spider)
         stats = await frontier.start(run.crawl, rules, again=False)
         if stats.state.over:
             return

@@ -10,12 +10,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from shoal import config
 from shoal.config import Settings
 from shoal.core.addresses import masked
-from shoal.core.causes import Cause
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.exits.routes import tell_of_pools
 from shoal.fetch.http.client import warn_of_proxies
@@ -23,19 +20,19 @@ from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.kept_pools import refuse_lost_pools
 from shoal.fleet.kept_sessions import refuse_lost_sessions
+from shoal.fleet.life_hooks import Closing, tell_opened
 from shoal.fleet.published import check_publishing
 from shoal.fleet.spider_maker import SpiderMaker, refuse_other_arguments
 from shoal.fleet.stores import stores_at
+from shoal.fleet.summary import Summary, summary_of
 from shoal.fleet.target import NOTHING_TOLD, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
-from shoal.frontier.causes import causes_of_death
 from shoal.frontier.patient import patient
 from shoal.frontier.port import IntakeAndUpkeep, Overview, WorkIntake
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results.port import Results, RunNote
-from shoal.results.rejections import causes_of_rejection
 from shoal.runtime.eventloop import run
-from shoal.runtime.patience import patiently, wait_for_event
+from shoal.runtime.patience import wait_for_event
 from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
 from shoal.seeds.seeding import collect, seed_from_spider
@@ -52,34 +49,6 @@ WATCH_EVERY_S = 0.25
 log = logging.getLogger("shoal")
 
 Watch = Callable[[Stats], object]
-
-
-class Summary(msgspec.Struct, kw_only=True):
-    """How a crawl stands when `crawl` returns."""
-
-    stats: Stats
-    items: dict[str, int]
-    """Items stored, per kind."""
-    gone: int = 0
-    """Items of the previous crawl that are not there any more."""
-    seconds: float
-    """How long this run took."""
-    causes: list[Cause] = []
-    """What tasks died of, the most frequent first."""
-    rejections: list[Cause] = []
-    """Why items were rejected."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the whole crawl is finished."""
-        return self.stats.state is CrawlState.FINISHED
-
-    @property
-    def exit_code(self) -> int:
-        """0 finished, 3 finished with dead tasks, 1 stopped before its end."""
-        if not self.finished:
-            return 1
-        return 3 if self.stats.dead else 0
 
 
 def crawl(
@@ -132,27 +101,15 @@ async def run_crawl(
         # hand: only start() runs in it.
         with watched(settings.rules.lease_s, ends=False):
             stats = await _run(workers, frontier, name, own_spider, settings, watch)
-        return Summary(
-            stats=stats,
-            gone=await mark_gone_items(results, stats),
-            items=await _counted(results, name),
-            causes=await causes_of_death(patient(frontier), stats),
-            rejections=await _rejections(results, stats),
-            seconds=time.monotonic() - began,
-        )
+        gone = await mark_gone_items(results, stats)
+        summary = await summary_of(stores, stats, time.monotonic() - began, gone)
+        if stats.state.over:
+            await Closing(patient(frontier), maker, partial(_as_it_is, summary)).done(stats)
+        return summary
 
 
-async def _counted(results: Results, name: str) -> dict[str, int]:
-    """The items, for the summary. A store that is away at the very end is waited for."""
-    if not results.readable:
-        return {}
-    return await patiently("results store", lambda: results.count(name))
-
-
-async def _rejections(results: Results, stats: Stats) -> list[Cause]:
-    if not stats.rejected:
-        return []
-    return await patiently("results store", lambda: causes_of_rejection(results, stats.crawl))
+async def _as_it_is(summary: Summary, stats: Stats) -> Summary:
+    return summary
 
 
 async def _begin(
@@ -182,6 +139,7 @@ async def _begin(
         await results.forget(name)
     address = masked(settings.frontier)
     await _refuse_silent_restart(frontier, results, name, address)
+    await tell_opened(frontier, name, spider)
     await frontier.start(name, settings.rules)
     await results.note_run(name, run_note(settings, targets, settings.rules.previous))
     await release_dead(frontier, name)

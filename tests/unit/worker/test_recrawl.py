@@ -20,7 +20,7 @@ from shoal.config import Rules
 from shoal.core.task import Task
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.fetch.port import Fetcher, Request, Response
-from shoal.fleet.crawl import Summary
+from shoal.fleet.summary import Summary
 from shoal.frontier.values import CrawlState, Lease, Stats, Verdict
 from shoal.results.port import Batch, KnownPage, Results
 from shoal.results.sqlite.store import SqliteResults

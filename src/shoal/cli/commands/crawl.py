@@ -14,7 +14,8 @@ from shoal.cli.examples import examples
 from shoal.cli.options import FLEET, JsonFlag, with_settings
 from shoal.config import Settings
 from shoal.core.addresses import masked
-from shoal.fleet.crawl import Summary, run_crawl
+from shoal.fleet.crawl import run_crawl
+from shoal.fleet.summary import Summary
 from shoal.frontier.values import CrawlState
 from shoal.insight.figures import counted
 from shoal.insight.json import summary_json

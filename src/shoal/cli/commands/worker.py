@@ -130,6 +130,7 @@ async def _work(
         settings,
         until_finished=until_finished,
         brings_seeds=False,
+        closes=True,
     )
     async with stores_at(settings) as stores:
         await check_publishing(settings, order.crawl)
