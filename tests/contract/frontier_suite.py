@@ -35,6 +35,7 @@ from contract.frontier.chains_cookies import TestCookiesOfChains, TestCookiesOfT
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
 from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
 from contract.frontier.counting import TestLosses, TestTries
+from contract.frontier.doing_once import TestOnce
 from contract.frontier.exchanging import TestExchange
 from contract.frontier.exits_blocks import TestBlockedExits, TestGateway, TestTasksThatWereBlocked
 from contract.frontier.exits_budgets import TestBudget
@@ -166,6 +167,7 @@ __all__ = [
     "TestNotes",
     "TestNothingElseWaits",
     "TestNothingIsLeftBehind",
+    "TestOnce",
     "TestOneAccountOnly",
     "TestOneAtATime",
     "TestOrder",

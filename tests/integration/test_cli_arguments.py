@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from support.links import numbered_pages
 from support.processes import Folder
-from support.redis_servers import RedisServer
 from support.sites import Site, serving
 
 SPIDER = """
@@ -34,14 +31,6 @@ class Shop(Spider):
         yield from page.follow_all("a")
 """
 TOLD = ("-a", "category=books", "-a", "limit=50")
-
-
-@pytest.fixture(params=["sqlite", "redis"])
-def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/queue.db"
-    server: RedisServer = request.getfixturevalue("server")
-    return server.url
 
 
 def test_arguments_are_kept_with_the_crawl(tmp_path: Path, frontier: str) -> None:
