@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from shoal.core.fields import Field, at_most, checked, explained, fields_of
 from shoal.core.identities import NO_SESSION
+from shoal.core.near_names import no_such
 from shoal.core.policy import MAX_BLOCKS, MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
 from shoal.core.pool_config import TABLES, PoolConfig, pool_of, read_tables
 from shoal.core.session_config import (
@@ -31,7 +32,7 @@ from shoal.errors import ConfigError
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"
-SCHEDULES, FEEDS, ALERTS = "schedule", "feed", "alerts"
+SCHEDULES, FEEDS, ALERTS, SPIDERS = "schedule", "feed", "alerts", "spider"
 """Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py and
 alerts/config.py. [proxies.NAME] and [sessions.NAME] are others: see core/pool_config.py and
 core/session_config.py."""
@@ -292,7 +293,7 @@ def load(
 ) -> Settings:
     """The settings of this process. Later sources win; None in `options` means not given."""
     of_file = read_file(folder)
-    for of_services in (SCHEDULES, FEEDS, ALERTS):
+    for of_services in (SCHEDULES, FEEDS, ALERTS, SPIDERS):
         of_file.pop(of_services, None)
     proxies = of_file.pop(TABLES) if isinstance(of_file.get(TABLES), dict) else {}
     pools = _of_tables(proxies, read_tables)
@@ -428,6 +429,22 @@ def tables(name: str, folder: Path | None = None) -> list[Any]:
     if not isinstance(found, list):
         raise ConfigError(f"{CONFIG_FILE}: write [[{name}]], with two brackets")
     return found
+
+
+def of_spider(name: str, folder: Path | None = None) -> dict[str, Any]:
+    """What the table [spider.NAME] of shoal.toml sets for one spider. Raises ConfigError."""
+    found = read_file(folder).get(SPIDERS, {})
+    where = f"{CONFIG_FILE}: [{SPIDERS}.{name}]"
+    table = found.get(name, {}) if isinstance(found, dict) else None
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where} must be a table: write its name in one pair of brackets")
+    for key in table.keys() - SETTINGS.keys():
+        raise ConfigError(f"{where} has {no_such('setting', key, SETTINGS)}")
+    try:
+        build(table)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    return table
 
 
 def read_file(folder: Path | None = None) -> dict[str, Any]:

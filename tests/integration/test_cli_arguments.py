@@ -50,7 +50,7 @@ def test_arguments_are_kept_with_the_crawl(tmp_path: Path, frontier: str) -> Non
 
         other = here.shoal("crawl", "shop.py", "-a", "category=books", *at)
         assert other.code == 2
-        assert "has category=books, limit=50, not category=books:" in other.err
+        assert "was told category=books, limit=50, and now category=books:" in other.err
 
         # Somebody else takes the crawl up again, and a worker elsewhere knows no arguments.
         assert (

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 MAX_SHOWN = 80
+MAX_NAMES = 20
 
 
 def no_such(kind: str, name: str, known: Iterable[str]) -> str:
@@ -13,4 +14,5 @@ def no_such(kind: str, name: str, known: Iterable[str]) -> str:
     names, shown = sorted(known), name[:MAX_SHOWN]
     if near := get_close_matches(shown, names, 1):
         return f"no {kind} {shown!r}; did you mean {near[0]}?"
-    return f"no {kind} {shown!r} (there are: {', '.join(names) or 'none'})"
+    said = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
+    return f"no {kind} {shown!r} (there are: {said or 'none'})"

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -49,6 +50,7 @@ WATCH_EVERY_S = 0.25
 log = logging.getLogger("shoal")
 
 Watch = Callable[[Stats], object]
+Stopped = Callable[[Workers], AbstractContextManager[asyncio.Event]]
 
 
 def crawl(
@@ -83,8 +85,10 @@ async def run_crawl(
     targets: list[str] | None,
     fresh: bool = False,
     watch: Watch = lambda stats: None,
+    stopped: Stopped = stopped_by_signals,
 ) -> Summary:
-    """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
+    """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None.
+    `stopped` tells its workers when they are to stop."""
     began = time.monotonic()
     name = settings.name or spider.name
     maker = SpiderMaker(spider, settings.plugins, settings.rules.args)
@@ -100,7 +104,7 @@ async def run_crawl(
         # This may be somebody's own program, which is not ours to end. The command has nothing in
         # hand: only start() runs in it.
         with watched(settings.rules.lease_s, ends=False):
-            stats = await _run(workers, frontier, name, own_spider, settings, watch)
+            stats = await _run(workers, frontier, name, own_spider, settings, watch, stopped)
         gone = await mark_gone_items(results, stats)
         summary = await summary_of(stores, stats, time.monotonic() - began, gone)
         if stats.state.over:
@@ -158,10 +162,11 @@ async def _run(
     spider: Spider,
     settings: Settings,
     watch: Watch,
+    stopped: Stopped,
 ) -> Stats:
     """Seed, work and watch at once, until the crawl is over or we are told to stop."""
     try:
-        with stopped_by_signals(workers) as stopping:
+        with stopped(workers) as stopping:
             async with asyncio.TaskGroup() as group:
                 beside: list[asyncio.Task[Any]] = []
 

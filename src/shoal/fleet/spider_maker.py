@@ -43,7 +43,7 @@ class SpiderMaker:
         """The spider by the rules of the crawl. Raises ConfigError."""
         if self._told and unlike(self.spider_class, rules.args, self._told):
             raise ConfigError(
-                f"the crawl has {shown(rules.args)}, not {shown(self._told)}: it was started over"
+                f"the crawl is told {shown(rules.args)} by now, and not {shown(self._told)}"
             )
         if self._spider is None or rules.args != self._args:
             self._spider, self._args = (
@@ -64,6 +64,6 @@ async def refuse_other_arguments(
         return
     if before.state is not CrawlState.NEW and unlike(spider, before.rules.args, rules.args):
         raise ConfigError(
-            f"crawl '{name}' has {shown(before.rules.args)}, not {shown(rules.args)}:"
+            f"crawl '{name}' was told {shown(before.rules.args)}, and now {shown(rules.args)}:"
             " --name begins another crawl, --fresh starts this one over"
         )

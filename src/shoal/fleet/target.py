@@ -124,7 +124,9 @@ def _split(target: str) -> tuple[str, str]:
 def _import_file(place: str) -> ModuleType:
     path = Path(place)
     if path.is_dir():
-        raise ConfigError(f"{place} is a folder, not a spider")
+        raise ConfigError(
+            f"{place} is a folder, not a spider (crawl --all runs all that are in it)"
+        )
     if not path.exists():
         raise ConfigError(f"no such file: {place}")
     if path.suffix != ".py":
@@ -202,7 +204,9 @@ def _pick(module: ModuleType, name: str, place: str) -> type[Spider]:
         raise ConfigError(f"{place} has no Spider in it")
     if len(here) > 1:
         names = ", ".join(sorted(here))
-        raise ConfigError(f"{place} has several spiders ({names}): write {place}:{min(here)}")
+        raise ConfigError(
+            f"{place} has several spiders ({names}): write {place}:{min(here)}, or --all"
+        )
     return next(iter(here.values()))
 
 

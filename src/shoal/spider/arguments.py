@@ -143,7 +143,7 @@ def shown(args: Mapping[str, Any]) -> str:
     """Arguments, for people: `category=books, limit=50`. What looks like a
     password is hidden."""
     told = (f"?{name}={_plain(value)}" for name, value in args.items())
-    said = ", ".join(without_credentials(each)[1:] for each in told) or "no arguments"
+    said = ", ".join(without_credentials(each)[1:] for each in told) or "nothing"
     return said if len(said) <= MAX_SHOWN else said[: MAX_SHOWN - 1] + "…"
 
 

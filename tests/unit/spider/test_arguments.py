@@ -178,5 +178,5 @@ def test_what_is_shown_hides_what_looks_like_a_password() -> None:
     args = {"keyword": "a", "api_key": "s3cret", "source": "http://me:pw@x.example/", "n": [1, 2]}
 
     assert shown(args) == "keyword=a, api_key=***, source=http://***@x.example/, n=1,2"
-    assert shown({}) == "no arguments"
+    assert shown({}) == "nothing"
     assert len(shown({"x": "y" * 1000})) == 200
