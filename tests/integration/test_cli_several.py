@@ -69,29 +69,6 @@ def test_all_spiders_of_a_folder(folder: Folder, site: Site) -> None:
     assert "shops/broken.py: " in ended.err
 
 
-def test_mistakes_are_one_line(folder: Folder, site: Site) -> None:
-    write_shops(folder, site)
-    mistakes = {
-        ("shops",): "is a folder, not a spider (crawl --all runs all that are in it)",
-        ("shops", "--all", "-a", "categry=x"): "no argument 'categry'; did you mean category?",
-        ("shops", "--all", "--name", "x"): "--output and --name are for one spider",
-        ("shops/books.py", "shops/books.py"): "are both crawl 'books'",
-        (".", "--all", "nowhere"): "no module named 'nowhere'",
-    }
-    for args, message in mistakes.items():
-        ended = folder.shoal("crawl", *args)
-        assert (ended.code, message in ended.err) == (2, True), ended
-        assert ended.err.count("\n") == 1
-    for table, message in {
-        "[spider.books]\nmax_page = 2": "has no setting 'max_page'; did you mean max_pages?",
-        "[spider.books]\nmax_pages = 0": "[spider.books]: max_pages",
-        "spider = 3": "must be a table",
-    }.items():
-        folder.write("shoal.toml", table)
-        ended = folder.shoal("crawl", "shops/books.py")
-        assert (ended.code, message in ended.err) == (2, True), ended
-
-
 def test_a_signal_stops_them_all(folder: Folder) -> None:
     gated = GatedSite(20)
     gated.allowed = 8
