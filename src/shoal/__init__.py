@@ -19,7 +19,8 @@ from shoal.spider.spider import Spider
 from shoal.version import __version__
 
 if TYPE_CHECKING:
-    from shoal.fleet.crawl import Summary, crawl
+    from shoal.fleet.crawl import crawl
+    from shoal.fleet.summary import Summary
 
 __all__ = [
     "TRACKING_PARAMETERS",

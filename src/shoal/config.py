@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from shoal.core.fields import Field, at_most, checked, explained, fields_of
 from shoal.core.identities import NO_SESSION
+from shoal.core.near_names import no_such
 from shoal.core.policy import MAX_BLOCKS, MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
 from shoal.core.pool_config import TABLES, PoolConfig, pool_of, read_tables
 from shoal.core.session_config import (
@@ -31,7 +32,7 @@ from shoal.errors import BadField, ConfigError
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"
-SCHEDULES, FEEDS, ALERTS, PRICES = "schedule", "feed", "alerts", "prices"
+SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS = "schedule", "feed", "alerts", "prices", "spider"
 """Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py,
 alerts/config.py and insight/advise/prices.py. [proxies.NAME] and [sessions.NAME] are others: see
 core/pool_config.py and core/session_config.py."""
@@ -63,6 +64,9 @@ Table = TypeVar("Table")
 
 class Rules(msgspec.Struct, kw_only=True, frozen=True):
     """What a crawl may do. The same for every worker of the fleet."""
+
+    args: dict[str, Any] = {}
+    """What the spider is told: see spider/arguments.py. No setting: `-a` of those who begin it."""
 
     rate: Annotated[
         RateText, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, auto, none")
@@ -282,10 +286,11 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     json_logs: Annotated[bool, Meta(description="Write log lines as JSON")] = False
 
 
-_NO_SETTINGS = ("rules", "proxy_pools", "session_groups")
+_NO_SETTINGS = ("args", "rules", "proxy_pools", "session_groups")
 SETTINGS: dict[str, Field] = {
-    **fields_of(Rules),
-    **{name: field for name, field in fields_of(Settings).items() if name not in _NO_SETTINGS},
+    name: field
+    for name, field in (fields_of(Rules) | fields_of(Settings)).items()
+    if name not in _NO_SETTINGS
 }
 """Every setting by its name, which only one of the two structs has."""
 
@@ -305,7 +310,7 @@ def load(
     """The settings of this process. Later sources win; None in `options` means not given. Raises
     ConfigError, which says what wrote the value that is wrong."""
     of_file = read_file(folder)
-    for of_services in (SCHEDULES, FEEDS, ALERTS, PRICES):
+    for of_services in (SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS):
         of_file.pop(of_services, None)
     proxies = of_file.pop(TABLES) if isinstance(of_file.get(TABLES), dict) else {}
     pools = _of_tables(proxies, read_tables)
@@ -426,10 +431,8 @@ def build(values: Mapping[str, Any]) -> Settings:
 def by_name(settings: Settings) -> dict[str, Any]:
     """The value of every setting."""
     values = msgspec.structs.asdict(settings)
-    rules = values.pop("rules")
-    for name in ("proxy_pools", "session_groups"):
-        del values[name]
-    return msgspec.structs.asdict(rules) | values
+    values = msgspec.structs.asdict(values["rules"]) | values
+    return {name: values[name] for name in SETTINGS}
 
 
 _decode_rules = msgspec.json.Decoder(Rules).decode
@@ -450,6 +453,22 @@ def tables(name: str, folder: Path | None = None) -> list[Any]:
     if not isinstance(found, list):
         raise ConfigError(f"{CONFIG_FILE}: write [[{name}]], with two brackets")
     return found
+
+
+def of_spider(name: str, folder: Path | None = None) -> dict[str, Any]:
+    """What the table [spider.NAME] of shoal.toml sets for one spider. Raises ConfigError."""
+    found = read_file(folder).get(SPIDERS, {})
+    where = f"{CONFIG_FILE}: [{SPIDERS}.{name}]"
+    table = found.get(name, {}) if isinstance(found, dict) else None
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where} must be a table: write its name in one pair of brackets")
+    for key in table.keys() - SETTINGS.keys():
+        raise ConfigError(f"{where} has {no_such('setting', key, SETTINGS)}")
+    try:
+        build(table)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    return table
 
 
 def read_file(folder: Path | None = None) -> dict[str, Any]:

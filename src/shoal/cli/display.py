@@ -21,8 +21,9 @@ from rich.text import Text
 from shoal.coordinator.lateness import remaining_s
 from shoal.core import plaintext
 from shoal.core.causes import lines_of
-from shoal.fleet.crawl import Summary, Watch
+from shoal.fleet.crawl import Watch
 from shoal.fleet.looking import Glance
+from shoal.fleet.summary import Summary
 from shoal.frontier.values import CrawlState, Stats
 from shoal.insight.explain_rows import Row
 from shoal.insight.figures import counted, duration
@@ -30,6 +31,7 @@ from shoal.insight.rows import (
     CRAWL_COLUMNS,
     bytes_read,
     crawl_row,
+    own_counts,
 )
 from shoal.insight.slowness import why_slow
 from shoal.runtime.patience import NowAndThen
@@ -183,6 +185,8 @@ def summary_table(summary: Summary) -> Table:
         did_not_pass = f"{counted(stats.rejected, 'item')} did not pass validation"
         reasons = lines_of(summary.rejections, stats.rejected, "rejected items")
         rows.append(("rejected", [did_not_pass, *reasons]))
+    if stats.own_counts:
+        rows.append(("counted", own_counts(stats)))
     if stats.lost:
         rows.append(("lost", f"{stats.lost:,} leases of workers that died; all taken back"))
     return facts(stats.crawl, rows)

@@ -55,18 +55,27 @@ def settings_from(options: Mapping[str, Any], spider: Mapping[str, Any] | None =
     return config.load(spider=spider, options=options, environ=os.environ)
 
 
-def existing_stores(
-    options: Mapping[str, Any], spider: Mapping[str, Any] | None = None
-) -> Settings:
+def existing_stores(options: Mapping[str, Any]) -> Settings:
     """The settings of a command that only looks: it must not make the stores it looks into."""
-    settings = settings_from(options, spider)
+    settings = settings_from(options)
+    refuse_missing_stores(settings, options)
+    return settings
+
+
+def refuse_missing_stores(settings: Settings, options: Mapping[str, Any]) -> None:
+    """Raises ConfigError if a store that a command has an option for is a file that is not
+    there."""
     for name in STORES:
         if name not in options:
             continue
         address = getattr(settings, name)
-        if address and address.startswith("sqlite:") and not (path := path_of(address)).exists():
-            raise ConfigError(f"no crawls here: {path} does not exist (see --{name})")
-    return settings
+        if address and lacks_file(address):
+            raise ConfigError(f"no crawls here: {path_of(address)} does not exist (see --{name})")
+
+
+def lacks_file(address: str) -> bool:
+    """Whether a store is a file that is not there."""
+    return address.startswith("sqlite:") and not path_of(address).exists()
 
 
 def show_help(context: typer.Context) -> None:

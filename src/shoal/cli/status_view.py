@@ -61,7 +61,7 @@ def _in_the_way(seen: Snapshot) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if seen.late:
         lines.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
-    if why := why_slow(_look_at(seen)):
+    if why := why_slow(_glance_at(seen)):
         lines.append(text(f"slow: {why}"))
     if stats.missing:
         lines.append(text(f"{stats.missing:,} tasks are missing in the broker: {REPAIR}"))
@@ -71,7 +71,7 @@ def _in_the_way(seen: Snapshot) -> list[RenderableType]:
     return lines
 
 
-def _look_at(seen: Snapshot) -> Glance:
+def _glance_at(seen: Snapshot) -> Glance:
     lately = [pulse.lately.slots for pulse in seen.workers if pulse.lately]
     at = max((pulse.at for pulse in seen.workers), default=0.0)
     return Glance(stats=seen.stats, at=at, slots=sum(lately, SlotTime()), hosts=seen.busiest)

@@ -25,7 +25,7 @@ _LIMITS = {
     "min_length": "not empty",
     "max_length": "at most {} long",
 }
-_SWITCH_WORDS = {"yes": True, "on": True, "no": False, "off": False}
+SWITCH_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
@@ -72,7 +72,7 @@ class Field(msgspec.Struct, kw_only=True, frozen=True):
         if isinstance(value, str) and self.is_list:
             return [part.strip() for part in value.split(",") if part.strip()]
         if isinstance(value, str) and self.type is bool:
-            return _SWITCH_WORDS.get(value.lower(), value)
+            return SWITCH_WORDS.get(value.lower(), value)
         return value
 
 

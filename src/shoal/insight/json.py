@@ -14,7 +14,7 @@ from shoal.coordinator.runs import Run
 from shoal.core.exits import PoolState
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.feeds.feeder import Fed
-from shoal.fleet.crawl import Summary
+from shoal.fleet.summary import Summary
 from shoal.frontier.board import Leader
 from shoal.frontier.values import Added, Host, Leased, Record, Repaired, Stats
 from shoal.insight.explain import Explanation

@@ -152,6 +152,13 @@ METRICS = (
         "Tries that failed, by kind.",
         lambda sample: ((k.value, n) for k, n in sample.stats.failures_by_kind.items()),
     ),
+    by(
+        "name",
+        "spider_count_total",
+        "counter",
+        "What the spider counts itself, by name.",
+        lambda sample: sample.stats.own_counts.items(),
+    ),
     of_crawls(
         "leases_lost_total",
         "counter",

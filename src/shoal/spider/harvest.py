@@ -8,9 +8,11 @@ from collections.abc import Awaitable
 
 import msgspec
 
+from shoal.core import own_counts
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
 from shoal.errors import OwnFault
+from shoal.spider.asking import Drop
 from shoal.spider.failure import Failure
 from shoal.spider.hooks import through_hooks
 from shoal.spider.items import store_form
@@ -61,6 +63,8 @@ async def _read(
     except BaseException as error:  # Also sys.exit(): a page must not end its worker.
         if is_meant_for_us(error):
             raise
+        if not isinstance(error, Drop):  # Its items are no items either.
+            own_counts.forget()
         return Reading(error=error)
     reading = Reading(found.tasks, page.links_cut)
     url = (canonical and page.canonical) or page.url

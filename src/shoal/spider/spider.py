@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from shoal.config import SETTINGS
+from shoal.config import SETTINGS, of_spider
+from shoal.core.own_counts import count
 from shoal.core.task import (
     DEFAULT_HANDLER,
     MAX_PRIORITY,
@@ -116,6 +117,12 @@ class Spider:
         """A logger with the spider's name."""
         return logging.getLogger(self.name)
 
+    def count(self, name: str, times: int = 1) -> None:
+        """Count something, for the whole fleet: `self.count("sold_out")` in a handler or a hook.
+        It counts with the end of the task; not if the handler raises, or is called again for it.
+        At most 64 names: letters, digits, and - _ . only."""
+        count(name, times)
+
     def start(self) -> Seeds:
         """The first tasks, or their URLs. By default, `start_urls`."""
         if isinstance(self.start_urls, str):
@@ -175,8 +182,8 @@ _OTHERWISE = ("name", "plugins")
 
 
 def settings_of(spider: type[Spider]) -> dict[str, Any]:
-    """The settings that a spider sets as class attributes. Raises ConfigError for a name that a
-    crawl cannot have."""
+    """The settings that a spider sets as class attributes, and over them those of its own table in
+    shoal.toml. Raises ConfigError for a name that a crawl cannot have."""
     if not isinstance(spider.name, str):
         raise ConfigError(f"{spider.__name__}.name must be text, not {_shown(spider.name)}")
     found = {}
@@ -184,7 +191,13 @@ def settings_of(spider: type[Spider]) -> dict[str, Any]:
         # A method of that name is a handler, not a setting: `results` is a likely one.
         if name not in _OTHERWISE and hasattr(spider, name) and not callable(getattr(spider, name)):
             found[name] = getattr(spider, name)
-    return found
+    return found | of_spider(table_of(spider))
+
+
+def table_of(spider: type[Spider]) -> str:
+    """The name of its table [spider.NAME] in shoal.toml: that of the spider, without what its
+    arguments add to it."""
+    return spider.name.partition("{")[0].rstrip("-_.") or spider.__name__.lower()
 
 
 async def seeds(spider: Spider) -> AsyncIterator[Task]:

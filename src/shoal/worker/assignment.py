@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Generic, TypeVar
 
@@ -10,6 +11,7 @@ import msgspec
 from shoal.archive.port import Archive
 from shoal.exits.own import OwnExits
 from shoal.frontier.port import Frontier
+from shoal.frontier.values import Stats
 from shoal.results.port import Results
 from shoal.worker.publishing import Publishing
 from shoal.worker.visits.own_sessions import OwnSessions
@@ -55,5 +57,7 @@ class Assignment(msgspec.Struct, frozen=True):
     """Its accounts. None: it gets no tasks that need one."""
     publishing: Publishing | None = None
     """Where it tells others what the crawl gives. None: nowhere."""
+    on_over: Callable[[Stats], Awaitable[bool]] | None = None
+    """Asked when the crawl is over. False: what is to be done then is not done yet; ask again."""
     spider_version: str = ""
     """What it tells others of its spider's code."""

@@ -164,13 +164,19 @@ class Worker:
             if stats is not None and stats.state.over:
                 if self._outlet is not None:
                     await self._outlet.finished(stats)
-                if self._assignment.until_finished:
+                is_done = await self._is_done(stats)
+                if self._assignment.until_finished and is_done:
                     return None
                 if stirred == self._stirred:  # Else work was brought since we looked.
                     self.over_as = stats.state
                 self._on_idle()
             await wait_for_event(self._changed, POLL_S)
         return None
+
+    async def _is_done(self, stats: Stats) -> bool:
+        """Whether all is done that is to be done at the end of the crawl."""
+        on_over = self._assignment.on_over
+        return on_over is None or await on_over(stats)
 
     async def _look(self) -> Stats | None:
         try:

@@ -17,7 +17,7 @@ from shoal.cli import display
 from shoal.core.exits import ExitEntry, PoolRules
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
-from shoal.fleet.crawl import Summary
+from shoal.fleet.summary import Summary
 from shoal.frontier.admission import Admission
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import CrawlState, Entry, Pulse, Stats, Verdict

@@ -17,10 +17,11 @@ import typer
 from shoal.autoscale.autoscaler import Autoscaler, Resized, look_here
 from shoal.autoscale.purse import Purse, per_hour
 from shoal.cli import display
+from shoal.cli.arguments import ArgumentOptions, told_worker
 from shoal.cli.commands.worker import AliveFile, StopFilePath, UntilFinished, stop_files
 from shoal.cli.examples import examples
 from shoal.cli.joining import Joining
-from shoal.cli.options import FLEET, JsonFlag, existing_stores, settings_from, with_settings
+from shoal.cli.options import FLEET, JsonFlag, refuse_missing_stores, with_settings
 from shoal.core.addresses import masked
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
@@ -41,7 +42,6 @@ from shoal.runtime.eventloop import run
 from shoal.runtime.services import Services
 from shoal.runtime.signals import stopped_by_signals
 from shoal.runtime.stop_file import StopFile
-from shoal.spider.spider import settings_of
 
 Targets = Annotated[list[str], typer.Argument(metavar="TARGET", help="As for `shoal crawl`.")]
 Min = Annotated[int, typer.Option("--min", metavar="N", help="Never fewer workers here.")]
@@ -97,6 +97,7 @@ log = logging.getLogger("shoal")
 def autoscale(
     targets: Targets,
     options: dict[str, Any],
+    arg: ArgumentOptions = None,
     min_workers: Min = 0,
     max_workers: Max = None,
     price: Price = None,
@@ -127,7 +128,7 @@ def autoscale(
         down_after_s=parse_duration(down_after),
         zero_after_s=parse_duration(zero_after),
     )
-    order = _order(targets, options, until_finished=until_finished, makes_stores=not dry_run)
+    order = _order(targets, arg, options, until_finished=until_finished, makes_stores=not dry_run)
     scaler = Scaler(bounds, is_one_machine=True)
     tell = _json_teller(order.crawl) if json else _log
     if dry_run:
@@ -146,11 +147,16 @@ def _checked_price(price: str | None, max_cost: str | None, budget: float | None
 
 
 def _order(
-    targets: list[str], options: dict[str, Any], *, until_finished: bool, makes_stores: bool
+    targets: list[str],
+    args: list[str] | None,
+    options: dict[str, Any],
+    *,
+    until_finished: bool,
+    makes_stores: bool,
 ) -> WorkerOrder:
-    spider = target.load(targets)
-    settings_of_stores = settings_from if makes_stores else existing_stores
-    settings = settings_of_stores(options, settings_of(spider))
+    targets, spider, settings = told_worker(targets, args, options)
+    if not makes_stores:
+        refuse_missing_stores(settings, options)
     logs.configure(json_lines=settings.json_logs)
     return WorkerOrder(
         settings.name or spider.name,

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import display
+from shoal.cli.arguments import ArgumentOptions, told_worker
 from shoal.cli.examples import examples
 from shoal.cli.joining import Joining, told_of
-from shoal.cli.options import FLEET, settings_from, with_settings
+from shoal.cli.options import FLEET, with_settings
 from shoal.cli.services import run_service
 from shoal.config import Settings
 from shoal.coordinator.scheduled import ScheduledWorkers
@@ -27,6 +28,7 @@ from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.looking import Onlooker
 from shoal.fleet.published import check_publishing
+from shoal.fleet.spider_maker import SpiderMaker
 from shoal.fleet.stores import stores_at
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.runtime import logs
@@ -36,7 +38,7 @@ from shoal.runtime.services import Services
 from shoal.runtime.signals import stopped_by_signals
 from shoal.runtime.stop_file import StopFile
 from shoal.runtime.watchdog import watched
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.spider import Spider
 
 log = logging.getLogger("shoal")
 
@@ -86,6 +88,7 @@ Alive = Annotated[
 def worker(
     options: dict[str, Any],
     targets: Targets = None,
+    arg: ArgumentOptions = None,
     until_finished: UntilFinished = False,
     alive_file: AliveFile = None,
     stop_file: StopFilePath = None,
@@ -94,8 +97,9 @@ def worker(
     """Add a worker to a crawl, or to all scheduled runs.
 
     The crawl is on a shared frontier. The worker waits for work, and stays until SIGTERM or Ctrl-C,
-    which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) are
-    those of whoever started it. If shoal.toml has feeds of this crawl, they run here too.
+    which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) and
+    what its spider is told (-a) are those of whoever started it. If shoal.toml has feeds of this
+    crawl, they run here too.
 
     Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
     each as --workers says. What a schedule runs is read from shoal.toml in this folder, where the
@@ -112,8 +116,7 @@ def worker(
             alive_file,
         )
         return
-    spider = target.load(targets)
-    settings = settings_from(options, settings_of(spider))
+    targets, spider, settings = told_worker(targets, arg, options)
     logs.configure(json_lines=settings.json_logs)
     if not target.is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
@@ -158,12 +161,16 @@ async def _work(
         settings,
         until_finished=until_finished,
         brings_seeds=False,
+        closes=True,
     )
     async with stores_at(settings) as stores:
         await check_publishing(settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)
         workers = workers_for(
-            order, stores, lambda: target.create(spider, settings.plugins), watch=watched
+            order,
+            stores,
+            lambda: SpiderMaker(spider, settings.plugins, settings.rules.args),
+            watch=watched,
         )
         began = time.monotonic()
         onlooker = Onlooker(stores.frontier, order.crawl, settings)

@@ -182,6 +182,7 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     cookies: msgspec.Raw | None = None
     """The jar of its chain as JSON, or nothing for an empty one."""
     identity: _Report | None = None
+    own_counts: dict[str, int] = {}
 
 
 def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
@@ -198,6 +199,7 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         outcome.ours,
         page_counts(outcome),
         follow_ups=follow_ups,
+        own_counts=outcome.own_counts,
     )
     if outcome.pushback is not None:
         ended.pushback = True

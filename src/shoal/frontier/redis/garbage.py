@@ -8,7 +8,7 @@ from shoal.frontier.redis.stats import priorities_of
 CHUNK = 500
 _SINGLE = (
     *("ready", "load", "slow", "failing", "suspects", "held", "due", "delayed", "dead", "died"),
-    *("failures", "failures_at"),
+    *("failures", "failures_at", "own_counts"),
     *("dropped", "robots", "workers", "blocked", "holding", "shares"),
     *("lanes", "lane_load", "blocks", "versions", "expired", "jars"),
     *("away", "carried", "outbox", "low", "dry", "own", "routes", "missing", "repaired"),

@@ -94,6 +94,7 @@ _FORGOTTEN = (
     "tasks",
     "remembered",
     "failures",
+    "own_counts",
     "hosts",
     "crawl",
 )

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from shoal.config import Rules, Settings
+from shoal.core import own_counts
 from shoal.core.exits import Lent
 from shoal.core.records import Robots
 from shoal.core.task import Task
@@ -16,7 +17,7 @@ from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.admission import Admission, default_pool, default_session
 from shoal.frontier.patient import patient
-from shoal.frontier.values import Entry, Lease
+from shoal.frontier.values import ENDING, Entry, Lease
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
@@ -47,13 +48,13 @@ _LARGE = "large"
 
 def spider_worker(
     assignment: Assignment,
-    spider: Spider,
+    spider_for: Callable[[Rules], Spider],
     settings: Settings,
     *,
     watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
 ) -> Worker:
-    """A worker for one of our own spiders."""
-    return Worker(assignment, SpiderVisits(assignment, spider, settings), watch=watch)
+    """A worker for one of our own spiders, which is made when the rules of the crawl are known."""
+    return Worker(assignment, SpiderVisits(assignment, spider_for, settings), watch=watch)
 
 
 class SpiderVisits:
@@ -62,7 +63,7 @@ class SpiderVisits:
     def __init__(
         self,
         assignment: Assignment,
-        spider: Spider,
+        spider_for: Callable[[Rules], Spider],
         settings: Settings,
         *,
         open_fetcher: Callable[[], Fetcher] | None = None,
@@ -73,7 +74,7 @@ class SpiderVisits:
         self._crawl = assignment.crawl
         self._stores = assignment.stores
         self._routes = assignment.exits.route if assignment.exits is not None else no_routes
-        self._spider = spider
+        self._spider_for = spider_for
         self._settings = settings
         self._sessions = assignment.sessions
         self._jars = LiveJars(assignment.sessions) if assignment.sessions is not None else None
@@ -81,12 +82,14 @@ class SpiderVisits:
         self._open_fetcher = open_fetcher or partial(fetchers_for, settings)
         self._admission = admission
         self._fetcher: Fetcher | None = None
+        self._spider: Spider
         self._visitor: Visitor
         self._sitemap_visitor: Visitor
         self._large_room = asyncio.Semaphore(large_ones_at_once(settings))
 
     def begin(self, rules: Rules) -> None:
-        """Visit under these rules from now on."""
+        """Visit under these rules from now on. Raises ConfigError if no spider can be made."""
+        self._spider = self._spider_for(rules)
         fetcher = self._fetcher = self._fetcher or self._open_fetcher()
         admission = self._admission(rules)
         judge = Judge(rules, admission)
@@ -141,7 +144,15 @@ class SpiderVisits:
         return IdentityVisits(sessions, jars, logins, spider, fetcher, judge, routes, pool)
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
-        """One try, by the visitor for its kind of task."""
+        """One try. What the spider counts is told only of one that ends its task."""
+        counted = own_counts.begin()
+        report = await self._visited(lease, send_by, answered)
+        if counted and report.outcome.verdict in ENDING:
+            report.outcome.own_counts = counted
+        return report
+
+    async def _visited(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
+        """By the visitor for its kind of task."""
         if lease.task.job_type != SITEMAP:
             return await self._visitor.visit(lease, send_by, answered)
         if not is_large(lease.task):

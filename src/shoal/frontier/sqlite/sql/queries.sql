@@ -234,6 +234,13 @@ ON CONFLICT DO UPDATE SET tries = tries + excluded.tries;
 SELECT host_id, kind, tries FROM failures
 WHERE crawl_id = ? AND host_id IN (SELECT value FROM json_each(?));
 
+-- keep_own_counts: how much there is by now
+INSERT INTO own_counts (crawl_id, name, times) VALUES {rows}
+ON CONFLICT DO UPDATE SET times = excluded.times;
+
+-- own_counts: by name
+SELECT name, times FROM own_counts WHERE crawl_id = ? ORDER BY name;
+
 -- save_robots: shared by all workers
 INSERT INTO robots (host_id, body) VALUES (?, ?)
 ON CONFLICT (host_id) DO UPDATE SET body = excluded.body;
@@ -301,6 +308,9 @@ DELETE FROM remembered WHERE crawl_id = ?;
 
 -- forget_failures: with their crawl
 DELETE FROM failures WHERE crawl_id = ?;
+
+-- forget_own_counts: with their crawl
+DELETE FROM own_counts WHERE crawl_id = ?;
 
 -- forget_hosts: with its crawl
 DELETE FROM hosts WHERE crawl_id = ?;
