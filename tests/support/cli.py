@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import typer
 
 from shoal.cli import app
 
-_ROOT: Any = typer.main.get_command(app)
-
-
-def commands() -> list[tuple[str, Any]]:
-    """Every command by its name, `dead list` and the like included."""
-    return _walk("", _ROOT)
-
 
 def command_names() -> list[str]:
-    """The names of all commands."""
-    return [name for name, _ in commands()]
+    """Every command, `dead list` and the like included."""
+    return list(commands())
+
+
+@cache
+def options_of(command: str) -> dict[str, Any]:
+    """The options of a command, by each of their spellings."""
+    parameters = commands()[command].params
+    options = [one for one in parameters if one.param_type_name == "option"]
+    return {
+        spelling: option
+        for option in options
+        for spelling in (*option.opts, *option.secondary_opts)
+    }
 
 
 def help_of(command: Any) -> str:
@@ -28,15 +34,11 @@ def help_of(command: Any) -> str:
     return shown
 
 
-def options_of(command: str) -> dict[str, Any]:
-    """The options of a command, by each of their spellings."""
-    found: Any = dict(commands())[command]
-    options = [parameter for parameter in found.params if parameter.param_type_name == "option"]
-    return {
-        spelling: option
-        for option in options
-        for spelling in (*option.opts, *option.secondary_opts)
-    }
+@cache
+def commands() -> dict[str, Any]:
+    """The commands by name. They are made when they are asked for, anew each time: so that is done
+    once."""
+    return dict(_walk("", typer.main.get_command(app)))
 
 
 def _walk(prefix: str, group: Any) -> list[tuple[str, Any]]:
