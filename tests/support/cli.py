@@ -10,16 +10,21 @@ import typer
 from shoal.cli import app
 
 
-@cache
-def commands() -> list[tuple[str, Any]]:
-    """Every command by its name, `dead list` and the like included. They are made when they are
-    asked for, anew each time: so that is done once."""
-    return _walk("", typer.main.get_command(app))
-
-
 def command_names() -> list[str]:
-    """The names of all commands."""
-    return [name for name, _ in commands()]
+    """Every command, `dead list` and the like included."""
+    return list(commands())
+
+
+@cache
+def options_of(command: str) -> dict[str, Any]:
+    """The options of a command, by each of their spellings."""
+    parameters = commands()[command].params
+    options = [one for one in parameters if one.param_type_name == "option"]
+    return {
+        spelling: option
+        for option in options
+        for spelling in (*option.opts, *option.secondary_opts)
+    }
 
 
 def help_of(command: Any) -> str:
@@ -30,15 +35,10 @@ def help_of(command: Any) -> str:
 
 
 @cache
-def options_of(command: str) -> dict[str, Any]:
-    """The options of a command, by each of their spellings."""
-    found: Any = dict(commands())[command]
-    options = [parameter for parameter in found.params if parameter.param_type_name == "option"]
-    return {
-        spelling: option
-        for option in options
-        for spelling in (*option.opts, *option.secondary_opts)
-    }
+def commands() -> dict[str, Any]:
+    """The commands by name. They are made when they are asked for, anew each time: so that is done
+    once."""
+    return dict(_walk("", typer.main.get_command(app)))
 
 
 def _walk(prefix: str, group: Any) -> list[tuple[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -52,7 +51,7 @@ def test_help_names_values_by_what_they_are_and_not_by_their_types(commands_help
 
 
 def test_a_list_of_commands_cuts_no_summary() -> None:
-    for name, command in commands():
+    for name, command in commands().items():
         assert not command.get_short_help_str(SUMMARY_CHARS).endswith("..."), name
 
 
@@ -89,9 +88,9 @@ def test_few_options_are_one_group(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def commands_help() -> str:
-    return "\n".join(help_of(command) for _, command in commands())
+    return "\n".join(help_of(command) for command in commands().values())
 
 
 def usage(name: str) -> str:
-    command: Any = dict(commands())[name]
+    command = commands()[name]
     return " ".join(command.collect_usage_pieces(None))
