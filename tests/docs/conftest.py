@@ -105,7 +105,7 @@ def crawls_under_way(folder: Path) -> Iterator[str]:
     address of the first host."""
     run = Folder(folder)
     with (
-        crawling(run, 1, "--rate", "25/s", "--workers", "4") as site,
-        crawling(run, 100, "--rate", "1/s", "--concurrency", "2", name="news"),
+        crawling(run, 1, "--rate", "10/s", "--workers", "4") as site,
+        crawling(run, 100, "--rate", "1/s", "--concurrency", "16", name="news"),
     ):
         yield site.url.removesuffix("/")

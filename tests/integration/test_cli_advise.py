@@ -47,7 +47,7 @@ def advised(folder: Folder, *options: str) -> Any:
     "folder", ["sqlite", pytest.param("on_redis", marks=pytest.mark.rare)], indirect=True
 )
 def test_of_one_host_at_a_rate_it_says_that_workers_do_not_help(folder: Folder) -> None:
-    with crawling(folder, 1, "--rate", "25/s", "--workers", "2") as site:
+    with crawling(folder, 1, "--rate", "10/s", "--workers", "2") as site:
         told = advised(folder)
         shown = folder.shoal("advise", "shop").out
         folder.shoal("pause", "shop")
@@ -58,7 +58,7 @@ def test_of_one_host_at_a_rate_it_says_that_workers_do_not_help(folder: Folder) 
     effects = {effect["lever"]: effect["helps"] for effect in told["effects"]}
     assert not effects["workers"]
     assert effects["rate"]
-    says = f"more workers, or more requests at once per worker: {site.hosts[0]} allows 25/s"
+    says = f"more workers, or more requests at once per worker: {site.hosts[0]} allows 10/s"
     assert says in told["words"]["would not"]
     assert says in shown
     assert "1 worker: the other one makes no difference" in shown
@@ -72,19 +72,19 @@ def test_of_one_host_at_a_rate_it_says_that_workers_do_not_help(folder: Folder) 
 def test_of_many_hosts_and_one_worker_it_says_how_many_are_enough(folder: Folder) -> None:
     (folder.path / "shoal.toml").write_text("[prices]\nmachine = 0.05\nredis = 40\n")
     what_ifs = ("--what-if", "workers=4", "--what-if", "rate=20/s,workers=4")
-    with crawling(folder, 20, "--rate", "10/s", "--concurrency", "2"):
+    with crawling(folder, 20, "--rate", "10/s", "--concurrency", "16"):
         told = advised(folder, *what_ifs, "--deadline", "10m")
         shown = folder.shoal("advise", "shop", *what_ifs, "--plot", "plan.svg")
     enough, now = told["enough"], told["now"]
     assert (now["workers"], now["limit"]) == (1, "slots")
-    assert 4 <= enough["workers"] <= 16  # 182 pages/s, of which one worker does less than 20.
+    assert 4 <= enough["workers"] <= 16  # 182 pages/s, of which one worker does less than 16.
     assert enough["seconds"] < now["seconds"] / 2
     assert told["last_limit"] == "hosts"
     assert 1 < told["deadline"]["workers"] <= enough["workers"]
     assert now["cost"]["total"] > enough["cost"]["total"] > 0
     assert [asked["workers"] for asked in told["what_if"]] == [4, 4]
     assert told["what_if"][0]["seconds"] < now["seconds"] / 2
-    assert "all slots are in use: 1 worker with 2 requests at once" in shown.out
+    assert "all slots are in use: 1 worker with 16 requests at once" in shown.out
     assert "rate=20/s,workers=4" in shown.out
     assert shown.err == "drawn: plan.svg\n"
     drawn = ElementTree.fromstring((folder.path / "plan.svg").read_text("utf-8"))

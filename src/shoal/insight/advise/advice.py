@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import islice
 
 import msgspec
 
@@ -28,7 +29,7 @@ from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import Situation
 from shoal.insight.advise.what_if import WhatIf
 
-MOST_POINTS = 40
+MOST_POINTS, MOST_CURVES = 24, 4
 
 
 class Standing(StrEnum):
@@ -164,16 +165,13 @@ class _Adviser:
         enough, most = self._model.best(self._plan), self._model.most(self._plan)
         return Advised(
             fleet=self._fleet,
-            now=self._outcome("as it is", now),
-            enough=self._outcome("enough", enough),
-            most=self._outcome("most", most),
+            now=self._outcome("as it is", now, enough),
+            enough=self._outcome("enough", enough, enough),
+            most=self._outcome("most", most, enough),
             machines=machines_for(enough, self._fleet, self._prices),
             effects=effects(self._model, now, enough, most.limit),
             due=None if deadline is None else self._due(deadline, enough),
-            what_ifs=[
-                self._outcome(what_if.text, self._model.forecast(what_if.of(self._plan)))
-                for what_if in what_ifs
-            ],
+            what_ifs=[self._asked(what_if) for what_if in what_ifs],
         )
 
     def curves(self, what_ifs: Sequence[WhatIf]) -> list[Curve]:
@@ -181,6 +179,7 @@ class _Adviser:
         for what_if in what_ifs:
             if what_if.beside_workers:
                 plans[what_if.beside_workers] = what_if.of(self._plan)
+        plans = dict(islice(plans.items(), MOST_CURVES))
         enough = [self._model.best(plan).plan.workers for plan in plans.values()]
         asked = [what_if.of(self._plan).workers for what_if in what_ifs]
         most = min(max(*(2 * at for at in enough), *asked, self._plan.workers, 4), MAX_WORKERS)
@@ -194,11 +193,15 @@ class _Adviser:
     def _with(self, plan: Plan, workers: int) -> Forecast:
         return self._model.forecast(msgspec.structs.replace(plan, workers=workers))
 
-    def _outcome(self, what: str, forecast: Forecast) -> Outcome:
+    def _asked(self, what_if: WhatIf) -> Outcome:
+        plan = what_if.of(self._plan)
+        return self._outcome(what_if.text, self._model.forecast(plan), self._model.best(plan))
+
+    def _outcome(self, what: str, forecast: Forecast, enough: Forecast) -> Outcome:
         return Outcome(
             what=what,
             forecast=forecast,
-            enough=self._model.best(forecast.plan).plan.workers,
+            enough=enough.plan.workers,
             floor=floor_of(self._model, forecast.plan),
             cost=cost_of(forecast, self._situation, self._fleet, self._prices),
         )
