@@ -107,7 +107,7 @@ def diff(
     done = run(_diff(stores, before, sides, wanted, output, form, limit))
     display.say(summary(done), err=form is not None)
     if at is None:
-        run(_warn_if_running(options, done.later))
+        run(_warn_of_gaps(options, done.later))
     differ = any(done.comparison.counts[change] for change in wanted)
     raise typer.Exit(SOME_DIFFER if exit_code and differ else 0)
 
@@ -145,14 +145,12 @@ async def _diff(
         return done
 
 
-async def _warn_if_running(options: dict[str, Any], crawl: str) -> None:
-    """Say that a crawl has not read everything yet, where its queue can be asked."""
+async def _warn_of_gaps(options: dict[str, Any], crawl: str) -> None:
+    """Say that a crawl has not read everything, where its queue can be asked."""
     with suppress(ShoalError):
         stores = existing_stores(options)
         async with frontier_at(stores.frontier, stores.state) as frontier:
             stats = await frontier.stats(crawl)
-        if not stats.state.over or stats.remaining:
-            left = counted(stats.remaining, "task")
-            display.say(
-                f"{crawl} has {left} to go: items it has not reached count as gone", err=True
-            )
+        if unread := stats.remaining + stats.dead:
+            left = f"{counted(unread, 'task')} of {crawl} waiting or dead"
+            display.say(f"{left}: items of theirs count as gone", err=True)
