@@ -36,6 +36,7 @@ from shoal.insight.rows import (
     worker_row,
 )
 from shoal.insight.status import FEW_HOSTS, Snapshot, failure_concentration
+from shoal.insight.traps import trap_lines
 from shoal.runtime.patience import NowAndThen
 
 LOG_EVERY_S = 10.0
@@ -188,6 +189,7 @@ def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Grou
     if seen.late:
         parts.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
     parts += _causes(seen)
+    parts += _traps(seen)
     if stats.outside:
         parts.append(text(f"with the broker: {stats.outside:,} blocks of tasks"))
     if stats.broker_requests:
@@ -215,6 +217,13 @@ def _causes(seen: Snapshot) -> list[RenderableType]:
         return []
     lines = lines_of(seen.causes, seen.stats.dead, "dead tasks")
     return [_title("why tasks are dead"), *map(text, lines)]
+
+
+def _traps(seen: Snapshot) -> list[RenderableType]:
+    if not seen.traps:
+        return []
+    lines = trap_lines(seen.traps, seen.stats.rules)
+    return [_title("links that were not followed"), *map(text, lines)]
 
 
 def _title(title: str) -> Group:

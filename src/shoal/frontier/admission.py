@@ -10,10 +10,12 @@ from shoal.core.identities import NO_SESSION
 from shoal.core.networks import is_private_literal
 from shoal.core.plugins import plugin
 from shoal.core.session_config import check_account_name
+from shoal.core.shapes import repeated_segments, shape_of
 from shoal.core.task import DIRECT, Task, bad_body, bad_number, raw_body
 from shoal.core.urls import (
     FINGERPRINT_BYTES,
     MAX_URL_LENGTH,
+    Identity,
     Normaliser,
     allowed_host,
     digest,
@@ -37,6 +39,7 @@ class Admission:
         self._allowed = tuple(allowed_host(host) for host in rules.allowed_hosts)
         self._ports = tuple(host for host in self._allowed if without_port(host) != host)
         self._max_depth = rules.max_depth
+        self._shape_of = _shapes(rules)
         self._of_scrapy = _scrapy_fingerprints(rules.fingerprints)
         self._pools = frozenset(rules.pools)
         self._pool = default_pool(rules)
@@ -63,10 +66,19 @@ class Admission:
             raise NotAdmitted(f"deeper than {self._max_depth}: {task.url}")
         if self._allowed and not host_matches(identity.site, self._allowed):
             raise NotAdmitted(f"host not allowed: {task.url}")
-        other_port = ":" in identity.site and identity.site != found_on
-        if other_port and found_on is not None and not self._is_port_allowed(identity.site):
+        shape = None if found_on is None else self._shape_of_link(task, identity, found_on)
+        return self._entry(task, identity.normal, identity.site, shape)
+
+    def _shape_of_link(self, task: Task, identity: Identity, found_on: str) -> str | None:
+        """What a crawl with limits counts this link as. Raises NotAdmitted for those that only
+        seeds may be."""
+        site, normal = identity.site, identity.normal
+        if ":" in site and site != found_on and not self._is_port_allowed(site):
             raise NotAdmitted(f"another port, which allowed_hosts does not name: {task.url}")
-        return self._entry(task, identity.normal, identity.site)
+        if (segments := repeated_segments(normal)) is not None:
+            raise NotAdmitted(f"its path repeats {segments}: {task.url}")
+        # The target of a redirect is the page that was let in already.
+        return None if self._shape_of is None or task.redirects else self._shape_of(normal)
 
     def _pool_of(self, task: Task) -> str | None:
         """The pool by whose exits it leaves. Where a crawl has one for all, a task that leaves
@@ -133,7 +145,7 @@ class Admission:
         identity, href = self._normaliser.identify(url), parse(url).href.partition("#")[0]
         return list(dict.fromkeys([url, href, identity.normal]))
 
-    def _entry(self, task: Task, normal: str, site: str) -> Entry:
+    def _entry(self, task: Task, normal: str, site: str, shape: str | None = None) -> Entry:
         task.site = site if self._of_scrapy is None else without_public_port(site)
         task.proxy_pool = task.proxy_pool or None
         if task.session is not None or self._session is not None:
@@ -152,7 +164,14 @@ class Admission:
         if task.retry:  # Said once: nothing that is kept has it.
             task.retry = False
             return Entry(key[:FINGERPRINT_BYTES], task, retry=True)
-        return Entry(key[:FINGERPRINT_BYTES], task)
+        return Entry(key[:FINGERPRINT_BYTES], task, shape=shape)
+
+
+def _shapes(rules: Rules) -> Callable[[str], str] | None:
+    """How links are told apart that the crawl has a limit for. None: it has none."""
+    if rules.max_pages_per_shape is not None:
+        return shape_of
+    return None if rules.max_pages_per_host is None else lambda normal: ""
 
 
 def default_pool(rules: Rules) -> str | None:

@@ -82,6 +82,8 @@ class Spider:
     """Hosts, and those below them, that may be crawled."""
     max_pages: int | None
     max_depth: int | None
+    max_pages_per_host: int | None
+    max_pages_per_shape: int | None
     max_retries: int
     max_links_per_page: int
     robots: bool
