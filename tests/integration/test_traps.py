@@ -13,6 +13,18 @@ from support.processes import Folder
 from support.sites import Site, html, serving
 
 MONTHS = 5
+RULES = """
+from shoal import Follow, Spider
+
+class Links(Spider):
+    start_urls = [{url!r}]
+    allow_private = True
+    rate = "none"
+    rules = [Follow(allow="/calendar", handler={handler!r}, follow=True), Follow(deny="*/y/")]
+
+    def month(self, page):
+        yield {{"url": page.url}}
+"""
 
 
 async def endless(path: str) -> web.Response:
@@ -60,3 +72,23 @@ def test_segments_that_repeat_for_ever_are_cut_without_a_limit(folder: Folder, s
     assert max(path.count("x/y") for path in site.paths) == 8
     explained = folder.shoal("explain", "links", f"{site.url}{'x/y/' * 9}").out
     assert "never added: its path repeats /x/y" in explained
+
+
+def test_rules_are_followed_on_pages_of_which_they_say_so(folder: Folder, site: Site) -> None:
+    folder.write("links.py", RULES.format(url=site.url, handler="month"))
+    ended = folder.shoal("crawl", "links.py", "--max-pages-per-shape", str(MONTHS))
+    assert ended.code == 0, ended
+    assert len(folder.export("links")) == MONTHS
+    assert {"/", "/about"} < set(site.paths)
+    assert not any("/y/" in path for path in site.paths)
+
+
+@pytest.mark.parametrize("command", ["crawl", "worker"])
+def test_a_rule_that_names_no_method_is_one_line(folder: Folder, site: Site, command: str) -> None:
+    folder.write("links.py", RULES.format(url=site.url, handler="mouth"))
+    ended = folder.shoal(command, "links.py")
+    assert (ended.code, ended.err) == (
+        2,
+        "shoal: Links.rules: no method 'mouth' to read the pages\n",
+    )
+    assert site.hits == []

@@ -17,7 +17,7 @@ from shoal.core.plugins import plugin
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider import link_spider
 from shoal.spider.hooks import hooks_of
-from shoal.spider.spider import Spider
+from shoal.spider.spider import Spider, check_rules
 
 WAYS = "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or https://..."
 SCRAPY = "scrapy:"
@@ -60,6 +60,7 @@ def create(spider: type[Spider], plugins: Sequence[str] = ()) -> Spider:
         made = spider()
     except Exception as error:
         raise ConfigError(_one_line(error, spider.__name__)) from error
+    check_rules(made)
     made._shoal_hooks = hooks_of(made, [*map(_plugin_at, plugins), *made.plugins])
     return made
 

@@ -202,7 +202,7 @@ def test_a_path_that_repeats_itself_is_for_seeds_only() -> None:
     [({}, None), ({"max_pages_per_host": 1}, ""), ({"max_pages_per_shape": 1}, "/day/N?view")],
 )
 def test_links_have_a_shape_where_a_limit_counts_it(
-    limits: dict[str, int], shape: str | None
+    limits: dict[str, Any], shape: str | None
 ) -> None:
     door = Admission(Rules(**limits))
     url = "https://shop.example/day/7?view=%61&utm_source=x"
