@@ -18,6 +18,8 @@ MAX_SHAPE = 200
 MAX_REPEATS = 8
 """How often the same segments may follow one another in a path. No site that is well has more."""
 
+FEW_SLASHES = MAX_REPEATS + 2
+"""An address that has no more repeats nothing too often."""
 _READ = 1_000
 """Characters of a path, and of a query, that are looked at for a shape."""
 _HEX = "[0-9a-fA-F]"
@@ -28,9 +30,10 @@ _ID = re.compile(
 """A UUID, or a long hexadecimal number with letters in it."""
 _NUMBER = re.compile(r"[0-9]++(?:[-_.:][0-9]++)*+")
 """A number, a date, a version."""
-_SEGMENTS = r"((?:/[^/]++){1,4}?)"
-_REPEATED = re.compile(rf"{_SEGMENTS}(?:\1(?![^/])){{2,}}+")
-_TOO_OFTEN = re.compile(rf"{_SEGMENTS}(?:\1(?![^/])){{{MAX_REPEATS},}}+")
+_SEGMENTS = r"((?:/[^/?]++){1,4}?)"
+_REPEATED = re.compile(rf"{_SEGMENTS}(?:\1(?![^/?])){{3,}}+")
+"""The same segments four times: a date has three numbers."""
+_TOO_OFTEN = re.compile(rf"{_SEGMENTS}(?:\1(?![^/?])){{{MAX_REPEATS},}}+")
 
 
 class Trap(msgspec.Struct, frozen=True):
@@ -46,20 +49,19 @@ class Trap(msgspec.Struct, frozen=True):
 def shape_of(url: str) -> str:
     """The shape of an address, given in its normal spelling."""
     path, _, query = url[path_at(url) :].partition("?")
-    shape = _NUMBER.sub("N", _ID.sub("ID", path[:_READ]))
-    if shape.count("/") > 2:
-        shape = _REPEATED.sub(r"\1", shape)
+    shape = path[:_READ]
     if query:
-        names = dict.fromkeys(pair.partition("=")[0] for pair in query[:_READ].split("&"))
-        shape = f"{shape}?{_NUMBER.sub('N', '&'.join(names))}"
+        names = [pair.partition("=")[0] for pair in query[:_READ].split("&")]
+        shape = f"{shape}?{'&'.join(dict.fromkeys(names))}"
+    shape = _NUMBER.sub("N", _ID.sub("ID", shape))
+    if shape.count("/") > 3:
+        shape = _REPEATED.sub(r"\1", shape)
     return shape[:MAX_SHAPE]
 
 
 def repeated_segments(url: str) -> str | None:
     """The segments that follow one another too often in the path of an address, if there are any:
     a site that takes links for relative ones which are not leads to /a/b/a/b/a/b, and so on."""
-    if url.count("/") <= MAX_REPEATS + 2:
-        return None
     found = _TOO_OFTEN.search(url[path_at(url) :].partition("?")[0])
     return found[1] if found else None
 

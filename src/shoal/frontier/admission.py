@@ -10,7 +10,7 @@ from shoal.core.identities import NO_SESSION
 from shoal.core.networks import is_private_literal
 from shoal.core.plugins import plugin
 from shoal.core.session_config import check_account_name
-from shoal.core.shapes import repeated_segments, shape_of
+from shoal.core.shapes import FEW_SLASHES, repeated_segments, shape_of
 from shoal.core.task import DIRECT, Task, bad_body, bad_number, raw_body
 from shoal.core.urls import (
     FINGERPRINT_BYTES,
@@ -66,19 +66,20 @@ class Admission:
             raise NotAdmitted(f"deeper than {self._max_depth}: {task.url}")
         if self._allowed and not host_matches(identity.site, self._allowed):
             raise NotAdmitted(f"host not allowed: {task.url}")
-        shape = None if found_on is None else self._shape_of_link(task, identity, found_on)
-        return self._entry(task, identity.normal, identity.site, shape)
+        site, normal, shape_of = identity.site, identity.normal, self._shape_of
+        if found_on is not None and (":" in site or normal.count("/") > FEW_SLASHES):
+            self._check_link(task, identity, found_on)
+        # Seeds are not counted. The target of a redirect is the page that was let in already.
+        is_link = found_on is not None and not task.redirects
+        return self._entry(task, normal, site, shape_of(normal) if shape_of and is_link else None)
 
-    def _shape_of_link(self, task: Task, identity: Identity, found_on: str) -> str | None:
-        """What a crawl with limits counts this link as. Raises NotAdmitted for those that only
-        seeds may be."""
-        site, normal = identity.site, identity.normal
+    def _check_link(self, task: Task, identity: Identity, found_on: str) -> None:
+        """Raises NotAdmitted for what may be a seed, and no link."""
+        site = identity.site
         if ":" in site and site != found_on and not self._is_port_allowed(site):
             raise NotAdmitted(f"another port, which allowed_hosts does not name: {task.url}")
-        if (segments := repeated_segments(normal)) is not None:
+        if (segments := repeated_segments(identity.normal)) is not None:
             raise NotAdmitted(f"its path repeats {segments}: {task.url}")
-        # The target of a redirect is the page that was let in already.
-        return None if self._shape_of is None or task.redirects else self._shape_of(normal)
 
     def _pool_of(self, task: Task) -> str | None:
         """The pool by whose exits it leaves. Where a crawl has one for all, a task that leaves
