@@ -311,11 +311,11 @@ DELETE FROM hosts WHERE crawl_id = ?;
 -- forget_crawl: with all that belongs to it
 DELETE FROM crawls WHERE id = ?;
 
--- alike: how many links of a host were queued: all of them (''), and those of a shape
-SELECT shape, pages FROM alike WHERE host_id = ? AND shape IN ('', ?);
+-- alike: how many links of a host were queued with addresses of these shapes (a JSON array)
+SELECT shape, pages FROM alike WHERE host_id = ? AND shape IN (SELECT value FROM json_each(?));
 
 -- count_alike: so many were queued, and so many kept out
-INSERT INTO alike (host_id, shape, pages, kept_out) VALUES (?, ?, ?, ?)
+INSERT INTO alike (host_id, shape, pages, kept_out) VALUES {rows}
 ON CONFLICT DO UPDATE SET
     pages = pages + excluded.pages,
     kept_out = kept_out + excluded.kept_out;
