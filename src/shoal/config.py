@@ -85,6 +85,17 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
             extra={"unset": "no limit"},
         ),
     ] = None
+    max_pages_per_host: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Follow links to at most this many pages of each host"),
+    ] = None
+    max_pages_per_shape: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="Follow links to at most this many pages of a host whose addresses differ"
+            " only in numbers, ids and values, like /calendar/N/N?day"
+        ),
+    ] = None
     max_retries: Annotated[
         int,
         Meta(

@@ -17,7 +17,7 @@ from shoal.cli import main
 
 QUICK = (
     *("seed", "status", "advise", "explain", "dead", "pause", "resume", "cancel", "export"),
-    *("merge", "results", "schedule", "scrapy", "proxies", "alerts"),
+    *("diff", "merge", "results", "schedule", "scrapy", "proxies", "alerts"),
 )
 """Commands that start no processes and load no code of users."""
 

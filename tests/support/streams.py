@@ -16,6 +16,7 @@ from shoal.results.port import (
     KnownPage,
     NearPage,
     PageLog,
+    Place,
     Pruned,
     Results,
     RunNote,
@@ -93,6 +94,11 @@ class DeliveredResults(Results):
         self, crawl: str, place: int, limit: int, wanted: Wanted = EVERYTHING
     ) -> list[tuple[int, StoredItem]]:
         return await (await self._filled()).items_after(crawl, place, limit, wanted)
+
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
+        return await (await self._filled()).items_behind(crawl, place, limit, kind, at)
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         return await (await self._filled()).history(crawl, kind, key)

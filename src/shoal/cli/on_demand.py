@@ -36,6 +36,7 @@ COMMANDS = {
     "resume": "control:resume",
     "cancel": "control:cancel",
     "export": "export:export",
+    "diff": "diff:diff",
     "merge": "merge:merge",
     "results": "results:app",
     "reparse": "reparse:reparse",

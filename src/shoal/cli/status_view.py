@@ -22,6 +22,7 @@ from shoal.insight.rows import (
 )
 from shoal.insight.slowness import why_slow
 from shoal.insight.status import FEW_HOSTS, Snapshot, failure_concentration
+from shoal.insight.traps import trap_lines
 
 REPAIR = "pause the crawl, then shoal seed CRAWL --repair"
 """What those are told who have emptied a broker's queues."""
@@ -68,6 +69,9 @@ def _in_the_way(seen: Snapshot) -> list[RenderableType]:
     if seen.causes:
         causes = lines_of(seen.causes, stats.dead, "dead tasks")
         lines += [text("why tasks are dead", "bold"), *map(text, causes)]
+    if seen.traps:
+        traps = trap_lines(seen.traps, stats.rules)
+        lines += [text("links that were not followed", "bold"), *map(text, traps)]
     return lines
 
 

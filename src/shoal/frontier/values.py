@@ -86,6 +86,9 @@ class Entry(msgspec.Struct, frozen=True):
     task: Task
     retry: bool = False
     """Whether `add` gives it a fresh start if it is dead."""
+    shape: str | None = None
+    """Of a link in a crawl that limits these: the shape of its address, see core/shapes.py; empty
+    if only its host counts."""
 
 
 class Lease(msgspec.Struct):

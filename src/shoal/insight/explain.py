@@ -20,6 +20,7 @@ from shoal.frontier.port import HasExits, Queries, QueriesAndNotes
 from shoal.frontier.values import Entry, Record, Stats, TaskState
 from shoal.insight.duplicates import url_of
 from shoal.insight.sessions import wait_of
+from shoal.insight.traps import why_kept_out
 from shoal.results.port import PageLog, Results
 from shoal.sessions.telling import no_such_session
 
@@ -110,7 +111,7 @@ async def explain(
     ]
     is_asked_for = session is not None and plain.fingerprint not in order
     if not told or is_asked_for:
-        never = _never_added(admission, url, session, stats)
+        never = await _never_added(frontier, admission, url, session, stats)
         key = plain.fingerprint.hex()
         told.insert(0, Explanation(url=url, normal=normal, fingerprint=key, verdict=never))
     for each in told:
@@ -178,11 +179,15 @@ def _verdict(record: Record | None, tries: list[PageLog]) -> str:
     return f"{state}{holder}{because}"
 
 
-def _never_added(admission: Admission, url: str, session: str | None, stats: Stats) -> str:
+async def _never_added(
+    frontier: Queries, admission: Admission, url: str, session: str | None, stats: Stats
+) -> str:
     try:
-        admission.admit(Task(url=url, session=session), found_on="")
+        link = admission.admit(Task(url=url, session=session), found_on="")
     except NotAdmitted as error:
         return f"never added: {error}"
+    if reason := await why_kept_out(frontier, stats.crawl, stats.rules, link):
+        return f"never added: {reason}; further links to such were not followed"
     max_depth, most = stats.rules.max_depth, stats.rules.max_links_per_page
     if max_depth is not None:
         return (

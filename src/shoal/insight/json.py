@@ -57,6 +57,7 @@ def snapshot_json(seen: Snapshot, now: float) -> Json:
     """A crawl's statistics, with its workers and hosts."""
     return crawl_json(seen.stats, now) | {
         "late": seen.late,
+        "traps": msgspec.to_builtins(seen.traps),
         "causes": msgspec.to_builtins(seen.causes),
         "failure_concentration": round(failure_concentration(seen), 4),
         "workers": msgspec.to_builtins(seen.workers),

@@ -136,6 +136,12 @@ class Pruned(msgspec.Struct):
 
 EVERYTHING = Wanted()
 
+Place = tuple[str, str]
+"""The kind and the key of an item, behind which a stream in their order goes on."""
+
+FIRST_PLACE: Place = ("", "")
+"""Before all items: a kind has a name."""
+
 FIRST_ROWS, STREAM_ROWS, STREAM_BYTES = 16, 1_000, 4 * 1024 * 1024
 """How much of a stream is read at a time: rows at first, then rows and bytes at most."""
 
@@ -187,6 +193,27 @@ class Results(ABC):
     ) -> list[tuple[int, StoredItem]]:
         """A part of that stream: at most `limit` items, fewer where they are large, none if there
         are no more."""
+
+    async def items_by_key(
+        self, crawl: str, kind: str | None = None, at: float | None = None
+    ) -> AsyncIterator[StoredItem]:
+        """The items that are there, streamed by kind and key, in the order of code points.
+
+        With `at` they are as they were at that moment, as far as readings of them were kept: data
+        is `{}` where none was. Between parts nothing is open, as in `items_from`."""
+        place, limit = FIRST_PLACE, FIRST_ROWS
+        while found := await self.items_behind(crawl, place, limit, kind, at):
+            for each in found:
+                yield each
+            place = found[-1].kind, found[-1].key
+            limit = min(2 * len(found), STREAM_ROWS)
+
+    @abstractmethod
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
+        """A part of that stream, of what comes behind a place: at most `limit` items, fewer where
+        they are large, none if there are no more."""
 
     @abstractmethod
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:

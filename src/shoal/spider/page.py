@@ -300,9 +300,14 @@ class Page:
             accepted(accept),
             max_retries,
             _moment(not_before),
-            "" if on_failure is None else _handler_name(on_failure),
+            "" if on_failure is None else handler_name(on_failure),
         )
         return self._tasks([self.urljoin(link)], how)[0]
+
+    @property
+    def is_html(self) -> bool:
+        """Whether the server calls it HTML."""
+        return "html" in self._content_type.lower()
 
     def follow_all(
         self,
@@ -360,7 +365,7 @@ class Page:
             accepted(accept),
             max_retries,
             _moment(not_before),
-            "" if on_failure is None else _handler_name(on_failure),
+            "" if on_failure is None else handler_name(on_failure),
         )
         addresses = self._pages(links)
         if wanted is not None:
@@ -442,7 +447,7 @@ class Page:
             accepted(accept),
             max_retries,
             _moment(not_before),
-            "" if on_failure is None else _handler_name(on_failure),
+            "" if on_failure is None else handler_name(on_failure),
         )
         return self._tasks([address], how)[0]
 
@@ -472,7 +477,7 @@ class Page:
         _check_chain(how.chain)
         session = self.task.session if how.session is None else how.session
         _check_session(session, how.proxy_pool)
-        job_type = DEFAULT_HANDLER if how.handler is None else _handler_name(how.handler)
+        job_type = DEFAULT_HANDLER if how.handler is None else handler_name(how.handler)
         depth, parent, meta = self.task.depth + 1, self.fingerprint.hex(), how.meta
         method, headers, body, body_is_base64 = how.sent
         priority, dont_filter, chain = how.priority or 0, how.dont_filter, how.chain
@@ -507,7 +512,7 @@ class Page:
     async def _weigh(self) -> None:
         """Try an odd page in a process of its own, before it is read and while other pages have
         their turn. If it cannot be parsed, whoever reads it gets that error."""
-        if "html" not in self._content_type.lower():
+        if not self.is_html:
             return
         html = markup.as_utf8(self.body, self._content_type)
         if markup.is_odd(html):
@@ -593,7 +598,8 @@ def _check_session(session: str | None, proxy_pool: str | None) -> None:
         )
 
 
-def _handler_name(handler: Handler) -> str:
+def handler_name(handler: Handler) -> str:
+    """The name of a method of the spider. Raises ValueError for what is none."""
     name = handler if isinstance(handler, str) else getattr(handler, "__name__", "")
     if not name.isidentifier():
         raise ValueError(f"a handler is a method of the spider, or its name; not {handler!r}")

@@ -237,6 +237,7 @@ ASKED = {
     "resume": [["resume", CRAWL]],
     "cancel": [["cancel", CRAWL]],
     "export": [["export", CRAWL, "-o", "[bold]x.jsonl"]],  # The data itself is for programs.
+    "diff": [["diff", CRAWL, "--since", "1970-01-01"]],
     "merge": [["merge", CRAWL, "--into", EVIL, "--by", f"title {EVIL}"]],
     "results schema": [["results", "schema"]],
     "results prune": [["results", "prune", "--older-than", "1m"]],

@@ -21,6 +21,7 @@ from shoal.results.port import (
     KnownPage,
     NearPage,
     PageLog,
+    Place,
     Pruned,
     Results,
     RunNote,
@@ -90,6 +91,15 @@ class PostgresResults(Results):
         rows = await self._rows("items_after", crawl, place, *which, limit, STREAM_BYTES)
         order = await self._field_order(crawl) if rows else {}
         return [(row["id"], item_of(row, order)) for row in rows]
+
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
+        which = None if kind is None else storable_text(kind), None if at is None else moment(at)
+        behind = map(storable_text, place)
+        rows = await self._rows("items_behind", crawl, *behind, *which, limit, STREAM_BYTES)
+        order = await self._field_order(crawl) if rows else {}
+        return [item_of(row, order) for row in rows]
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         names = storable_text(kind), storable_text(key)

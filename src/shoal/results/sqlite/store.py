@@ -25,6 +25,7 @@ from shoal.results.port import (
     KnownPage,
     NearPage,
     PageLog,
+    Place,
     Pruned,
     Results,
     RunNote,
@@ -68,6 +69,13 @@ class SqliteResults(Results):
         which = {"crawl": crawl, **asdict(wanted)}
         rows = await self._db.run(partial(_stream_page, "items_after", which, place, limit=limit))
         return [(row[0], item_of(row)) for row in rows]
+
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
+        which = {"crawl": crawl, "after_kind": place[0], "wanted": kind, "at": at}
+        query = partial(_stream_page, "items_behind", which, place[1], limit=limit)
+        return [item_of(row) for row in await self._db.run(query)]
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         return [
@@ -173,11 +181,11 @@ class SqliteResults(Results):
 def _stream_page(
     query: str,
     parameters: dict[str, Any],
-    after: int,
+    after: int | str,
     connection: sqlite3.Connection,
     limit: int = STREAM_ROWS,
 ) -> list[Row]:
-    """The next rows after an id. Their last column is the one that may be large."""
+    """The next rows after an id or a key. Their last column is the one that may be large."""
     rows: list[Row] = []
     size = 0
     values = parameters | {"after": after, "limit": limit}

@@ -14,6 +14,7 @@ from shoal.results.port import (
     KnownPage,
     NearPage,
     PageLog,
+    Place,
     Pruned,
     Results,
     RunNote,
@@ -78,6 +79,11 @@ class RedisStreamResults(Results):
     async def items_after(
         self, crawl: str, place: int, limit: int, wanted: Wanted = EVERYTHING
     ) -> list[tuple[int, StoredItem]]:
+        self._cannot_be_asked()
+
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
         self._cannot_be_asked()
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:

@@ -40,6 +40,8 @@ COMMANDS_THAT_LOOK = frozenset({"shell", "fetch", "view", "parse", "check", "ben
 _OF_OTHERS = {
     "allowed_hosts": ": use allowed_domains",
     "max_depth": ": use DEPTH_LIMIT",
+    "max_pages_per_host": "",
+    "max_pages_per_shape": "",
     "robots": ": use ROBOTSTXT_OBEY",
     "drop_params": ": use REQUEST_FINGERPRINTER_CLASS",
     "user_agent": ": use USER_AGENT",

@@ -142,6 +142,44 @@ FROM (
 WHERE bytes_before < $8
 ORDER BY id
 
+-- items_behind: one page of the stream of items by kind and key, behind kind $2 and key $3
+-- $4 kind, $5 moment, $6 rows and $7 bytes at most. Those that are there: now, or, as far as
+-- readings were kept, at that moment.
+SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data
+FROM (
+    SELECT
+        *,
+        sum(octet_length(data)) OVER (ORDER BY kind, key) - octet_length(data) AS bytes_before
+    FROM (
+        SELECT
+            id, kind, key, fingerprint, scraped_at, gone_at, url,
+            CASE
+                WHEN $5::timestamptz IS NULL OR changed_at <= $5 THEN data::text
+                ELSE coalesce(
+                    (
+                        SELECT o.data::text
+                        FROM observations AS o
+                        WHERE o.crawl = i.crawl AND o.kind = i.kind AND o.key = i.key
+                            AND o.scraped_at <= $5
+                        ORDER BY o.scraped_at DESC
+                        LIMIT 1
+                    ),
+                    '{}'
+                )
+            END AS data
+        FROM items AS i
+        WHERE crawl = $1
+            AND (kind, key) > ($2::text, $3::text)
+            AND ($4::text IS NULL OR kind = $4)
+            AND ($5::timestamptz IS NULL OR first_at <= $5)
+            AND (gone_at IS NULL OR gone_at > $5)
+        ORDER BY kind, key
+        LIMIT $6
+    ) AS next
+) AS measured
+WHERE bytes_before < $7
+ORDER BY kind, key
+
 -- items_of: the items last read from one page
 SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data::text
 FROM items

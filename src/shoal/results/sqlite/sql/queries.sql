@@ -88,6 +88,34 @@ WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 ORDER BY id
 LIMIT :limit
 
+-- items_behind: one page of the stream of items by kind and key, behind :after_kind and :after
+-- Those that are there: now, or, as far as readings were kept, at a moment (:at). :wanted is a kind.
+SELECT
+    id, kind, key, fingerprint, scraped_at, gone_at, url,
+    CAST(
+        CASE
+            WHEN :at IS NULL OR changed_at <= :at THEN data
+            ELSE coalesce(
+                (
+                    SELECT o.data
+                    FROM observations AS o
+                    WHERE o.item = i.id AND o.scraped_at <= :at
+                    ORDER BY o.scraped_at DESC
+                    LIMIT 1
+                ),
+                '{}'
+            )
+        END AS BLOB
+    )
+FROM items AS i
+WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+    AND (kind, key) > (:after_kind, :after)
+    AND (:wanted IS NULL OR kind = :wanted)
+    AND (:at IS NULL OR first_at <= :at)
+    AND (gone_at IS NULL OR gone_at > :at)
+ORDER BY kind, key
+LIMIT :limit
+
 -- history: the readings of one item that were kept, oldest first
 SELECT i.id, i.kind, i.key, o.fingerprint, o.scraped_at, NULL, o.url, CAST(o.data AS BLOB)
 FROM items AS i JOIN observations AS o ON o.item = i.id
