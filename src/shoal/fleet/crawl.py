@@ -24,7 +24,7 @@ from shoal.fleet.fleet import release_dead
 from shoal.fleet.kept_pools import refuse_lost_pools
 from shoal.fleet.kept_sessions import refuse_lost_sessions
 from shoal.fleet.published import check_publishing
-from shoal.fleet.stores import stores_at
+from shoal.fleet.stores import file_store_of, stores_at
 from shoal.fleet.target import create, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.frontier.causes import causes_of_death
@@ -178,7 +178,8 @@ async def _begin(
 def run_note(settings: Settings, targets: list[str], previous: str | None) -> RunNote:
     """How a crawl runs, for the results to remember."""
     # An archive's address has no login in it: that was refused when it was opened.
-    return RunNote(masked(settings.frontier), targets, settings.archive or "", previous or "")
+    where, files = settings.archive or "", file_store_of(settings)
+    return RunNote(masked(settings.frontier), targets, where, previous or "", files)
 
 
 async def _run(

@@ -49,6 +49,8 @@ def status_rows(stats: Stats, now: float) -> list[tuple[str, str]]:
         ("ETA", duration(left_s) if left_s is not None else "?"),
         ("rate", f"{stats.rules.rate} per host, {stats.rules.concurrency_per_host} at once"),
     ]
+    if stats.files:
+        rows.insert(-5, ("files", f"{stats.files:,} stored"))
     if stats.bloom:
         share = f"{stats.rules.seen_error:.2%} of new URLs may be taken for known ones"
         rows.append(("known URLs", f"in a Bloom filter: {share}"))
