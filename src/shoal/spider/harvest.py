@@ -115,8 +115,8 @@ def _refer(
 ) -> None:
     """Give items that are stored references to their files, and have these fetched."""
     for row, given in zip(rows, files, strict=True):
-        if given and isinstance(row, StoredItem):
-            row.data = with_refs(row.data, wanted.refs(given))
+        if isinstance(row, StoredItem) and (refs := wanted.refs(given)):
+            row.data = with_refs(row.data, refs)
     reading.files, reading.no_files = wanted.tasks, wanted.refused
 
 
