@@ -11,11 +11,8 @@ import pytest
 
 from support.picture_shop import (
     FATES,
-    STORED,
-    picture,
     picture_shop,
     put_pictures,
-    sha256,
 )
 from support.processes import Ended, Folder
 from support.sites import Site, serving

@@ -133,14 +133,14 @@ def is_wanted(name: str, patterns: Sequence[str]) -> bool:
 
 def _fits(name: str, pattern: str) -> bool:
     kind, _, exact = name.partition("/")
-    wanted_kind, _, wanted = pattern.partition("/")
+    wanted_kind, _, wanted = pattern.lower().partition("/")
     return wanted_kind in ("*", kind) and wanted in ("*", exact)
 
 
 def check_patterns(patterns: Iterable[str]) -> None:
     """Raises ConfigError for what is no pattern of types."""
     for pattern in patterns:
-        if not _PATTERN.fullmatch(pattern):
+        if not _PATTERN.fullmatch(pattern.lower()):
             raise ConfigError(
                 f"{pattern!r:.80} is no media type: write 'image/*' or 'application/pdf'"
             )

@@ -117,9 +117,9 @@ async def _joined(
     items: list[StoredItem], results: Results, crawl: str, folder: FilesFolder | None
 ) -> list[StoredItem]:
     refs = [refs_in(item.data) for item in items]
-    wanted = {key for some in refs for ref in some if (key := _key(ref))}
-    if not wanted:
+    if not any(refs):
         return items
+    wanted = {key for some in refs for ref in some if (key := _key(ref))}
     files = await results.files_of(crawl, list(wanted))
     if folder is not None:
         await folder.write(files)
