@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -51,6 +51,8 @@ FATES = {
     "none": "",
 }
 """The picture of each product, by its sku."""
+ONE = '"one"'
+"""The version of the first picture."""
 STORED = ("plain", "same-file", "same-content", "moved", "large")
 LIMITS = 'file_types = ("image/*",)\n    max_body_bytes = 20_000\n    max_file_bytes = 50_000'
 """What makes the large one large, and the one that is too large too large."""
@@ -71,32 +73,48 @@ def put_pictures(folder: Folder, site: Site, settings: str = LIMITS) -> None:
     folder.write("pictures.py", SPIDER.format(url=site.url, settings=settings))
 
 
-def picture_shop() -> Site:
-    """The shop."""
-    return Site(_answer)
+class PictureShop(Site):
+    """The shop. It knows which version of a picture somebody has."""
+
+    def __init__(self) -> None:
+        super().__init__(self._page)
+        self.products = FATES
+        self.is_mended = False
+        """Whether what was broken is not any more."""
+        self.unchanged: list[str] = []
+        """What it did not send again."""
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers.get("If-None-Match") == ONE and request.path == "/img/one.png":
+            self.unchanged.append(request.path)
+            return web.Response(status=304)
+        return await super()._respond(request)
+
+    async def _page(self, path: str) -> web.Response:
+        name = path.rpartition("/")[2]
+        if path.startswith("/p/") and name in self.products:
+            return html(f'<h1>{name}</h1><img src="{self.products[name]}">')
+        if name == "":
+            return html("".join(f'<a href="/p/{sku}"></a>' for sku in self.products))
+        if name == "broken.png" and self.is_mended:
+            return _image(picture("broken"))
+        answer = ANSWERS.get(name)
+        return html("no such page", 404) if answer is None else answer()
 
 
 def _image(body: bytes, **headers: str) -> web.Response:
     return web.Response(body=body, content_type="image/png", headers=headers)
 
 
-async def _answer(path: str) -> web.Response:
-    name = path.rpartition("/")[2]
-    answers: dict[str, Any] = {
-        "one.png": lambda: _image(picture("one"), ETag='"one"'),
-        "copy-of-one": lambda: _image(picture("one")),
-        "moved.png": lambda: web.Response(status=302, headers={"Location": "/img/target.png"}),
-        "target.png": lambda: _image(picture("target")),
-        "large.png": lambda: _image(picture("large", 30_000)),
-        "too-large.png": lambda: _image(picture("too large", 60_000)),
-        "sorry.jpg": lambda: web.Response(
-            body=b"<!DOCTYPE html><p>sorry", content_type="image/jpeg"
-        ),
-        "empty.png": lambda: _image(b""),
-        "broken.png": lambda: web.Response(status=418),
-        "robots.txt": lambda: web.Response(text="User-agent: *\nDisallow: /private\n"),
-        "": lambda: html("".join(f'<a href="/p/{sku}"></a>' for sku in FATES)),
-    }
-    if path.startswith("/p/"):
-        return html(f'<h1>{name}</h1><img src="{FATES[name]}">')
-    return answers[name]() if name in answers else html("no such page", 404)
+ANSWERS: dict[str, Callable[[], web.Response]] = {
+    "robots.txt": lambda: web.Response(text="User-agent: *\nDisallow: /private\n"),
+    "one.png": lambda: _image(picture("one"), ETag=ONE),
+    "copy-of-one": lambda: _image(picture("one")),
+    "moved.png": lambda: web.Response(status=302, headers={"Location": "/img/target.png"}),
+    "target.png": lambda: _image(picture("target")),
+    "large.png": lambda: _image(picture("large", 30_000)),
+    "too-large.png": lambda: _image(picture("too large", 60_000)),
+    "sorry.jpg": lambda: web.Response(body=b"<!DOCTYPE html>sorry", content_type="image/jpeg"),
+    "empty.png": lambda: _image(b""),
+    "broken.png": lambda: html("a teapot", 418),
+}
