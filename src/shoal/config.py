@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from shoal.core.fields import Field, at_most, checked, explained, fields_of
 from shoal.core.identities import NO_SESSION
+from shoal.core.media_types import check_patterns
 from shoal.core.near_names import no_such
 from shoal.core.policy import MAX_BLOCKS, MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
 from shoal.core.pool_config import TABLES, PoolConfig, pool_of, read_tables
@@ -207,6 +208,14 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     simhash: Annotated[
         bool, Meta(description="Store a simhash of each page, to find pages that are alike")
     ] = False
+    file_types: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Media types of files that are kept: image/*, application/pdf; if empty,"
+            " all of them",
+            extra={"check": check_patterns},
+        ),
+    ] = ()
     previous: Annotated[
         str | None,
         Meta(description="An earlier crawl; pages unchanged since then are not fetched again"),
@@ -239,6 +248,13 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
         ArchiveFormat,
         Meta(description="How raw pages are stored; blobs stores each body only once"),
     ] = "blobs"
+    file_store: Annotated[
+        Address | None,
+        Meta(
+            description="Where files of items go, if not into the archive; without both, into the"
+            " folder shoal-files beside the SQLite results"
+        ),
+    ] = None
     publish: Annotated[
         Address | None,
         Meta(
@@ -270,6 +286,9 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     max_body_bytes: Annotated[
         int, Meta(ge=1, description="Largest body in bytes, before and after decompression")
     ] = 8 * 1024 * 1024
+    max_file_bytes: Annotated[
+        int, Meta(ge=1, description="Largest file of an item in bytes, as for bodies of pages")
+    ] = 64 * 1024 * 1024
     allow_private: Annotated[
         bool, Meta(description="Allow requests to private and loopback addresses")
     ] = False

@@ -101,6 +101,7 @@ def test_the_limits_are_the_limits() -> None:
 
     assert [value for _, value in table_after(RUNNING, "## Memory and limits")] == [
         f"max_body_bytes, {settings.max_body_bytes // 1024**2} MiB",
+        f"max_file_bytes, {settings.max_file_bytes // 1024**2} MiB",
         f"timeout_s, {settings.timeout_s:g} s",
         f"{client.CONNECT_TIMEOUT_S:g} s, {dns.LOOKUP_S:g} s of it for the name",
         f"{connection.MAX_HEADERS}, of at most {connection.MAX_HEADER_BYTES // 1024} KiB each,"

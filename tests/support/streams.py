@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import redis
 
+from shoal.core.files import StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.results.delivery import Delivered, Deliverer
 from shoal.results.port import (
@@ -129,6 +130,13 @@ class DeliveredResults(Results):
     async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
         async for item in (await self._filled()).rejected(crawl):
             yield item
+
+    async def files_of(self, crawl: str, fingerprints: Sequence[bytes]) -> dict[bytes, StoredFile]:
+        return await (await self._filled()).files_of(crawl, fingerprints)
+
+    async def files(self, crawl: str) -> AsyncIterator[StoredFile]:
+        async for file in (await self._filled()).files(crawl):
+            yield file
 
     async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
         async for signature in (await self._filled()).signatures(crawl):

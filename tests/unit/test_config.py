@@ -25,6 +25,7 @@ OTHER_VALUES = {
     "refresh_after": "1h",
     "archive_format": "warc",
     "publish_format": "celery",
+    "file_types": "image/*",
 }
 """For settings that could not be 7."""
 
@@ -95,8 +96,9 @@ def test_every_setting_says_what_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.is_list])
 def test_lists_may_be_text_with_commas(name: str) -> None:
-    for value in ("a, b ,,", ["a", "b"], ("a", "b")):
-        assert by_name(build({name: value}))[name] == ("a", "b")
+    one, two = ("image/*", "text/csv") if name == "file_types" else ("a", "b")
+    for value in (f"{one}, {two} ,,", [one, two], (one, two)):
+        assert by_name(build({name: value}))[name] == (one, two)
     assert by_name(build({name: ""}))[name] == ()
 
 
@@ -118,6 +120,10 @@ def test_lists_may_be_text_with_commas(name: str) -> None:
         ({"allowed_hosts": 5}, "allowed_hosts must be a list of texts"),
         ({"allowed_hosts": ["a", 5]}, "allowed_hosts must be a list of texts"),
         ({"timeout_s": 0}, "timeout_s must be a number, more than 0"),
+        (
+            {"file_types": "image/*, png"},
+            "file_types: 'png' is no media type: write 'image/*' or 'application/pdf'",
+        ),
         ({"user_agent": ""}, "user_agent must be text, not empty"),
         ({"rules": {"rate": "1/s"}}, "unknown setting: rules"),
         ({"wrokers": 2, "rat": 1}, "unknown setting: rat, wrokers"),
@@ -160,7 +166,7 @@ def test_an_address_may_be_in_a_file(tmp_path: Path) -> None:
         environ={"SHOAL_RESULTS": "postgresql://shoal:s3cret@db-host/shop"}
     )
     in_files = {name for name, setting in SETTINGS.items() if setting.is_in_files}
-    assert in_files == {"frontier", "state", "results", "archive", "publish"}
+    assert in_files == {"frontier", "state", "results", "archive", "file_store", "publish"}
     # What names a file already would be taken for one of one line.
     assert load(environ={"SHOAL_PROXIES_FILE": str(tmp_path / "secret")}) == Settings()
 
@@ -207,7 +213,7 @@ def test_no_setting_of_a_process_is_stored_with_a_crawl() -> None:
     own = {name for name in SETTINGS if name not in Rules.__struct_fields__}
     assert own == set(Settings.__struct_fields__) - {"rules", "proxy_pools", "session_groups"}
     secrets = {name for name, setting in SETTINGS.items() if setting.is_secret}
-    stores = {"frontier", "state", "results", "archive", "publish"}
+    stores = {"frontier", "state", "results", "archive", "file_store", "publish"}
     assert secrets == stores | {"proxies", "accounts", "encrypt_key"}
     assert secrets <= own
 
@@ -220,7 +226,7 @@ STORED = (
     '"sessions":[],"session":null,'
     '"max_blocks":5,"seen":"exact","seen_error":0.001,'
     '"seen_for":"7d","history":"changed","refresh_after":null,"canonical":false,"simhash":false,'
-    '"previous":null}'
+    '"file_types":[],"previous":null}'
 )
 """The rules of a crawl that may be under way."""
 

@@ -172,6 +172,8 @@ def summary_table(summary: Summary) -> Table:
         ("read", bytes_read(stats)),
         ("time", f"{duration(summary.seconds)} this run"),
     ]
+    if stats.files:
+        rows.insert(5, ("files", f"{stats.files:,} stored"))
     if stats.rules.previous:
         rows.insert(2, ("unchanged", f"{counted(stats.unchanged, 'page')} not sent again"))
     if summary.gone:

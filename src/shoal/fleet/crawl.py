@@ -25,7 +25,7 @@ from shoal.fleet.life_hooks import Closing, tell_opened
 from shoal.fleet.looking import Glance, Onlooker
 from shoal.fleet.published import check_publishing
 from shoal.fleet.spider_maker import SpiderMaker, refuse_other_arguments
-from shoal.fleet.stores import stores_at
+from shoal.fleet.stores import file_store_of, stores_at
 from shoal.fleet.summary import Summary, summary_of
 from shoal.fleet.target import NOTHING_TOLD, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
@@ -175,7 +175,8 @@ async def _begin(
 def run_note(settings: Settings, targets: list[str], previous: str | None) -> RunNote:
     """How a crawl runs, for the results to remember."""
     # An archive's address has no login in it: that was refused when it was opened.
-    return RunNote(masked(settings.frontier), targets, settings.archive or "", previous or "")
+    where, files = settings.archive or "", file_store_of(settings)
+    return RunNote(masked(settings.frontier), targets, where, previous or "", files)
 
 
 async def _run(

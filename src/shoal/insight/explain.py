@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.files import StoredFile, known_as
 from shoal.core.identities import NO_SESSION
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
@@ -69,6 +70,8 @@ class Explanation(msgspec.Struct, kw_only=True):
     histories: list[list[ItemReading]] = []
     """What was kept of each item's readings, oldest first; of the first hundred items."""
     rejected: list[RejectedItem] = []
+    file: StoredFile | None = None
+    """What became of it as a file of items, if it is one."""
     others: list[Explanation] = []
     """Other tasks with this address: of another method or body, or copies (`dont_filter`)."""
 
@@ -167,7 +170,16 @@ async def _explained(
         items=items,
         histories=[await _history(results, crawl, item) for item in items[:MAX_HISTORIES]],
         rejected=await results.rejected_of(crawl, fingerprint),
+        file=await _file(results, crawl, fingerprint, record),
     )
+
+
+async def _file(
+    results: Results, crawl: str, fingerprint: bytes, record: Record | None
+) -> StoredFile | None:
+    """A redirect, or a second try with more room, is known as the file that it was for."""
+    known = known_as(record.task, fingerprint) if record is not None else fingerprint
+    return (await results.files_of(crawl, [known])).get(known)
 
 
 def _verdict(record: Record | None, tries: list[PageLog]) -> str:

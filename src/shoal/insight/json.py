@@ -159,6 +159,9 @@ def explanation_json(explanation: Explanation) -> Json:
         row["digest"] = page.digest.hex()
     for row in fields["items"]:
         row["data"] = msgspec.json.decode(row["data"])
+    if explanation.file is not None:
+        file = explanation.file
+        fields["file"] |= {"fingerprint": file.fingerprint.hex(), "sha256": file.sha256.hex()}
     fields["others"] = [explanation_json(other) for other in explanation.others]
     return fields
 

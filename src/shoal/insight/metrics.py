@@ -184,6 +184,12 @@ METRICS = (
         lambda sample: sample.stats.unchanged,
     ),
     of_crawls(
+        "files_total",
+        "counter",
+        "Files of items that were stored, or were stored already.",
+        lambda sample: sample.stats.files,
+    ),
+    of_crawls(
         "body_bytes_total",
         "counter",
         "Bytes of bodies, unpacked.",

@@ -10,6 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from shoal.config import History
+from shoal.core.files import StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 
 
@@ -62,6 +63,8 @@ class KnownPage(msgspec.Struct, kw_only=True):
     items: list[StoredItem] = []
     """The items whose newest scrape came from this page, but for those that are gone. None for a
     page with links to follow."""
+    file: StoredFile | None = None
+    """What is known of it as a file of items, if it is one."""
 
 
 class NearPage(msgspec.Struct, frozen=True):
@@ -94,12 +97,13 @@ class Keep(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct):
-    """What a worker saves in one go: page log, items, rejected items."""
+    """What a worker saves in one go: page log, items, rejected items, and what became of files."""
 
     pages: list[PageLog] = []
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
     keep: Keep = Keep()
+    files: list[StoredFile] = []
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -123,6 +127,8 @@ class RunNote(msgspec.Struct, frozen=True):
     archive: str = ""
     previous: str = ""
     """The earlier crawl that it follows on, if there is one."""
+    file_store: str = ""
+    """Where the files of its items are. Empty: nowhere."""
 
 
 class Pruned(msgspec.Struct):
@@ -249,8 +255,9 @@ class Results(ABC):
 
         One that was gone there already keeps its time. An item is left out if its page gave this
         crawl something that was rejected: it may be that. What is read later takes the mark away,
-        and counts as stored for the first time. Doing it again changes nothing. Returns how many
-        items are gone now that were not gone in the earlier crawl.
+        and counts as stored for the first time. What the earlier crawl knows of files is copied,
+        too, unless this one knows of them. Doing it again changes nothing. Returns how many items
+        are gone now that were not gone in the earlier crawl.
         """
 
     @abstractmethod
@@ -260,6 +267,14 @@ class Results(ABC):
     @abstractmethod
     def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
         """All rejected items, streamed in the order they were stored."""
+
+    @abstractmethod
+    async def files_of(self, crawl: str, fingerprints: Sequence[bytes]) -> dict[bytes, StoredFile]:
+        """What became of files. Those of which nothing is known are left out."""
+
+    @abstractmethod
+    def files(self, crawl: str) -> AsyncIterator[StoredFile]:
+        """What became of all files of a crawl, streamed in the order of their fingerprints."""
 
     @abstractmethod
     def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:

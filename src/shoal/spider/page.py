@@ -16,12 +16,14 @@ from selectolax.lexbor import LexborNode
 
 from shoal.core import bodies, urls
 from shoal.core.bodies import Files, FormFields, Sent
+from shoal.core.files import DEFAULT_FIELD
 from shoal.core.identities import NO_SESSION
 from shoal.core.policy import parse_duration
 from shoal.core.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, MAX_SESSION_LENGTH, Task
 from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.spider import markup, trial
 from shoal.spider.effort import Shape
+from shoal.spider.files import FileOptions, ItemFiles, files_for
 from shoal.spider.forms import Form
 from shoal.spider.link_filter import link_filter
 from shoal.spider.links import links_inside, links_of, links_of_each
@@ -450,6 +452,61 @@ class Page:
             "" if on_failure is None else handler_name(on_failure),
         )
         return self._tasks([address], how)[0]
+
+    def file(
+        self,
+        target: Link | None,
+        *,
+        item: Any,
+        field: str = DEFAULT_FIELD,
+        priority: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        proxy_pool: str | None = None,
+        session: str | None = None,
+    ) -> ItemFiles:
+        """The file at a URL, or at the link of a selection, which belongs to an item. To be
+        yielded: the item need not be yielded, too.
+
+        It is fetched as pages are, before other pages of its host, and stored once however often it
+        is named. Exports tell below `field` where it is, or why it is not there: an address that
+        leads nowhere costs the item nothing else. None, or a selection without a link, is no file.
+
+        By default it is fetched with the accounts of this page's own task: see `follow` for
+        `proxy_pool` and `session`.
+        """
+        links = () if target is None else islice(links_of(target), 1)
+        return self._files(links, item, field, priority, headers, proxy_pool, session)
+
+    def files(
+        self,
+        targets: str | Selection | Iterable[Link],
+        *,
+        item: Any,
+        field: str = DEFAULT_FIELD,
+        priority: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        proxy_pool: str | None = None,
+        session: str | None = None,
+    ) -> ItemFiles:
+        """All files that a CSS query finds, of a selection, or in a list, which belong to an item:
+        see `file`. A string is always CSS: `"img.gallery"` is the `src` of these, `"a.pdf"` the
+        `href`."""
+        links = self._links(targets, None, nofollow=False)
+        return self._files(links, item, field, priority, headers, proxy_pool, session)
+
+    def _files(
+        self,
+        links: Iterable[str],
+        item: Any,
+        field: str,
+        priority: int | None,
+        headers: Mapping[str, str] | None,
+        proxy_pool: str | None,
+        session: str | None,
+    ) -> ItemFiles:
+        _check_session(self.task.session if session is None else session, proxy_pool)
+        how = FileOptions(priority, headers, proxy_pool, session)
+        return files_for(self, links, item, field, how)
 
     def _form(self, form: str | Selection) -> Form:
         node = next(elements_in(self.css(form) if isinstance(form, str) else form), None)

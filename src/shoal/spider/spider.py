@@ -32,6 +32,7 @@ from shoal.core.task import (
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.spider.failure import Failure
+from shoal.spider.files import ItemFiles
 from shoal.spider.follow_rules import Follow, FollowRules, read_rules
 from shoal.spider.hooks import TAKES, Hooks, hooks_of, is_hook
 from shoal.spider.items import is_item_class
@@ -188,6 +189,7 @@ class Harvest(msgspec.Struct):
 
     tasks: list[Task] = []
     items: list[Any] = []
+    files: list[ItemFiles] = []
 
 
 _OTHERWISE = ("name", "plugins")
@@ -348,6 +350,8 @@ async def _sort(thing: Any, into: Harvest) -> None:
         into.tasks.append(thing)
     elif _is_item(type(thing)):
         into.items.append(thing)
+    elif isinstance(thing, ItemFiles):
+        into.files.append(thing)
     elif isinstance(thing, AsyncIterable):
         async for inner in thing:
             await _sort(inner, into)
