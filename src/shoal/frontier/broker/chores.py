@@ -41,6 +41,7 @@ class Chores:
         self.came = 0
         """Blocks that have come in."""
         self._task: asyncio.Task[None] | None = None
+        self._publishing: asyncio.Task[None] | None = None
         self._asked: list[asyncio.Future[None]] = []
         self._more = 0
         self._wake = asyncio.Event()
@@ -94,11 +95,12 @@ class Chores:
             return
         self._is_ending = True
         self._wake.set()
-        await asyncio.wait([self._task], timeout=END_S)
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        self._task, self._is_ending = None, False
+        tasks = [task for task in (self._task, self._publishing) if task is not None]
+        await asyncio.wait(tasks, timeout=END_S)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._task, self._publishing, self._is_ending = None, None, False
 
     async def _wind_up(self) -> None:
         lows = await self.freight.lows()
@@ -118,7 +120,6 @@ class Chores:
             pause_s = EVERY_S
             try:
                 await self._round(more)
-                self._note_back()
             except StorageBusy as error:
                 self._note_away(error)
                 pause_s = AWAY_S
@@ -137,13 +138,29 @@ class Chores:
         lows = await self.freight.lows(more)
         if lows.state is CrawlState.CANCELLED:
             return
-        if lows.outbox:
-            await self.freight.publish(lows.crawl_id)
+        self._publish(lows)
         self.came += await self.freight.refill(lows)
         await self.freight.acknowledge(lows)
         await self._search.look(lows)
         await self._ageing.look(lows.crawl_id)
         await self.freight.note_requests(lows.crawl_id)
+        self._see_published()
+
+    def _publish(self, lows: Lows) -> None:
+        """Begin to empty the outbox. What is wanted here does not wait for that."""
+        if lows.outbox and self._publishing is None:
+            self._publishing = asyncio.create_task(self.freight.publish(lows.crawl_id))
+            self._publishing.add_done_callback(lambda _: self._wake.set())
+
+    def _see_published(self) -> None:
+        """The broker is back when it takes blocks, or none is to be published. Raises what made
+        that impossible."""
+        if self._publishing is not None:
+            if not self._publishing.done():
+                return
+            done, self._publishing = self._publishing, None
+            done.result()
+        self._note_back()
 
     def _note_away(self, error: StorageBusy) -> None:
         if not self.is_away:

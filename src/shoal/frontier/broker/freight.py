@@ -28,18 +28,19 @@ from shoal.frontier.redis.forms import pack_values
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.values import CrawlState
 
-PUBLISHED_AT_ONCE = 64
+PUBLISHED_AT_ONCE = 256
+"""Blocks, some 3 MB. Where queues are new, so many wait two seconds together."""
 WINDOWS_AT_ONCE = 200
 FETCHED_AT_ONCE = 32
 """Blocks: they are in memory until they are acknowledged."""
 MOST_KEPT = 4096
 """Blocks that one process may have fetched and not acknowledged."""
 LANES_AT_ONCE = 8
-"""SQS takes its time where a lane is empty."""
+"""A broker takes its time for each, SQS above all where there is nothing."""
 LATE_AFTER_S = 20.0
 LATE_EVERY_S = 5.0
 """Blocks that did not come for so long are asked for so often."""
-LOCK_MS = 3_000
+LOCK_MS = 10_000
 """How long others wait for one that has died while it published. Too short does no harm."""
 
 log = logging.getLogger("shoal")
@@ -71,7 +72,8 @@ class Lows(NamedTuple):
 
 
 class Freight:
-    """Moves the blocks of one crawl. One call at a time."""
+    """Moves the blocks of one crawl. What is published and what is fetched do not wait for each
+    other: making queues takes seconds."""
 
     def __init__(
         self, link: RedisLink, shard: Shard, carrier: Carrier, receipts: Receipts, bill: Bill
@@ -136,11 +138,13 @@ class Freight:
             # What is in a shared lane left before its host had one of its own.
             lane = self._lane(low, is_own=not low.shared)
             wanted[lane] = wanted.get(lane, 0) + low.wanted
-        came, lanes = 0, list(wanted.items())
-        for start in range(0, len(lanes), LANES_AT_ONCE):
-            some = lanes[start : start + LANES_AT_ONCE]
-            came += sum(await _all(self._bring_in(lane, count) for lane, count in some))
-        return came
+        at_once = asyncio.Semaphore(LANES_AT_ONCE)
+
+        async def bring_in(lane: str, count: int) -> int:
+            async with at_once:
+                return await self._bring_in(lane, count)
+
+        return sum(await _all(bring_in(lane, count) for lane, count in wanted.items()))
 
     def _due(self, windows: Sequence[Low]) -> list[Low]:
         """Those whose blocks have not come for long are not asked for all the time: a lane that
