@@ -188,13 +188,7 @@ def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Grou
     if seen.late:
         parts.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
     parts += _causes(seen)
-    if stats.outside:
-        parts.append(text(f"with the broker: {stats.outside:,} blocks of tasks"))
-    if stats.broker_requests:
-        cost = f"{stats.broker_requests:,} requests, about ${stats.broker_cost:,.4f}"
-        parts.append(text(f"to the broker: {cost}"))
-    if stats.missing:
-        parts.append(text(f"{stats.missing:,} tasks are missing in the broker: {REPAIR}"))
+    parts += map(text, _of_broker(stats))
     if stats.inbox or stats.refused:
         parts.append(text(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} rejected"))
     parts += map(text, notes)
@@ -208,6 +202,18 @@ def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Grou
         share = f"failing hosts (with {failure_concentration(seen):.0%} of all failures)"
         parts += [_title(share), hosts_table(seen.failing[:FEW_HOSTS], now)]
     return Group(*parts)
+
+
+def _of_broker(stats: Stats) -> Iterator[str]:
+    if stats.outside:
+        yield f"with the broker: {stats.outside:,} blocks of tasks"
+    if stats.foreign:
+        yield f"from the broker: {counted(stats.foreign, 'foreign block')}, not let in"
+    if stats.broker_requests:
+        cost = f"about ${stats.broker_cost:,.4f}"
+        yield f"to the broker: {stats.broker_requests:,} requests, {cost}"
+    if stats.missing:
+        yield f"{stats.missing:,} tasks are missing in the broker: {REPAIR}"
 
 
 def _causes(seen: Snapshot) -> list[RenderableType]:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from shoal.errors import ShoalError, StorageBusy, UnknownCrawl
+from shoal.errors import ConfigError, ShoalError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing
 from shoal.frontier.broker.freight import Freight, Lows
 from shoal.frontier.broker.missing import Search
@@ -27,6 +27,9 @@ END_S = 5.0
 """So long a call that is under way is waited for in the end."""
 FILL_S = 0.5
 """So long those who ask for work wait for blocks."""
+PUBLISH_S = 0.1
+"""So long blocks that leave are waited for, before others are fetched: often the same are wanted,
+and then they come at once."""
 
 log = logging.getLogger("shoal")
 
@@ -34,7 +37,10 @@ log = logging.getLogger("shoal")
 class Chores:
     """The chores of one crawl."""
 
-    def __init__(self, freight: Freight, search: Search, ageing: Ageing) -> None:
+    def __init__(
+        self, freight: Freight, search: Search, ageing: Ageing, publish_s: float = PUBLISH_S
+    ) -> None:
+        self._publish_s = publish_s
         self.freight = freight
         self._search = search
         self._ageing = ageing
@@ -85,7 +91,7 @@ class Chores:
         await self.stop()
         try:
             await self._wind_up()
-        except (StorageBusy, UnknownCrawl) as error:
+        except (StorageBusy, UnknownCrawl, ConfigError) as error:
             log.warning("the broker keeps what it has of the crawl for now: %s", error)
 
     async def stop(self) -> None:
@@ -138,7 +144,7 @@ class Chores:
         lows = await self.freight.lows(more)
         if lows.state is CrawlState.CANCELLED:
             return
-        self._publish(lows)
+        await self._publish(lows)
         self.came += await self.freight.refill(lows)
         await self.freight.acknowledge(lows)
         await self._search.look(lows)
@@ -146,11 +152,13 @@ class Chores:
         await self.freight.note_requests(lows.crawl_id)
         self._see_published()
 
-    def _publish(self, lows: Lows) -> None:
-        """Begin to empty the outbox. What is wanted here does not wait for that."""
+    async def _publish(self, lows: Lows) -> None:
+        """Begin to empty the outbox. What is wanted here does not wait for long: where queues have
+        to be made, it takes seconds."""
         if lows.outbox and self._publishing is None:
             self._publishing = asyncio.create_task(self.freight.publish(lows.crawl_id))
             self._publishing.add_done_callback(lambda _: self._wake.set())
+            await asyncio.wait([self._publishing], timeout=self._publish_s)
 
     def _see_published(self) -> None:
         """The broker is back when it takes blocks, or none is to be published. Raises what made

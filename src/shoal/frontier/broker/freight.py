@@ -21,8 +21,10 @@ from typing import NamedTuple
 from shoal.drivers.redis.link import RedisLink
 from shoal.errors import StorageError
 from shoal.frontier.broker.bill import Bill
-from shoal.frontier.broker.blocks import Travelling, from_outbox, lane_of, shared_lanes, travelling
+from shoal.frontier.broker.blocks import Travelling, from_outbox, lane_of, shared_lanes
 from shoal.frontier.broker.carrier import Carrier, Delivery
+from shoal.frontier.broker.customs import Customs
+from shoal.frontier.broker.papers import Papers
 from shoal.frontier.broker.receipts import Receipts
 from shoal.frontier.redis.forms import pack_values
 from shoal.frontier.redis.shard import Shard
@@ -33,6 +35,8 @@ PUBLISHED_AT_ONCE = 256
 WINDOWS_AT_ONCE = 200
 FETCHED_AT_ONCE = 32
 """Blocks: they are in memory until they are acknowledged."""
+FETCHES = 16
+"""Of one lane, before others have their turn: what is fetched may all be of no use."""
 MOST_KEPT = 4096
 """Blocks that one process may have fetched and not acknowledged."""
 LANES_AT_ONCE = 8
@@ -76,11 +80,19 @@ class Freight:
     other: making queues takes seconds."""
 
     def __init__(
-        self, link: RedisLink, shard: Shard, carrier: Carrier, receipts: Receipts, bill: Bill
+        self,
+        link: RedisLink,
+        shard: Shard,
+        carrier: Carrier,
+        papers: Papers,
+        receipts: Receipts,
+        bill: Bill,
     ) -> None:
         self._link = link
         self._shard = shard
         self._carrier = carrier
+        self._papers = papers
+        self._customs = Customs(link, shard.crawl, papers)
         self._bill = bill
         self.receipts = receipts
         self.outbox = 0
@@ -88,11 +100,13 @@ class Freight:
         self._late_at = 0.0
 
     async def lows(self, more: int = 0) -> Lows:
-        """Which windows want blocks, and how it stands. `more` tasks are wanted at once."""
+        """Which windows want blocks, and how it stands. `more` tasks are wanted at once. Raises
+        ConfigError if the crawl's tasks are with another carrier."""
         at = self.receipts.now
         answer = await self._shard.run("lows", WINDOWS_AT_ONCE, more)
         state, crawl_id, life, outbox, outside, *windows = answer
         self.outbox = outbox
+        await self._papers.of_life(crawl_id.decode())
         return Lows(
             at,
             CrawlState(state.decode()),
@@ -125,7 +139,8 @@ class Freight:
         return packed
 
     async def _publish(self, prefix: str, packed: Sequence[bytes]) -> None:
-        blocks = [from_outbox(self._shard.crawl, each) for each in packed]
+        key = self._papers.key
+        blocks = [from_outbox(self._shard.crawl, each, key) for each in packed]
         # First of all: what is published must be found by those who clear up.
         await self._link.command("SADD", f"{prefix}routes", *{block.lane for block in blocks})
         await self._carrier.publish(blocks)
@@ -161,14 +176,18 @@ class Freight:
 
     async def _bring_in(self, lane: str, wanted: int, *, leaves: bool = False) -> int:
         """Fetch blocks of a lane, and let their tasks wait here. Returns how many there were. What
-        is of no use is passed over: copies, and blocks of the crawl that it was before."""
-        came = 0
-        while came < wanted and len(self.receipts) < MOST_KEPT:
-            limit = min(wanted - came, FETCHED_AT_ONCE)
+        is of no use is passed over: copies, and what customs do not let in."""
+        came, limit = 0, min(wanted, FETCHED_AT_ONCE)
+        for _ in range(FETCHES):
+            if came >= wanted or len(self.receipts) >= MOST_KEPT:
+                break
             deliveries = await self._carrier.fetch(lane, limit)
             if not deliveries:
                 break
-            came += await self._admit(deliveries, leaves=leaves)
+            more = await self._admit(deliveries, leaves=leaves)
+            came += more
+            # Where there is much of no use, it has to go quickly.
+            limit = min(wanted - came, FETCHED_AT_ONCE) if more else FETCHED_AT_ONCE
         return came
 
     async def acknowledge(self, lows: Lows) -> None:
@@ -187,24 +206,17 @@ class Freight:
 
     async def _admit(self, deliveries: Sequence[Delivery], *, leaves: bool = False) -> int:
         """Returns how many were outside."""
-        came = 0
-        ours, theirs = list[tuple[Delivery, Travelling]](), list[Delivery]()
-        for delivery in deliveries:
-            block = travelling(delivery.block)
-            if block is None:
-                theirs.append(delivery)
-                log.warning("a message in lane %s is no block of ours", delivery.block.lane)
-            else:
-                ours.append((delivery, block))
+        came, prefix = 0, self._prefix(self._papers.crawl_id)
+        ours, others = await self._customs.sort(prefix, deliveries)
         if ours:
             blocks = [block for _, block in ours]
             life, told = await self._run_admit(blocks, leaves=leaves)
             known = [each for (each, _), known in zip(ours, told, strict=True) if known >= 0]
-            theirs += [each for (each, _), known in zip(ours, told, strict=True) if known < 0]
+            others += [each for (each, _), known in zip(ours, told, strict=True) if known < 0]
             self.receipts.keep(life, known)
             came = told.count(1)
-        if theirs:
-            await self._carrier.ack([delivery.receipt for delivery in theirs])
+        if others:
+            await self._carrier.ack([delivery.receipt for delivery in others])
         return came
 
     async def _run_admit(

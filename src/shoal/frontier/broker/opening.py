@@ -16,7 +16,8 @@ def open_carried(place: Place, sizes: Sizes) -> Frontier:
     """The frontier at a place of which some tasks travel. Nothing is touched before the first
     call."""
     carrier = open_carrier(place.address)
-    return CarriedFrontier(place.state, carrier, window_of(sizes, carrier))
+    window = window_of(sizes, carrier)
+    return CarriedFrontier(place.state, carrier, window, has_moved=sizes.has_moved)
 
 
 def window_of(sizes: Sizes, carrier: Carrier) -> Window:

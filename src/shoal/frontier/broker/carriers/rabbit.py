@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Collection, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from shoal.core.addresses import Address
 from shoal.drivers.amqp.failures import DeclaredOtherwise, QueueGone
@@ -48,6 +49,8 @@ class RabbitCarrier(Carrier):
         if kind not in KINDS:
             raise ConfigError(f"{where.shown}: queues is one of {', '.join(KINDS)}")
         self._kind = kind
+        (host, port), *_ = where.hosts
+        self._name = f"{where.scheme}://{host}:{port}/{quote(_vhost(where), safe='')}"
         self._made_at: dict[str, float] = {}
         self._known = set[str]()
         """Lanes whose queues are what they should be."""
@@ -55,6 +58,10 @@ class RabbitCarrier(Carrier):
         if kind == "quorum":
             self._arguments |= _ALWAYS
         self._link = AmqpLink(where, _vhost(where))
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     @property
     def most_bytes(self) -> int:
