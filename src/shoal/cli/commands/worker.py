@@ -86,7 +86,12 @@ def worker(
         return
     if not targets:
         _refuse_what_needs_a_target(options, until_finished=until_finished)
-        run_service(options, lambda frontier: ScheduledWorkers(frontier, options), alive_file)
+        run_service(
+            options,
+            lambda frontier: ScheduledWorkers(frontier, options),
+            alive_file,
+            publishes=True,
+        )
         return
     spider = target.load(targets)
     settings = settings_from(options, settings_of(spider))

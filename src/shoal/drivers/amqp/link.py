@@ -79,6 +79,11 @@ class AmqpLink:
         # An error of one call ends its channel: so no two use the same one.
         self._askers, self._takers = _names("ask"), _names("take")
 
+    async def connect(self) -> None:
+        """Look whether the broker lets us in."""
+        async with self._free(self._askers):
+            pass
+
     async def declare(self, queue: str, arguments: Mapping[str, Any]) -> None:
         """Make a durable queue, if there is none. ConfigError if it is there, but another kind."""
         async with self._free(self._askers) as channel:
