@@ -279,7 +279,7 @@ class TestOthers:
         assert await client.work_off() == 8
         stats = await client.stats()
         assert (stats.added, stats.foreign) == (8, 0)
-        assert f"1 blocks of the crawl that was '{CRAWL}' before are removed" in caplog.text
+        assert f"1 blocks of the crawl that was '{CRAWL}' before were still" in caplog.text
 
     async def test_messages_of_strangers_are_thrown_away(
         self, client: Client, store: Store, caplog: pytest.LogCaptureFixture

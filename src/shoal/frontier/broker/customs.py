@@ -15,7 +15,7 @@ from shoal.frontier.broker.blocks import Travelling, travelling
 from shoal.frontier.broker.carrier import Delivery
 from shoal.frontier.broker.papers import Papers
 
-EARLIER = "%d blocks of the crawl that was '%s' before are removed from lane %s"
+EARLIER = "%d blocks of the crawl that was '%s' before were still with the broker, and are removed"
 FOREIGN = (
     "lane %s has blocks that crawl '%s' has not sent: they are removed. Who else may write to the"
     " broker? `shoal status` counts them"
@@ -32,6 +32,7 @@ class Customs:
         self._crawl = crawl
         self._papers = papers
         self._has_warned = False
+        self._earlier = 0
 
     async def sort(
         self, prefix: str, deliveries: Sequence[Delivery]
@@ -51,11 +52,16 @@ class Customs:
                 ours.append((delivery, block))
             else:
                 foreign.append(delivery)
-        if earlier:
-            log.warning(EARLIER, len(earlier), self._crawl, earlier[0].block.lane)
+        self._earlier += len(earlier)
         if foreign:
             await self._note_foreign(prefix, foreign)
         return ours, [*earlier, *foreign]
+
+    def tell(self) -> None:
+        """Say how many were of an earlier life, since it was last said."""
+        if self._earlier:
+            log.warning(EARLIER, self._earlier, self._crawl)
+        self._earlier = 0
 
     async def _note_foreign(self, prefix: str, foreign: Sequence[Delivery]) -> None:
         if not self._has_warned:  # They may be many.

@@ -35,7 +35,7 @@ PUBLISHED_AT_ONCE = 256
 WINDOWS_AT_ONCE = 200
 FETCHED_AT_ONCE = 32
 """Blocks: they are in memory until they are acknowledged."""
-FETCHES = 16
+FETCHES = 100
 """Of one lane, before others have their turn: what is fetched may all be of no use."""
 MOST_KEPT = 4096
 """Blocks that one process may have fetched and not acknowledged."""
@@ -159,7 +159,10 @@ class Freight:
             async with at_once:
                 return await self._bring_in(lane, count)
 
-        return sum(await _all(bring_in(lane, count) for lane, count in wanted.items()))
+        try:
+            return sum(await _all(bring_in(lane, count) for lane, count in wanted.items()))
+        finally:
+            self._customs.tell()
 
     def _due(self, windows: Sequence[Low]) -> list[Low]:
         """Those whose blocks have not come for long are not asked for all the time: a lane that
