@@ -16,6 +16,7 @@ from shoal.coordinator.run_requests import RUN_KEYS
 from shoal.core.failures import FailureKind
 from shoal.core.task import Task
 from shoal.frontier.admission import Admission
+from shoal.frontier.causes import LOOKED_AT
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Ask, Control, Outcome, Verdict
 from shoal.web.screens.crawls import LOOKED_INTO
@@ -183,6 +184,20 @@ def test_a_traceback_of_any_length_is_shown_from_its_end(served: Web, folder: Fo
         answer = served.get(path, PAGE)
         assert (answer.status, len(answer.body) < MUCH) == (200, True), path
         assert "ValueError: last" in answer.body.decode()
+
+
+def test_what_tasks_died_of_is_counted(served: Web, folder: Folder) -> None:
+    many = LOOKED_AT + 1
+    urls = [f"https://a.example/{number}" for number in range(many)]
+    do(folder, lambda frontier: add(frontier, "caused", *urls))
+    for _ in range(0, many, 100):
+        do(folder, lambda frontier: kill(frontier, "caused", 100))
+
+    told = text_of(served.get("/crawls/caused/failures", PAGE))
+
+    died = told[told.index("What tasks died of") : told.index("Dead tasks")]
+    assert "ValueError: 1,000" in " ".join(died.split())
+    assert "Of the last 1,000 dead tasks." in died
 
 
 def test_seeds_that_are_wrong_are_told_beside_those_that_were_added(

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import typer
 
 from shoal.cli import app
 
-_ROOT: Any = typer.main.get_command(app)
-
 
 def command_names() -> list[str]:
     """Every command, `dead list` and the like included."""
-    return [name for name, _ in _walk("", _ROOT)]
+    return list(_commands())
 
 
+@cache
 def options_of(command: str) -> dict[str, Any]:
     """The options of a command, by each of their spellings."""
-    found: Any = dict(_walk("", _ROOT))[command]
-    options = [parameter for parameter in found.params if parameter.param_type_name == "option"]
+    parameters = _commands()[command].params
+    options = [one for one in parameters if one.param_type_name == "option"]
     return {
         spelling: option
         for option in options
         for spelling in (*option.opts, *option.secondary_opts)
     }
+
+
+@cache
+def _commands() -> dict[str, Any]:
+    """They are made when they are asked for, anew each time: so that is done once."""
+    return dict(_walk("", typer.main.get_command(app)))
 
 
 def _walk(prefix: str, group: Any) -> list[tuple[str, Any]]:

@@ -7,7 +7,7 @@ the last login of an account holds.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -87,7 +87,7 @@ class Doorman:
         self.is_holding = False
         self._visits: dict[str, Visit] = {}
         self._current: dict[str, Visit] = {}
-        self._under_way: Counter[str] = Counter()
+        self._under_way: defaultdict[str, list[web.BaseRequest]] = defaultdict(list)
 
     def seen(self, path: str = "", account: str | None = None) -> list[Seen]:
         """The requests for paths that begin so, of one account or of all."""
@@ -105,16 +105,19 @@ class Doorman:
         self.log.append(Seen(time.monotonic(), host, source, *about))
 
     @contextmanager
-    def under_way(self, account: str) -> Iterator[None]:
-        """While a request of an account is handled."""
-        self._under_way[account] += 1
-        self.most[account] = max(self.most[account], self._under_way[account])
-        if account and self._under_way[account] > self.at_once:
+    def under_way(self, account: str, request: web.BaseRequest) -> Iterator[None]:
+        """While a request of an account is handled. One whose connection is gone, as after the
+        death of a proxy, is over for who sent it."""
+        handled = self._under_way[account]
+        handled.append(request)
+        count = sum(not _is_left(one) for one in handled)
+        self.most[account] = max(self.most[account], count)
+        if account and count > self.at_once:
             self.overlaps.append(account)
         try:
             yield
         finally:
-            self._under_way[account] -= 1
+            handled.remove(request)
 
     def visit_of(self, request: web.BaseRequest) -> Visit | None:
         """The session that a request comes with, over or not."""
@@ -166,3 +169,8 @@ class Doorman:
 
 def _agent(request: web.BaseRequest) -> str:
     return request.headers.get("User-Agent", "")
+
+
+def _is_left(request: web.BaseRequest) -> bool:
+    """Whether nobody waits for the answer any more."""
+    return request.transport is None or request.transport.is_closing()

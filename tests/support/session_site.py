@@ -63,7 +63,7 @@ class SessionSite(Site):
         visit = self.door.visit_of(request)
         account = given.get("user", "") or (visit.account if visit else "")
         self.door.note(request, account)
-        with self.door.under_way(account):
+        with self.door.under_way(account, request):
             await asyncio.sleep(self.takes_s)
             return await self._page(request, given, visit)
 

@@ -12,6 +12,10 @@ import msgspec
 SHOWN = 5
 """Causes that are named; the rest is only counted."""
 
+_LONGEST, _READ = 200, 2000
+"""Characters of a cause, and of a reason that is read for one: what a handler raised may say
+anything."""
+
 _FRAME = re.compile(
     r'^ *(?:[|] *)?File "([^"\n]{1,1000})", line (\d+), in (\S{1,200})', re.MULTILINE
 )
@@ -54,8 +58,12 @@ def cause_of(reason: str, traceback: str, handler: str) -> str:
     """What a task died of, without what is only its own. Where a handler raised: which error, and
     the line of the user's code that it came from."""
     if place := _place(traceback, handler):
-        return f"{reason.partition(':')[0]} at {place}"
-    return _ADDRESS.sub("…", reason) or "no reason given"
+        return f"{_cut(reason.partition(':')[0])} at {place}"
+    return _cut(_ADDRESS.sub("…", reason[:_READ])) or "no reason given"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def counted_by_cause(failures: Iterable[Failure]) -> list[Cause]:

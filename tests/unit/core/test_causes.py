@@ -39,3 +39,7 @@ def test_many_causes_are_summed_up_and_a_sample_says_so() -> None:
     lines = lines_of(causes, 1_000, "dead tasks")
     assert lines[0] == "10 × c0"
     assert lines[5:] == ["9 × other causes", "(of 49 dead tasks that were looked at)"]
+
+
+def test_a_cause_is_a_line_however_much_was_said() -> None:
+    assert len(cause_of("x" * 1_000_000, "", "parse")) < 300

@@ -15,7 +15,7 @@ from shoal.web.api.dead import DeadQuery, dead_page
 from shoal.web.api.export import ItemsQuery, items_page
 from shoal.web.context import Context
 from shoal.web.problems import Problem
-from shoal.web.screens.live import Cell, Live, TableRows, capped, table
+from shoal.web.screens.live import Cell, Live, TableRows, also, capped, table
 
 ACTIVE = 100
 SHOWN = 50
@@ -25,8 +25,8 @@ KINDS = 20
 async def failures(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """Failed tries by kind and host; and dead tasks, which stay where they are while one chooses
-    among them."""
+    """Failed tries by kind and host, what tasks died of; and dead tasks, which stay where they are
+    while one chooses among them."""
     crawl = seen.stats.crawl
 
     def chosen_by(**query: str) -> str:
@@ -39,6 +39,7 @@ async def failures(
     live.tables["failing"] = _ranked(
         [(Cell(one.host, h=chosen_by(host=one.host)), one.failed) for one in seen.failing]
     )
+    live.tables["causes"] = _causes(seen)
     if request.path.startswith(f"{context.prefix}/live/"):
         return {}
     query = dead_query(request)
@@ -49,10 +50,18 @@ async def failures(
     return {"dead": page, "chosen": chosen, "next_page": more, "reloads": False}
 
 
-def _ranked(tries: list[tuple[Cell, int]]) -> TableRows:
-    """How often each has failed, with a bar beside it: the first one's is full."""
-    most = max((count for _, count in tries), default=1) or 1
-    return table([(name, f"{count:,}", Cell(b=count / most)) for name, count in tries], KINDS)
+def _causes(seen: Snapshot) -> TableRows:
+    """What tasks died of. Of very many, those that died last were looked at."""
+    ranked = _ranked([(Cell(one.cause), one.count) for one in seen.causes])
+    looked_at = sum(cause.count for cause in seen.causes)
+    is_part = looked_at < seen.stats.dead
+    return also(ranked, f"Of the last {looked_at:,} dead tasks." if is_part else "")
+
+
+def _ranked(counts: list[tuple[Cell, int]]) -> TableRows:
+    """How often there was each, with a bar beside it: the first one's is full."""
+    most = max((count for _, count in counts), default=1) or 1
+    return table([(name, f"{count:,}", Cell(b=count / most)) for name, count in counts], KINDS)
 
 
 def dead_query(request: web.Request) -> DeadQuery:
