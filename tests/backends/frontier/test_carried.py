@@ -339,8 +339,14 @@ class TestOthers:
 
 class TestAnotherCarrier:
     @pytest.fixture
-    async def other(self, redis_server: RedisServer) -> AsyncIterator[CarriedFrontier]:
-        frontier = CarriedFrontier(redis_server.url, MemoryCarrier(Store(), "another"), SMALL)
+    def other_store(self) -> Store:
+        return Store()
+
+    @pytest.fixture
+    async def other(
+        self, redis_server: RedisServer, other_store: Store
+    ) -> AsyncIterator[CarriedFrontier]:
+        frontier = CarriedFrontier(redis_server.url, MemoryCarrier(other_store, "another"), SMALL)
         yield frontier
         await frontier.close()
 
@@ -363,6 +369,16 @@ class TestAnotherCarrier:
         assert (await other.stats(CRAWL)).waiting == 30
         assert await client.work_off() == 30
 
+    async def test_takes_over_what_the_first_one_could_not_be_given(
+        self, client: Client, store: Store, other: CarriedFrontier
+    ) -> None:
+        """Its address was wrong: nothing is there."""
+        store.is_away = True
+        await client.start(*pages(30))
+        await client.lease(0)
+        assert await Client(other, "another", CRAWL).work_off() == 30
+        assert (await client.stats()).foreign == 0
+
     async def test_can_be_the_same_under_a_new_name(
         self, client: Client, store: Store, redis_server: RedisServer
     ) -> None:
@@ -377,7 +393,11 @@ class TestAnotherCarrier:
         await moved.close()
 
     async def test_is_noticed_by_those_at_work(
-        self, client: Client, redis_server: RedisServer, other: CarriedFrontier
+        self,
+        client: Client,
+        redis_server: RedisServer,
+        other: CarriedFrontier,
+        other_store: Store,
     ) -> None:
         """Somebody has started the crawl over, and elsewhere."""
         await client.start(*pages(3))
@@ -385,7 +405,10 @@ class TestAnotherCarrier:
         plain = CarriedFrontier(redis_server.url, MemoryCarrier(Store(), "another"), SMALL)
         await RedisFrontier.forget(plain, CRAWL)
         await plain.close()
-        await other.start(CRAWL, open_rules())
+        elsewhere = Client(other, "another", CRAWL)
+        await elsewhere.start(*pages(30))
+        await elsewhere.lease(0)
+        await until("blocks elsewhere", lambda: len(other_store.blocks) == 8)
 
         async def is_refused() -> bool:
             try:
@@ -397,12 +420,13 @@ class TestAnotherCarrier:
         await until("the worker to notice", is_refused)
 
     async def test_a_crawl_whose_tasks_begin_to_travel_has_one_from_then_on(
-        self, redis_server: RedisServer, client: Client, other: CarriedFrontier
+        self, redis_server: RedisServer, client: Client, store: Store, other: CarriedFrontier
     ) -> None:
         plain = RedisFrontier(redis_server.url)
         await Client(plain, "worker", CRAWL).start(*pages(9))
         await plain.close()
         await client.start(*pages(30))
+        await published(client, store, 7)
         with pytest.raises(ConfigError, match="are with memory"):
             await other.lease(CRAWL, Ask("another", 1))
         assert await client.work_off() == 30

@@ -124,6 +124,7 @@ class Freight:
         try:
             if not await self._link.command("SET", lock, token, "NX", "PX", LOCK_MS):
                 return
+            await self._papers.read()
             while packed := await self._outbox(prefix):
                 await self._publish(prefix, packed)
                 await self._bill.note(prefix)

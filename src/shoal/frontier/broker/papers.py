@@ -1,5 +1,6 @@
 """What a crawl's record says of its tasks that travel: by which carrier, and what their blocks are
-sealed with. Both are made with the crawl, and stay as they are until it is forgotten.
+sealed with. Both are made with the crawl. The key stays as it is until the crawl is forgotten, and
+the carrier as long as it has anything: an address that was wrong can be set right.
 
 The key never leaves the state server and those who work on its crawls. So who may write to the
 broker, and no more than that, can bring no tasks of his own: see customs.py.
@@ -25,7 +26,7 @@ log = logging.getLogger("shoal")
 
 
 class Papers:
-    """Those of one crawl. They are read once in each of its lives."""
+    """Those of one crawl. They are read in each of its lives, and before something is published."""
 
     def __init__(
         self, link: RedisLink, shard: Shard, carrier: Carrier, *, has_moved: bool = False
@@ -46,7 +47,7 @@ class Papers:
         crawl_id, carrier, key = await self._link.command("HMGET", self._shard.key, *fields)
         if crawl_id is None:
             raise UnknownCrawl(self._shard.crawl)
-        await self._check(carrier)
+        await self._check(crawl_id.decode(), carrier)
         self.crawl_id, self.key = crawl_id.decode(), bytes.fromhex((key or b"").decode())
 
     async def of_life(self, crawl_id: str) -> None:
@@ -54,13 +55,20 @@ class Papers:
         if crawl_id != self.crawl_id:
             await self.read()
 
-    async def _check(self, carrier: bytes | None) -> None:
+    async def _check(self, crawl_id: str, carrier: bytes | None) -> None:
         """A crawl whose tasks do not travel yet has none."""
         crawl, ours = self._shard.crawl, self._carrier.name
         theirs = carrier.decode() if carrier else ours
         if theirs == ours:
             return
-        if not self._has_moved:
+        if not self._has_moved and await self._is_anything_there(crawl_id):
             raise ConfigError(OTHER.format(crawl=crawl, theirs=theirs, ours=ours))
         await self._link.command("HSET", self._shard.key, "carrier", ours)
         log.warning(MOVED, crawl, theirs, ours)
+
+    async def _is_anything_there(self, crawl_id: str) -> bool:
+        """Whether the carrier has a block. Those that nobody could publish are still here."""
+        prefix = f"{self._shard.base}{crawl_id}:"
+        asked = ("HLEN", f"{prefix}carried"), ("LLEN", f"{prefix}outbox")
+        outside, unpublished = await self._link.together(*asked)
+        return bool(outside != unpublished)
