@@ -86,6 +86,8 @@ def _with_others(stats: Stats) -> list[str]:
     lines = []
     if stats.outside:
         lines.append(f"with the broker: {stats.outside:,} blocks of tasks")
+    if stats.foreign:
+        lines.append(f"from the broker: {counted(stats.foreign, 'foreign block')}, not let in")
     if stats.broker_requests:
         cost = f"{stats.broker_requests:,} requests, about ${stats.broker_cost:,.4f}"
         lines.append(f"to the broker: {cost}")

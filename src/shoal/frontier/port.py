@@ -366,7 +366,7 @@ class IntakeAndUpkeep(WorkIntake, Upkeep, Protocol):
 
 
 class IntakeAndNotes(WorkIntake, HasNotes, Protocol):
-    """For those who bring seeds, and note how far they have come."""
+    """For those who bring work, and note how far they have come."""
 
 
 class UpkeepAndNotes(Upkeep, HasNotes, Protocol):

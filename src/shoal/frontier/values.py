@@ -433,6 +433,8 @@ class Stats(Counts):
     """Blocks of tasks that are with a carrier. Their tasks wait."""
     missing: int = 0
     """Tasks that should be with the carrier and are not: somebody has emptied its queues."""
+    foreign: int = 0
+    """Blocks from the broker that the crawl has not sent: somebody else writes to its queues."""
     broker_requests: int = 0
     """Requests to a broker that bills each of them."""
     broker_cost: float = 0.0

@@ -69,6 +69,7 @@ def snapshot_json(seen: Snapshot, now: float) -> Json:
         "waiting_for_exits": without_exit(seen),
         "sessions": [group_json(group, now) for group in seen.sessions],
         "lanes": msgspec.to_builtins(seen.lanes[:LANES_SHOWN]),
+        "feeds": msgspec.to_builtins(seen.feeds),
     }
 
 

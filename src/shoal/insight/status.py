@@ -15,6 +15,7 @@ from shoal.core.identities import is_group
 from shoal.core.shapes import Trap
 from shoal.frontier.board import read
 from shoal.frontier.causes import causes_of_death
+from shoal.frontier.feeding import FeedPulse, feeds_of
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import Host, HostOrder, Pulse, Stats
 from shoal.insight.sessions import SessionGroup, session_groups
@@ -44,6 +45,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """What most links were kept out of, by limits for pages that are alike."""
     causes: list[Cause] = []
     """What tasks died of, the most frequent first."""
+    feeds: list[FeedPulse] = []
+    """What brings it work from queues of others."""
     late: str | None = None
     """What is to be said if it will not be done within its schedule's window."""
 
@@ -64,6 +67,7 @@ async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapsho
         failing=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.FAILING),
         pools=[p for p in await frontier.pools() if p.rules.name in pools] if pools else [],
         sessions=await session_groups(frontier, sessions),
+        feeds=await feeds_of(frontier.notes, crawl, now),
         lanes=await frontier.lanes(crawl, LANES_SEEN) if pools or sessions else [],
     )
 

@@ -19,6 +19,7 @@ from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
 from shoal.frontier.port import QueriesAndNotes
 from shoal.insight.exit_lines import exit_lines
+from shoal.insight.feed_lines import feed_lines
 from shoal.insight.json import crawl_json, snapshot_json
 from shoal.insight.session_lines import session_lines
 from shoal.insight.status import snapshot
@@ -93,6 +94,7 @@ async def _view(
         return display.crawls_table(crawls, now) if crawls else display.text("no crawls here yet")
     seen = await snapshot(frontier, crawl, now)
     notes = *exit_lines(seen, now), *session_lines(seen, now), *version_lines(seen.workers)
+    notes += tuple(feed_lines(seen, now))
     if height is None:
         return snapshot_view(seen, now, notes)
     return watched_view(seen, now, notes, height)

@@ -114,6 +114,7 @@ def worker(
             options,
             lambda frontier: Services(ScheduledWorkers(frontier, options), *stop_files(stop_file)),
             alive_file,
+            publishes=True,
         )
         return
     targets, spider, settings = told_worker(targets, arg, options)

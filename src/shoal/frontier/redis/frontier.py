@@ -40,7 +40,7 @@ from shoal.frontier.redis.rules import has_lanes
 from shoal.frontier.redis.shard import Clock, Shard
 from shoal.frontier.redis.stats import ahead_of, host_of, note_failures, waiting_of
 from shoal.frontier.redis.traps import traps_of
-from shoal.frontier.redis.windows import Window
+from shoal.frontier.redis.windows import Travel
 from shoal.frontier.values import (
     ALL_DEAD,
     WORKER_SILENT_S,
@@ -90,13 +90,13 @@ class RedisFrontier(Frontier):
     """Everything the port promises, for any number of machines."""
 
     def __init__(
-        self, address: str, clock: Clock | None = None, window: Window | None = None
+        self, address: str, clock: Clock | None = None, travel: Travel | None = None
     ) -> None:
-        """`clock` takes the place of the server's, for tests. `window` is for those who let tasks
+        """`clock` takes the place of the server's, for tests. `travel` is for those who let tasks
         travel: see windows.py."""
         self._link = RedisLink(redis_address(address))
         self._clock = clock
-        self._window = window
+        self._travel = travel
         self._crawls: dict[str, RedisCrawl] = {}
         self._left_out: set[bytes] = set()
         self._notes = RedisNotes(self._link, clock)
@@ -394,7 +394,7 @@ class RedisFrontier(Frontier):
             self._crawls.pop(crawl, None)  # It may be made again with other shards.
 
         told = self._note_new_server
-        return Shard(self._link, crawl, tag, self._clock, told, unknown, self._window)
+        return Shard(self._link, crawl, tag, self._clock, told, unknown, self._travel)
 
     async def _make(self, crawl: str, rules: Rules) -> None:
         """Make the crawl, as new, if there is none."""

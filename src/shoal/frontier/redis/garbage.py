@@ -12,7 +12,7 @@ _SINGLE = (
     *("dropped", "robots", "workers", "blocked", "holding", "shares"),
     *("kept_out", "lanes", "lane_load", "blocks", "versions", "expired", "jars"),
     *("away", "carried", "outbox", "low", "dry", "own", "routes", "missing", "repaired"),
-    "requests",
+    *("requests", "foreign"),
 )
 
 

@@ -11,6 +11,7 @@ from shoal.coordinator.plan import Planned
 from shoal.core.causes import Cause
 from shoal.core.failures import FailureKind
 from shoal.core.task import Task
+from shoal.frontier.feeding import FeedPulse
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.versions import AtWork
 
@@ -60,6 +61,7 @@ class SnapshotForm(CrawlForm, kw_only=True):
     waiting_for_exits: int
     sessions: list[dict[str, Any]]
     lanes: list[dict[str, Any]]
+    feeds: list[FeedPulse]
 
 
 class StateForm(msgspec.Struct):
