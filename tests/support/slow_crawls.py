@@ -38,6 +38,8 @@ class Slow(Spider):
 class SlowSite(Site):
     """So many hosts, which take a while to answer."""
 
+    notices_hang_ups = True
+
     def __init__(self, hosts: int) -> None:
         super().__init__(self._slowly)
         self.addresses = [f"127.0.0.{number}" for number in range(1, hosts + 1)]
