@@ -62,7 +62,8 @@ class ScaleForm(msgspec.Struct):
 async def scale(context: Context, request: web.Request) -> web.StreamResponse:
     """How many workers a crawl should have, by the rule of `shoal autoscale`."""
     query_of(request, NoQuery)
-    decided = await context.wanted.of(crawl_of(request))
+    crawl = crawl_of(request)
+    decided = await context.sampler.ask(("scale", crawl), lambda: context.wanted.of(crawl))
     return json_response(ScaleForm(decided.workers, decided.why))
 
 
