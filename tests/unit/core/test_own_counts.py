@@ -38,7 +38,7 @@ async def test_tries_that_take_turns_do_not_mix() -> None:
 
     found = await asyncio.gather(visit("a"), visit("b"))
 
-    assert found == [{"a": 3, "threads": 1}, {"b": 3, "threads": 1}]
+    assert list(found) == [{"a": 3, "threads": 1}, {"b": 3, "threads": 1}]
 
 
 async def test_outside_of_a_try_nothing_is_counted() -> None:
