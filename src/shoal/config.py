@@ -66,9 +66,6 @@ Table = TypeVar("Table")
 class Rules(msgspec.Struct, kw_only=True, frozen=True):
     """What a crawl may do. The same for every worker of the fleet."""
 
-    args: dict[str, Any] = {}
-    """What the spider is told: see spider/arguments.py. No setting: `-a` of those who begin it."""
-
     rate: Annotated[
         RateText, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, auto, none")
     ] = "1/s"
@@ -220,6 +217,9 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         str | None,
         Meta(description="An earlier crawl; pages unchanged since then are not fetched again"),
     ] = None
+
+    args: dict[str, Any] = {}
+    """What the spider is told: see spider/arguments.py. No setting: `-a` of those who begin it."""
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True):

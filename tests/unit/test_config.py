@@ -226,7 +226,7 @@ STORED = (
     '"sessions":[],"session":null,'
     '"max_blocks":5,"seen":"exact","seen_error":0.001,'
     '"seen_for":"7d","history":"changed","refresh_after":null,"canonical":false,"simhash":false,'
-    '"file_types":[],"previous":null}'
+    '"file_types":[],"previous":null,"args":{}}'
 )
 """The rules of a crawl that may be under way."""
 

@@ -38,7 +38,7 @@ class TestOnce:
 
         async def do() -> None:
             begun.set()
-            await may_end.wait()
+            await in_time("the word to end", may_end.wait())
 
         doing = asyncio.create_task(Once(backend.frontier.notes, TOPIC).tried("shop", "1", do))
         await in_time("it begins", begun.wait())

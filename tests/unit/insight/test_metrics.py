@@ -35,6 +35,7 @@ EVERYTHING = survey_of(
     sample(
         **COUNTED,
         failures_by_kind={FailureKind.TIMEOUT: 3},
+        own_counts={"sold_out": 2},
         crawl="shop@2026-11-15T03:00",
         schedule="shop",
         rules=Rules(sessions=("shop",)),
