@@ -41,7 +41,7 @@ from shoal.worker.visits.spider_visits import SpiderVisits
 
 MAX_VISITS = 60
 """On the way to a page: robots.txt, logins, redirects, exits that cannot be used."""
-MAX_WAIT_S = 60.0
+MAX_WAIT_S = 15.0
 """For an exit or an account."""
 
 
