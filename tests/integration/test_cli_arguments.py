@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from support.coordinators import NEVER, Office
 from support.links import numbered_pages
 from support.processes import Folder
 from support.sites import Site, serving
+from support.until import until_now
 
 SPIDER = """
 from shoal import Item, Spider
@@ -66,3 +68,36 @@ def test_arguments_are_kept_with_the_crawl(tmp_path: Path, frontier: str) -> Non
     for folder in (here, there):
         rows = folder.export("shop-books")
         assert {(row["category"], row["limit"]) for row in rows} == {("books", 50)}
+
+
+SCHEDULED = (
+    SPIDER
+    + """
+    def opened(self):
+        self.log("opened")
+
+    def closed(self, summary):
+        self.log(f"closed {{summary.stats.done}}")
+
+    def log(self, line):
+        with open("log", "a") as log:
+            log.write(f"{{line}} {{self.category}}\\n")
+"""
+)
+
+
+def test_a_schedule_tells_its_spider(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    office = Office(folder)
+    with serving(Site(numbered_pages(3))) as site:
+        folder.write("links.py", SCHEDULED.format(url=site.url))
+        office.schedule(NEVER, 'args = { category = "books", limit = 5 }')
+        with folder.running("serve") as coordinator, folder.running("worker"):
+            office.leads(coordinator)
+            crawl = office.begin()
+            (run,) = until_now("the run's end", office.past)
+            log = tmp_path / "log"
+            until_now("closed", lambda: "closed" in log.read_text())
+        assert (run.state, run.done) == ("finished", 4)
+    assert log.read_text() == "opened books\nclosed 4 books\n"
+    assert {(row["category"], row["limit"]) for row in folder.export(crawl)} == {("books", 5)}
