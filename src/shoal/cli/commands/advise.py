@@ -64,7 +64,7 @@ def advise(
     plot: Plot = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say what holds a crawl up, how many workers are enough, until when it takes, and the cost.
+    """Say what holds a crawl up, and what would help.
 
     It looks at a crawl that is running, for some seconds, and changes nothing. Costs are those of
     [prices] in shoal.toml. It never advises to ask more of a host than robots.txt allows, or than

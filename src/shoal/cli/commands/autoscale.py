@@ -111,7 +111,7 @@ def autoscale(
     dry_run: DryRun = False,
     json: JsonFlag = False,
 ) -> None:
-    """Keep as many workers on this machine as are of use to a crawl.
+    """Keep as many workers here as are of use.
 
     It joins the crawl as `shoal worker` does, and says of each change why. More workers than the
     hosts of the crawl can use are never started, nor any while results or the frontier are what is

@@ -90,7 +90,7 @@ def diff(
     exit_code: ExitCode = False,
     earlier_results: EarlierResults = None,
 ) -> None:
-    """Compare two crawls: which items are new, changed, gone.
+    """Compare two crawls: what is new, changed, gone.
 
     Items are the same if kind and key are; their fields are compared by value. A crawl that is
     named alone is compared with the one that its --previous named, or, with --since, with itself at

@@ -79,7 +79,7 @@ def try_(
     watch: Watch = False,
     json: JsonFlag = False,
 ) -> None:
-    """Fetch one page, and show what the spider makes of it.
+    """Show what the spider makes of one page.
 
     The page is fetched as a crawl would: with robots.txt, exits, accounts and hooks. Shown are its
     items as they would be stored, those that would be rejected, and its tasks with what would
