@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from multidict import CIMultiDict
 from shoal.archive.port import RawPage
 from shoal.core.identities import NO_SESSION
 from shoal.core.task import Task
-from shoal.errors import FetchError
+from shoal.errors import ConfigError, FetchError
 from shoal.fetch.port import Fetcher, Request, Response
 
 MAX_PAGES = 200
@@ -59,8 +60,9 @@ class CachingFetcher(Fetcher):
         is_private = request.cookies or task.session not in (None, NO_SESSION)
         file = self._folder / _name_of(task)
         self.kept_s = None
-        if not is_private and (kept := _read(file)) is not None:
-            self.kept_s = max(time.time() - file.stat().st_mtime, 0.0)
+        if not is_private and (found := _read(file)) is not None:
+            kept, at = found
+            self.kept_s = max(time.time() - at, 0.0)
             return Response(task.url, kept.status, CIMultiDict(kept.headers), kept.body, 0.0)
         response = await self._inner.fetch(request)
         if not is_private and response.status < _FAILED:
@@ -78,11 +80,15 @@ class CachingFetcher(Fetcher):
             [(_text(name), _text(value)) for name, value in response.headers.items()],
             response.body,
         )
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = file.with_suffix(f".{os.getpid()}")
-        unfinished.write_bytes(_encode(kept))
-        unfinished.replace(file)
-        _throw_away(self._folder)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            unfinished = file.with_suffix(f".{os.getpid()}")
+            unfinished.write_bytes(_encode(kept))
+            unfinished.replace(file)
+        except OSError as error:
+            raise ConfigError(f"--cache: {self._folder}: {error.strerror}") from None
+        with suppress(OSError):  # Somebody else may be at it, too.
+            _throw_away(self._folder)
 
 
 def _name_of(task: Task) -> str:
@@ -91,9 +97,10 @@ def _name_of(task: Task) -> str:
     return hashlib.blake2b(asked.encode("utf-8", "replace"), digest_size=16).hexdigest() + ".page"
 
 
-def _read(file: Path) -> _Kept | None:
+def _read(file: Path) -> tuple[_Kept, float] | None:
+    """What is kept, and since when."""
     try:
-        return _decode(file.read_bytes())
+        return _decode(file.read_bytes()), file.stat().st_mtime
     except (OSError, msgspec.MsgspecError):
         return None
 
