@@ -206,7 +206,8 @@ def _pick(module: ModuleType, name: str, place: str) -> type[Spider]:
     if len(here) > 1:
         names = ", ".join(sorted(here))
         raise ConfigError(
-            f"{place} has several spiders ({names}): write {place}:{min(here)}, or --all"
+            f"{place} has several spiders ({names}): write {place}:{min(here)}"
+            " (crawl --all runs all of them)"
         )
     return next(iter(here.values()))
 
