@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shoal.core.task import Task
-from shoal.spider.page import Handler, Page
+from shoal.spider.following import Handler
+from shoal.spider.page import Page
 
 if TYPE_CHECKING:
     from shoal.spider.links import Link

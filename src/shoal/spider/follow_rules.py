@@ -9,7 +9,8 @@ from typing import Any
 from shoal.core.task import DEFAULT_HANDLER, Task
 from shoal.core.url_patterns import read_patterns
 from shoal.errors import ConfigError
-from shoal.spider.page import Handler, Page, handler_name
+from shoal.spider.following import Handler, handler_name
+from shoal.spider.page import Page
 from shoal.spider.selection import parse_query
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Never
 
@@ -15,15 +15,22 @@ from multidict import CIMultiDict
 from selectolax.lexbor import LexborNode
 
 from shoal.core import bodies, urls
-from shoal.core.bodies import Files, FormFields, Sent
+from shoal.core.bodies import Files, FormFields
 from shoal.core.files import DEFAULT_FIELD
-from shoal.core.identities import NO_SESSION
-from shoal.core.policy import parse_duration
-from shoal.core.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, MAX_SESSION_LENGTH, Task
+from shoal.core.task import Task
 from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.spider import markup, trial
 from shoal.spider.effort import Shape
 from shoal.spider.files import FileOptions, ItemFiles, files_for
+from shoal.spider.following import (
+    Following,
+    Handler,
+    accepted,
+    check_session,
+    children,
+    handler_name,
+    moment_of,
+)
 from shoal.spider.forms import Form
 from shoal.spider.link_filter import link_filter
 from shoal.spider.links import links_inside, links_of, links_of_each
@@ -35,34 +42,7 @@ if TYPE_CHECKING:
 
     from shoal.spider.links import Link
 
-Handler = Callable[..., Any] | str
-"""A method of the spider, or its name."""
-
 _BASE_TAG = re.compile(rb"<base", re.IGNORECASE)
-
-
-class _Following(msgspec.Struct):
-    """How links are to be followed: what `Page.follow` and `Page.follow_all` are told."""
-
-    handler: Handler | None
-    priority: int | None
-    meta: Mapping[str, Any] | None
-    sent: Sent
-    dont_filter: bool
-    chain: str | None
-    proxy_pool: str | None
-    session: str | None
-    accept: tuple[int, ...]
-    max_retries: int | None
-    not_before: datetime | None
-    on_failure: str
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether it says nothing that few links have."""
-        return not (
-            self.accept or self.on_failure or self.max_retries is not None or self.not_before
-        )
 
 
 class Page:
@@ -290,7 +270,7 @@ class Page:
         if link is None:
             raise ValueError(f"nothing to follow on {self.url}")
         sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
-        how = _Following(
+        how = Following(
             handler,
             priority,
             meta,
@@ -301,7 +281,7 @@ class Page:
             session,
             accepted(accept),
             max_retries,
-            _moment(not_before),
+            moment_of(not_before),
             "" if on_failure is None else handler_name(on_failure),
         )
         return self._tasks([self.urljoin(link)], how)[0]
@@ -355,7 +335,7 @@ class Page:
         uploads = None if isinstance(files, bool) else files
         links = self._links(targets, within, nofollow=nofollow)
         sent = bodies.sent(method, headers, body=body, form=form, json=json, files=uploads)
-        how = _Following(
+        how = Following(
             handler,
             priority,
             meta,
@@ -366,7 +346,7 @@ class Page:
             session,
             accepted(accept),
             max_retries,
-            _moment(not_before),
+            moment_of(not_before),
             "" if on_failure is None else handler_name(on_failure),
         )
         addresses = self._pages(links)
@@ -437,7 +417,7 @@ class Page:
             named = form if isinstance(form, str) else "a form"
             raise ValueError(f"{named} on {self.url}: {error}") from None
         whose = self.session if session is None else session
-        how = _Following(
+        how = Following(
             handler,
             priority,
             meta,
@@ -448,7 +428,7 @@ class Page:
             whose,
             accepted(accept),
             max_retries,
-            _moment(not_before),
+            moment_of(not_before),
             "" if on_failure is None else handler_name(on_failure),
         )
         return self._tasks([address], how)[0]
@@ -504,7 +484,7 @@ class Page:
         proxy_pool: str | None,
         session: str | None,
     ) -> ItemFiles:
-        _check_session(self.task.session if session is None else session, proxy_pool)
+        check_session(self.task.session if session is None else session, proxy_pool)
         how = FileOptions(priority, headers, proxy_pool, session)
         return files_for(self, links, item, field, how)
 
@@ -529,42 +509,10 @@ class Page:
             except BadUrl:
                 continue
 
-    def _tasks(self, addresses: Iterable[str], how: _Following) -> list[Task]:
-        """The tasks to fetch addresses, as children of this page."""
-        _check_chain(how.chain)
-        session = self.task.session if how.session is None else how.session
-        _check_session(session, how.proxy_pool)
-        job_type = DEFAULT_HANDLER if how.handler is None else handler_name(how.handler)
-        depth, parent, meta = self.task.depth + 1, self.fingerprint.hex(), how.meta
-        method, headers, body, body_is_base64 = how.sent
-        priority, dont_filter, chain = how.priority or 0, how.dont_filter, how.chain
+    def _tasks(self, addresses: Iterable[str], how: Following) -> list[Task]:
         if self._followed_at is None:
             self._followed_at = datetime.now(UTC).replace(microsecond=0)
-        tasks = [
-            Task(
-                url=url,
-                job_type=job_type,
-                method=method,
-                headers={**headers} if headers else {},
-                body=body,
-                depth=depth,
-                priority=priority,
-                meta={**meta} if meta else {},
-                parent=parent,
-                created_at=self._followed_at,
-                dont_filter=dont_filter,
-                chain=chain,
-                proxy_pool=how.proxy_pool,
-                session=session,
-            )
-            for url in addresses
-        ]
-        if body_is_base64 or not how.is_usual:
-            for task in tasks:
-                task.body_is_base64 = body_is_base64
-                task.accept, task.max_retries = how.accept, how.max_retries
-                task.not_before, task.on_failure = how.not_before, how.on_failure
-        return tasks
+        return children(self.task, self.fingerprint, self._followed_at, addresses, how)
 
     async def _weigh(self) -> None:
         """Try an odd page in a process of its own, before it is read and while other pages have
@@ -610,54 +558,3 @@ def _rebased(base: can_ada.URL, href: str | None) -> can_ada.URL:
         return urls.parse(urls.join(base, href)) if href else base
     except BadUrl:
         return base
-
-
-def accepted(statuses: Iterable[int]) -> tuple[int, ...]:
-    """The statuses that are to be read beside 2xx, as tasks have them. Raises ValueError."""
-    if isinstance(statuses, Iterable) and not isinstance(statuses, str | bytes):
-        found = list(statuses)
-        if all(type(each) is int and 300 <= each <= 599 for each in found):
-            return tuple(sorted(set(found)))
-    raise ValueError(
-        f"accept lists statuses from 300 to 599, such as {{404}}; not {statuses!r:.80}"
-    )
-
-
-def _moment(not_before: datetime | str | None) -> datetime | None:
-    if not_before is None:
-        return None
-    if isinstance(not_before, str):
-        return datetime.now(UTC) + timedelta(seconds=parse_duration(not_before))
-    if isinstance(not_before, datetime) and not_before.tzinfo is not None:
-        return not_before.astimezone(UTC)
-    raise ValueError(
-        "not_before is a time from now ('10m'), or a datetime with a time zone;"
-        f" not {not_before!r:.80}"
-    )
-
-
-def _check_chain(chain: str | None) -> None:
-    if chain is None or (isinstance(chain, str) and 0 < len(chain) <= MAX_CHAIN_LENGTH):
-        return
-    raise ValueError(f"a chain is a text of 1 to {MAX_CHAIN_LENGTH} characters, not {chain!r:.80}")
-
-
-def _check_session(session: str | None, proxy_pool: str | None) -> None:
-    if session is None:
-        return
-    if not isinstance(session, str) or not 0 < len(session) <= MAX_SESSION_LENGTH:
-        limit = f"1 to {MAX_SESSION_LENGTH} characters"
-        raise ValueError(f"a session is a text of {limit}, not {session!r:.80}")
-    if proxy_pool is not None and session != NO_SESSION:
-        raise ValueError(
-            f"proxy_pool={proxy_pool!r:.60}: the exits of a session are those of its group"
-            f" (session={NO_SESSION!r} is without one)"
-        )
-
-
-def handler_name(handler: Handler) -> str:
-    """The name of a method of the spider. Raises ValueError for what is none."""
-    name = handler if isinstance(handler, str) else getattr(handler, "__name__", "")
-    if not name.isidentifier():
-        raise ValueError(f"a handler is a method of the spider, or its name; not {handler!r}")
-    return name

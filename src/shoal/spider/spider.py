@@ -34,9 +34,10 @@ from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.spider.failure import Failure
 from shoal.spider.files import ItemFiles
 from shoal.spider.follow_rules import Follow, FollowRules, read_rules
+from shoal.spider.following import accepted
 from shoal.spider.hooks import TAKES, Hooks, hooks_of, is_hook
 from shoal.spider.items import is_item_class
-from shoal.spider.page import Page, accepted
+from shoal.spider.page import Page
 from shoal.spider.selection import Selection, parse_query
 from shoal.spider.session import Session
 
