@@ -6,7 +6,7 @@ LAYERS = (
     ("cli",),
     ("demo", "web", "workbench"),
     ("scrapy",),
-    ("alerts",),
+    ("alerts", "autoscale"),
     ("insight",),
     ("coordinator",),
     ("fleet",),

@@ -8,7 +8,8 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,14 +17,18 @@ from typing import Any
 from shoal.core.plugins import plugin
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider import link_spider
+from shoal.spider.arguments import read_arguments
+from shoal.spider.crawl_names import name_with
 from shoal.spider.hooks import hooks_of
-from shoal.spider.spider import Spider
+from shoal.spider.spider import Spider, check_rules
 
 WAYS = "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or https://..."
 SCRAPY = "scrapy:"
 """What a spider of the Scrapy project in this folder begins with."""
 _PRIVATE = "_shoal_target_"
 """Modules made of files are named so: no module's own name, and not `__main__`."""
+
+NOTHING_TOLD: Mapping[str, Any] = {}
 
 _OWN = Path(__file__).parent.parent
 
@@ -59,13 +64,21 @@ def is_scrapy(targets: Sequence[str]) -> bool:
     return bool(targets) and targets[0].startswith(SCRAPY)
 
 
-def create(spider: type[Spider], plugins: Sequence[str] = ()) -> Spider:
-    """A spider of this class, with these plugins beside its own. What its `__init__` raises is a
-    ConfigError of one line."""
+def create(
+    spider: type[Spider], plugins: Sequence[str] = (), args: Mapping[str, Any] = NOTHING_TOLD
+) -> Spider:
+    """A spider of this class that is told these arguments, with these plugins beside its own. What
+    its `__init__` raises, which knows the arguments already, is a ConfigError of one line."""
+    values = read_arguments(spider, args)
+    with suppress(ConfigError):  # Somebody has named the crawl otherwise.
+        values["name"] = name_with(spider, args)
     try:
-        made = spider()
+        made = spider.__new__(spider)
+        vars(made).update(values)
+        made.__init__()  # type: ignore[misc]
     except Exception as error:
         raise ConfigError(_one_line(error, spider.__name__)) from error
+    check_rules(made)
     made._shoal_hooks = hooks_of(made, [*map(_plugin_at, plugins), *made.plugins])
     return made
 
@@ -112,7 +125,9 @@ def _split(target: str) -> tuple[str, str]:
 def _import_file(place: str) -> ModuleType:
     path = Path(place)
     if path.is_dir():
-        raise ConfigError(f"{place} is a folder, not a spider")
+        raise ConfigError(
+            f"{place} is a folder, not a spider (crawl --all runs all that are in it)"
+        )
     if not path.exists():
         raise ConfigError(f"no such file: {place}")
     if path.suffix != ".py":
@@ -190,7 +205,10 @@ def _pick(module: ModuleType, name: str, place: str) -> type[Spider]:
         raise ConfigError(f"{place} has no Spider in it")
     if len(here) > 1:
         names = ", ".join(sorted(here))
-        raise ConfigError(f"{place} has several spiders ({names}): write {place}:{min(here)}")
+        raise ConfigError(
+            f"{place} has several spiders ({names}): write {place}:{min(here)}"
+            " (crawl --all runs all of them)"
+        )
     return next(iter(here.values()))
 
 

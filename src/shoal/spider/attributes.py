@@ -40,7 +40,7 @@ def mistaken_attributes(spider: type[Spider]) -> dict[str, str]:
     return found
 
 
-def told(name: str, meant: str) -> str:
+def mistaken_line(name: str, meant: str) -> str:
     """How a mistake is said."""
     return f"{name} is no setting; did you mean {meant}?"
 

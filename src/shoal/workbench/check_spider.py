@@ -14,7 +14,8 @@ from shoal.core.urls import parse, without_port
 from shoal.errors import BadUrl, ConfigError
 from shoal.fleet.target import create
 from shoal.frontier.admission import Admission
-from shoal.spider.attributes import mistaken_attributes, told
+from shoal.spider.arguments import arguments_of
+from shoal.spider.attributes import mistaken_attributes, mistaken_line
 from shoal.spider.catalogue import catalogues_of, first_tasks
 from shoal.spider.hooks import TAKES, is_hook
 from shoal.spider.items import is_item_class
@@ -70,7 +71,7 @@ class _Look:
 
 def _attributes(look: _Look) -> Iterator[Finding]:
     for name, wanted in mistaken_attributes(look.spider).items():
-        yield look.finding(name, told(name, wanted))
+        yield look.finding(name, mistaken_line(name, wanted))
 
 
 def _values(look: _Look) -> Iterator[Finding]:
@@ -163,10 +164,11 @@ def _items(look: _Look) -> Iterator[Finding]:
 
 def _made(look: _Look, settings: Settings) -> Iterator[Finding]:
     """What comes out when it is made, as every worker makes it."""
-    try:
-        create(look.spider, settings.plugins)
-    except ConfigError as error:
-        yield look.finding("plugins", str(error))
+    if not any(argument.is_required for argument in arguments_of(look.spider).values()):
+        try:
+            create(look.spider, settings.plugins)
+        except ConfigError as error:
+            yield look.finding("plugins", str(error))
     rules = settings.rules
     if rules.proxy_pool not in (None, DIRECT, *rules.pools):
         there_are = ", ".join(rules.pools) or "none"

@@ -125,7 +125,7 @@ class _Trial:
         self._lenders = [it for it in (assignment.exits, assignment.sessions) if it is not None]
         self._visits = SpiderVisits(
             assignment,
-            spider,
+            lambda rules: spider,
             settings,
             open_fetcher=open_fetcher,
             admission=lambda rules: self._admission,

@@ -31,7 +31,9 @@ async def fetched_page(spider: type[Spider], settings: Settings, url: str) -> Pa
         pages.append(page)
 
     members: dict[str, Any] = {"name": spider.name, _HANDLER: keep}
-    showing = create(type(spider.__name__, (spider,), members), settings.plugins)
+    showing = create(
+        type(spider.__name__, (spider,), members), settings.plugins, settings.rules.args
+    )
     task = Task(url=url, job_type=_HANDLER, accept=_ANYTHING)
     tried = await try_page(showing, settings, task)
     if not pages:

@@ -44,7 +44,7 @@ Rate = Annotated[str, typer.Option(help="Requests per shop, for all workers toge
 def demo(
     workers: Workers = 3, hosts: Hosts = 4, products: Products = 100, rate: Rate = "20/s"
 ) -> None:
-    """Take a tour: crawl local shops with several workers.
+    """Take a tour: a fleet crawls shops made up here.
 
     Some shops are served on this machine, crawled, and their items shown. They have everything that
     makes life hard: the same product under many addresses, pages that fail at first, pages that are

@@ -40,7 +40,7 @@ def explain(
     session: SomeSession = None,
     json: JsonFlag = False,
 ) -> None:
-    """Explain what became of a URL, from discovery to stored row.
+    """Explain what became of a URL, step by step.
 
     Two accounts see two pages: what was fetched with a session is a task of its own. The one of
     --session comes first, then the others at this address.

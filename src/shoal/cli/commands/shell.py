@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from shoal.cli.arguments import ArgumentOptions, told_spider
 from shoal.cli.examples import examples
 from shoal.cli.options import settings_from, with_settings
 from shoal.cli.prompt import Prompt
@@ -17,7 +18,7 @@ from shoal.fleet import target
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.spider.page import Page
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.spider import Spider
 from shoal.workbench.shown_page import fetched_page, page_of_file
 
 Place = Annotated[
@@ -40,6 +41,7 @@ def shell(
     options: dict[str, Any],
     place: Place = None,
     spider: SpiderName = None,
+    arg: ArgumentOptions = None,
     code: Code = None,
 ) -> None:
     """Open a Python prompt with a page at hand.
@@ -50,12 +52,15 @@ def shell(
     With -c, or if stdin is no terminal, code is run and its values are printed. Exit codes of -c:
     0 it ran, 1 it raised.
     """
-    loaded = target.load([spider]) if spider is not None else Spider
-    settings = settings_from(options, settings_of(loaded))
+    if spider is not None:
+        _, loaded, settings = told_spider([spider], arg, options)
+    else:
+        loaded, settings = Spider, settings_from(options)
     logs.configure(json_lines=settings.json_logs)
     logging.getLogger("shoal").disabled = True
     fetch = partial(_fetch, loaded, settings)
-    prompt = Prompt(_page_at(place, fetch), target.create(loaded, settings.plugins), fetch)
+    made = target.create(loaded, settings.plugins, settings.rules.args)
+    prompt = Prompt(_page_at(place, fetch), made, fetch)
     if code is not None:
         raise typer.Exit(prompt.run(code))
     prompt.interact()

@@ -9,14 +9,15 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from shoal.cli import display
+from shoal.cli.arguments import ArgumentOptions, told_spider
 from shoal.cli.examples import examples
-from shoal.cli.options import JsonFlag, existing_stores, settings_from, with_settings
+from shoal.cli.options import JsonFlag, existing_stores, with_settings
 from shoal.config import Settings
 from shoal.errors import ConfigError
 from shoal.fleet import target
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.spider import Spider
 from shoal.workbench.kept_pages import cache_folder
 from shoal.workbench.one_page import Tried
 from shoal.workbench.tracebacks import users_lines
@@ -70,6 +71,7 @@ def try_(
     spider: TargetName,
     options: dict[str, Any],
     url: Url = None,
+    arg: ArgumentOptions = None,
     handler: Handler = None,
     meta: Meta = None,
     from_archive: FromArchive = False,
@@ -77,7 +79,7 @@ def try_(
     watch: Watch = False,
     json: JsonFlag = False,
 ) -> None:
-    """Fetch one page, and show what the spider makes of it.
+    """Show what the spider makes of one page.
 
     The page is fetched as a crawl would: with robots.txt, exits, accounts and hooks. Shown are its
     items as they would be stored, those that would be rejected, and its tasks with what would
@@ -89,8 +91,7 @@ def try_(
     if watch:
         again_when_changed(spider, display.say)
         return
-    loaded = target.load([spider])
-    settings = settings_from(options, settings_of(loaded))
+    _, loaded, settings = told_spider([spider], arg, options)
     if target.is_scrapy([spider]):
         raise ConfigError("shoal try is for spiders of Shoal: use scrapy parse")
     if from_archive:
@@ -98,7 +99,7 @@ def try_(
     logs.configure(json_lines=settings.json_logs)
     logging.getLogger("shoal").disabled = True  # What became of the page is shown.
     signal.signal(signal.SIGINT, _interrupt)
-    made = target.create(loaded, settings.plugins)
+    made = target.create(loaded, settings.plugins, settings.rules.args)
     tried, source = run(
         _try(made, settings, url, handler, meta or [], from_archive=from_archive, cache=cache)
     )
