@@ -181,3 +181,18 @@ def test_a_table_of_spiders(folder: Folder) -> None:
     assert "parse, product" in ended.out
     assert "rate=fast" in ended.out
     assert folder.shoal("spiders", "nothing/").code == 2
+
+
+@pytest.mark.rare
+def test_the_tour_ends_with_one_page(folder: Folder) -> None:
+    ended = folder.shoal("demo", "--workers", "1", "--hosts", "1", "--products", "8")
+    assert ended.code == 0, ended
+    tour, tried, explained = (ended.out[i:] for i in _places(ended.out, "shoal try", "shoal expl"))
+    assert "first items" in tour
+    assert "product gave 1 item" in tried
+    assert "found on" in explained
+
+
+def _places(text: str, *parts: str) -> list[int]:
+    """Where each begins, after the beginning of all."""
+    return [0, *(text.index(part) for part in parts)]
