@@ -28,6 +28,14 @@ MAX_URLS = 1_000
 """Start URLs that are looked at."""
 OF_SCRAPY = {"callback": "handler", "errback": "on_failure", "cb_kwargs": "meta"}
 """Arguments of requests there, and what they are called here."""
+_HOOKS_TAKE = {
+    "request": ("request",),
+    "item": ("item", "page"),
+    "on_failure": ("failure",),
+    "opened": (),
+    "closed": ("summary",),
+}
+"""What people call what hooks take: as many as `TAKES` says."""
 _OF_HANDLERS = ("page", "response")
 _FOLLOW_TAKES = {name: set(inspect.signature(getattr(Page, name)).parameters) for name in FOLLOWING}
 
@@ -128,8 +136,8 @@ def _hooks(look: _Look) -> Iterator[Finding]:
         parameters = list(inspect.signature(getattr(look.spider, name)).parameters)
         if len(parameters) > 1 and parameters[1] in _OF_HANDLERS:
             continue
-        takes = {"request": "request", "item": "item, page", "on_failure": "failure"}[name]
-        yield look.finding(name, f"{look.name}.{name} must take (self, {takes})")
+        takes = ", ".join(("self", *_HOOKS_TAKE[name]))
+        yield look.finding(name, f"{look.name}.{name} must take ({takes})")
     if not _takes(look.spider.start, look.spider, "start", 0):
         yield look.finding("start", f"{look.name}.start must take nothing but self")
     if not _takes(look.spider.blocked, look.spider, "blocked", 1):

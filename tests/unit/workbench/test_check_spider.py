@@ -10,8 +10,9 @@ import pytest
 
 from shoal.config import Settings, load
 from shoal.fleet.spider_files import spiders_in
+from shoal.spider.hooks import TAKES
 from shoal.spider.spider import settings_of
-from shoal.workbench.check_spider import check_spider
+from shoal.workbench.check_spider import _HOOKS_TAKE, check_spider
 
 HEAD = "from shoal import Item, Spider\nclass Shop(Spider):\n"
 
@@ -66,6 +67,10 @@ def helper(self, a, b): ...
     assert check(right) == []
 
 
+def test_all_hooks_are_known() -> None:
+    assert {name: len(takes) for name, takes in _HOOKS_TAKE.items()} == TAKES
+
+
 @pytest.mark.parametrize(
     ("body", "finding"),
     [
@@ -77,6 +82,8 @@ def helper(self, a, b): ...
         ("def start(self, x): ...", "3: Shop.start must take nothing but self"),
         ("def item(self, item): ...", "3: Shop.item must take (self, item, page)"),
         ("def request(self): ...", "3: Shop.request must take (self, request)"),
+        ("def opened(self, x): ...", "3: Shop.opened must take (self)"),
+        ("def closed(self): ...", "3: Shop.closed must take (self, summary)"),
         ("def blocked(self): ...", "3: Shop.blocked must take a page, and nothing else"),
         ("plugins = ['x']", "3: plugins: 'x' is text; a spider lists classes or objects"),
         ("start_urls = 'https://x.example/'", "3: Shop.start_urls must be a list of URLs"),
