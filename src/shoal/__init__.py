@@ -10,6 +10,7 @@ from shoal.errors import LoginFailed, SessionExpired, ShoalError
 from shoal.spider.asking import Drop, Retry
 from shoal.spider.catalogue import Catalogue
 from shoal.spider.failure import Failure
+from shoal.spider.follow_rules import Follow
 from shoal.spider.items import Item
 from shoal.spider.outgoing import Outgoing
 from shoal.spider.page import Page
@@ -27,6 +28,7 @@ __all__ = [
     "Catalogue",
     "Drop",
     "Failure",
+    "Follow",
     "Item",
     "LoginFailed",
     "Outgoing",

@@ -16,6 +16,7 @@ After each test, `checked` makes sure that the counters of every crawl add up.
 from __future__ import annotations
 
 from contract.frontier.adding import TestAdd, TestAddByState, TestStart
+from contract.frontier.alike import TestLinksAlike
 from contract.frontier.asking import (
     TestAddWhatIsDead,
     TestDead,
@@ -157,6 +158,7 @@ __all__ = [
     "TestLease",
     "TestLeased",
     "TestLentToTheDead",
+    "TestLinksAlike",
     "TestLoginsThatFail",
     "TestLosses",
     "TestLossesInLanes",

@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -113,6 +114,25 @@ def test_a_signal_ends_it(folder: Folder, redis_server: RedisServer) -> None:
         ended = feeder.wait()
     assert ended.code == 0, ended
     assert ended.out == f"shop: 5 added, 0 known already, 0 rejected from {queue.address}\n"
+
+
+def test_status_shows_it_while_it_runs(folder: Folder, redis_server: RedisServer) -> None:
+    queue = RedisQueue(redis_server, "list")
+    sent(queue, 5)
+
+    def feeds() -> list[Any]:
+        ended = folder.call("status", "shop", "--json")
+        return list(ended.json()["feeds"]) if ended.code == 0 else []
+
+    with folder.running("feed", "shop", queue.address) as feeder:
+        until_now("its news", lambda: [feed["added"] for feed in feeds()] == [5])
+        (feed,) = feeds()
+        assert (feed["address"], feed["held_up"]) == (queue.address, "")
+        assert feed["last_at"] is not None
+        assert f"feed {queue.address}: 5 added" in folder.call("status", "shop").out
+        feeder.send(signal.SIGTERM)
+        assert feeder.wait().code == 0
+    assert feeds() == []
 
 
 class TestWrongUse:

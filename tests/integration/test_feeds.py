@@ -11,7 +11,7 @@ import pytest
 from shoal.config import Rules
 from shoal.errors import ConfigError, StorageBusy
 from shoal.feeds import open_source, redis_list, redis_stream, sqs
-from shoal.feeds.feeder import Fed, Feeder
+from shoal.feeds.feeder import PAUSED, Fed, Feeder
 from shoal.feeds.port import Message, Source
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier
@@ -144,7 +144,7 @@ class TestFeeding:
         feeder = Feeder(source, frontier, CRAWL)
         feeding = asyncio.create_task(feeder.run())
         await asyncio.sleep(0.7)
-        assert feeder.fed == Fed()
+        assert (feeder.fed, feeder.held_up) == (Fed(), PAUSED)
         await frontier.control(CRAWL, Control.RESUME)
         await until("the messages to be fed", lambda: feeder.fed.added == 3)
         feeder.drain()

@@ -149,13 +149,27 @@ def test_what_is_wrong_is_said_before_work_begins(
     rabbit = rabbitmq_server.url.removesuffix("/%2F")
     wrong = rabbitmq_server.url_of("test", "hush").removesuffix("/%2F")
     given = address.format(rabbit=rabbit, wrong=wrong)
-    ended = folder.call("crawl", "small.py", "--publish", given)
-    assert ended.code == 2, ended
-    assert said in ended.err
-    assert ended.err.count("\n") == 1, ended.err
-    assert "hush" not in ended.err
-    assert PASSWORD not in ended.err
+    of_schedules = ("worker",)  # Without a target.
+    for command in (("crawl", "small.py"), of_schedules):
+        ended = folder.call(*command, "--publish", given)
+        assert ended.code == 2, ended
+        assert said in ended.err
+        assert ended.err.count("\n") == 1, ended.err
+        assert "hush" not in ended.err
+        assert PASSWORD not in ended.err
     assert site.hits == []
+
+
+def test_workers_of_schedules_look_and_make_nothing(
+    folder: Folder, rabbitmq_server: RabbitServer
+) -> None:
+    before = rabbitmq_server.queues("name")
+    address = rabbitmq_server.url.removesuffix("/%2F")
+    with folder.running("worker", "--publish", address, "--alive-file", "alive") as worker:
+        until_now("its first sign of life", lambda: (folder.path / "alive").exists())
+        worker.send(signal.SIGTERM)
+        assert worker.wait().code == 0
+    assert rabbitmq_server.queues("name") == before
 
 
 @pytest.mark.parametrize(

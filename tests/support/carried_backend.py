@@ -47,7 +47,7 @@ class CarriedBackend(Backend):
             self.make(),
             self.window,
             self.clock,
-            Waits(ack_s=0.0, fill_s=10.0, enough=1.0),
+            Waits(ack_s=0.0, fill_s=10.0, publish_s=10.0, enough=1.0),
         )
 
     async def _set_format(self, number: int | None) -> None:

@@ -39,9 +39,14 @@ class Store:
 class MemoryCarrier(Carrier):
     """One connection to a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, name: str = "memory") -> None:
         self.store = store
+        self._name = name
         self.keeps_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     @property
     def kept_s(self) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any
 from shoal.cli.options import settings_from
 from shoal.config import Settings
 from shoal.errors import StorageBusy, unreachable
+from shoal.fleet.published import check_publishing
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier, HasNotes
 from shoal.runtime import logs
@@ -21,18 +22,27 @@ def run_service(
     options: dict[str, Any],
     make: Callable[[Frontier], Workers],
     alive_file: Path | None = None,
+    *,
+    publishes: bool = False,
 ) -> None:
-    """Run what is made for the frontier of these options, until SIGTERM or Ctrl-C."""
+    """Run what is made for the frontier of these options, until SIGTERM or Ctrl-C. If it publishes,
+    that is tried before."""
     settings = settings_from(options)
     logs.configure(json_lines=settings.json_logs)
-    run(_serve(settings, make, alive_file))
+    run(_serve(settings, make, alive_file, publishes=publishes))
 
 
 async def _serve(
-    settings: Settings, make: Callable[[Frontier], Workers], alive_file: Path | None
+    settings: Settings,
+    make: Callable[[Frontier], Workers],
+    alive_file: Path | None,
+    *,
+    publishes: bool,
 ) -> None:
     async with frontier_at(settings.frontier, settings.state) as frontier:
         await _must_be_there(frontier)
+        if publishes:
+            await check_publishing(settings)
         service = make(frontier)
         with stopped_by_signals(service), signs_of_life(alive_file):
             await service.run()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from typing import TypeVar
 import msgspec
 
 from shoal.config import Rules
-from shoal.errors import BadUrl, ConfigError, UnknownCrawl
+from shoal.errors import BadUrl, ConfigError, StorageBusy, UnknownCrawl
 from shoal.feeds.formats import tasks_of
 from shoal.feeds.port import Message, Source, printable
 from shoal.frontier.admission import Admission
@@ -32,6 +33,7 @@ WAIT_S = 1.0
 """How long a source is asked to wait for a message: as long as it may take us to stop."""
 PAUSED_S = 0.5
 """How often a crawl that is paused is looked at."""
+PAUSED = "the crawl is paused"
 WARN_EVERY_S = 10.0
 
 T = TypeVar("T")
@@ -71,6 +73,10 @@ class Feeder:
         watch: Callable[[Fed], object] = lambda fed: None,
     ) -> None:
         self.fed = Fed()
+        self.last_at: float | None = None
+        """When a message has come."""
+        self.held_up = ""
+        """Why nothing is taken. Empty: it is."""
         self._source = source
         self._frontier = frontier
         self._crawl = crawl
@@ -90,6 +96,7 @@ class Feeder:
             while not self._stopping.is_set():
                 rules = await self._rules()
                 if rules is None:
+                    self.held_up = PAUSED
                     await wait_for_event(self._stopping, PAUSED_S)
                 elif not await self._move_some(rules) and self._until_empty:
                     break
@@ -110,6 +117,7 @@ class Feeder:
         """Move a batch. Returns whether there is anything in the source, or was."""
         messages = await self._of_source(partial(self._source.take, BATCH, WAIT_S))
         if messages:
+            self.last_at = time.time()
             await self._move(messages, rules)
         self.fed.waiting = await self._of_source(self._source.waiting)
         self._watch(self.fed)
@@ -144,7 +152,16 @@ class Feeder:
         return await self._patiently(f"feed {self._source.shown}", call)
 
     async def _patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        return await patiently_until(self._stopping, what, call)
+        async def tried() -> T:
+            try:
+                answer = await call()
+            except StorageBusy as error:
+                self.held_up = str(error)
+                raise
+            self.held_up = ""
+            return answer
+
+        return await patiently_until(self._stopping, what, tried)
 
 
 def _entries(message: Message, admission: Admission) -> list[Entry]:

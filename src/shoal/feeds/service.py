@@ -16,9 +16,10 @@ from shoal.core.addresses import masked
 from shoal.errors import ShoalError
 from shoal.feeds import open_source
 from shoal.feeds.feeder import Feeder
+from shoal.feeds.noting import noted
 from shoal.feeds.tables import Feed, load_feeds
 from shoal.feeds.telling import logged
-from shoal.frontier.port import WorkIntake
+from shoal.frontier.port import IntakeAndNotes
 from shoal.runtime.patience import wait_for_event
 from shoal.runtime.reread import Reread
 
@@ -35,7 +36,7 @@ class Feeds:
     """All feeds that shoal.toml has now, of one crawl or of all."""
 
     def __init__(
-        self, frontier: WorkIntake, *, crawl: str | None = None, folder: Path | None = None
+        self, frontier: IntakeAndNotes, *, crawl: str | None = None, folder: Path | None = None
     ) -> None:
         """Without a `crawl`, those of all. Raises ConfigError if shoal.toml is wrong."""
         self._frontier = frontier
@@ -70,7 +71,7 @@ class Feeds:
 class _KeptFeed:
     """One feed, which is begun again when it has failed."""
 
-    def __init__(self, feed: Feed, frontier: WorkIntake) -> None:
+    def __init__(self, feed: Feed, frontier: IntakeAndNotes) -> None:
         self._feed = feed
         self._frontier = frontier
         self._about = f"{feed.crawl} from {masked(feed.address)}"
@@ -98,7 +99,8 @@ class _KeptFeed:
         feeder = Feeder(source, self._frontier, self._feed.crawl, watch=watch)
         self._feeder = feeder
         try:
-            await feeder.run()
+            async with noted(self._frontier.notes, self._feed.crawl, self._feed.address, feeder):
+                await feeder.run()
         finally:
             self._feeder = None
             if feeder.fed.messages:

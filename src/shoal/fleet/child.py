@@ -33,6 +33,7 @@ from shoal.runtime.orders import obey, when_parent_is_gone
 from shoal.runtime.watchdog import watched
 from shoal.sessions.own import own_sessions
 from shoal.worker.assignment import Assignment, Stores
+from shoal.worker.meter import Did
 from shoal.worker.visits.spider_visits import spider_worker
 from shoal.worker.worker import Worker
 
@@ -59,6 +60,7 @@ def main() -> int:
 
 
 def _obey(order: WorkerOrder) -> str:
+    """Its last words are what it did. Scrapy keeps its own counts."""
     for_scrapy = is_scrapy(order.targets)
     logs.configure(
         json_lines=order.settings.json_logs,
@@ -69,9 +71,8 @@ def _obey(order: WorkerOrder) -> str:
     settle_in()
     if for_scrapy:
         plugin("shoal.workers", "scrapy")(order)
-    else:
-        run(_work(order))
-    return ""
+        return ""
+    return msgspec.json.encode(run(_work(order))).decode()
 
 
 def worker_for(
@@ -105,11 +106,13 @@ def _closing(stores: Stores[Results], maker: SpiderMaker) -> Closing:
     return Closing(patient(stores.frontier), maker, summarize)
 
 
-async def _work(order: WorkerOrder) -> None:
+async def _work(order: WorkerOrder) -> Did:
     settings = order.settings
     async with stores_at(settings, check=False) as stores:  # The parent has looked.
         maker = SpiderMaker(target.load(order.targets), settings.plugins, settings.rules.args)
-        await _run(worker_for(order, stores, maker, watch=watched))
+        worker = worker_for(order, stores, maker, watch=watched)
+        await _run(worker)
+        return worker.did
 
 
 async def _run(worker: Worker) -> None:

@@ -22,22 +22,24 @@ from shoal.fleet.fleet import release_dead
 from shoal.fleet.kept_pools import refuse_lost_pools
 from shoal.fleet.kept_sessions import refuse_lost_sessions
 from shoal.fleet.life_hooks import Closing, tell_opened
+from shoal.fleet.looking import Glance, Onlooker
 from shoal.fleet.published import check_publishing
 from shoal.fleet.spider_maker import SpiderMaker, refuse_other_arguments
-from shoal.fleet.stores import stores_at
+from shoal.fleet.stores import file_store_of, stores_at
 from shoal.fleet.summary import Summary, summary_of
 from shoal.fleet.target import NOTHING_TOLD, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.frontier.patient import patient
-from shoal.frontier.port import IntakeAndUpkeep, Overview, WorkIntake
+from shoal.frontier.port import Frontier, Overview, WorkIntake
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results.port import Results, RunNote
 from shoal.runtime.eventloop import run
 from shoal.runtime.patience import wait_for_event
 from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
-from shoal.seeds.seeding import collect, seed_from_spider
+from shoal.seeds.seeding import collect, refuse_private_seeds, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
+from shoal.spider.attributes import mistaken_attributes, mistaken_line
 from shoal.spider.crawl_names import told
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.assignment import Stores
@@ -49,7 +51,7 @@ WATCH_EVERY_S = 0.25
 
 log = logging.getLogger("shoal")
 
-Watch = Callable[[Stats], object]
+Watch = Callable[[Glance], object]
 Stopped = Callable[[Workers], AbstractContextManager[asyncio.Event]]
 
 
@@ -84,7 +86,7 @@ async def run_crawl(
     *,
     targets: list[str] | None,
     fresh: bool = False,
-    watch: Watch = lambda stats: None,
+    watch: Watch = lambda look: None,
     stopped: Stopped = stopped_by_signals,
 ) -> Summary:
     """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None.
@@ -93,11 +95,16 @@ async def run_crawl(
     name = settings.name or spider.name
     maker = SpiderMaker(spider, settings.plugins, settings.rules.args)
     own_spider = maker.spider
+    for attribute, meant in mistaken_attributes(spider).items():
+        log.warning("%s.%s", spider.__name__, mistaken_line(attribute, meant))
     if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
     async with stores_at(settings) as stores:
         frontier, results = stores.frontier, stores.results
         await check_publishing(settings, name)
+        if not settings.allow_private:
+            refuse_private_seeds(own_spider)
+        before = None if fresh else await _stats_of(frontier, name)
         await _begin(stores, name, settings, targets or [], own_spider, fresh=fresh)
         order = WorkerOrder(name, targets or [], settings)
         workers = workers_for(order, stores, lambda: maker)
@@ -107,6 +114,7 @@ async def run_crawl(
             stats = await _run(workers, frontier, name, own_spider, settings, watch, stopped)
         gone = await mark_gone_items(results, stats)
         summary = await summary_of(stores, stats, time.monotonic() - began, gone)
+        summary.finished_before = _finished_before(before, stats)
         if stats.state.over:
             await Closing(patient(frontier), maker, partial(_as_it_is, summary)).done(stats)
         return summary
@@ -114,6 +122,21 @@ async def run_crawl(
 
 async def _as_it_is(summary: Summary, stats: Stats) -> Summary:
     return summary
+
+
+async def _stats_of(frontier: Overview, name: str) -> Stats | None:
+    try:
+        return await frontier.stats(name)
+    except UnknownCrawl:
+        return None
+
+
+def _finished_before(before: Stats | None, after: Stats) -> float | None:
+    """When a crawl was finished to which a run has added nothing. None: it did something."""
+    if before is None or not before.state is after.state is CrawlState.FINISHED:
+        return None
+    did = [(stats.added, stats.sent, stats.ended) for stats in (before, after)]
+    return before.finished_at if did[0] == did[1] else None
 
 
 async def _begin(
@@ -152,12 +175,13 @@ async def _begin(
 def run_note(settings: Settings, targets: list[str], previous: str | None) -> RunNote:
     """How a crawl runs, for the results to remember."""
     # An archive's address has no login in it: that was refused when it was opened.
-    return RunNote(masked(settings.frontier), targets, settings.archive or "", previous or "")
+    where, files = settings.archive or "", file_store_of(settings)
+    return RunNote(masked(settings.frontier), targets, where, previous or "", files)
 
 
 async def _run(
     workers: Workers,
-    frontier: IntakeAndUpkeep,
+    frontier: Frontier,
     name: str,
     spider: Spider,
     settings: Settings,
@@ -165,6 +189,7 @@ async def _run(
     stopped: Stopped,
 ) -> Stats:
     """Seed, work and watch at once, until the crawl is over or we are told to stop."""
+    onlooker = Onlooker(frontier, name, settings)
     try:
         with stopped(workers) as stopping:
             async with asyncio.TaskGroup() as group:
@@ -174,7 +199,7 @@ async def _run(
                     stopping.set()
                     workers.drain()
 
-                beside.append(group.create_task(_watch(frontier, name, watch)))
+                beside.append(group.create_task(_watch(onlooker, watch)))
                 if limit := settings.rules.stop_after_errors:
                     beside.append(group.create_task(_end_after_errors(frontier, name, limit, end)))
                 if not spider.seeds_itself:
@@ -212,13 +237,11 @@ async def _refuse_silent_restart(
     note = await results.note_of(name)
     if note is None or note.frontier != address:
         return
-    try:
-        await frontier.stats(name)
-    except UnknownCrawl:
+    if await _stats_of(frontier, name) is None:
         raise ConfigError(
             f"{address} knows no crawl '{name}', which has run there: has it lost its data?"
             " --fresh starts over and forgets the items; --name begins another crawl"
-        ) from None
+        )
 
 
 async def _end_after_errors(
@@ -236,17 +259,18 @@ async def _end_after_errors(
         await asyncio.sleep(WATCH_EVERY_S)
 
 
-async def _watch(frontier: Overview, name: str, watch: Watch) -> None:
+async def _watch(onlooker: Onlooker, watch: Watch) -> None:
     was_exact = True
     while True:
-        stats = await patient(frontier).stats(name)
+        look = await onlooker.look()
+        stats = look.stats
         if was_exact and stats.bloom and stats.rules.seen == "auto":
             was_exact = False
             log.warning(
                 "crawl '%s' has many URLs: new ones are remembered in a Bloom filter, which takes"
                 " %.2g%% of them for known ones (seen = exact prevents that)",
-                name,
+                stats.crawl,
                 stats.rules.seen_error * 100,
             )
-        watch(stats)
+        watch(look)
         await asyncio.sleep(WATCH_EVERY_S)

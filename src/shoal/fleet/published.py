@@ -16,8 +16,9 @@ def publishing_for(settings: Settings, crawl: str, frontier: QueriesAndNotes) ->
     return open_publications(settings, settings.publish, crawl, frontier)
 
 
-async def check_publishing(settings: Settings, crawl: str) -> None:
-    """Look whether a worker could publish, before work begins. Raises ConfigError."""
+async def check_publishing(settings: Settings, crawl: str | None = None) -> None:
+    """Look whether a worker could publish, before work begins: on a crawl, or on those that will
+    come. Raises ConfigError."""
     if settings.publish is None:
         return
     from shoal.publish import check_publisher

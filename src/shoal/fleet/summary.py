@@ -28,6 +28,8 @@ class Summary(msgspec.Struct, kw_only=True):
     """What tasks died of, the most frequent first."""
     rejections: list[Cause] = []
     """Why items were rejected."""
+    finished_before: float | None = None
+    """When it was finished, if this run found nothing to do."""
 
     @property
     def finished(self) -> bool:

@@ -20,7 +20,7 @@ from shoal.spider import link_spider
 from shoal.spider.arguments import read_arguments
 from shoal.spider.crawl_names import name_with
 from shoal.spider.hooks import hooks_of
-from shoal.spider.spider import Spider
+from shoal.spider.spider import Spider, check_rules
 
 WAYS = "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or https://..."
 SCRAPY = "scrapy:"
@@ -78,6 +78,7 @@ def create(
         made.__init__()  # type: ignore[misc]
     except Exception as error:
         raise ConfigError(_one_line(error, spider.__name__)) from error
+    check_rules(made)
     made._shoal_hooks = hooks_of(made, [*map(_plugin_at, plugins), *made.plugins])
     return made
 

@@ -15,8 +15,8 @@ from shoal.fleet.spider_maker import SpiderMaker
 from shoal.fleet.target import is_scrapy
 from shoal.results.port import Results
 from shoal.runtime.process import worker_name
-from shoal.runtime.signals import Workers
 from shoal.worker.assignment import Stores
+from shoal.worker.worker import Worker
 
 
 def needs_processes(targets: Sequence[str], settings: Settings) -> bool:
@@ -30,7 +30,7 @@ def workers_for(
     new_maker: Callable[[], SpiderMaker],
     *,
     watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
-) -> Workers:
+) -> Fleet | Worker:
     """A fleet of processes that load the targets. Where none are named: one worker in this
     process, with the spider that is made here, and `watch` looks after it."""
     if order.targets:

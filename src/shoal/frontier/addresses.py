@@ -15,16 +15,18 @@ from shoal.errors import ConfigError
 REDIS_SCHEMES = ("redis", "rediss", "redis+sentinel", "redis+cluster")
 BROKER_SCHEMES = ("amqp", "amqps", "sqs")
 
-_OPTIONS = ("blocks", "window", "block")
+_OPTIONS = ("blocks", "window", "block", "moved")
 _MOST_WINDOW = 100_000
 _MOST_BLOCK = 64
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """What the options of an address say of windows and blocks. None: nothing."""
+    """What the options of an address say of windows, blocks and their carrier. None: nothing."""
 
     window: int | None = None
     block: int | None = None
+    has_moved: bool = False
+    """Whether a crawl that is with another carrier is with this one from now on."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -79,7 +81,14 @@ def _sizes(address: str, options: dict[str, str]) -> Sizes:
     return Sizes(
         _number(address, options, "window", _MOST_WINDOW),
         _number(address, options, "block", _MOST_BLOCK),
+        _has_moved(address, options.get("moved", "off")),
     )
+
+
+def _has_moved(address: str, text: str) -> bool:
+    if text not in ("on", "off"):
+        raise ConfigError(f"{masked(address)}: moved is on or off")
+    return text == "on"
 
 
 def _number(address: str, options: dict[str, str], name: str, most: int) -> int | None:

@@ -71,6 +71,7 @@ from shoal.config import Rules
 from shoal.core.exits import Exit, ExitEntry, LaneState, Lent, PoolRules, PoolState
 from shoal.core.identities import Account, IdentityReport, LeasedIdentity
 from shoal.core.records import Robots
+from shoal.core.shapes import Trap
 from shoal.errors import ConfigError
 from shoal.frontier.board import Notes
 from shoal.frontier.values import (
@@ -297,6 +298,10 @@ class Queries(Overview, Protocol):
         never answered are not among the slowest, nor those that never failed among the failing."""
 
     @abstractmethod
+    async def traps(self, crawl: str, limit: int) -> list[Trap]:
+        """Of what most links were kept out by the limits for hosts and for shapes of addresses."""
+
+    @abstractmethod
     async def chains(self, crawl: str, limit: int) -> list[Chain]:
         """Chains of which something is left, the longest first. Where there are more than `limit`,
         a backend may tell of any of them."""
@@ -361,7 +366,7 @@ class IntakeAndUpkeep(WorkIntake, Upkeep, Protocol):
 
 
 class IntakeAndNotes(WorkIntake, HasNotes, Protocol):
-    """For those who bring seeds, and note how far they have come."""
+    """For those who bring work, and note how far they have come."""
 
 
 class UpkeepAndNotes(Upkeep, HasNotes, Protocol):

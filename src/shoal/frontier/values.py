@@ -86,6 +86,9 @@ class Entry(msgspec.Struct, frozen=True):
     task: Task
     retry: bool = False
     """Whether `add` gives it a fresh start if it is dead."""
+    shape: str | None = None
+    """Of a link in a crawl that limits these: the shape of its address, see core/shapes.py; empty
+    if only its host counts."""
 
 
 class Lease(msgspec.Struct):
@@ -430,6 +433,8 @@ class Stats(Counts):
     """Blocks of tasks that are with a carrier. Their tasks wait."""
     missing: int = 0
     """Tasks that should be with the carrier and are not: somebody has emptied its queues."""
+    foreign: int = 0
+    """Blocks from the broker that the crawl has not sent: somebody else writes to its queues."""
     broker_requests: int = 0
     """Requests to a broker that bills each of them."""
     broker_cost: float = 0.0

@@ -57,6 +57,7 @@ def snapshot_json(seen: Snapshot, now: float) -> Json:
     """A crawl's statistics, with its workers and hosts."""
     return crawl_json(seen.stats, now) | {
         "late": seen.late,
+        "traps": msgspec.to_builtins(seen.traps),
         "causes": msgspec.to_builtins(seen.causes),
         "failure_concentration": round(failure_concentration(seen), 4),
         "workers": msgspec.to_builtins(seen.workers),
@@ -68,6 +69,7 @@ def snapshot_json(seen: Snapshot, now: float) -> Json:
         "waiting_for_exits": without_exit(seen),
         "sessions": [group_json(group, now) for group in seen.sessions],
         "lanes": msgspec.to_builtins(seen.lanes[:LANES_SHOWN]),
+        "feeds": msgspec.to_builtins(seen.feeds),
     }
 
 
@@ -101,6 +103,7 @@ def summary_json(summary: Summary) -> Json:
         "gone": summary.gone,
         "causes": msgspec.to_builtins(summary.causes),
         "rejections": msgspec.to_builtins(summary.rejections),
+        "finished_before": summary.finished_before,
         "seconds": round(summary.seconds, 3),
         "exit_code": summary.exit_code,
     }
@@ -157,6 +160,9 @@ def explanation_json(explanation: Explanation) -> Json:
         row["digest"] = page.digest.hex()
     for row in fields["items"]:
         row["data"] = msgspec.json.decode(row["data"])
+    if explanation.file is not None:
+        file = explanation.file
+        fields["file"] |= {"fingerprint": file.fingerprint.hex(), "sha256": file.sha256.hex()}
     fields["others"] = [explanation_json(other) for other in explanation.others]
     return fields
 

@@ -184,6 +184,12 @@ METRICS = (
         lambda sample: sample.stats.unchanged,
     ),
     of_crawls(
+        "files_total",
+        "counter",
+        "Files of items that were stored, or were stored already.",
+        lambda sample: sample.stats.files,
+    ),
+    of_crawls(
         "body_bytes_total",
         "counter",
         "Bytes of bodies, unpacked.",
@@ -236,6 +242,12 @@ METRICS = (
         "gauge",
         "Workers that were heard of in the last 15 seconds.",
         lambda sample: len(sample.workers),
+    ),
+    of_crawls(
+        "workers_wanted",
+        "gauge",
+        "Workers that the crawl should have, for autoscalers.",
+        lambda sample: sample.wanted,
     ),
     of_workers(
         "worker_pages_total",

@@ -50,6 +50,8 @@ def status_rows(stats: Stats, now: float) -> list[tuple[str, str]]:
         ("ETA", duration(left_s) if left_s is not None else "?"),
         ("rate", f"{stats.rules.rate} per host, {stats.rules.concurrency_per_host} at once"),
     ]
+    if stats.files:
+        rows.insert(-5, ("files", f"{stats.files:,} stored"))
     if stats.rules.args:
         rows.insert(1, ("arguments", shown(stats.rules.args)))
     if stats.own_counts:

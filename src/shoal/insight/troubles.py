@@ -22,4 +22,6 @@ def troubles(stats: Stats, workers: int | None) -> list[str]:
         found.append(f"{stats.dead / stats.tried:.0%} dead")
     if stats.missing:
         found.append("tasks missing in the broker")
+    if stats.foreign:
+        found.append("foreign blocks in the broker")
     return found

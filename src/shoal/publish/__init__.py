@@ -23,12 +23,12 @@ def open_publications(
     return Publications(crawl, open_publisher(address, crawl), form, frontier)
 
 
-async def check_publisher(settings: Settings, address: str, crawl: str) -> None:
-    """Look whether a crawl can publish. Raises ConfigError."""
+async def check_publisher(settings: Settings, address: str, crawl: str | None) -> None:
+    """Look whether a crawl can publish, or crawls that are to come. Raises ConfigError."""
     _format(settings, address)
-    publisher = open_publisher(address, crawl)
+    publisher = open_publisher(address, crawl or "")
     try:
-        await publisher.check()
+        await publisher.check(makes=crawl is not None)
     finally:
         await publisher.close()
 

@@ -36,10 +36,13 @@ class AmqpPublisher(Publisher):
         own = (Channel.DEAD,) if self._exchange else Channel
         self._queues = [self._keys[channel] for channel in own]
 
-    async def check(self) -> None:
+    async def check(self, *, makes: bool = True) -> None:
         try:
             await self._find_exchange()
-            await self._declare()
+            if makes:
+                await self._declare()
+            else:
+                await self._link.connect()
         except StorageBusy as error:
             raise unreachable(error) from None
 

@@ -36,9 +36,9 @@ class Publisher(Protocol):
     """Where it is: for people."""
 
     @abstractmethod
-    async def check(self) -> None:
+    async def check(self, *, makes: bool = True) -> None:
         """Look whether messages can be published, before work begins, and make the places that are
-        ours to make. Raises ConfigError."""
+        ours to make, unless there is no crawl yet. Raises ConfigError."""
 
     @abstractmethod
     def too_large(self, message: Message) -> str:

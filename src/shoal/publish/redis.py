@@ -48,7 +48,7 @@ class RedisPublisher(Publisher):
         self._keys = {channel: beside(self._link, key, channel) for channel in Channel}
         self._keys[Channel.ITEMS] = key
 
-    async def check(self) -> None:
+    async def check(self, *, makes: bool = True) -> None:
         try:
             for channel in Channel:
                 await self._waiting(channel)

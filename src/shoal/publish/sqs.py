@@ -36,9 +36,9 @@ class SqsPublisher(Publisher):
         self._names[Channel.ITEMS] = queue
         self._urls: dict[Channel, str] = {}
 
-    async def check(self) -> None:
+    async def check(self, *, makes: bool = True) -> None:
         try:
-            for channel in Channel:
+            for channel in Channel if makes else (Channel.ITEMS,):
                 await self._url(channel)
         except StorageBusy as error:
             raise unreachable(error) from None

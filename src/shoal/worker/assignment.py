@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from shoal.archive.filestore import FileStore
 from shoal.archive.port import Archive
 from shoal.exits.own import OwnExits
 from shoal.frontier.port import Frontier
@@ -30,11 +31,13 @@ class Stores(msgspec.Struct, Generic[Kept_co], frozen=True):
     results: Kept_co
     archive: Archive | None = None
     """None where raw pages are not kept."""
+    files: FileStore | None = None
+    """Where files of items go. None: there is no place for any."""
 
     async def close(self) -> None:
         """Close all of them, the archive first."""
         async with AsyncExitStack() as closing:
-            for store in (self.results, self.frontier, self.archive):
+            for store in (self.results, self.frontier, self.archive, self.files):
                 if store is not None:
                     closing.push_async_callback(store.close)
 

@@ -35,7 +35,7 @@ from shoal.worker.committer import Committer, keep_of
 from shoal.worker.error_limit import pause_after_errors
 from shoal.worker.heartbeat import Heartbeat
 from shoal.worker.leasing import POLL_S, Leasing, Question
-from shoal.worker.meter import Meter
+from shoal.worker.meter import Did, Meter
 from shoal.worker.moves import kept_to_rules
 from shoal.worker.publishing import Outlet
 from shoal.worker.renewals import Renewals
@@ -104,6 +104,11 @@ class Worker:
         self._changed = asyncio.Event()
         self.over_as: CrawlState | None = None
         """How the crawl had ended when we last looked. None: it had not."""
+
+    @property
+    def did(self) -> Did:
+        """What it has done so far."""
+        return self._meter.did
 
     def drain(self) -> None:
         """Lease no more; finish or give back what is in hand."""
@@ -356,4 +361,6 @@ class Worker:
                 confirm(outcome.follow_ups)
                 meter.pages += outcome.verdict is Verdict.DONE
                 meter.ended += outcome.verdict in ENDING
+                meter.dead += outcome.verdict is Verdict.DEAD
+                meter.items += outcome.items
         self._changed.set()

@@ -10,13 +10,17 @@ import pytest
 
 from shoal.core.task import Task
 from shoal.errors import ConfigError, StorageBusy
+from shoal.frontier import open_frontier
 from shoal.frontier.admission import Admission
 from shoal.frontier.broker import chores as of_chores
 from shoal.frontier.broker import frontier as of_frontier
-from shoal.frontier.broker.blocks import lane_of
+from shoal.frontier.broker.blocks import lane_of, travelling
 from shoal.frontier.broker.carrier import Block, host_lane
 from shoal.frontier.broker.frontier import OUTSIDE_OR_DONE, CarriedFrontier, Waits
+from shoal.frontier.port import Frontier
 from shoal.frontier.redis import RedisFrontier
+from shoal.frontier.redis.packing import pack
+from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.windows import DEEP, MOST_OWN, OWN_FROM, Window
 from shoal.frontier.values import Ask, Control, CrawlState, TaskState, Verdict
 from support.carried_audit import carried_faults
@@ -28,6 +32,8 @@ from support.until import until
 SMALL = Window(paced=2, fast=4, block=3)
 SHARED = lane_of(CRAWL, HOST, 0, is_own=False)
 OWN = host_lane(CRAWL, HOST, 0)
+FORGED = 700
+"""More than is fetched in one go."""
 
 
 @pytest.fixture
@@ -50,8 +56,12 @@ def raw(redis_server: RedisServer) -> Any:
 
 
 async def key_of(client: Client, name: str) -> str:
-    assert isinstance(client.frontier, CarriedFrontier)
-    return f"{await (await client.frontier._crawl(CRAWL)).home.prefix()}{name}"
+    return f"{await (await frontier_home(client.frontier)).prefix()}{name}"
+
+
+async def frontier_home(frontier: Frontier) -> Shard:
+    assert isinstance(frontier, CarriedFrontier)
+    return (await frontier._crawl(CRAWL)).home
 
 
 async def published(client: Client, store: Store, blocks: int) -> None:
@@ -258,7 +268,7 @@ class TestOthers:
         await plain.close()
 
     async def test_blocks_of_the_crawl_that_it_was_before_are_thrown_away(
-        self, client: Client, store: Store
+        self, client: Client, store: Store, caplog: pytest.LogCaptureFixture
     ) -> None:
         await client.start(*pages(7))
         await published(client, store, 1)
@@ -267,7 +277,9 @@ class TestOthers:
         await client.start(*pages(7, priority=0), entry(f"{HOST}/new"))
         await MemoryCarrier(store).publish(kept)
         assert await client.work_off() == 8
-        assert (await client.stats()).added == 8
+        stats = await client.stats()
+        assert (stats.added, stats.foreign) == (8, 0)
+        assert f"1 blocks of the crawl that was '{CRAWL}' before were still" in caplog.text
 
     async def test_messages_of_strangers_are_thrown_away(
         self, client: Client, store: Store, caplog: pytest.LogCaptureFixture
@@ -276,7 +288,148 @@ class TestOthers:
         await published(client, store, 1)
         store.lanes[SHARED].appendleft(Block(7, SHARED, [b"hello"]))
         assert await client.work_off() == 7
-        assert "is no block of ours" in caplog.text
+        assert "has blocks that crawl 'crawl' has not sent: they are removed" in caplog.text
+        assert (await client.stats()).foreign == 1
+
+    async def test_who_may_write_to_the_broker_brings_no_tasks(
+        self, client: Client, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """He has read how blocks look, and whose they are; he lets real ones be, or changes them,
+        and there are very many of his."""
+        await client.start(*pages(7))
+        await published(client, store, 1)
+        (real,) = store.blocks
+        came = travelling(real)
+        assert came is not None
+        head = came.head.text.encode()
+        own = len(head).to_bytes(2) + head + pack(entry("evil.example/"))
+        changed = [real.entries[0], real.entries[1].replace(b"/5", b"/6"), *real.entries[2:]]
+        store.lanes[SHARED].extendleft(Block(n, SHARED, [own]) for n in range(FORGED))
+        store.lanes[SHARED].appendleft(Block(real.id, SHARED, changed))
+
+        async def done() -> bool:
+            await client.work_off()
+            return (await client.stats()).done == 7
+
+        await until("all that is real", done)
+        stats = await client.stats()
+        assert (stats.added, stats.foreign) == (7, FORGED + 1)
+        assert caplog.text.count("they are removed") == 1
+
+    async def test_a_real_block_that_is_put_there_again_is_nothing_new(
+        self, client: Client, store: Store
+    ) -> None:
+        await client.start(*pages(7))
+        await published(client, store, 1)
+        store.lanes[SHARED].extend(store.blocks * 3)
+        assert await client.work_off() == 7
+        stats = await client.stats()
+        assert (stats.added, stats.foreign) == (7, 0)
+
+    async def test_blocks_that_never_leave_redis_have_no_seals(
+        self, redis_server: RedisServer, raw: Any
+    ) -> None:
+        frontier = open_frontier(f"{redis_server.url}?blocks=on&window=2&block=3")
+        client = Client(frontier, "worker", CRAWL)
+        await client.start(*pages(60))
+        assert raw.hget((await frontier_home(frontier)).key, "seal_key") == b""
+        assert await client.work_off() == 60
+        await frontier.close()
+
+
+class TestAnotherCarrier:
+    @pytest.fixture
+    def other_store(self) -> Store:
+        return Store()
+
+    @pytest.fixture
+    async def other(
+        self, redis_server: RedisServer, other_store: Store
+    ) -> AsyncIterator[CarriedFrontier]:
+        frontier = CarriedFrontier(redis_server.url, MemoryCarrier(other_store, "another"), SMALL)
+        yield frontier
+        await frontier.close()
+
+    async def test_is_refused_and_nothing_is_lost(
+        self, client: Client, store: Store, other: CarriedFrontier
+    ) -> None:
+        await client.start(*pages(30))
+        await published(client, store, 8)
+        calls = [
+            other.start(CRAWL, open_rules(rate="1/h")),
+            other.add(CRAWL, pages(9, "b.example")),
+            other.lease(CRAWL, Ask("another", 1)),
+            other.control(CRAWL, Control.CANCEL),
+            other.repair(CRAWL, None),
+            other.forget(CRAWL),
+        ]
+        for call in calls:
+            with pytest.raises(ConfigError, match="'crawl' are with memory, and not with another"):
+                await call
+        assert (await other.stats(CRAWL)).waiting == 30
+        assert await client.work_off() == 30
+
+    async def test_takes_over_what_the_first_one_could_not_be_given(
+        self, client: Client, store: Store, other: CarriedFrontier
+    ) -> None:
+        """Its address was wrong: nothing is there."""
+        store.is_away = True
+        await client.start(*pages(30))
+        await client.lease(0)
+        assert await Client(other, "another", CRAWL).work_off() == 30
+        assert (await client.stats()).foreign == 0
+
+    async def test_can_be_the_same_under_a_new_name(
+        self, client: Client, store: Store, redis_server: RedisServer
+    ) -> None:
+        await client.start(*pages(30))
+        await published(client, store, 8)
+        renamed = MemoryCarrier(store, "new")
+        moved = CarriedFrontier(redis_server.url, renamed, SMALL, has_moved=True)
+        await moved.lease(CRAWL, Ask("another", 0))
+        with pytest.raises(ConfigError, match="are with new, and not with memory"):
+            await client.control(Control.SEAL)
+        assert await Client(moved, "another", CRAWL).work_off() == 30
+        await moved.close()
+
+    async def test_is_noticed_by_those_at_work(
+        self,
+        client: Client,
+        redis_server: RedisServer,
+        other: CarriedFrontier,
+        other_store: Store,
+    ) -> None:
+        """Somebody has started the crawl over, and elsewhere."""
+        await client.start(*pages(3))
+        await client.lease(1)
+        plain = CarriedFrontier(redis_server.url, MemoryCarrier(Store(), "another"), SMALL)
+        await RedisFrontier.forget(plain, CRAWL)
+        await plain.close()
+        elsewhere = Client(other, "another", CRAWL)
+        await elsewhere.start(*pages(30))
+        await elsewhere.lease(0)
+        await until("blocks elsewhere", lambda: len(other_store.blocks) == 8)
+
+        async def is_refused() -> bool:
+            try:
+                await client.lease(0)
+            except ConfigError:
+                return True
+            return False
+
+        await until("the worker to notice", is_refused)
+
+    async def test_a_crawl_whose_tasks_begin_to_travel_has_one_from_then_on(
+        self, redis_server: RedisServer, client: Client, store: Store, other: CarriedFrontier
+    ) -> None:
+        plain = RedisFrontier(redis_server.url)
+        await Client(plain, "worker", CRAWL).start(*pages(9))
+        await plain.close()
+        await client.start(*pages(30))
+        await published(client, store, 7)
+        with pytest.raises(ConfigError, match="are with memory"):
+            await other.lease(CRAWL, Ask("another", 1))
+        assert await client.work_off() == 30
 
 
 class TestTrouble:

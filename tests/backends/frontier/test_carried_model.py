@@ -15,10 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from shoal.errors import StorageBusy
 from shoal.frontier.broker.bill import Bill
 from shoal.frontier.broker.blocks import from_outbox
+from shoal.frontier.broker.carrier import Block
 from shoal.frontier.broker.freight import Freight
+from shoal.frontier.broker.papers import Papers
 from shoal.frontier.broker.receipts import Receipts
 from shoal.frontier.redis.frontier import RedisFrontier
-from shoal.frontier.redis.windows import Window
+from shoal.frontier.redis.packing import pack
+from shoal.frontier.redis.windows import Travel, Window
 from shoal.frontier.values import Ask, Control, CrawlState, Entry, Lease, Stats
 from support.carried_audit import carried_faults
 from support.frontiers import CRAWL, FakeClock, entry, open_rules, outcome
@@ -43,6 +46,7 @@ def page(number: int) -> Entry:
 
 
 ENTRIES = [page(number) for number in range(PAGES)]
+FOREIGN = entry("h0.example/foreign")
 NUMBERS = {each.fingerprint: number for number, each in enumerate(ENTRIES)}
 
 
@@ -57,7 +61,7 @@ class Process:
 
     def __init__(self, url: str, store: Store, clock: FakeClock) -> None:
         self.url, self.store, self.clock = url, store, clock
-        self.frontier = RedisFrontier(url, clock, WINDOW)
+        self.frontier = RedisFrontier(url, clock, Travel(WINDOW, "memory", seals=True))
         self.begin()
 
     def begin(self) -> None:
@@ -68,7 +72,9 @@ class Process:
     async def freight(self) -> Freight:
         shard = (await self.frontier._crawl(CRAWL)).home
         link = self.frontier._link
-        return Freight(link, shard, self.carrier, self.receipts, Bill(link, self.carrier))
+        papers = Papers(link, shard, self.carrier)
+        bill = Bill(link, self.carrier)
+        return Freight(link, shard, self.carrier, papers, self.receipts, bill)
 
     def die(self) -> None:
         """All that it knew is gone; what it held of the broker's waits again."""
@@ -171,11 +177,32 @@ class CarriedMachine(RuleBasedStateMachine):
         self.processes[which].die()
 
     async def publish_only(self, process: Process) -> None:
-        lows = await (await process.freight()).lows()
         shard = (await process.frontier._crawl(CRAWL)).home
-        outbox = self.client.lrange(f"{shard.base}{lows.crawl_id}:outbox", 0, 1)
+        papers = Papers(process.frontier._link, shard, process.carrier)
+        await papers.read()
+        outbox = self.client.lrange(f"{shard.base}{papers.crawl_id}:outbox", 0, 1)
         with suppress(StorageBusy):
-            await process.carrier.publish([from_outbox(CRAWL, packed) for packed in outbox])
+            await process.carrier.publish([from_outbox(CRAWL, at, papers.key) for at in outbox])
+
+    @rule(which=st.integers(0, 1))
+    def blocks_come_back_before_the_outbox_is_cleared(self, which: int) -> None:
+        self.run(self.publish_slowly(self.processes[which]))
+
+    async def publish_slowly(self, process: Process) -> None:
+        await self.publish_only(process)
+        freight = await process.freight()
+        with suppress(StorageBusy):
+            await freight.refill(await freight.lows(2))
+
+    @rule(at=st.integers(0, 9))
+    def somebody_else_writes_to_a_lane(self, at: int) -> None:
+        """He has a real block to look at, and puts a task of his own in its place."""
+        if blocks := self.store.blocks:
+            block = blocks[at % len(blocks)]
+            entries = [block.entries[0], *[pack(FOREIGN)] * (len(block.entries) - 1)]
+            self.store.lanes[block.lane].appendleft(Block(block.id, block.lane, entries))
+            forged = Block(block.id + 1, block.lane, entries)
+            self.store.lanes[block.lane].appendleft(forged)
 
     @rule(which=st.integers(0, 1), at=st.integers(0, 9))
     def it_dies_with_what_it_has_fetched(self, which: int, at: int) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from contract.frontier_suite import *  # noqa: F403
 from shoal.frontier.broker.carriers.rabbit import RabbitCarrier
-from shoal.frontier.broker.turns import InTurns
 from shoal.frontier.redis.windows import Window
 from support.carried_backend import SMALLEST, CarriedBackend
 from support.frontiers import Backend, checked
@@ -25,6 +24,6 @@ async def backend(
 ) -> AsyncIterator[Backend]:
     # Other tests have left queues, of crawls with other ids: their blocks are thrown away.
     url = f"{rabbitmq_server.url}?queues=classic"
-    backend = CarriedBackend(redis_server.url, lambda: InTurns(RabbitCarrier(url)), request.param)
+    backend = CarriedBackend(redis_server.url, lambda: RabbitCarrier(url), request.param)
     async with checked(backend):
         yield backend

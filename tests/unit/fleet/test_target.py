@@ -67,8 +67,8 @@ def test_a_file_with_several_spiders_needs_a_class(write: Write) -> None:
     write("two.py", TWO)
     assert load(["two.py:Other"]).__name__ == "Other"
     assert mistake("two.py") == (
-        "two.py has several spiders (Other, Shop): write two.py:Other"
-        " (crawl --all runs all of them)"
+        "two.py has several spiders (Other, Shop):"
+        " write two.py:Other (crawl --all runs all of them)"
     )
 
 

@@ -42,6 +42,7 @@ EVERYTHING = survey_of(
         state=CrawlState.FINISHED,
         deadline=1e9,
         items_before=7,
+        wanted=3,
         started_at=5e8,
         workers=[worker("one:1", responses={"2xx": 3}, fetches=TOOK), worker("two:2")],
         failing=[host("slow.example", failed=50)],

@@ -32,7 +32,7 @@ class Listener:
     def __init__(self) -> None:
         self.heard: list[Message] = []
 
-    async def check(self) -> None: ...
+    async def check(self, *, makes: bool = True) -> None: ...
 
     def too_large(self, message: Message) -> str:
         return larger_than(MOST, len(message.wire.body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from shoal.fleet.summary import Summary
 from shoal.frontier.values import CrawlState
 from shoal.insight.figures import counted
 from shoal.insight.json import summary_json
+from shoal.insight.moments import day
 from shoal.results import STREAM_SCHEMES
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
@@ -133,6 +135,10 @@ def _hints(summary: Summary, settings: Settings, *, has_output: bool) -> list[st
     stats, crawl = summary.stats, summary.stats.crawl
     results, frontier = _option(settings, "results"), _option(settings, "frontier")
     hints = []
+    if summary.finished_before is not None:
+        finished = f"{crawl} finished on {day(summary.finished_before, time.time())}"
+        again = f"--name X --previous {crawl} crawls again"
+        hints.append(f"nothing new: {finished}. --fresh starts over; {again}")
     if settings.results.partition(":")[0] in STREAM_SCHEMES:
         hints.append(f"the items: shoal drain{results} --to STORE")
     elif summary.items and not has_output:

@@ -18,6 +18,7 @@ from shoal.core.addresses import masked
 from shoal.errors import StorageBusy, unreachable
 from shoal.feeds import open_source
 from shoal.feeds.feeder import Fed, Feeder
+from shoal.feeds.noting import noted
 from shoal.feeds.port import Source
 from shoal.feeds.telling import line_of, logged
 from shoal.frontier import frontier_at
@@ -83,8 +84,9 @@ async def _feed(
         await _must_be_there(source)
         async with frontier_at(stores.frontier, stores.state) as frontier:
             feeder = Feeder(source, frontier, crawl, until_empty=until_empty, watch=watch)
-            with stopped_by_signals(feeder):
-                await feeder.run()
+            async with noted(frontier.notes, crawl, address, feeder):
+                with stopped_by_signals(feeder):
+                    await feeder.run()
             return feeder.fed
     finally:
         await source.close()

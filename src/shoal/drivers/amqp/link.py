@@ -36,7 +36,12 @@ TLS_PORT = 5671
 DEFAULT_VHOST = "/"
 PERSISTENT = 2
 
-_TAKE, _ASK, _PUBLISH = "take", "ask", "publish"
+CALLS_AT_ONCE = 8
+"""Calls of one sort that are under way together, each over a channel of its own."""
+
+_PUBLISH = "publish"
+
+_Names = asyncio.LifoQueue[str]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,26 +76,32 @@ class AmqpLink:
         self.shown = address.shown
         self._out = Wire(address, vhost)
         self._in = Wire(address, vhost)
-        self._beginning = asyncio.Lock()
+        # An error of one call ends its channel: so no two use the same one.
+        self._askers, self._takers = _names("ask"), _names("take")
+
+    async def connect(self) -> None:
+        """Look whether the broker lets us in."""
+        async with self._free(self._askers):
+            pass
 
     async def declare(self, queue: str, arguments: Mapping[str, Any]) -> None:
         """Make a durable queue, if there is none. ConfigError if it is there, but another kind."""
-        async with self._channel(self._in, _ASK) as channel:
+        async with self._free(self._askers) as channel:
             await channel.queue_declare(queue, durable=True, arguments=dict(arguments))
 
     async def count(self, queue: str) -> int:
         """The messages that wait, without those somebody has taken. Raises QueueGone."""
-        async with self._channel(self._in, _ASK) as channel:
+        async with self._free(self._askers) as channel:
             return (await channel.queue_declare(queue, passive=True)).message_count or 0
 
     async def find_exchange(self, exchange: str) -> None:
         """Look whether there is an exchange. Raises QueueGone."""
-        async with self._channel(self._in, _ASK) as channel:
+        async with self._free(self._askers) as channel:
             await channel.exchange_declare(exchange, passive=True)
 
     async def delete(self, queue: str) -> None:
         """Delete a queue with all that is in it. Not an error if there is none."""
-        async with self._channel(self._in, _ASK) as channel:
+        async with self._free(self._askers) as channel:
             await channel.queue_delete(queue)
 
     async def publish(self, messages: Sequence[Message]) -> None:
@@ -106,7 +117,7 @@ class AmqpLink:
         if not waiting:
             return taken
         coming = asyncio.Event()
-        async with self._channel(self._in, _TAKE) as channel:
+        async with self._free(self._takers) as channel:
 
             async def receive(message: DeliveredMessage) -> None:
                 taken.append(_taken(message, channel))
@@ -155,9 +166,8 @@ class AmqpLink:
         self, channel: AbstractChannel, queue: str, prefetch: int, receive: ConsumerCallback
     ) -> str:
         """Have messages sent to us. Returns the tag by which that is ended."""
-        async with self._beginning:  # The limit is for who begins next, whoever that is.
-            await channel.basic_qos(prefetch_count=prefetch)
-            return (await channel.basic_consume(queue, receive)).consumer_tag or ""
+        await channel.basic_qos(prefetch_count=prefetch)
+        return (await channel.basic_consume(queue, receive)).consumer_tag or ""
 
     async def _publish(self, messages: Sequence[Message]) -> None:
         if self._out.is_blocked:
@@ -169,6 +179,16 @@ class AmqpLink:
             for error in await asyncio.gather(*sending, return_exceptions=True):
                 if error is not None:
                     raise error
+
+    @asynccontextmanager
+    async def _free(self, names: _Names) -> AsyncIterator[AbstractChannel]:
+        """A channel that nobody else uses meanwhile."""
+        name = await names.get()
+        try:
+            async with self._channel(self._in, name) as channel:
+                yield channel
+        finally:
+            names.put_nowait(name)
 
     @asynccontextmanager
     async def _channel(
@@ -194,6 +214,13 @@ class AmqpLink:
         return StorageBusy(
             f"{self.shown} takes no messages: it is short of memory or disk space (an alarm)"
         )
+
+
+def _names(purpose: str) -> _Names:
+    names = _Names()
+    for number in reversed(range(CALLS_AT_ONCE)):
+        names.put_nowait(f"{purpose} {number}")
+    return names
 
 
 async def _in_time(coming: Awaitable[object], limit_s: float) -> bool:

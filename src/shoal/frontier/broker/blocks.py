@@ -2,11 +2,12 @@
 
 The head of a block says whose it is: a shared lane has blocks of many hosts, and one that nobody
 remembers must be known for what it is. It travels before the first entry, so that a block has as
-many entries as tasks.
+many entries as tasks. Behind it is the seal, if the crawl has a key: see papers.py.
 """
 
 from __future__ import annotations
 
+import hmac
 from struct import Struct, error
 from typing import NamedTuple
 from zlib import crc32
@@ -16,6 +17,8 @@ from shoal.frontier.redis.stats import Outside
 
 SHARED_LANES = 64
 """Of a crawl. Hosts with few blocks each are spread over them."""
+
+SEAL_BYTES = 16
 
 _ID_BYTES = 8
 _HEAD = Struct(">H")
@@ -34,6 +37,11 @@ class Head(NamedTuple):
         """The lane that it travels in."""
         return lane_of(crawl, self.host, self.priority, is_own=self.is_own)
 
+    @property
+    def text(self) -> str:
+        """As carried.lua writes it."""
+        return f"{self.crawl_id} {int(self.is_own)} {self.priority} {self.host}"
+
 
 class Travelling(NamedTuple):
     """A block that has come back, taken apart."""
@@ -41,6 +49,19 @@ class Travelling(NamedTuple):
     id: bytes
     head: Head
     entries: list[bytes]
+    seal: bytes = b""
+
+    def is_sealed_by(self, key: bytes) -> bool:
+        """Whether the crawl that has this key has sent it. Without a key nobody can tell."""
+        return not key or hmac.compare_digest(self.seal, _seal(key, self._packed()))
+
+    def _packed(self) -> bytes:
+        """As it was in the outbox."""
+        head = self.head.text.encode()
+        parts = [self.id, _HEAD.pack(len(head)), head]
+        for entry in self.entries:
+            parts += (_ENTRY.pack(len(entry)), entry)
+        return b"".join(parts)
 
 
 def lane_of(crawl: str, host: str, priority: int, *, is_own: bool) -> str:
@@ -60,18 +81,20 @@ def shared_lanes(crawl: str) -> set[str]:
     return {shared_lane(crawl, number) for number in range(SHARED_LANES)}
 
 
-def from_outbox(crawl: str, packed: bytes) -> Block:
-    """A block as carried.lua has written it."""
-    start = _ID_BYTES
-    end = start + _HEAD.size + _HEAD.unpack_from(packed, start)[0]
+def from_outbox(crawl: str, packed: bytes, key: bytes = b"") -> Block:
+    """A block as carried.lua has written it, sealed if there is a key."""
+    start = _ID_BYTES + _HEAD.size
+    end = start + _HEAD.unpack_from(packed, _ID_BYTES)[0]
     head, entries = packed[start:end], list[bytes]()
     at = end
     while at < len(packed):
         first = at + _ENTRY.size
         at = first + _ENTRY.unpack_from(packed, at)[0]
         entries.append(packed[first:at])
-    entries[0] = head + entries[0]
-    lane = _read_head(head[_HEAD.size :]).lane(crawl)
+    lane = _read_head(head)[0].lane(crawl)
+    if key:
+        head += b" " + _seal(key, packed).hex().encode()
+    entries[0] = _HEAD.pack(len(head)) + head + entries[0]
     return Block(id_of(packed), lane, entries)
 
 
@@ -80,13 +103,13 @@ def travelling(block: Block) -> Travelling | None:
     try:
         first = block.entries[0]
         end = _HEAD.size + _HEAD.unpack_from(first)[0]
-        head = _read_head(first[_HEAD.size : end])
+        head, seal = _read_head(first[_HEAD.size : end])
     except (IndexError, ValueError, error):
         return None
     entries = [first[end:], *block.entries[1:]]
     if min(map(len, entries)) <= _ID_BYTES:
         return None
-    return Travelling(block.id.to_bytes(_ID_BYTES), head, entries)
+    return Travelling(block.id.to_bytes(_ID_BYTES), head, entries, seal)
 
 
 def id_of(packed: bytes) -> int:
@@ -94,6 +117,11 @@ def id_of(packed: bytes) -> int:
     return int.from_bytes(packed[:_ID_BYTES])
 
 
-def _read_head(head: bytes) -> Head:
-    crawl_id, is_own, priority, host = head.decode().split(" ")
-    return Head(crawl_id, is_own == "1", int(priority), host)
+def _read_head(text: bytes) -> tuple[Head, bytes]:
+    crawl_id, is_own, priority, host, *seal = text.decode().split(" ")
+    return Head(crawl_id, is_own == "1", int(priority), host), bytes.fromhex("".join(seal))
+
+
+def _seal(key: bytes, packed: bytes) -> bytes:
+    """Of all that there is of a block: its id, its head, and its entries."""
+    return hmac.digest(key, packed, "sha256")[:SEAL_BYTES]

@@ -53,6 +53,16 @@ class Carrier(Protocol):
         """The entries of one block may have so many bytes together. What is larger stays home."""
 
     @property
+    @abstractmethod
+    def name(self) -> str:
+        """Which one it is, as people know it, without credentials: other names are others."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether others may write to it who may not write to the frontier's Redis."""
+        return True
+
+    @property
     def kept_s(self) -> float | None:
         """For how long a block is kept. None: for ever."""
         return None

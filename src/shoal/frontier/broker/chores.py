@@ -10,7 +10,7 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from shoal.errors import ShoalError, StorageBusy, UnknownCrawl
+from shoal.errors import ConfigError, ShoalError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing
 from shoal.frontier.broker.freight import Freight, Lows
 from shoal.frontier.broker.missing import Search
@@ -27,6 +27,9 @@ END_S = 5.0
 """So long a call that is under way is waited for in the end."""
 FILL_S = 0.5
 """So long those who ask for work wait for blocks."""
+PUBLISH_S = 0.1
+"""So long blocks that leave are waited for, before others are fetched: often the same are wanted,
+and then they come at once."""
 
 log = logging.getLogger("shoal")
 
@@ -34,13 +37,17 @@ log = logging.getLogger("shoal")
 class Chores:
     """The chores of one crawl."""
 
-    def __init__(self, freight: Freight, search: Search, ageing: Ageing) -> None:
+    def __init__(
+        self, freight: Freight, search: Search, ageing: Ageing, publish_s: float = PUBLISH_S
+    ) -> None:
+        self._publish_s = publish_s
         self.freight = freight
         self._search = search
         self._ageing = ageing
         self.came = 0
         """Blocks that have come in."""
         self._task: asyncio.Task[None] | None = None
+        self._publishing: asyncio.Task[None] | None = None
         self._asked: list[asyncio.Future[None]] = []
         self._more = 0
         self._wake = asyncio.Event()
@@ -84,7 +91,7 @@ class Chores:
         await self.stop()
         try:
             await self._wind_up()
-        except (StorageBusy, UnknownCrawl) as error:
+        except (StorageBusy, UnknownCrawl, ConfigError) as error:
             log.warning("the broker keeps what it has of the crawl for now: %s", error)
 
     async def stop(self) -> None:
@@ -94,11 +101,12 @@ class Chores:
             return
         self._is_ending = True
         self._wake.set()
-        await asyncio.wait([self._task], timeout=END_S)
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        self._task, self._is_ending = None, False
+        tasks = [task for task in (self._task, self._publishing) if task is not None]
+        await asyncio.wait(tasks, timeout=END_S)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._task, self._publishing, self._is_ending = None, None, False
 
     async def _wind_up(self) -> None:
         lows = await self.freight.lows()
@@ -118,7 +126,6 @@ class Chores:
             pause_s = EVERY_S
             try:
                 await self._round(more)
-                self._note_back()
             except StorageBusy as error:
                 self._note_away(error)
                 pause_s = AWAY_S
@@ -137,13 +144,31 @@ class Chores:
         lows = await self.freight.lows(more)
         if lows.state is CrawlState.CANCELLED:
             return
-        if lows.outbox:
-            await self.freight.publish(lows.crawl_id)
+        await self._publish(lows)
         self.came += await self.freight.refill(lows)
         await self.freight.acknowledge(lows)
         await self._search.look(lows)
         await self._ageing.look(lows.crawl_id)
         await self.freight.note_requests(lows.crawl_id)
+        self._see_published()
+
+    async def _publish(self, lows: Lows) -> None:
+        """Begin to empty the outbox. What is wanted here does not wait for long: where queues have
+        to be made, it takes seconds."""
+        if lows.outbox and self._publishing is None:
+            self._publishing = asyncio.create_task(self.freight.publish(lows.crawl_id))
+            self._publishing.add_done_callback(lambda _: self._wake.set())
+            await asyncio.wait([self._publishing], timeout=self._publish_s)
+
+    def _see_published(self) -> None:
+        """The broker is back when it takes blocks, or none is to be published. Raises what made
+        that impossible."""
+        if self._publishing is not None:
+            if not self._publishing.done():
+                return
+            done, self._publishing = self._publishing, None
+            done.result()
+        self._note_back()
 
     def _note_away(self, error: StorageBusy) -> None:
         if not self.is_away:

@@ -21,25 +21,30 @@ from typing import NamedTuple
 from shoal.drivers.redis.link import RedisLink
 from shoal.errors import StorageError
 from shoal.frontier.broker.bill import Bill
-from shoal.frontier.broker.blocks import Travelling, from_outbox, lane_of, shared_lanes, travelling
+from shoal.frontier.broker.blocks import Travelling, from_outbox, lane_of, shared_lanes
 from shoal.frontier.broker.carrier import Carrier, Delivery
+from shoal.frontier.broker.customs import Customs
+from shoal.frontier.broker.papers import Papers
 from shoal.frontier.broker.receipts import Receipts
 from shoal.frontier.redis.forms import pack_values
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.values import CrawlState
 
-PUBLISHED_AT_ONCE = 64
+PUBLISHED_AT_ONCE = 256
+"""Blocks, some 3 MB. Where queues are new, so many wait two seconds together."""
 WINDOWS_AT_ONCE = 200
 FETCHED_AT_ONCE = 32
 """Blocks: they are in memory until they are acknowledged."""
+FETCHES = 100
+"""Of one lane, before others have their turn: what is fetched may all be of no use."""
 MOST_KEPT = 4096
 """Blocks that one process may have fetched and not acknowledged."""
 LANES_AT_ONCE = 8
-"""SQS takes its time where a lane is empty."""
+"""A broker takes its time for each, SQS above all where there is nothing."""
 LATE_AFTER_S = 20.0
 LATE_EVERY_S = 5.0
 """Blocks that did not come for so long are asked for so often."""
-LOCK_MS = 3_000
+LOCK_MS = 10_000
 """How long others wait for one that has died while it published. Too short does no harm."""
 
 log = logging.getLogger("shoal")
@@ -71,14 +76,23 @@ class Lows(NamedTuple):
 
 
 class Freight:
-    """Moves the blocks of one crawl. One call at a time."""
+    """Moves the blocks of one crawl. What is published and what is fetched do not wait for each
+    other: making queues takes seconds."""
 
     def __init__(
-        self, link: RedisLink, shard: Shard, carrier: Carrier, receipts: Receipts, bill: Bill
+        self,
+        link: RedisLink,
+        shard: Shard,
+        carrier: Carrier,
+        papers: Papers,
+        receipts: Receipts,
+        bill: Bill,
     ) -> None:
         self._link = link
         self._shard = shard
         self._carrier = carrier
+        self._papers = papers
+        self._customs = Customs(link, shard.crawl, papers)
         self._bill = bill
         self.receipts = receipts
         self.outbox = 0
@@ -86,11 +100,13 @@ class Freight:
         self._late_at = 0.0
 
     async def lows(self, more: int = 0) -> Lows:
-        """Which windows want blocks, and how it stands. `more` tasks are wanted at once."""
+        """Which windows want blocks, and how it stands. `more` tasks are wanted at once. Raises
+        ConfigError if the crawl's tasks are with another carrier."""
         at = self.receipts.now
         answer = await self._shard.run("lows", WINDOWS_AT_ONCE, more)
         state, crawl_id, life, outbox, outside, *windows = answer
         self.outbox = outbox
+        await self._papers.of_life(crawl_id.decode())
         return Lows(
             at,
             CrawlState(state.decode()),
@@ -108,6 +124,7 @@ class Freight:
         try:
             if not await self._link.command("SET", lock, token, "NX", "PX", LOCK_MS):
                 return
+            await self._papers.read()
             while packed := await self._outbox(prefix):
                 await self._publish(prefix, packed)
                 await self._bill.note(prefix)
@@ -123,7 +140,8 @@ class Freight:
         return packed
 
     async def _publish(self, prefix: str, packed: Sequence[bytes]) -> None:
-        blocks = [from_outbox(self._shard.crawl, each) for each in packed]
+        key = self._papers.key
+        blocks = [from_outbox(self._shard.crawl, each, key) for each in packed]
         # First of all: what is published must be found by those who clear up.
         await self._link.command("SADD", f"{prefix}routes", *{block.lane for block in blocks})
         await self._carrier.publish(blocks)
@@ -136,11 +154,16 @@ class Freight:
             # What is in a shared lane left before its host had one of its own.
             lane = self._lane(low, is_own=not low.shared)
             wanted[lane] = wanted.get(lane, 0) + low.wanted
-        came, lanes = 0, list(wanted.items())
-        for start in range(0, len(lanes), LANES_AT_ONCE):
-            some = lanes[start : start + LANES_AT_ONCE]
-            came += sum(await _all(self._bring_in(lane, count) for lane, count in some))
-        return came
+        at_once = asyncio.Semaphore(LANES_AT_ONCE)
+
+        async def bring_in(lane: str, count: int) -> int:
+            async with at_once:
+                return await self._bring_in(lane, count)
+
+        try:
+            return sum(await _all(bring_in(lane, count) for lane, count in wanted.items()))
+        finally:
+            self._customs.tell()
 
     def _due(self, windows: Sequence[Low]) -> list[Low]:
         """Those whose blocks have not come for long are not asked for all the time: a lane that
@@ -157,14 +180,18 @@ class Freight:
 
     async def _bring_in(self, lane: str, wanted: int, *, leaves: bool = False) -> int:
         """Fetch blocks of a lane, and let their tasks wait here. Returns how many there were. What
-        is of no use is passed over: copies, and blocks of the crawl that it was before."""
-        came = 0
-        while came < wanted and len(self.receipts) < MOST_KEPT:
-            limit = min(wanted - came, FETCHED_AT_ONCE)
+        is of no use is passed over: copies, and what customs do not let in."""
+        came, limit = 0, min(wanted, FETCHED_AT_ONCE)
+        for _ in range(FETCHES):
+            if came >= wanted or len(self.receipts) >= MOST_KEPT:
+                break
             deliveries = await self._carrier.fetch(lane, limit)
             if not deliveries:
                 break
-            came += await self._admit(deliveries, leaves=leaves)
+            more = await self._admit(deliveries, leaves=leaves)
+            came += more
+            # Where there is much of no use, it has to go quickly.
+            limit = min(wanted - came, FETCHED_AT_ONCE) if more else FETCHED_AT_ONCE
         return came
 
     async def acknowledge(self, lows: Lows) -> None:
@@ -183,24 +210,17 @@ class Freight:
 
     async def _admit(self, deliveries: Sequence[Delivery], *, leaves: bool = False) -> int:
         """Returns how many were outside."""
-        came = 0
-        ours, theirs = list[tuple[Delivery, Travelling]](), list[Delivery]()
-        for delivery in deliveries:
-            block = travelling(delivery.block)
-            if block is None:
-                theirs.append(delivery)
-                log.warning("a message in lane %s is no block of ours", delivery.block.lane)
-            else:
-                ours.append((delivery, block))
+        came, prefix = 0, self._prefix(self._papers.crawl_id)
+        ours, others = await self._customs.sort(prefix, deliveries)
         if ours:
             blocks = [block for _, block in ours]
             life, told = await self._run_admit(blocks, leaves=leaves)
             known = [each for (each, _), known in zip(ours, told, strict=True) if known >= 0]
-            theirs += [each for (each, _), known in zip(ours, told, strict=True) if known < 0]
+            others += [each for (each, _), known in zip(ours, told, strict=True) if known < 0]
             self.receipts.keep(life, known)
             came = told.count(1)
-        if theirs:
-            await self._carrier.ack([delivery.receipt for delivery in theirs])
+        if others:
+            await self._carrier.ack([delivery.receipt for delivery in others])
         return came
 
     async def _run_admit(

@@ -15,19 +15,21 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from shoal.config import Rules
 from shoal.errors import ConfigError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing, warn_of_pause
 from shoal.frontier.broker.bill import Bill
 from shoal.frontier.broker.carrier import Carrier
-from shoal.frontier.broker.chores import FILL_S, MOST_OUTBOX, Chores
+from shoal.frontier.broker.chores import FILL_S, MOST_OUTBOX, PUBLISH_S, Chores
 from shoal.frontier.broker.freight import Freight
 from shoal.frontier.broker.missing import LATE_S, Search
+from shoal.frontier.broker.papers import Papers
 from shoal.frontier.broker.receipts import ACK_AFTER_S, Receipts
 from shoal.frontier.broker.repair import Repair
 from shoal.frontier.port import Capabilities, Ended
 from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.shard import Clock
-from shoal.frontier.redis.windows import DRY, Window
+from shoal.frontier.redis.windows import DRY, Travel, Window
 from shoal.frontier.values import (
     Added,
     Ask,
@@ -53,6 +55,8 @@ AT_WORK = (
 IN_BLOOM = "known URLs are in a Bloom filter, from which nothing can be taken"
 UNREADABLE = "the results are a stream, and cannot say which pages are done"
 
+FULL = "too many blocks of crawl '{}' wait for the broker"
+
 PUBLISHED_FROM = 32
 """Blocks in the outbox: then those who bring work publish them themselves."""
 
@@ -66,6 +70,7 @@ class Waits(NamedTuple):
     ack_s: float = ACK_AFTER_S
     late_s: float = LATE_S
     fill_s: float = FILL_S
+    publish_s: float = PUBLISH_S
     enough: float = 0.5
     """A grant that has so much of what was asked for does not wait for the rest."""
 
@@ -83,9 +88,13 @@ class CarriedFrontier(RedisFrontier):
         window: Window,
         clock: Clock | None = None,
         waits: Waits = PATIENT,
+        *,
+        has_moved: bool = False,
     ) -> None:
-        super().__init__(state, clock, window)
+        """`has_moved`: see papers.py."""
+        super().__init__(state, clock, Travel(window, carrier.name, carrier.is_open))
         self._carrier = carrier
+        self._has_moved = has_moved
         self._waits = waits
         self._bill = Bill(self._link, carrier)
         self._chores: dict[str, Chores] = {}
@@ -96,11 +105,19 @@ class CarriedFrontier(RedisFrontier):
 
     # Bringing work
 
+    async def start(self, crawl: str, rules: Rules, *, again: bool = True) -> Stats:
+        await self._papers_of(crawl)
+        stats = await super().start(crawl, rules, again=again)
+        await self._papers_of(crawl)  # Another may have made it this moment.
+        return stats
+
     async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
         """Raises StorageBusy, before anything is added, if too much waits for the broker."""
         freight = (await self._chores_of(crawl)).freight
         if freight.outbox >= MOST_OUTBOX:
             await freight.publish((await freight.lows()).crawl_id)
+            if (await freight.lows()).outbox >= MOST_OUTBOX:
+                raise StorageBusy(FULL.format(crawl))
         added = await super().add(crawl, entries)
         lows = await freight.lows()
         if lows.outbox >= PUBLISHED_FROM:
@@ -155,6 +172,7 @@ class CarriedFrontier(RedisFrontier):
     # Looking after a crawl
 
     async def control(self, crawl: str, action: Control) -> CrawlState:
+        await self._papers_of(crawl)
         state = await super().control(crawl, action)
         if state is CrawlState.PAUSED:
             warn_of_pause(self._carrier.kept_s)
@@ -177,10 +195,10 @@ class CarriedFrontier(RedisFrontier):
         await freight.drop(lanes)
 
     async def repair(self, crawl: str, ended: Ended | None) -> Repaired:
+        freight = (await self._chores_of(crawl)).freight
         stats = await self.stats(crawl)
         if stats.state is CrawlState.RUNNING or stats.leased:
             raise ConfigError(AT_WORK.format(crawl))
-        freight = (await self._chores_of(crawl)).freight
         shard = (await self._crawl(crawl)).home
         repair = Repair(self._link, shard, self._carrier, freight)
         lost = await repair.write_off(self._waits.ack_s)
@@ -194,9 +212,10 @@ class CarriedFrontier(RedisFrontier):
     async def stats(self, crawl: str) -> Stats:
         stats = await super().stats(crawl)
         prefix = await (await self._crawl(crawl)).home.prefix()
-        told = (("HLEN", "carried"), ("GET", "missing"), ("GET", "requests"))
+        told = (("HLEN", "carried"), ("GET", "missing"), ("GET", "requests"), ("GET", "foreign"))
         asked = ((command, f"{prefix}{name}") for command, name in told)
-        outside, missing, requests = await self._link.together(*asked)
+        outside, missing, requests, foreign = await self._link.together(*asked)
+        stats.foreign = int(foreign or 0)
         stats.broker_requests = int(requests or 0)
         stats.broker_cost = stats.broker_requests * self._carrier.request_price
         if not stats.state.over:
@@ -222,11 +241,21 @@ class CarriedFrontier(RedisFrontier):
         if crawl not in self._chores:
             shard = (await self._crawl(crawl)).home
             receipts = Receipts(self._waits.ack_s)
-            freight = Freight(self._link, shard, self._carrier, receipts, self._bill)
+            papers = await self._papers_of(crawl)
+            freight = Freight(self._link, shard, self._carrier, papers, receipts, self._bill)
             search = Search(self._link, shard, self._carrier, self._waits.late_s)
             ageing = Ageing(self._link, shard, freight, self._carrier.kept_s)
-            self._chores[crawl] = Chores(freight, search, ageing)
+            self._chores[crawl] = Chores(freight, search, ageing, self._waits.publish_s)
         return self._chores[crawl]
+
+    async def _papers_of(self, crawl: str) -> Papers:
+        """They have been read, if there is such a crawl. Raises ConfigError if its tasks are with
+        another carrier."""
+        shard = (await self._crawl(crawl)).home
+        papers = Papers(self._link, shard, self._carrier, has_moved=self._has_moved)
+        with suppress(UnknownCrawl):
+            await papers.read()
+        return papers
 
 
 def _asked(ask: Ask, chores: Chores) -> Ask:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from shoal.frontier.addresses import Place, Sizes, scheme_of
+from shoal.frontier.addresses import Place, Sizes
 from shoal.frontier.broker.carrier import Carrier
-from shoal.frontier.broker.carriers import AMQP_SCHEMES, open_carrier
+from shoal.frontier.broker.carriers import open_carrier
 from shoal.frontier.broker.frontier import CarriedFrontier
-from shoal.frontier.broker.turns import InTurns
 from shoal.frontier.port import Frontier
 from shoal.frontier.redis.windows import Window
 
@@ -17,9 +16,8 @@ def open_carried(place: Place, sizes: Sizes) -> Frontier:
     """The frontier at a place of which some tasks travel. Nothing is touched before the first
     call."""
     carrier = open_carrier(place.address)
-    if scheme_of(place.address) in AMQP_SCHEMES:
-        carrier = InTurns(carrier)
-    return CarriedFrontier(place.state, carrier, window_of(sizes, carrier))
+    window = window_of(sizes, carrier)
+    return CarriedFrontier(place.state, carrier, window, has_moved=sizes.has_moved)
 
 
 def window_of(sizes: Sizes, carrier: Carrier) -> Window:

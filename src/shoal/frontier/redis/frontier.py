@@ -12,6 +12,7 @@ from shoal.config import Rules
 from shoal.core.exits import Exit, ExitEntry, LaneState, Lent, PoolRules, PoolState
 from shoal.core.identities import Account, IdentityReport
 from shoal.core.records import Robots
+from shoal.core.shapes import Trap
 from shoal.drivers.redis.link import RedisLink, redis_address
 from shoal.errors import ConfigError, NewerFormat, UnknownCrawl
 from shoal.frontier import stored_robots
@@ -38,7 +39,8 @@ from shoal.frontier.redis.names import (
 from shoal.frontier.redis.rules import has_lanes
 from shoal.frontier.redis.shard import Clock, Shard
 from shoal.frontier.redis.stats import ahead_of, host_of, note_failures, waiting_of
-from shoal.frontier.redis.windows import Window
+from shoal.frontier.redis.traps import traps_of
+from shoal.frontier.redis.windows import Travel
 from shoal.frontier.values import (
     ALL_DEAD,
     WORKER_SILENT_S,
@@ -88,13 +90,13 @@ class RedisFrontier(Frontier):
     """Everything the port promises, for any number of machines."""
 
     def __init__(
-        self, address: str, clock: Clock | None = None, window: Window | None = None
+        self, address: str, clock: Clock | None = None, travel: Travel | None = None
     ) -> None:
-        """`clock` takes the place of the server's, for tests. `window` is for those who let tasks
+        """`clock` takes the place of the server's, for tests. `travel` is for those who let tasks
         travel: see windows.py."""
         self._link = RedisLink(redis_address(address))
         self._clock = clock
-        self._window = window
+        self._travel = travel
         self._crawls: dict[str, RedisCrawl] = {}
         self._left_out: set[bytes] = set()
         self._notes = RedisNotes(self._link, clock)
@@ -305,6 +307,12 @@ class RedisFrontier(Frontier):
         lanes = await self._link.command(*ranked)
         return list(dict.fromkeys([*names, *(lane.rpartition(b" ")[2] for lane in lanes)]))
 
+    async def traps(self, crawl: str, limit: int) -> list[Trap]:
+        found = list[Trap]()
+        for shard in (await self._crawl(crawl)).shards:
+            found += await traps_of(self._link, shard)
+        return sorted(found, key=lambda trap: (-trap.kept_out, trap.host, trap.shape))[:limit]
+
     async def chains(self, crawl: str, limit: int) -> list[Chain]:
         found = list[Chain]()
         for shard in (await self._crawl(crawl)).shards:
@@ -386,7 +394,7 @@ class RedisFrontier(Frontier):
             self._crawls.pop(crawl, None)  # It may be made again with other shards.
 
         told = self._note_new_server
-        return Shard(self._link, crawl, tag, self._clock, told, unknown, self._window)
+        return Shard(self._link, crawl, tag, self._clock, told, unknown, self._travel)
 
     async def _make(self, crawl: str, rules: Rules) -> None:
         """Make the crawl, as new, if there is none."""

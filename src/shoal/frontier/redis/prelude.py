@@ -141,6 +141,8 @@ def _numbers() -> dict[str, float | list[int]]:
         "max_own_counts": own_counts.MAX_NAMES,
         "reclaim_batch": facts.RECLAIM_BATCH,
         "suspects_seen": facts.SUSPECTS_SEEN,
+        "most_shapes": facts.MOST_SHAPES,
+        "most_traps": facts.MOST_TRAPS,
         "withheld_seen": facts.WITHHELD_SEEN,
         "prior": exit_policy.PRIOR,
         "max_level": exit_policy.MAX_LEVEL,

@@ -33,7 +33,7 @@ from shoal.frontier.redis.forms import (
 from shoal.frontier.redis.layout import FIELD, check_layout, newer
 from shoal.frontier.redis.rules import numbers_of
 from shoal.frontier.redis.scripts import all_scripts, script
-from shoal.frontier.redis.windows import Window
+from shoal.frontier.redis.windows import Travel
 from shoal.frontier.values import Added, Ask, CrawlState, Grant, Lease, Outcome
 
 MOST_LEASES = 1000
@@ -103,9 +103,9 @@ class Shard:
         clock: Clock | None,
         on_new_server: Callable[[], Awaitable[None]],
         on_unknown: Callable[[], None],
-        window: Window | None = None,
+        travel: Travel | None = None,
     ) -> None:
-        """`window` is for clients with a carrier: see windows.py."""
+        """`travel` is for clients with a carrier: see windows.py."""
         self.crawl = crawl
         self.base = f"shoal:{{{tag}}}:"
         self.key = f"{self.base}crawl"
@@ -115,7 +115,7 @@ class Shard:
         self._on_unknown = on_unknown
         self._id = ""
         self._unsure: list[str] = []
-        self._window = window
+        self._travel = travel
         self._by_exits = False
         """Whether the crawl has pools, as a script has said."""
 
@@ -147,7 +147,7 @@ class Shard:
         return self._script(name).by_digest([self.key], self._now(), *args)
 
     def _script(self, name: str) -> Script:
-        return script(name, by_exits=self._by_exits, carried=self._window is not None)
+        return script(name, by_exits=self._by_exits, carried=self._travel is not None)
 
     async def run_with(
         self, more: Sequence[Sequence[Argument]], name: str, *args: Argument
@@ -165,7 +165,7 @@ class Shard:
             except NoScriptError:
                 # Before anybody can do anything on this server, the news is out.
                 await self._on_new_server()
-                await self._link.load(all_scripts(carried=self._window is not None), self.key)
+                await self._link.load(all_scripts(carried=self._travel is not None), self.key)
         raise StorageBusy(f"{self._link.shown} keeps forgetting scripts")
 
     async def note_new_server(self) -> None:
@@ -190,10 +190,11 @@ class Shard:
 
     async def start(self, action: str, shards: int, rules: Rules) -> CrawlState:
         """As start.lua has it: `make`, `start` or `begin`."""
-        of_window = self._window.numbers if self._window else {}
+        of_window = self._travel.window.numbers if self._travel else {}
         numbers = pack_values(numbers_of(rules, shards) | of_window)
-        new_id = secrets.token_hex(4)
-        state = await self.run("start", action, new_id, msgspec.json.encode(rules), numbers)
+        new_id, as_json = secrets.token_hex(4), msgspec.json.encode(rules)
+        by_carrier = self._travel.papers() if self._travel else []
+        state = await self.run("start", action, new_id, as_json, numbers, *by_carrier)
         return CrawlState(state.decode())
 
     async def add(self, groups: Sequence[Group]) -> tuple[CrawlState, Added]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import msgspec
 
 OWN_FROM = 8
@@ -18,6 +20,8 @@ ON_THE_WAY_S = 5.0
 CARRY_WAIT_S = 0.05
 CARRY_WAIT_LONG_S = 0.5
 """When asking again makes sense for tasks that are on their way, or have been for long."""
+KEY_BYTES = 32
+"""Of what blocks are sealed with."""
 DRY = ""
 """In the place of a host among a worker's shares: so many hosts are dry."""
 
@@ -41,3 +45,17 @@ class Window(msgspec.Struct, frozen=True):
             "block": self.block,
             "block_bytes": self.block_bytes,
         }
+
+
+class Travel(msgspec.Struct, frozen=True):
+    """What a client with a carrier says of a crawl that it makes."""
+
+    window: Window
+    carrier: str
+    """Which one it is, for people."""
+    seals: bool
+    """Whether blocks need seals, since others can write to it."""
+
+    def papers(self) -> list[str]:
+        """As start.lua takes them: the carrier, and a new key if there are to be seals."""
+        return [self.carrier, secrets.token_hex(KEY_BYTES) if self.seals else ""]

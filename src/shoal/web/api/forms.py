@@ -10,7 +10,9 @@ import msgspec
 from shoal.coordinator.plan import Planned
 from shoal.core.causes import Cause
 from shoal.core.failures import FailureKind
+from shoal.core.shapes import Trap
 from shoal.core.task import Task
+from shoal.frontier.feeding import FeedPulse
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.versions import AtWork
 
@@ -49,6 +51,7 @@ class SnapshotForm(CrawlForm, kw_only=True):
     """A crawl with its workers and hosts."""
 
     late: str | None
+    traps: list[Trap]
     causes: list[Cause]
     failure_concentration: float
     workers: list[Pulse]
@@ -60,6 +63,7 @@ class SnapshotForm(CrawlForm, kw_only=True):
     waiting_for_exits: int
     sessions: list[dict[str, Any]]
     lanes: list[dict[str, Any]]
+    feeds: list[FeedPulse]
 
 
 class StateForm(msgspec.Struct):

@@ -10,6 +10,8 @@ from functools import partial
 from shoal.config import Rules, Settings
 from shoal.core import own_counts
 from shoal.core.exits import Lent
+from shoal.core.files import FILE
+from shoal.core.files import is_large as is_large_file
 from shoal.core.records import Robots
 from shoal.core.task import Task
 from shoal.fetch import Fetchers, open_fetcher
@@ -24,6 +26,14 @@ from shoal.worker.assignment import Assignment
 from shoal.worker.report import Report
 from shoal.worker.visits.cookies import keeps_cookies
 from shoal.worker.visits.failures import FailureHooks
+from shoal.worker.visits.file_visits import (
+    EarlierFiles,
+    FileJudge,
+    FileReader,
+    FileVisits,
+    for_files,
+    for_large_files,
+)
 from shoal.worker.visits.identities import LiveJars
 from shoal.worker.visits.identity_logins import IdentityLogins
 from shoal.worker.visits.identity_visits import IdentityVisits
@@ -42,8 +52,8 @@ from shoal.worker.visits.sitemap_visits import (
 from shoal.worker.visits.visitor import Visitor
 from shoal.worker.worker import Worker
 
-_LARGE = "large"
-"""The fetcher for large sitemaps."""
+_LARGE, _FILES, _LARGE_FILES = "large", "files", "large files"
+"""The fetchers for large sitemaps, and for files."""
 
 
 def spider_worker(
@@ -65,7 +75,11 @@ class SpiderVisits:
         assignment: Assignment,
         spider_for: Callable[[Rules], Spider],
         settings: Settings,
+        *,
+        open_fetcher: Callable[[], Fetcher] | None = None,
+        admission: Callable[[Rules], Admission] = Admission,
     ) -> None:
+        """`open_fetcher` is for those whose pages need not come from the site."""
         self._worker = assignment.worker
         self._crawl = assignment.crawl
         self._stores = assignment.stores
@@ -75,17 +89,20 @@ class SpiderVisits:
         self._sessions = assignment.sessions
         self._jars = LiveJars(assignment.sessions) if assignment.sessions is not None else None
         self._known_urls = KnownUrls()
+        self._open_fetcher = open_fetcher or partial(fetchers_for, settings)
+        self._admission = admission
         self._fetcher: Fetcher | None = None
         self._spider: Spider
         self._visitor: Visitor
         self._sitemap_visitor: Visitor
+        self._file_visits: FileVisits
         self._large_room = asyncio.Semaphore(large_ones_at_once(settings))
 
     def begin(self, rules: Rules) -> None:
         """Visit under these rules from now on. Raises ConfigError if no spider can be made."""
         self._spider = self._spider_for(rules)
-        fetcher = self._fetcher = self._fetcher or fetchers_for(self._settings)
-        admission = Admission(rules)
+        fetcher = self._fetcher = self._fetcher or self._open_fetcher()
+        admission = self._admission(rules)
         judge = Judge(rules, admission)
         gate = RobotsGate(self._settings.user_agent)
         robots = None
@@ -103,6 +120,7 @@ class SpiderVisits:
         )
         earlier = earlier_for(rules, self._stores.results)
         keeps = keeps_cookies(rules)
+        failures = FailureHooks(self._spider, rules, admission)
         self._visitor = Visitor(
             self._worker,
             fetcher,
@@ -114,7 +132,7 @@ class SpiderVisits:
             keeps_cookies=keeps,
             identities=identities,
             request_hooks=self._spider._shoal_hooks.request,
-            failures=FailureHooks(self._spider, rules, admission),
+            failures=failures,
         )
         self._sitemap_visitor = Visitor(
             self._worker,
@@ -126,6 +144,27 @@ class SpiderVisits:
             keeps_cookies=keeps,
             identities=identities,
         )
+
+        file_visitor = Visitor(
+            self._worker,
+            fetcher,
+            FileReader(rules),
+            FileJudge(rules, admission, self._settings),
+            robots,
+            self._earlier_files(rules),
+            self._routes,
+            keeps_cookies=keeps,
+            identities=identities,
+            request_hooks=self._spider._shoal_hooks.request,
+            failures=failures,
+        )
+        self._file_visits = FileVisits(file_visitor, self._settings)
+
+    def _earlier_files(self, rules: Rules) -> EarlierFiles | None:
+        results, store = self._stores.results, self._stores.files
+        if not rules.previous or results is None or store is None:
+            return None
+        return EarlierFiles(results, rules.previous, store.address)
 
     def _identities(self, rules: Rules, fetcher: Fetcher, judge: Judge) -> IdentityVisits | None:
         sessions, jars, spider, routes = self._sessions, self._jars, self._spider, self._routes
@@ -147,6 +186,8 @@ class SpiderVisits:
 
     async def _visited(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
         """By the visitor for its kind of task."""
+        if lease.task.job_type == FILE:
+            return await self._file_visits.visit(lease, send_by, answered)
         if lease.task.job_type != SITEMAP:
             return await self._visitor.visit(lease, send_by, answered)
         if not is_large(lease.task):
@@ -175,10 +216,18 @@ class SpiderVisits:
 
 
 def fetchers_for(settings: Settings) -> Fetcher:
-    """The fetchers of a worker: one for pages, and one for sitemaps that are larger than pages."""
-    with_room = partial(open_fetcher, for_large_ones(settings))
-    return Fetchers(open_fetcher(settings), {_LARGE: with_room}, _kind_of)
+    """The fetchers of a worker: one for pages, and others for what may be larger or smaller."""
+    openers = {
+        _LARGE: partial(open_fetcher, for_large_ones(settings)),
+        _FILES: partial(open_fetcher, for_files(settings)),
+        _LARGE_FILES: partial(open_fetcher, for_large_files(settings)),
+    }
+    return Fetchers(open_fetcher(settings), openers, _kind_of)
 
 
 def _kind_of(task: Task) -> str | None:
-    return _LARGE if task.job_type == SITEMAP and is_large(task) else None
+    if task.job_type == SITEMAP:
+        return _LARGE if is_large(task) else None
+    if task.job_type == FILE:
+        return _LARGE_FILES if is_large_file(task) else _FILES
+    return None

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Collection, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from shoal.core.addresses import Address
 from shoal.drivers.amqp.failures import DeclaredOtherwise, QueueGone
@@ -48,6 +49,8 @@ class RabbitCarrier(Carrier):
         if kind not in KINDS:
             raise ConfigError(f"{where.shown}: queues is one of {', '.join(KINDS)}")
         self._kind = kind
+        (host, port), *_ = where.hosts
+        self._name = f"{where.scheme}://{host}:{port}/{quote(_vhost(where), safe='')}"
         self._made_at: dict[str, float] = {}
         self._known = set[str]()
         """Lanes whose queues are what they should be."""
@@ -55,6 +58,10 @@ class RabbitCarrier(Carrier):
         if kind == "quorum":
             self._arguments |= _ALWAYS
         self._link = AmqpLink(where, _vhost(where))
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     @property
     def most_bytes(self) -> int:
@@ -65,9 +72,11 @@ class RabbitCarrier(Carrier):
         try:
             await self._link.count(name)
         except QueueGone:
-            is_there, self._made_at[lane] = False, time.monotonic()
+            is_there = False
         try:
             await self._link.declare(name, self._arguments)
+            if not is_there:
+                self._made_at[lane] = time.monotonic()
         except DeclaredOtherwise:
             raise
         except ConfigError:
@@ -78,17 +87,22 @@ class RabbitCarrier(Carrier):
         messages = [_message(block) for block in blocks]
         lanes = {block.lane for block in blocks}
         # A queue that somebody has made otherwise may throw away what it is given.
-        for lane in lanes - self._known:
-            await self.declare(lane)
-        self._known |= lanes
+        await self._declare(lanes - self._known)
         try:
             await self._link.publish(messages)
         except QueueGone:
-            for lane in lanes:
-                await self.declare(lane)
+            await self._declare(lanes)
             # Some may now be there twice.
             await self._link.publish(messages)
         await self._settled(lanes)
+
+    async def _declare(self, lanes: Collection[str]) -> None:
+        """All at once: to make a queue takes a server a tenth of a second and more."""
+        making = (self.declare(lane) for lane in lanes)
+        for error in await asyncio.gather(*making, return_exceptions=True):
+            if error is not None:
+                raise error
+        self._known.update(lanes)
 
     async def fetch(self, lane: str, limit: int) -> list[Delivery]:
         try:
@@ -118,7 +132,7 @@ class RabbitCarrier(Carrier):
 
     async def _settled(self, lanes: Collection[str]) -> None:
         """Wait until queues that are new will still be known when the broker is killed."""
-        made_at = [at for lane in lanes if (at := self._made_at.pop(lane, None)) is not None]
+        made_at = [self._made_at[lane] for lane in lanes if lane in self._made_at]
         if self._kind == "quorum" and made_at:
             await asyncio.sleep(max(made_at) + SETTLES_S - time.monotonic())
 

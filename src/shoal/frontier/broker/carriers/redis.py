@@ -51,6 +51,14 @@ class RedisCarrier(Carrier):
         self._held_ms = round(held_s * 1000)
 
     @property
+    def name(self) -> str:
+        return "Redis itself (?blocks=on)"
+
+    @property
+    def is_open(self) -> bool:
+        return False
+
+    @property
     def most_bytes(self) -> int:
         return MOST_BYTES
 

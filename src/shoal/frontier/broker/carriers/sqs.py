@@ -69,6 +69,11 @@ class SqsCarrier(Carrier):
         self._link = SqsLink(where)
         self._held_s = held_s
         self._urls: dict[str, str] = {}
+        self._name = f"{where.scheme}://{where.hosts[0][0]}/{self._prefix}"
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     @property
     def most_bytes(self) -> int:

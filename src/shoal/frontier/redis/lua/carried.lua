@@ -11,7 +11,8 @@
 -- ID:low      set   PRIORITY:HOST of windows that are low and have blocks outside
 -- ID:dry      zset  hosts whose best window is empty while blocks of it are outside, by the moment
 -- ID:own      set   PRIORITY:HOST of all that have a lane of their own
--- ID:routes   set   the names of all lanes that were used; ID:missing  what no lane has: see broker/
+-- ID:routes   set   the names of all lanes that were used; ID:missing  what no lane has; ID:foreign  how many
+--                   blocks the carrier had that are not of this crawl: see broker/
 -- ID:repaired string  when fingerprints were last taken out of those that were seen: see unsee.lua
 --
 -- Both lists, and what is outside, count as waiting, for the crawl and for the host. A dry host is not

@@ -7,15 +7,25 @@
 -- ARGV[3]  an id that no crawl has had, for the case that it is made
 -- ARGV[4]  the rules as JSON, for people and clients
 -- ARGV[5]  the rules as the scripts use them: packed names and numbers
+-- ARGV[6]  which carrier its tasks travel by, and ARGV[7] the key of their seals, or ''. Missing if none travel.
+--          Both are for the whole life of the crawl: see broker/papers.py
 -- returns  the state
 --
 -- Atomic, because of two that start the same crawl one must make it and the other join it.
 
 local action, new_id, as_json, as_numbers = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+local function note_carrier()
+  if ARGV[6] then
+    call('HSET', KEYS[1], 'carrier', ARGV[6], 'seal_key', ARGV[7])
+  end
+end
+
 local is_new = call('HSETNX', KEYS[1], 'id', new_id) == 1
 if is_new then
   call('HSET', KEYS[1], 'layout', POLICY.layout, 'state', 'new', 'created_at', whole(clock))
   call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
+  note_carrier()
 end
 if not open_crawl() then
   return unknown()
@@ -28,6 +38,9 @@ rules = cmsgpack.unpack(as_numbers)
 if before.window and not rules.window then
   rules = before
   return unknown()
+end
+if not before.window then
+  note_carrier() -- None of its tasks has travelled.
 end
 call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
 if had_pools == 1 and rules.pools ~= 1 then
