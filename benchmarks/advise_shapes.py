@@ -30,8 +30,9 @@ from shoal.errors import UnknownCrawl
 from shoal.frontier import frontier_at
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import CrawlState, Stats
+from shoal.insight.advise.advice import advice
 from shoal.insight.advise.look import look_at
-from shoal.insight.advise.model import Limit, Model, plan_now
+from shoal.insight.advise.model import Limit
 from shoal.insight.advise.situation import situation
 from shoal.insight.figures import duration
 from shoal.results import results_at
@@ -200,18 +201,17 @@ async def _watch(address: str, pages: int, process: subprocess.Popen[bytes]) -> 
         before = await look_at(frontier, Shaped.name, time.time())
         await asyncio.sleep(LOOK_BACK_S)
         look = await look_at(frontier, Shaped.name, time.time())
-        seen = situation(look, before)
-        if seen.fleet is None:
-            raise SystemExit("benchmarks: no worker says what it does")
-        model = Model(seen, seen.fleet)
-        forecast = model.forecast(plan_now(seen, seen.fleet))
+        said = advice(situation(look, before))
+        if said.advised is None:
+            raise SystemExit(f"benchmarks: nothing is advised: {said.standing}")
+        forecast = said.advised.now.forecast
         ended = await _until(frontier, process, lambda stats: stats.state is CrawlState.FINISHED)
     return Run(
         forecast_s=forecast.seconds,
         took_s=(ended.finished_at or 0.0) - look.at,
         limit=forecast.limit,
         per_s=forecast.per_s,
-        workers_enough=model.best(forecast.plan).plan.workers,
+        workers_enough=said.advised.enough.forecast.plan.workers,
         pages=pages,
     )
 

@@ -18,12 +18,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import crawls, procstat
-from benchmarks.chart import Line, lines
 from benchmarks.crawls import Run
 from benchmarks.redis_server import RedisServer, redis_server
 from benchmarks.report import keep, wide_console
 from benchmarks.site import OUT, make_site, served_all
 from benchmarks.tables import spread
+from shoal.core.charts import Line, Logarithmic, lines
 
 REDIS, FILE = "Redis", "SQLite"
 KNOWN = (10_000, 1_000_000, 5_000_000)
@@ -129,18 +129,22 @@ def draw(depths: Sequence[Depth], folder: Path) -> None:
     stores = dict.fromkeys(depth.store for depth in depths)
     times = [
         Line(
-            store, [(own.known, own.median("us_per_page")) for own in depths if own.store == store]
+            store,
+            [(own.known, own.median("us_per_page")) for own in depths if own.store == store],
+            has_dots=True,
         )
         for store in stores
     ]
-    chart = lines("Time per page, µs", times, "URLs known before")
+    known = Logarithmic([depth.known for depth in depths])
+    chart = lines("Time per page, µs", times, "URLs known before", wide=known)
     (folder / "growth.svg").write_text(chart)
     on_redis = [depth for depth in depths if depth.store == REDIS]
     sizes = [
-        Line("Redis", [(depth.known, depth.store_mb) for depth in on_redis]),
-        Line("one worker", [(depth.known, depth.rss_mb) for depth in on_redis]),
+        Line("Redis", [(depth.known, depth.store_mb) for depth in on_redis], has_dots=True),
+        Line("one worker", [(depth.known, depth.rss_mb) for depth in on_redis], has_dots=True),
     ]
-    chart = lines("Memory, MB", sizes, "URLs known before")
+    known = Logarithmic([depth.known for depth in on_redis])
+    chart = lines("Memory, MB", sizes, "URLs known before", wide=known)
     (folder / "growth-memory.svg").write_text(chart)
 
 

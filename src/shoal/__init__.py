@@ -10,6 +10,7 @@ from shoal.errors import LoginFailed, SessionExpired, ShoalError
 from shoal.spider.asking import Drop, Retry
 from shoal.spider.catalogue import Catalogue
 from shoal.spider.failure import Failure
+from shoal.spider.follow_rules import Follow
 from shoal.spider.items import Item
 from shoal.spider.outgoing import Outgoing
 from shoal.spider.page import Page
@@ -19,13 +20,15 @@ from shoal.spider.spider import Spider
 from shoal.version import __version__
 
 if TYPE_CHECKING:
-    from shoal.fleet.crawl import Summary, crawl
+    from shoal.fleet.crawl import crawl
+    from shoal.fleet.summary import Summary
 
 __all__ = [
     "TRACKING_PARAMETERS",
     "Catalogue",
     "Drop",
     "Failure",
+    "Follow",
     "Item",
     "LoginFailed",
     "Outgoing",

@@ -16,6 +16,8 @@ from msgspec import Meta
 
 from shoal.core.fields import Field, at_most, checked, explained, fields_of
 from shoal.core.identities import NO_SESSION
+from shoal.core.media_types import check_patterns
+from shoal.core.near_names import no_such
 from shoal.core.policy import MAX_BLOCKS, MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
 from shoal.core.pool_config import TABLES, PoolConfig, pool_of, read_tables
 from shoal.core.session_config import (
@@ -27,14 +29,14 @@ from shoal.core.session_config import (
 )
 from shoal.core.session_config import TABLES as SESSION_TABLES
 from shoal.core.urls import TRACKING_PARAMETERS
-from shoal.errors import ConfigError
+from shoal.errors import BadField, ConfigError
 from shoal.version import __version__
 
 CONFIG_FILE = "shoal.toml"
-SCHEDULES, FEEDS, ALERTS = "schedule", "feed", "alerts"
-"""Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py and
-alerts/config.py. [proxies.NAME] and [sessions.NAME] are others: see core/pool_config.py and
-core/session_config.py."""
+SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS = "schedule", "feed", "alerts", "prices", "spider"
+"""Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py,
+alerts/config.py and insight/advise/prices.py. [proxies.NAME] and [sessions.NAME] are others: see
+core/pool_config.py and core/session_config.py."""
 ENV_PREFIX = "SHOAL_"
 FILE_SUFFIX = "_FILE"
 MAX_FILE_BYTES = 8192
@@ -43,11 +45,13 @@ DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
 
 RateText = Annotated[str, Meta(extra={"check": parse_rate})]
-Duration = Annotated[str, Meta(extra={"check": parse_duration})]
+Duration = Annotated[str, Meta(extra={"check": parse_duration, "stands_for": "TIME"})]
 Hidden = Annotated[str, Meta(extra={"is_secret": True})]
 """It may have a password in it, so its value is not shown."""
-Address = Annotated[Hidden, Meta(extra={"is_in_files": True})]
+Address = Annotated[Hidden, Meta(extra={"is_in_files": True, "stands_for": "ADDRESS"})]
 """Of a store. Where its password must be in no environment, a variable names a file with it."""
+
+ForeignName = Annotated[str, Meta(extra={"stands_for": "NAME"})]
 
 Fingerprints = Literal["shoal", "scrapy", "project"]
 """Shoal, Scrapy, or the fingerprinter of a Scrapy project."""
@@ -69,11 +73,26 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         int, Meta(ge=1, description="Requests in flight per host, for the whole fleet")
     ] = 16
     max_pages: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Stop after this many pages")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Stop after this many pages", extra={"unset": "no limit"}),
     ] = None
     max_depth: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Follow links at most this deep; seeds are at depth 0"),
+        Meta(
+            description="Follow links at most this deep; seeds are at depth 0",
+            extra={"unset": "no limit"},
+        ),
+    ] = None
+    max_pages_per_host: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Follow links to at most this many pages of each host"),
+    ] = None
+    max_pages_per_shape: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="Follow links to at most this many pages of a host whose addresses differ"
+            " only in numbers, ids and values, like /calendar/N/N?day"
+        ),
     ] = None
     max_retries: Annotated[
         int,
@@ -88,7 +107,10 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     ] = 20_000
     stop_after_errors: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Pause the crawl whenever this many handlers have raised"),
+        Meta(
+            description="Pause the crawl whenever this many handlers have raised",
+            extra={"unset": "never"},
+        ),
     ] = None
     allowed_hosts: Annotated[
         tuple[str, ...],
@@ -123,14 +145,20 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
 
     pools: Annotated[
         tuple[str, ...],
-        Meta(description="Pools of exits that its tasks may name; the tables [proxies.NAME]"),
+        Meta(
+            description="Pools of exits that its tasks may name; the tables [proxies.NAME]",
+            extra={"unset": "all"},
+        ),
     ] = ()
     proxy_pool: Annotated[
         str | None, Meta(description="The pool of exits for tasks that name none")
     ] = None
     sessions: Annotated[
         tuple[str, ...],
-        Meta(description="Groups of accounts that its tasks may name; the tables [sessions.NAME]"),
+        Meta(
+            description="Groups of accounts that its tasks may name; the tables [sessions.NAME]",
+            extra={"unset": "all"},
+        ),
     ] = ()
     session: Annotated[
         str | None,
@@ -161,7 +189,8 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         ),
     ] = 0.001
     seen_for: Annotated[
-        Duration | None, Meta(description="Forget known URLs after this time (12h, 7d)")
+        Duration | None,
+        Meta(description="Forget known URLs after this time (12h, 7d)", extra={"unset": "never"}),
     ] = None
     history: Annotated[
         History, Meta(description="Which readings of an item are kept in its history")
@@ -176,10 +205,21 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     simhash: Annotated[
         bool, Meta(description="Store a simhash of each page, to find pages that are alike")
     ] = False
+    file_types: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Media types of files that are kept: image/*, application/pdf; if empty,"
+            " all of them",
+            extra={"check": check_patterns},
+        ),
+    ] = ()
     previous: Annotated[
         str | None,
         Meta(description="An earlier crawl; pages unchanged since then are not fetched again"),
     ] = None
+
+    args: dict[str, Any] = {}
+    """What the spider is told: see spider/arguments.py. No setting: `-a` of those who begin it."""
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True):
@@ -208,6 +248,13 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
         ArchiveFormat,
         Meta(description="How raw pages are stored; blobs stores each body only once"),
     ] = "blobs"
+    file_store: Annotated[
+        Address | None,
+        Meta(
+            description="Where files of items go, if not into the archive; without both, into the"
+            " folder shoal-files beside the SQLite results"
+        ),
+    ] = None
     publish: Annotated[
         Address | None,
         Meta(
@@ -219,13 +266,13 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
         PublishFormat, Meta(description="Who reads what is published: anybody, Celery or Messenger")
     ] = "plain"
     publish_item: Annotated[
-        str | None, Meta(description="The Celery task or Messenger class of an item")
+        ForeignName | None, Meta(description="The Celery task or Messenger class of an item")
     ] = None
     publish_dead: Annotated[
-        str | None, Meta(description="The Celery task or Messenger class of a dead task")
+        ForeignName | None, Meta(description="The Celery task or Messenger class of a dead task")
     ] = None
     publish_finished: Annotated[
-        str | None, Meta(description="The Celery task or Messenger class of a crawl's end")
+        ForeignName | None, Meta(description="The Celery task or Messenger class of a crawl's end")
     ] = None
     name: Annotated[str | None, Meta(description="The crawl's name, if not the spider's")] = None
     workers: Annotated[int, Meta(ge=1, description="Number of worker processes")] = 1
@@ -239,6 +286,9 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     max_body_bytes: Annotated[
         int, Meta(ge=1, description="Largest body in bytes, before and after decompression")
     ] = 8 * 1024 * 1024
+    max_file_bytes: Annotated[
+        int, Meta(ge=1, description="Largest file of an item in bytes, as for bodies of pages")
+    ] = 64 * 1024 * 1024
     allow_private: Annotated[
         bool, Meta(description="Allow requests to private and loopback addresses")
     ] = False
@@ -266,10 +316,11 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     json_logs: Annotated[bool, Meta(description="Write log lines as JSON")] = False
 
 
-_NO_SETTINGS = ("rules", "proxy_pools", "session_groups")
+_NO_SETTINGS = ("args", "rules", "proxy_pools", "session_groups")
 SETTINGS: dict[str, Field] = {
-    **fields_of(Rules),
-    **{name: field for name, field in fields_of(Settings).items() if name not in _NO_SETTINGS},
+    name: field
+    for name, field in (fields_of(Rules) | fields_of(Settings)).items()
+    if name not in _NO_SETTINGS
 }
 """Every setting by its name, which only one of the two structs has."""
 
@@ -286,24 +337,32 @@ def load(
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """The settings of this process. Later sources win; None in `options` means not given."""
+    """The settings of this process. Later sources win; None in `options` means not given. Raises
+    ConfigError, which says what wrote the value that is wrong."""
     of_file = read_file(folder)
-    for of_services in (SCHEDULES, FEEDS, ALERTS):
+    for of_services in (SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS):
         of_file.pop(of_services, None)
     proxies = of_file.pop(TABLES) if isinstance(of_file.get(TABLES), dict) else {}
     pools = _of_tables(proxies, read_tables)
     sessions = of_file.pop(SESSION_TABLES) if isinstance(of_file.get(SESSION_TABLES), dict) else {}
     groups = _of_tables(sessions, read_session_tables)
-    sources = (
-        of_file,
-        spider or {},
-        of_variables(environ or {}),
-        {name: value for name, value in (options or {}).items() if value is not None},
-    )
+    of_environment = of_variables(environ or {})
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    sources = (of_file, spider or {}, of_environment, given)
     values: dict[str, Any] = {}
     for source in sources:
         values |= _with_pool(source, pools)
-    return with_groups(with_pools(build(values), pools), groups)
+    try:
+        return with_groups(with_pools(build(values), pools), groups)
+    except BadField as error:
+        places = (CONFIG_FILE, "the spider", variable_of(error.field), "")
+        raise _with_place(error, dict(zip(places, sources, strict=True))) from None
+
+
+def _with_place(error: BadField, sources: Mapping[str, Mapping[str, Any]]) -> ConfigError:
+    """What is wrong, and where it is written: in the last source that has it."""
+    places = [place for place, values in sources.items() if error.field in values]
+    return ConfigError(f"{places[-1]}: {error}" if places and places[-1] else str(error))
 
 
 def of_variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -391,7 +450,7 @@ def build(values: Mapping[str, Any]) -> Settings:
     """Check values and make settings of them. Raises ConfigError."""
     unknown = sorted(set(values) - set(SETTINGS))
     if unknown:
-        raise ConfigError(f"unknown setting: {', '.join(unknown)}")
+        raise BadField(unknown[0], f"unknown setting: {', '.join(unknown)}")
     read = {name: SETTINGS[name].from_text(value) for name, value in values.items()}
     of_crawl = {name: value for name, value in read.items() if name in fields_of(Rules)}
     of_process = {name: value for name, value in read.items() if name not in of_crawl}
@@ -402,10 +461,8 @@ def build(values: Mapping[str, Any]) -> Settings:
 def by_name(settings: Settings) -> dict[str, Any]:
     """The value of every setting."""
     values = msgspec.structs.asdict(settings)
-    rules = values.pop("rules")
-    for name in ("proxy_pools", "session_groups"):
-        del values[name]
-    return msgspec.structs.asdict(rules) | values
+    values = msgspec.structs.asdict(values["rules"]) | values
+    return {name: values[name] for name in SETTINGS}
 
 
 _decode_rules = msgspec.json.Decoder(Rules).decode
@@ -417,7 +474,7 @@ def read_rules(stored: str) -> Rules:
     try:
         return _decode_rules(stored)
     except msgspec.ValidationError as error:
-        raise ConfigError(explained(error, msgspec.json.decode(stored), Rules)) from None
+        raise explained(error, msgspec.json.decode(stored), Rules) from None
 
 
 def tables(name: str, folder: Path | None = None) -> list[Any]:
@@ -426,6 +483,22 @@ def tables(name: str, folder: Path | None = None) -> list[Any]:
     if not isinstance(found, list):
         raise ConfigError(f"{CONFIG_FILE}: write [[{name}]], with two brackets")
     return found
+
+
+def of_spider(name: str, folder: Path | None = None) -> dict[str, Any]:
+    """What the table [spider.NAME] of shoal.toml sets for one spider. Raises ConfigError."""
+    found = read_file(folder).get(SPIDERS, {})
+    where = f"{CONFIG_FILE}: [{SPIDERS}.{name}]"
+    table = found.get(name, {}) if isinstance(found, dict) else None
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where} must be a table: write its name in one pair of brackets")
+    for key in table.keys() - SETTINGS.keys():
+        raise ConfigError(f"{where} has {no_such('setting', key, SETTINGS)}")
+    try:
+        build(table)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    return table
 
 
 def read_file(folder: Path | None = None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
     ShoalError
     ├── ConfigError           the command, the configuration or the spider is wrong; exit code 2
     │   ├── BadUrl            an address that cannot be crawled
+    │   ├── BadField          one value of a setting, or of a table, is wrong; `field` names it
     │   ├── NewerFormat       stored in a form that only a later version knows
     │   └── MissingExtra      a feature whose optional packages are not installed
     ├── SessionExpired        a page that only who is logged in may see showed that we are not
@@ -16,6 +17,7 @@
     ├── BadSitemap            a sitemap, or a part of it, that cannot be read
     ├── StorageError          a frontier or a results store cannot do its work
     │   ├── StorageBusy       it will pass: locked, unreachable; worth trying again
+    │   │   └── StorageAway   nobody answers at its address
     │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt
     └── FetchError            a page could not be had; `retryable` says if trying again may help
         ├── UnknownHost       its name could not be looked up
@@ -43,6 +45,14 @@ class ConfigError(ShoalError):
 
 class BadUrl(ConfigError):
     """An address that cannot be crawled."""
+
+
+class BadField(ConfigError):
+    """A value that somebody wrote is wrong."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class NewerFormat(ConfigError):
@@ -79,6 +89,10 @@ class StorageError(ShoalError):
 
 class StorageBusy(StorageError):
     """It will pass: locked, unreachable. Nothing was written; trying again is right."""
+
+
+class StorageAway(StorageBusy):
+    """Nobody answers at its address."""
 
 
 class StorageFailed(StorageError):

@@ -16,6 +16,7 @@ After each test, `checked` makes sure that the counters of every crawl add up.
 from __future__ import annotations
 
 from contract.frontier.adding import TestAdd, TestAddByState, TestStart
+from contract.frontier.alike import TestLinksAlike
 from contract.frontier.asking import (
     TestAddWhatIsDead,
     TestDead,
@@ -35,6 +36,7 @@ from contract.frontier.chains_cookies import TestCookiesOfChains, TestCookiesOfT
 from contract.frontier.chains_kept import TestChainRace, TestChainsLookedAfter
 from contract.frontier.clocks import TestClockSetBack, TestClockSetForward, TestFrontiersTime
 from contract.frontier.counting import TestLosses, TestTries
+from contract.frontier.doing_once import TestOnce
 from contract.frontier.exchanging import TestExchange
 from contract.frontier.exits_blocks import TestBlockedExits, TestGateway, TestTasksThatWereBlocked
 from contract.frontier.exits_budgets import TestBudget
@@ -79,6 +81,7 @@ from contract.frontier.losing import TestReclaim, TestRelease, TestRenew
 from contract.frontier.many import TestManyLeases, TestManyPriorities
 from contract.frontier.noting import TestLeading, TestNotes
 from contract.frontier.ordering import TestOrder
+from contract.frontier.own_counting import TestOwnCounts
 from contract.frontier.pacing import TestAuto, TestBreaker, TestLatency
 from contract.frontier.politeness import TestPushback, TestRate, TestRobots, TestSlots
 from contract.frontier.racing import TestRace
@@ -155,6 +158,7 @@ __all__ = [
     "TestLease",
     "TestLeased",
     "TestLentToTheDead",
+    "TestLinksAlike",
     "TestLoginsThatFail",
     "TestLosses",
     "TestLossesInLanes",
@@ -165,9 +169,11 @@ __all__ = [
     "TestNotes",
     "TestNothingElseWaits",
     "TestNothingIsLeftBehind",
+    "TestOnce",
     "TestOneAccountOnly",
     "TestOneAtATime",
     "TestOrder",
+    "TestOwnCounts",
     "TestPause",
     "TestPlainAndShared",
     "TestPools",

@@ -153,6 +153,14 @@ class RecrawlContract:
         assert await stores[0].mark_gone(TUESDAY, MONDAY, 10.0) == 50
         assert set((await gone_of(stores[0], TUESDAY)).values()) == {9.0}
 
+    async def test_what_is_gone_was_there_before(self, results: Results) -> None:
+        await results.save(MONDAY, Batch(items=[some_item("a"), some_item("b")]))
+        await results.save(TUESDAY, Batch(items=[some_item("b", at=2.0)]))
+        await results.mark_gone(TUESDAY, MONDAY, 9.0)
+        now = [item.key async for item in results.items_by_key(TUESDAY)]
+        then = [item.key async for item in results.items_by_key(TUESDAY, at=8.0)]
+        assert (now, then) == (["b"], ["a", "b"])
+
     async def test_who_was_gone_before_keeps_the_time(self, results: Results) -> None:
         await results.save(MONDAY, Batch(items=[some_item("a"), some_item("b")]))
         await results.save(TUESDAY, Batch(items=[some_item("b", at=2.0)]))

@@ -24,7 +24,16 @@ from hypothesis import strategies as st
 
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.errors import StorageFailed
-from shoal.results.port import Batch, Keep, NearPage, PageLog, Results, RunNote, Wanted
+from shoal.results.port import (
+    STREAM_BYTES,
+    Batch,
+    Keep,
+    NearPage,
+    PageLog,
+    Results,
+    RunNote,
+    Wanted,
+)
 
 Connect = Callable[[], Results]
 
@@ -253,6 +262,58 @@ class ResultsContract:
         keys = ["a", "A", "a ", " a", "", "á", "a\u0301"]
         await results.save(CRAWL, Batch(items=[some_item(key) for key in keys]))
         assert [item.key for item in await all_items(results)] == keys
+
+    async def test_items_come_by_kind_and_key_in_the_order_of_code_points(
+        self, results: Results
+    ) -> None:
+        keys = ["b", "a", "B", "", "10", "9", "é", "z", "🐟", "\uffff", "a b", "a\x01"]
+        kinds = ["Review", "Product", "product"]
+        items = [some_item(key, kind=kind) for kind in kinds for key in keys]
+        await results.save(CRAWL, Batch(items=items))
+        await results.save("another", Batch(items=[some_item("c")]))
+        found = [(item.kind, item.key) async for item in results.items_by_key(CRAWL)]
+        assert found == sorted((item.kind, item.key) for item in items)
+        of_kind = [item.key async for item in results.items_by_key(CRAWL, "Product")]
+        assert of_kind == sorted(keys)
+
+    async def test_items_by_key_come_in_parts(self, results: Results) -> None:
+        """Many small ones, and a few that are larger than what is read at a time."""
+        large = b'{"text":"' + b"x" * (STREAM_BYTES // 2) + b'"}'
+        items = [some_item(f"k{n:04}", data=b"{}") for n in range(2_100)]
+        for number in (5, 6, 7):
+            items[number].data = large
+        await results.save(CRAWL, Batch(items=items))
+        found = [item async for item in results.items_by_key(CRAWL)]
+        assert [item.key for item in found] == [item.key for item in items]
+        part = await results.items_behind(CRAWL, ("Product", "k0004"), 100, None, None)
+        assert [item.key for item in part[:2]] == ["k0005", "k0006"]
+        assert len(part) <= 3
+
+    async def test_items_as_they_were_at_a_moment(self, results: Results) -> None:
+        for at, number in ((10.0, 1), (20.0, 2), (30.0, 2), (40.0, 3)):
+            items = [some_item(at=at, data=b'{"n":%d}' % number)]
+            items += [some_item("late", at=at, data=b"{}")] if at > 20 else []
+            await results.save(CRAWL, Batch(items=items))
+
+        async def then(at: float) -> dict[str, Any]:
+            found = results.items_by_key(CRAWL, at=at)
+            return {item.key: exact(item.data) async for item in found}
+
+        assert await then(9.0) == {}
+        assert await then(10.0) == await then(19.0) == {"k1": {"n": 1}}
+        assert await then(20.0) == {"k1": {"n": 2}}
+        assert await then(35.0) == {"k1": {"n": 2}, "late": {}}
+        assert await then(99.0) == {"k1": {"n": 3}, "late": {}}
+
+    async def test_without_readings_nobody_knows_what_an_item_said(self, results: Results) -> None:
+        for at in (10.0, 20.0):
+            batch = Batch(items=[some_item(at=at), some_item("same", at=at, data=b'{"n":1}')])
+            batch.keep = Keep("off")
+            await results.save(CRAWL, batch)
+        found = {item.key: item.data async for item in results.items_by_key(CRAWL, at=15.0)}
+        assert found.keys() == {"k1", "same"}
+        assert found["k1"] == b"{}"
+        assert exact(found["same"]) == {"n": 1}
 
     # Newest wins
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from shoal.demo.shop import Shop
 from support.docs import Reader
+from support.markdown import ROOT
 from support.postgres_servers import QUICK, PostgresServer
+from support.processes import Folder
 from support.redis_servers import RedisServer
 from support.s3_servers import Ministack
 from support.session_site import SessionSite
 from support.sites import serving
+from support.slow_crawls import crawling
+
+ABOUT_CRAWLS_UNDER_WAY = ROOT / "docs/guides/advise.md"
 
 PRODUCTS = 21
 """Two pages of catalogue with a broken, a missing and some flaky and moved products, but none that
@@ -84,6 +90,22 @@ def reader(
     if page is not None and "rabbit-host" in page.read_text("utf-8"):
         # Few pages are about it, and it takes seconds to start.
         servers["rabbit-host"] = request.getfixturevalue("rabbitmq_server").port
+    if page == ABOUT_CRAWLS_UNDER_WAY:
+        with crawls_under_way(tmp_path) as shop:
+            yield Reader(tmp_path, shop)
+        return
     reader = Reader(tmp_path, shop, servers, s3.environment)
     yield reader
     reader.close()
+
+
+@contextmanager
+def crawls_under_way(folder: Path) -> Iterator[str]:
+    """Two crawls: `shop`, of one host by several workers, and `news`, of many by one. Gives the
+    address of the first host."""
+    run = Folder(folder)
+    with (
+        crawling(run, 1, "--rate", "10/s", "--workers", "4") as site,
+        crawling(run, 100, "--rate", "1/s", "--concurrency", "16", name="news"),
+    ):
+        yield site.url.removesuffix("/")

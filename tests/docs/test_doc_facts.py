@@ -16,6 +16,8 @@ from support.operators import is_operators
 
 FIRST_SCREEN = 25
 ALWAYS = {"--help", "--version"}
+OF_SHOAL = {"--install-completion", "--show-completion"}
+"""Options before any command."""
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
@@ -36,7 +38,7 @@ def unknown_options(code: str) -> set[str]:
     """The options in a piece of code that its command, or any where it names none, lacks."""
     if code.startswith(("pip ", "python ", "make ", "rq ", "--build-arg")) or is_operators(code):
         return set()
-    known = ALL_OPTIONS
+    known = ALL_OPTIONS | OF_SHOAL
     for name in command_names():
         if f"{code} ".startswith(f"shoal {name} "):
             known = ALWAYS.union(options_of(name))

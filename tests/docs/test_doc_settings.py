@@ -20,6 +20,7 @@ from shoal.core.urls import Normaliser
 from shoal.exits.lists import read_list
 from shoal.fetch import robots
 from shoal.fetch.http import client, connection, dns, pool
+from shoal.insight.advise.prices import Prices
 from shoal.runtime.logs import JsonFormatter
 from shoal.spider import controls, trial
 from support.cli import options_of
@@ -30,6 +31,7 @@ SPIDERS = ROOT / "docs/guides/spiders.md"
 SCHEDULES = ROOT / "docs/guides/schedules.md"
 PROXIES = ROOT / "docs/guides/proxies.md"
 SESSIONS = ROOT / "docs/guides/sessions.md"
+ADVISE = ROOT / "docs/guides/advise.md"
 
 
 def shown(default: Any) -> str:
@@ -48,7 +50,7 @@ def rows_of(names: tuple[str, ...]) -> list[list[str]]:
         spelling = f"--{name.replace('_', '-')}"
         option = options[spelling]
         spellings = ", ".join((*option.opts, *option.secondary_opts))
-        what = (option.help or "").partition(". [default")[0]
+        what = SETTINGS[name].description
         if choices := SETTINGS[name].choices:
             what += f" ({', '.join(choices)})"
         rows.append([name, spellings, variable_of(name), shown(SETTINGS[name].default), what])
@@ -66,7 +68,7 @@ def as_markdown(rows: list[list[str]]) -> str:
 @pytest.mark.parametrize(
     ("words", "names"),
     [
-        ("These belong to the crawl", Rules.__struct_fields__),
+        ("These belong to the crawl", tuple(n for n in Rules.__struct_fields__ if n in SETTINGS)),
         (
             "These belong to each process",
             tuple(name for name in SETTINGS if name not in Rules.__struct_fields__),
@@ -99,6 +101,7 @@ def test_the_limits_are_the_limits() -> None:
 
     assert [value for _, value in table_after(RUNNING, "## Memory and limits")] == [
         f"max_body_bytes, {settings.max_body_bytes // 1024**2} MiB",
+        f"max_file_bytes, {settings.max_file_bytes // 1024**2} MiB",
         f"timeout_s, {settings.timeout_s:g} s",
         f"{client.CONNECT_TIMEOUT_S:g} s, {dns.LOOKUP_S:g} s of it for the name",
         f"{connection.MAX_HEADERS}, of at most {connection.MAX_HEADER_BYTES // 1024} KiB each,"
@@ -159,8 +162,9 @@ def test_the_table_of_schedule_keys_is_the_schedule() -> None:
     [
         (PROXIES, "## What a pool says", PoolConfig),
         (SESSIONS, "## What a group says", SessionConfig),
+        (ADVISE, "What `[prices]` says", Prices),
     ],
-    ids=["pool", "group"],
+    ids=["pool", "group", "prices"],
 )
 def test_the_tables_of_keys_are_those_of_the_code(
     guide: Path, words: str, table: type[msgspec.Struct]

@@ -1,8 +1,9 @@
-"""A Redis for the tests of a module, empty for each of them."""
+"""A Redis for the tests of a module, empty for each of them; and a frontier of either kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
@@ -23,3 +24,13 @@ def raw(server: RedisServer) -> Iterator[redis.Redis]:
     with server.client() as client:
         client.flushall()
         yield client
+
+
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a frontier: a file in the test's folder, and an empty server."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/queue.db"
+    request.getfixturevalue("raw")
+    server: RedisServer = request.getfixturevalue("server")
+    return server.url

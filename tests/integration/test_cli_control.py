@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from support.small_site import put_spider, small_site
 from support.until import until_now
 
 PAGES = 120
+NOBODY_YET = "waiting for links: nobody has begun it at sqlite:///shoal.db"
+LEFT = r"left links after [^:]+: [\d,]+ pages?, \d+ items?, 0 dead"
 
 
 @pytest.fixture
@@ -155,9 +158,13 @@ def test_a_worker_waits_for_a_crawl_and_ends_with_it(folder: Folder, site: Site)
         folder.running(*command, "--workers", "2") as three,
     ):
         until_now("two workers", lambda: len(three.workers()) == 2)
+        until_now("what it waits for", lambda: NOBODY_YET in one.err)
         assert folder.shoal("crawl", "links.py", "--rate", "none").code == 0
-        assert one.wait().code == 0
-        assert three.wait().code == 0
+        for worker in (one, three):
+            ended = worker.wait()
+            assert ended.code == 0
+            assert "joined links\n" in ended.err or "links is finished\n" in ended.err
+            assert re.search(LEFT, ended.err)
     assert len(site.paths) == len(set(site.paths)) == PAGES + 1
 
 
@@ -166,8 +173,13 @@ def test_a_worker_takes_on_a_finished_crawl_that_gets_seeds(folder: Folder, site
     assert ended.code == 0
     assert folder.shoal("seed", "links", f"{site.url}1").code == 0
     assert folder.stats("links").state == "running"
-    assert folder.shoal("worker", "links.py", "--until-finished").code == 0
-    assert site.paths == ["/", "/1"]
+    assert folder.shoal("seed", "links", f"{site.url}2").code == 0
+    for workers, did in (("2", "2 pages, 2 items"), ("1", "0 pages, 0 items")):
+        command = ("worker", "links.py", "--until-finished", "--max-depth", "0")
+        ended = folder.shoal(*command, "--workers", workers)
+        assert ended.code == 0
+        assert ended.err.endswith(f": {did}, 0 dead\n"), ended
+    assert sorted(site.paths) == ["/", "/1", "/2"]
     assert folder.stats("links").state == "finished"
 
 

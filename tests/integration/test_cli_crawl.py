@@ -37,6 +37,19 @@ if __name__ == "__main__":
     json.dump([summary.exit_code, summary.finished, summary.stats.done, summary.items], sys.stdout)
 """
 
+ALLOWED = "--allow-private, or allow_private = True in the spider, lets it be crawled"
+LATE = """
+from shoal import Spider
+
+class Late(Spider):
+    def start(self):
+        yield "{}"
+"""
+NOTHING_NEW = (
+    r"^nothing new: small finished on \d+ [A-Z][a-z]{2}\. --fresh starts over;"
+    r" --name X --previous small crawls again$"
+)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
@@ -157,13 +170,35 @@ def test_plain_urls_follow_links_on_their_host(folder: Folder, small: Site) -> N
     assert (end["title"], end["links"]) == ("The end", 0)
 
 
-def test_private_addresses_are_refused_unless_allowed(folder: Folder, small: Site) -> None:
-    ended = folder.shoal("crawl", small.url, "--max-retries", "0", "--name", "plain")
+def test_a_private_address_among_the_seeds_is_refused_at_the_start(
+    folder: Folder, small: Site
+) -> None:
+    for url in (small.url, small.url.replace("127.0.0.1", "localhost")):
+        ended = folder.shoal("crawl", "https://a.example/", url, "--name", "plain")
+        assert (ended.code, ended.err) == (2, f"shoal: {url} is a private address: {ALLOWED}\n")
+    assert not (folder.path / "shoal.db").exists()
+    assert small.paths == []
+
+
+def test_a_private_address_that_start_yields_is_not_fetched(folder: Folder, small: Site) -> None:
+    folder.write("late.py", LATE.format(small.url))
+    ended = folder.shoal("crawl", "late.py", "--max-retries", "0", "--name", "plain")
     assert ended.code == 3
     (dead,) = folder.shoal("dead", "list", "plain", "--json").json()
     assert "private address" in dead["reason"]
     assert small.paths == []
     assert small.robots_hits == []
+
+
+@pytest.mark.usefixtures("small")
+def test_a_finished_crawl_says_that_there_is_nothing_new(folder: Folder) -> None:
+    first = folder.shoal("crawl", "small.py")
+    assert "nothing new" not in first.out
+    again = folder.shoal("crawl", "small.py")
+    assert re.search(NOTHING_NEW, again.out, re.MULTILINE), again
+    assert folder.shoal("crawl", "small.py", "--json").json()["finished_before"]
+    fresh = folder.shoal("crawl", "small.py", "--fresh", "--json").json()
+    assert fresh["finished_before"] is None
 
 
 def test_a_module_as_target(folder: Folder, small: Site) -> None:

@@ -17,6 +17,7 @@ from shoal import Spider
 
 class Good(Spider):
     start_urls = ["http://127.0.0.1:9/"]
+    allow_private = True
 
 class Init(Good):
     def __init__(self):
@@ -24,6 +25,9 @@ class Init(Good):
 
 class Fast(Good):
     rate = "fast"
+
+class Many(Good):
+    workers = "many"
 
 class StartRaises(Spider):
     def start(self):
@@ -37,6 +41,8 @@ class StartRaisesLater(Spider):
 class StartsWithBadUrl(Spider):
     start_urls = ["shop.example"]
 """
+
+NOBODY = "--frontier redis://127.0.0.1:1"
 
 COMMANDS = [
     *("crawl", "worker", "seed", "status", "explain", "pause", "resume", "cancel", "export"),
@@ -97,10 +103,15 @@ def test_a_wrong_target(folder: Folder, target: str, says: str) -> None:
         ("crawl spiders.py:Good --results gopher://x", "no results store for 'gopher"),
         ("crawl spiders.py:Good --results sqlite:///no/such/x.db", "the folder does not exist"),
         ("crawl spiders.py:Good --rate fast", "not a rate: 'fast'"),
-        ("crawl spiders.py:Good --workers 0", "workers: "),
-        ("crawl spiders.py:Good --workers many", "--workers"),
+        ("crawl spiders.py:Good --rate 5", "not a rate: '5' (write 5/s, "),
+        ("crawl spiders.py:Good --workers 0", "shoal: workers must be a whole number, at least 1"),
+        ("crawl spiders.py:Good --workers many", "shoal: workers must be a whole number"),
+        ("crawl spiders.py:Many", "the spider: workers must be a whole number, at least 1"),
         ("crawl spiders.py:Good --wrokers 2", "No such option: --wrokers"),
         ("worker spiders.py:Init", "RuntimeError: not ready"),
+        (f"crawl spiders.py:Good {NOBODY}", "shoal: cannot be reached: redis://127.0.0.1:1: "),
+        (f"status shop {NOBODY}", "is the address right, and is it running?"),
+        (f"pause shop {NOBODY}", "is the address right, and is it running?"),
         ("crwal spiders.py", "No such command 'crwal'"),
         ("export nope -o items.xml", "no format has this suffix"),
         ("seed nope --file missing.txt", "missing.txt: No such file"),
@@ -138,9 +149,9 @@ def test_a_wrong_url_of_a_crawl_that_exists(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("toml", "says"),
     [
-        ("wrokers = 2", "unknown setting: wrokers"),
-        ("workers = 'many'", "workers: "),
-        ("rate = 'fast'", "not a rate: 'fast'"),
+        ("wrokers = 2", "shoal.toml: unknown setting: wrokers"),
+        ("workers = 'many'", "shoal.toml: workers must be a whole number"),
+        ("rate = 5", "shoal.toml: rate: not a rate: '5' (write 5/s"),
         ("workers = ", "shoal.toml: "),
     ],
 )
@@ -153,8 +164,8 @@ def test_a_wrong_file_of_settings(folder: Folder, toml: str, says: str) -> None:
     ("name", "value", "says"),
     [
         ("SHOAL_RATE", "fast", "not a rate: 'fast'"),
-        ("SHOAL_WORKERS", "many", "workers: "),
-        ("SHOAL_ALLOW_PRIVATE", "perhaps", "allow_private: "),
+        ("SHOAL_WORKERS", "many", "SHOAL_WORKERS: workers must be a whole number"),
+        ("SHOAL_ALLOW_PRIVATE", "perhaps", "SHOAL_ALLOW_PRIVATE: allow_private must be yes or no"),
     ],
 )
 def test_a_wrong_variable(folder: Folder, name: str, value: str, says: str) -> None:

@@ -6,63 +6,25 @@ import asyncio
 import csv
 import json
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from contract.results_suite import some_fingerprint, some_item, some_page
 from shoal.config import Rules
-from shoal.core.records import StoredItem
 from shoal.frontier.sqlite.frontier import SqliteFrontier
-from shoal.results.port import Batch, Results, RunNote
-from shoal.results.sqlite.store import SqliteResults
+from shoal.results.port import RunNote
 from support.frontiers import entry
-from support.processes import Ended, Folder
-
-T = TypeVar("T")
+from support.stored import Stored, product
 
 DAY_S = 86_400.0
-
-
-class Stored(Folder):
-    """A folder whose store is filled by hand."""
-
-    def ask(self, question: Callable[[Results], Awaitable[T]]) -> T:
-        async def asking() -> T:
-            results = SqliteResults(self.path / "shoal.db")
-            try:
-                return await question(results)
-            finally:
-                await results.close()
-
-        return asyncio.run(asking())
-
-    def save(self, crawl: str, *items: StoredItem, **more: Any) -> None:
-        self.ask(lambda results: results.save(crawl, Batch(items=list(items), **more)))
-
-    def fine(self, *args: str | Path) -> Ended:
-        ended = self.shoal(*args)
-        assert ended.code == 0, ended
-        return ended
-
-    def refused(self, *args: str | Path) -> str:
-        """What it says of a wrong use: one line."""
-        ended = self.shoal(*args)
-        assert (ended.code, ended.out) == (2, ""), ended
-        assert ended.err.count("\n") == 1
-        return ended.err
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Stored:
     return Stored(tmp_path)
-
-
-def product(key: str, at: float = 1.0, **fields: Any) -> StoredItem:
-    return some_item(key, at=at, data=json.dumps(fields).encode())
 
 
 # merge

@@ -15,7 +15,7 @@ import pytest
 from shoal import Item, Page, Spider, crawl
 from shoal.core.records import StoredItem
 from shoal.errors import ConfigError
-from shoal.fleet.crawl import Summary
+from shoal.fleet.summary import Summary
 from shoal.results import results_at
 from shoal.results.port import PageLog, Wanted
 from support.postgres_servers import QUICK, PostgresServer

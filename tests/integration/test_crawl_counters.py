@@ -81,7 +81,7 @@ async def crawl(frontier_address: str, results_address: str) -> None:
             await frontier.start(Shop.name, settings.rules)
             await seed_from_spider(frontier, Shop.name, spider, settings.rules)
             assignment = Assignment("one", Shop.name, stores, settings.concurrency)
-            await spider_worker(assignment, spider, settings).run()
+            await spider_worker(assignment, lambda rules: spider, settings).run()
             assert (await frontier.stats(Shop.name)).done == PAGES
             assert await stores.results.count(Shop.name) == {"Product": PAGES}
 

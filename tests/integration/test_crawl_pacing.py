@@ -126,7 +126,7 @@ def test_a_handlers_mistake_is_no_failure_of_the_host(folder: Folder) -> None:
     assert (stats["done"], stats["dead"], stats["retries"]) == (1, MANY, len(site.bad))
     assert [host["failed"] for host in stats["failing_hosts"]] == [len(site.bad)]
     assert stats["failure_concentration"] == pytest.approx(len(site.bad) / (len(site.bad) + MANY))
-    assert "failing hosts (with 10% of all failures)" in folder.shoal("status", "links").out
+    assert "hosts (1 with 10% of all failures)" in folder.shoal("status", "links").out
     assert pauses_of(folder) == [0.0]
 
 

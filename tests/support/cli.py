@@ -12,13 +12,13 @@ from shoal.cli import app
 
 def command_names() -> list[str]:
     """Every command, `dead list` and the like included."""
-    return list(_commands())
+    return list(commands())
 
 
 @cache
 def options_of(command: str) -> dict[str, Any]:
     """The options of a command, by each of their spellings."""
-    parameters = _commands()[command].params
+    parameters = commands()[command].params
     options = [one for one in parameters if one.param_type_name == "option"]
     return {
         spelling: option
@@ -27,9 +27,17 @@ def options_of(command: str) -> dict[str, Any]:
     }
 
 
+def help_of(command: Any) -> str:
+    """What --help shows of a command, in 80 columns."""
+    context = command.make_context(command.name, [], resilient_parsing=True, terminal_width=80)
+    shown: str = command.get_help(context)
+    return shown
+
+
 @cache
-def _commands() -> dict[str, Any]:
-    """They are made when they are asked for, anew each time: so that is done once."""
+def commands() -> dict[str, Any]:
+    """The commands by name. They are made when they are asked for, anew each time: so that is done
+    once."""
     return dict(_walk("", typer.main.get_command(app)))
 
 

@@ -16,8 +16,8 @@ import pytest
 from shoal.cli import main
 
 QUICK = (
-    *("seed", "status", "explain", "dead", "pause", "resume", "cancel", "export"),
-    *("merge", "results", "schedule", "scrapy", "proxies", "alerts"),
+    *("seed", "status", "advise", "explain", "dead", "pause", "resume", "cancel", "export"),
+    *("diff", "merge", "results", "schedule", "scrapy", "proxies", "alerts"),
 )
 """Commands that start no processes and load no code of users."""
 

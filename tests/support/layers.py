@@ -4,9 +4,9 @@ from __future__ import annotations
 
 LAYERS = (
     ("cli",),
-    ("demo", "web"),
+    ("demo", "web", "workbench"),
     ("scrapy",),
-    ("alerts",),
+    ("alerts", "autoscale"),
     ("insight",),
     ("coordinator",),
     ("fleet",),

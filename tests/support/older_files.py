@@ -1,6 +1,7 @@
 """Files of SQLite as earlier versions left them: what takes a present one back to them."""
 
 WITHOUT_KINDS = """
+DROP TABLE alike;
 DROP TABLE failures;
 ALTER TABLE tasks DROP COLUMN kind;
 ALTER TABLE tasks RENAME COLUMN since TO leased_at;

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import redis
 
+from shoal.core.files import StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.results.delivery import Delivered, Deliverer
 from shoal.results.port import (
@@ -16,6 +17,7 @@ from shoal.results.port import (
     KnownPage,
     NearPage,
     PageLog,
+    Place,
     Pruned,
     Results,
     RunNote,
@@ -94,6 +96,11 @@ class DeliveredResults(Results):
     ) -> list[tuple[int, StoredItem]]:
         return await (await self._filled()).items_after(crawl, place, limit, wanted)
 
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
+        return await (await self._filled()).items_behind(crawl, place, limit, kind, at)
+
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         return await (await self._filled()).history(crawl, kind, key)
 
@@ -123,6 +130,13 @@ class DeliveredResults(Results):
     async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
         async for item in (await self._filled()).rejected(crawl):
             yield item
+
+    async def files_of(self, crawl: str, fingerprints: Sequence[bytes]) -> dict[bytes, StoredFile]:
+        return await (await self._filled()).files_of(crawl, fingerprints)
+
+    async def files(self, crawl: str) -> AsyncIterator[StoredFile]:
+        async for file in (await self._filled()).files(crawl):
+            yield file
 
     async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
         async for signature in (await self._filled()).signatures(crawl):

@@ -25,6 +25,7 @@ OTHER_VALUES = {
     "refresh_after": "1h",
     "archive_format": "warc",
     "publish_format": "celery",
+    "file_types": "image/*",
 }
 """For settings that could not be 7."""
 
@@ -95,8 +96,9 @@ def test_every_setting_says_what_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.is_list])
 def test_lists_may_be_text_with_commas(name: str) -> None:
-    for value in ("a, b ,,", ["a", "b"], ("a", "b")):
-        assert by_name(build({name: value}))[name] == ("a", "b")
+    one, two = ("image/*", "text/csv") if name == "file_types" else ("a", "b")
+    for value in (f"{one}, {two} ,,", [one, two], (one, two)):
+        assert by_name(build({name: value}))[name] == (one, two)
     assert by_name(build({name: ""}))[name] == ()
 
 
@@ -104,21 +106,25 @@ def test_lists_may_be_text_with_commas(name: str) -> None:
     ("values", "expected"),
     [
         ({"rate": "fast"}, "rate: not a rate: 'fast' (write 2/s, 30/m, 100/h, auto or none)"),
-        ({"rate": 2}, "rate: Expected `str`, got `int`"),
+        ({"rate": 5}, "rate: not a rate: '5' (write 5/s, 30/m, 100/h, auto or none)"),
         ({"seen": "some"}, "seen: 'some' is none of exact, bloom, auto"),
-        ({"seen_error": 0.5}, "seen_error: Expected `float` < 0.5"),
-        ({"seen": 5}, "seen: Expected `str`, got `int`"),
+        ({"seen_error": 0.5}, "seen_error must be a number, more than 0, less than 0.5"),
+        ({"seen": 5}, "seen: 5 is none of exact, bloom, auto"),
         ({"archive_format": "zip"}, "archive_format: 'zip' is none of blobs, warc"),
         ({"seen_for": "7"}, "seen_for: not a time span: '7' (write 90s, 15m, 12h or 7d)"),
-        ({"workers": 0}, "workers: Expected `int` >= 1"),
-        ({"workers": "many"}, "workers: Expected `int`, got `str`"),
-        ({"max_pages": "0"}, "max_pages: Expected `int` >= 1"),
-        ({"max_depth": -1}, "max_depth: Expected `int` >= 0"),
-        ({"robots": "maybe"}, "robots: Expected `bool`, got `str`"),
-        ({"allowed_hosts": 5}, "allowed_hosts: Expected `array`, got `int`"),
-        ({"allowed_hosts": ["a", 5]}, "allowed_hosts[1]: Expected `str`, got `int`"),
-        ({"timeout_s": 0}, "timeout_s: Expected `float` > 0.0"),
-        ({"user_agent": ""}, "user_agent: Expected `str` of length >= 1"),
+        ({"workers": 0}, "workers must be a whole number, at least 1"),
+        ({"workers": "many"}, "workers must be a whole number, at least 1"),
+        ({"max_pages": "0"}, "max_pages must be a whole number, at least 1"),
+        ({"max_depth": -1}, "max_depth must be a whole number, at least 0"),
+        ({"robots": "maybe"}, "robots must be yes or no"),
+        ({"allowed_hosts": 5}, "allowed_hosts must be a list of texts"),
+        ({"allowed_hosts": ["a", 5]}, "allowed_hosts must be a list of texts"),
+        ({"timeout_s": 0}, "timeout_s must be a number, more than 0"),
+        (
+            {"file_types": "image/*, png"},
+            "file_types: 'png' is no media type: write 'image/*' or 'application/pdf'",
+        ),
+        ({"user_agent": ""}, "user_agent must be text, not empty"),
         ({"rules": {"rate": "1/s"}}, "unknown setting: rules"),
         ({"wrokers": 2, "rat": 1}, "unknown setting: rat, wrokers"),
     ],
@@ -132,8 +138,8 @@ def test_a_wrong_setting_is_named_in_one_line(values: dict[str, Any], expected: 
     [
         (b"rate = ", "shoal.toml: "),
         (b"\xff", "shoal.toml: "),
-        (b"[section]\nrate = '1/s'\n", "unknown setting: section"),
-        (b"rate = 5\n", "rate: Expected `str`, got `int`"),
+        (b"[section]\nrate = '1/s'\n", "shoal.toml: unknown setting: section"),
+        (b"rate = 5\n", "shoal.toml: rate: not a rate: '5' (write 5/s, "),
     ],
 )
 def test_a_wrong_file(text: bytes, expected: str, tmp_path: Path) -> None:
@@ -160,7 +166,7 @@ def test_an_address_may_be_in_a_file(tmp_path: Path) -> None:
         environ={"SHOAL_RESULTS": "postgresql://shoal:s3cret@db-host/shop"}
     )
     in_files = {name for name, setting in SETTINGS.items() if setting.is_in_files}
-    assert in_files == {"frontier", "state", "results", "archive", "publish"}
+    assert in_files == {"frontier", "state", "results", "archive", "file_store", "publish"}
     # What names a file already would be taken for one of one line.
     assert load(environ={"SHOAL_PROXIES_FILE": str(tmp_path / "secret")}) == Settings()
 
@@ -207,19 +213,20 @@ def test_no_setting_of_a_process_is_stored_with_a_crawl() -> None:
     own = {name for name in SETTINGS if name not in Rules.__struct_fields__}
     assert own == set(Settings.__struct_fields__) - {"rules", "proxy_pools", "session_groups"}
     secrets = {name for name, setting in SETTINGS.items() if setting.is_secret}
-    stores = {"frontier", "state", "results", "archive", "publish"}
+    stores = {"frontier", "state", "results", "archive", "file_store", "publish"}
     assert secrets == stores | {"proxies", "accounts", "encrypt_key"}
     assert secrets <= own
 
 
 STORED = (
-    '{"rate":"1/s","concurrency_per_host":16,"max_pages":null,"max_depth":null,"max_retries":3,'
+    '{"rate":"1/s","concurrency_per_host":16,"max_pages":null,"max_depth":null,'
+    '"max_pages_per_host":null,"max_pages_per_shape":null,"max_retries":3,'
     '"max_links_per_page":20000,"stop_after_errors":null,"allowed_hosts":["a.example"],"robots":true,"drop_params":[],'
     '"fingerprints":"shoal","cookies":"off","lease_s":30.0,"max_losses":5,"pools":[],"proxy_pool":null,'
     '"sessions":[],"session":null,'
     '"max_blocks":5,"seen":"exact","seen_error":0.001,'
     '"seen_for":"7d","history":"changed","refresh_after":null,"canonical":false,"simhash":false,'
-    '"previous":null}'
+    '"file_types":[],"previous":null,"args":{}}'
 )
 """The rules of a crawl that may be under way."""
 
@@ -228,7 +235,9 @@ def test_stored_rules_stay_as_they_are() -> None:
     rules = Rules(allowed_hosts=("a.example",), drop_params=(), seen_for="7d")
     assert msgspec.json.encode(rules).decode() == STORED
     assert read_rules(STORED) == rules
-    assert read_rules(STORED.replace('"stop_after_errors":null,', "")) == rules  # Of before.
+    before = STORED.replace('"stop_after_errors":null,', "")
+    before = before.replace('"max_pages_per_host":null,"max_pages_per_shape":null,', "")
+    assert read_rules(before) == rules
 
 
 def test_rules_of_older_and_newer_versions_can_be_read() -> None:

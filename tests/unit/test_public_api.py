@@ -16,6 +16,7 @@ PUBLIC = [
     "Catalogue",
     "Drop",
     "Failure",
+    "Follow",
     "Item",
     "LoginFailed",
     "Outgoing",

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from shoal.archive.composed import ObjectArchive
+from shoal.archive.filestore import FileStore
 from shoal.archive.folder import FolderObjects
 from shoal.archive.objects import Objects
 from shoal.archive.port import Archive
@@ -37,6 +38,12 @@ async def archive_at(address: str, fmt: ArchiveFormat) -> AsyncIterator[Archive]
         yield archive
     finally:
         await archive.close()
+
+
+def open_files(address: str) -> FileStore:
+    """The store of files at an address. Nothing is touched before the first call. Raises
+    ConfigError."""
+    return FileStore(address, _objects(address))
 
 
 def _objects(address: str) -> Objects:

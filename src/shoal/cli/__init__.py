@@ -14,7 +14,7 @@ from shoal.cli import display
 from shoal.cli.on_demand import Commands
 from shoal.cli.options import show_help
 from shoal.core import plaintext
-from shoal.errors import ConfigError, ShoalError, UnknownCrawl
+from shoal.errors import ConfigError, ShoalError, StorageAway, UnknownCrawl, unreachable
 from shoal.version import __version__
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
     cls=Commands,
     help="Turn one scraper into a fleet: nothing lost, nothing twice, no site hit too hard.",
     epilog="Start with: shoal demo",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -31,11 +31,13 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line; every error we know of is one line."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name=app.info.name, standalone_mode=False)
     except typer.TyperException as error:
         _fail(2, error.format_message())
     except (ConfigError, UnknownCrawl) as error:
         _fail(2, str(error))
+    except StorageAway as error:
+        _fail(2, str(unreachable(error)))
     except ShoalError as error:
         _fail(1, str(error))
     except (KeyboardInterrupt, typer.Abort):

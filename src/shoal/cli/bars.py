@@ -30,6 +30,17 @@ def bars(noun: str, total: int | None = None) -> Iterator[Watch]:
         yield watch
 
 
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Shows on a terminal that something takes some seconds."""
+    terminal = display.console(stderr=True)
+    if not terminal.is_terminal:
+        yield
+        return
+    with terminal.status(display.text(what)):
+        yield
+
+
 class _Count(ProgressColumn):
     def render(self, task: Task) -> Text:
         of_all = "" if task.total is None else f" of {task.total:,.0f}"

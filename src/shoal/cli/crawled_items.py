@@ -10,7 +10,7 @@ from shoal.cli.bars import bars
 from shoal.config import Settings
 from shoal.errors import ConfigError
 from shoal.export import export, format_of, require
-from shoal.fleet.crawl import Summary
+from shoal.fleet.summary import Summary
 from shoal.insight.figures import counted
 from shoal.results import STREAM_SCHEMES, results_at
 from shoal.runtime.eventloop import run

@@ -21,28 +21,24 @@ from rich.text import Text
 from shoal.coordinator.lateness import remaining_s
 from shoal.core import plaintext
 from shoal.core.causes import lines_of
-from shoal.fleet.crawl import Summary, Watch
-from shoal.frontier.values import CrawlState, Host, Pulse, Stats
+from shoal.fleet.crawl import Watch
+from shoal.fleet.looking import Glance
+from shoal.fleet.summary import Summary
+from shoal.frontier.values import CrawlState, Stats
 from shoal.insight.explain_rows import Row
 from shoal.insight.figures import counted, duration
 from shoal.insight.rows import (
     CRAWL_COLUMNS,
-    HOST_COLUMNS,
-    WORKER_COLUMNS,
     bytes_read,
     crawl_row,
-    host_row,
-    status_rows,
-    worker_row,
+    own_counts,
 )
-from shoal.insight.status import FEW_HOSTS, Snapshot, failure_concentration
+from shoal.insight.slowness import why_slow
 from shoal.runtime.patience import NowAndThen
 
 LOG_EVERY_S = 10.0
+LOOK_EVERY_S = 0.25
 TABLE_WIDTH = 120
-REPAIR = "pause the crawl, then shoal seed CRAWL --repair"
-"""What those are told who have emptied a broker's queues."""
-
 log = logging.getLogger("shoal")
 
 
@@ -67,15 +63,21 @@ def say(line: str, *, err: bool = False) -> None:
     stream.flush()
 
 
-def say_lines(text: str) -> None:
+def say_lines(text: str, *, err: bool = False) -> None:
     """Print text of several lines: help, a traceback."""
-    sys.stdout.write(plaintext.lines(text) + "\n")
+    (sys.stderr if err else sys.stdout).write(plaintext.lines(text) + "\n")
 
 
 def print_json(value: Any) -> None:
     """An answer for scripts."""
     json = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(plaintext.in_json(json) + "\n")
+
+
+def print_json_line(value: Any) -> None:
+    """One of many answers for scripts, as soon as there is one."""
+    sys.stdout.write(plaintext.in_json(msgspec.json.encode(value).decode()) + "\n")
+    sys.stdout.flush()
 
 
 def text(line: str, style: str = "") -> Text:
@@ -91,14 +93,22 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return made
 
 
+def folding_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """The same, with all of each value, in several lines if need be."""
+    made = table(columns, rows)
+    for column in made.columns:
+        column.overflow = "fold"
+    return made
+
+
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Watch]:
     """Shows how far a crawl is: a live line on a terminal, a log line now and then elsewhere."""
     if quiet:
-        yield lambda stats: None
+        yield lambda look: None
     elif (terminal := console(stderr=True)).is_terminal:
         with Live(console=terminal, refresh_per_second=8, transient=True) as live:
-            yield lambda stats: live.update(text(progress_line(stats), "bold"))
+            yield lambda look: live.update(text(_progress(look), "bold"))
     else:
         yield _logging()
 
@@ -106,9 +116,9 @@ def progress(*, quiet: bool) -> Iterator[Watch]:
 def _logging() -> Watch:
     timer = log_timer()
 
-    def watch(stats: Stats) -> None:
+    def watch(look: Glance) -> None:
         if timer.is_due():
-            log.info(progress_line(stats))
+            log.info(_progress(look))
 
     return watch
 
@@ -118,8 +128,12 @@ def log_timer() -> NowAndThen:
     return NowAndThen(LOG_EVERY_S, at_once=False)
 
 
-def progress_line(stats: Stats) -> str:
-    """One line: pages, speed, what is left."""
+def _progress(look: Glance) -> str:
+    return progress_line(look.stats, why_slow(look))
+
+
+def progress_line(stats: Stats, why: str = "") -> str:
+    """One line: pages, speed, what is left, and why it is not faster."""
     left_s = remaining_s(stats)
     parts = [
         stats.crawl if stats.state is CrawlState.RUNNING else f"{stats.crawl} ({stats.state})",
@@ -130,8 +144,9 @@ def progress_line(stats: Stats) -> str:
         f"{stats.retries:,} failed",
         f"{stats.dead:,} dead",
         f"ETA {duration(left_s) if left_s is not None else '?'}",
+        why,
     ]
-    return " · ".join(parts)
+    return " · ".join(filter(None, parts))
 
 
 def facts(title: str, rows: Sequence[Row]) -> Table:
@@ -157,6 +172,8 @@ def summary_table(summary: Summary) -> Table:
         ("read", bytes_read(stats)),
         ("time", f"{duration(summary.seconds)} this run"),
     ]
+    if stats.files:
+        rows.insert(5, ("files", f"{stats.files:,} stored"))
     if stats.rules.previous:
         rows.insert(2, ("unchanged", f"{counted(stats.unchanged, 'page')} not sent again"))
     if summary.gone:
@@ -170,6 +187,8 @@ def summary_table(summary: Summary) -> Table:
         did_not_pass = f"{counted(stats.rejected, 'item')} did not pass validation"
         reasons = lines_of(summary.rejections, stats.rejected, "rejected items")
         rows.append(("rejected", [did_not_pass, *reasons]))
+    if stats.own_counts:
+        rows.append(("counted", own_counts(stats)))
     if stats.lost:
         rows.append(("lost", f"{stats.lost:,} leases of workers that died; all taken back"))
     return facts(stats.crawl, rows)
@@ -181,65 +200,14 @@ def _items(summary: Summary) -> str:
     return ", ".join(f"{n:,} {kind}" for kind, n in sorted(summary.items.items())) or "none"
 
 
-def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Group:
-    """A crawl with its workers and hosts, and what else is to be noted, in a line each."""
-    stats = seen.stats
-    parts: list[RenderableType] = [status_table(stats, now)]
-    if seen.late:
-        parts.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
-    parts += _causes(seen)
-    parts += map(text, _of_broker(stats))
-    if stats.inbox or stats.refused:
-        parts.append(text(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} rejected"))
-    parts += map(text, notes)
-    if seen.workers:
-        parts += [_title(counted(len(seen.workers), "worker")), workers_table(seen.workers)]
-    if seen.busiest:
-        parts += [_title("busiest hosts"), hosts_table(seen.busiest, now)]
-    if seen.slowest:
-        parts += [_title("slowest hosts"), hosts_table(seen.slowest[:FEW_HOSTS], now)]
-    if seen.failing:
-        share = f"failing hosts (with {failure_concentration(seen):.0%} of all failures)"
-        parts += [_title(share), hosts_table(seen.failing[:FEW_HOSTS], now)]
+def stacked(parts: Iterable[RenderableType]) -> Group:
+    """Things to show, one below the other."""
     return Group(*parts)
 
 
-def _of_broker(stats: Stats) -> Iterator[str]:
-    if stats.outside:
-        yield f"with the broker: {stats.outside:,} blocks of tasks"
-    if stats.foreign:
-        yield f"from the broker: {counted(stats.foreign, 'foreign block')}, not let in"
-    if stats.broker_requests:
-        cost = f"about ${stats.broker_cost:,.4f}"
-        yield f"to the broker: {stats.broker_requests:,} requests, {cost}"
-    if stats.missing:
-        yield f"{stats.missing:,} tasks are missing in the broker: {REPAIR}"
-
-
-def _causes(seen: Snapshot) -> list[RenderableType]:
-    if not seen.causes:
-        return []
-    lines = lines_of(seen.causes, seen.stats.dead, "dead tasks")
-    return [_title("why tasks are dead"), *map(text, lines)]
-
-
-def _title(title: str) -> Group:
-    return Group(text(""), text(title, "bold"))
-
-
-def status_table(stats: Stats, now: float) -> Table:
-    """The counters of a crawl."""
-    return facts(stats.crawl, status_rows(stats, now))
-
-
-def workers_table(workers: list[Pulse]) -> Table:
-    """The workers that gave a sign of life lately."""
-    return table(WORKER_COLUMNS, map(worker_row, workers))
-
-
-def hosts_table(hosts: list[Host], now: float) -> Table:
-    """How some hosts are being served."""
-    return table(HOST_COLUMNS, [host_row(host, now) for host in hosts])
+def title(line: str) -> Group:
+    """The title of what follows, with a line between it and what was before."""
+    return Group(text(""), text(line, "bold"))
 
 
 def crawls_table(crawls: list[Stats], now: float) -> Table:

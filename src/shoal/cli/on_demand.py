@@ -11,15 +11,24 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from shoal.cli.help import HelpfulCommand
+
 COMMANDS = {
     "crawl": "crawl:crawl",
+    "new": "new:new",
+    "try": "trying:try_",
+    "shell": "shell:shell",
+    "check": "check:check",
+    "spiders": "spiders:spiders",
     "worker": "worker:worker",
+    "autoscale": "autoscale:autoscale",
     "seed": "seed:seed",
     "feed": "feed:feed",
     "serve": "serve:serve",
     "schedule": "schedule:app",
     "alerts": "alerts:app",
     "status": "status:status",
+    "advise": "advise:advise",
     "explain": "explain:explain",
     "dead": "dead:app",
     "rejected": "rejected:app",
@@ -27,6 +36,7 @@ COMMANDS = {
     "resume": "control:resume",
     "cancel": "control:cancel",
     "export": "export:export",
+    "diff": "diff:diff",
     "merge": "merge:merge",
     "results": "results:app",
     "reparse": "reparse:reparse",
@@ -56,9 +66,11 @@ class _OnDemand(Mapping[str, Any]):
         found = getattr(import_module(f"shoal.cli.commands.{place}"), what)
         alone = typer.Typer(rich_markup_mode=None)
         if isinstance(found, typer.Typer):
+            for command in found.registered_commands:
+                command.cls = HelpfulCommand
             alone.add_typer(found, name=name)
         else:
-            alone.command(name)(found)
+            alone.command(name, cls=HelpfulCommand)(found)
         return get_group(alone).commands[name]
 
     def __iter__(self) -> Iterator[str]:

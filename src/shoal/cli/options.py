@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from shoal import config
-from shoal.cli import display
+from shoal.cli import display, panels
+from shoal.cli.help import OPTIONS
 from shoal.config import SETTINGS, Settings
 from shoal.core.fields import Field
 from shoal.drivers.sqlite import path_of
@@ -21,7 +22,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.
 CrawlName = Annotated[str, typer.Argument(metavar="CRAWL", help="The crawl's name.")]
 
 STORES = ("frontier", "results")
-FLEET = tuple(SETTINGS)
+FLEET = panels.ALL
 
 
 def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -29,6 +30,10 @@ def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., A
     where the frontier is may say where its state is."""
     if "frontier" in names and "state" not in names:
         names = (*names, "state")
+
+    def panel_of(name: str) -> str:
+        """Only who takes all settings has so many that they need groups."""
+        return panels.PANEL_OF.get(name, panels.MORE) if names == FLEET else OPTIONS
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -38,7 +43,7 @@ def with_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
         own = [p for p in _signature(command).parameters.values() if p.name != "options"]
         wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [*own, *(_parameter(SETTINGS[name]) for name in names)]
+            [*own, *(_parameter(SETTINGS[name], panel_of(name)) for name in names)]
         )
         return wrapper
 
@@ -53,13 +58,24 @@ def settings_from(options: Mapping[str, Any], spider: Mapping[str, Any] | None =
 def existing_stores(options: Mapping[str, Any]) -> Settings:
     """The settings of a command that only looks: it must not make the stores it looks into."""
     settings = settings_from(options)
+    refuse_missing_stores(settings, options)
+    return settings
+
+
+def refuse_missing_stores(settings: Settings, options: Mapping[str, Any]) -> None:
+    """Raises ConfigError if a store that a command has an option for is a file that is not
+    there."""
     for name in STORES:
         if name not in options:
             continue
         address = getattr(settings, name)
-        if address and address.startswith("sqlite:") and not (path := path_of(address)).exists():
-            raise ConfigError(f"no crawls here: {path} does not exist (see --{name})")
-    return settings
+        if address and lacks_file(address):
+            raise ConfigError(f"no crawls here: {path_of(address)} does not exist (see --{name})")
+
+
+def lacks_file(address: str) -> bool:
+    """Whether a store is a file that is not there."""
+    return address.startswith("sqlite:") and not path_of(address).exists()
 
 
 def show_help(context: typer.Context) -> None:
@@ -72,21 +88,35 @@ def _signature(command: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(command, eval_str=True)
 
 
-def _parameter(setting: Field) -> inspect.Parameter:
+def _parameter(setting: Field, panel: str) -> inspect.Parameter:
     option = typer.Option(
         _spelling(setting),
-        metavar=f"<{'|'.join(setting.choices)}>" if setting.choices else None,
-        help=f"{setting.description}. [default: {_default(setting.default)}]",
+        metavar=_value(setting),
+        help=_about(setting),
         show_default=False,
+        rich_help_panel=panel,
     )
-    # Lists and choices are text here: all sources of settings have them read in one place.
-    plain = setting.type if setting.type in (bool, int, float) else str
+    # What is no switch is text here: all sources of settings have it read in one place.
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[plain | None, option],
+        annotation=Annotated[(bool if setting.type is bool else str) | None, option],
     )
+
+
+def _value(setting: Field) -> str:
+    """What stands for the value in help."""
+    if setting.stands_for or setting.choices:
+        return setting.stands_for or "|".join(setting.choices)
+    if setting.type in (int, float):
+        return "SECONDS" if setting.name.endswith("_s") else "N"
+    return setting.name.rpartition("_")[2].upper()
+
+
+def _about(setting: Field) -> str:
+    default = setting.unset or _default(setting.default)
+    return f"{setting.description}." + (f" [default: {default}]" if default else "")
 
 
 def _spelling(setting: Field) -> str:
@@ -96,7 +126,7 @@ def _spelling(setting: Field) -> str:
 
 def _default(value: Any) -> str:
     if value in (None, ()):
-        return "none"
+        return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -115,7 +115,7 @@ class ScheduledWorkers:
             await release_dead(self._frontier, run.crawl)
             if self._draining.is_set():
                 return
-            order = WorkerOrder(run.crawl, schedule.targets, settings)
+            order = WorkerOrder(run.crawl, schedule.targets, settings, closes=True)
             fleet = Fleet(order, self._frontier)
             self._fleets[run.crawl] = fleet
             await fleet.run()

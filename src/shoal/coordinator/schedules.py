@@ -51,6 +51,8 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     """Sitemaps, as for `shoal seed --sitemap`."""
     keep: Duration = "7d"
     """How long the queue of a run that is over stays. Its results and its history stay longer."""
+    args: dict[str, Any] = {}
+    """What the spider is told, as by `shoal crawl -a`."""
     settings: dict[str, Any] = {}
     """Settings of its runs: they win over those of shoal.toml and of the spider."""
 

@@ -21,6 +21,7 @@ from shoal.errors import ConfigError, ShoalError
 from shoal.exits.routes import tell_of_pools
 from shoal.fleet import target
 from shoal.fleet.crawl import run_note
+from shoal.fleet.life_hooks import tell_opened
 from shoal.fleet.stores import stores_at
 from shoal.frontier.port import IntakeAndNotes
 from shoal.results.port import Results
@@ -30,6 +31,7 @@ from shoal.runtime.orders import TryAgain, end_with_parent, obey
 from shoal.seeds.seeding import seed_from_spider
 from shoal.seeds.sources import Seeder, Sources
 from shoal.sessions.telling import tell_of_sessions
+from shoal.spider.crawl_names import told
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.visits.logins import flaw_of
 from shoal.worker.visits.recrawl import check_previous
@@ -76,6 +78,7 @@ async def _work(order: SeedOrder) -> SeedAnswer:
     spider = target.load(schedule.targets)
     own = msgspec.to_builtins(settings_of(spider))
     settings = settings_for(schedule, own, order.options, run.previous if run else None)
+    settings = told(spider, settings, schedule.args)
     logs.configure(json_lines=settings.json_logs, crawl=run.crawl if run else "")
     _check_seeds(schedule)
     if run is not None:
@@ -94,8 +97,9 @@ async def _seed(run: Run, schedule: Schedule, spider: type[Spider], settings: Se
         rules = await _rules(run, settings, results)
         # After a long pause, we must not begin anew what is over by now.
         await tell_of_pools(settings, frontier)
-        own_spider = target.create(spider, settings.plugins)
+        own_spider = target.create(spider, settings.plugins, rules.args)
         await tell_of_sessions(settings, frontier, partial(flaw_of, own_spider))
+        await tell_opened(frontier, run.crawl, own_spider)
         stats = await frontier.start(run.crawl, rules, again=False)
         if stats.state.over:
             return

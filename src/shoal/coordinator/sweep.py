@@ -9,6 +9,7 @@ import msgspec
 
 from shoal.coordinator.runs import LeaderNotes, history, past
 from shoal.coordinator.schedules import Schedule
+from shoal.fleet.life_hooks import CLOSED, OPENED
 from shoal.frontier.port import Upkeep
 
 KEPT_RUNS = 1000
@@ -58,5 +59,7 @@ async def sweep(
             is_old = run.ended_at is not None and now - run.ended_at > schedule.keep_s
             if is_steady and is_old and not run.is_forgotten:
                 await frontier.forget(run.crawl)
+                for topic in (OPENED, CLOSED):
+                    await leader_notes.write(topic, run.crawl, None)
                 swept = msgspec.structs.replace(run, is_forgotten=True)
                 await leader_notes.write(past(schedule.name), run.crawl, swept)

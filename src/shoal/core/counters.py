@@ -31,6 +31,8 @@ class PageCounts(msgspec.Struct, kw_only=True):
     """Requests that the host refused to serve (403, 429, 503). Of a try, 1 or 0."""
     unchanged: int = 0
     """Pages that were the same as in an earlier crawl, and were not sent again (304)."""
+    files: int = 0
+    """Files of items that were stored, or were stored already (304)."""
 
 
 class Counts(PageCounts, kw_only=True):

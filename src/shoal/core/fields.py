@@ -14,9 +14,18 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import msgspec
 from msgspec import Meta
 
-from shoal.errors import ConfigError
+from shoal.errors import BadField, ConfigError
 
-_SWITCH_WORDS = {"yes": True, "on": True, "no": False, "off": False}
+_KINDS = {int: "a whole number", float: "a number", str: "text", bool: "yes or no"}
+_LIMITS = {
+    "ge": "at least {}",
+    "gt": "more than {}",
+    "le": "at most {}",
+    "lt": "less than {}",
+    "min_length": "not empty",
+    "max_length": "at most {} long",
+}
+SWITCH_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
@@ -35,6 +44,12 @@ class Field(msgspec.Struct, kw_only=True, frozen=True):
     """Whether its value must not be shown."""
     is_in_files: bool = False
     """Whether a variable may name a file that has its value."""
+    stands_for: str = ""
+    """What stands for its value in help, if its type and its name do not say it."""
+    unset: str = ""
+    """What holds without it, in words, where its description does not say it."""
+    limits: str = ""
+    """What its type says of the values beyond what they are: `, at least 1`."""
 
     @property
     def is_list(self) -> bool:
@@ -46,12 +61,18 @@ class Field(msgspec.Struct, kw_only=True, frozen=True):
         """The only values that it can have, if they can be listed."""
         return get_args(self.type) if get_origin(self.type) is Literal else ()
 
+    @property
+    def wanted(self) -> str:
+        """What a value must be, in words. Empty if it is nothing so simple."""
+        kind = "a list of texts" if self.is_list else _KINDS.get(self.type, "")
+        return f"{kind}{self.limits}" if kind else ""
+
     def from_text(self, value: Any) -> Any:
         """A list may be written as text with commas, a switch as a word."""
         if isinstance(value, str) and self.is_list:
             return [part.strip() for part in value.split(",") if part.strip()]
         if isinstance(value, str) and self.type is bool:
-            return _SWITCH_WORDS.get(value.lower(), value)
+            return SWITCH_WORDS.get(value.lower(), value)
         return value
 
 
@@ -79,7 +100,13 @@ def _field(info: msgspec.structs.FieldInfo, hint: Any) -> Field:
         said |= meta.extra or {}
         if meta.description:
             said["description"] = meta.description
-    return Field(name=info.name, default=info.default, type=bare, **said)
+    limits = "".join(_limits(meta) for meta in metas)
+    return Field(name=info.name, default=info.default, type=bare, limits=limits, **said)
+
+
+def _limits(meta: Meta) -> str:
+    given = {name: getattr(meta, name) for name in _LIMITS if getattr(meta, name) is not None}
+    return "".join(f", {_LIMITS[name].format(limit)}" for name, limit in given.items())
 
 
 def _unwrapped(hint: Any) -> tuple[Any, list[Meta]]:
@@ -98,7 +125,7 @@ def checked(values: Any, struct: type[Struct], *, strict: bool = True) -> Struct
     try:
         made = msgspec.convert(values, struct, strict=strict)
     except msgspec.ValidationError as error:
-        raise ConfigError(explained(error, values, struct)) from None
+        raise explained(error, values, struct) from None
     for field in fields_of(struct).values():
         _check(field, getattr(made, field.name))
     return made
@@ -106,20 +133,33 @@ def checked(values: Any, struct: type[Struct], *, strict: bool = True) -> Struct
 
 def _check(field: Field, value: Any) -> None:
     if isinstance(value, float) and not isfinite(value):  # JSON, as it is stored, has none.
-        raise ConfigError(f"{field.name}: {value} is not finite")
+        raise BadField(field.name, f"{field.name}: {value} is not finite")
     if field.check is None or value is None:
         return
     try:
         field.check(value)
     except ConfigError as error:
-        raise ConfigError(f"{field.name}: {error}") from None
+        raise BadField(field.name, f"{field.name}: {error}") from None
 
 
-def explained(error: msgspec.ValidationError, values: Any, struct: type[msgspec.Struct]) -> str:
-    """What is wrong with the values, in one line. msgspec does not list choices."""
+def explained(
+    error: msgspec.ValidationError, values: Any, struct: type[msgspec.Struct]
+) -> ConfigError:
+    """What is wrong with the values, in one line. msgspec speaks of types, and lists no choices."""
     reason, _, where = str(error).partition(" - at `$.")
-    name = where.rstrip("`")
-    field = fields_of(struct).get(name)
-    if field and field.choices and isinstance(values[name], str):
-        reason = f"{values[name]!r} is none of {', '.join(field.choices)}"
-    return f"{name}: {reason}" if name else reason
+    path = where.rstrip("`")
+    field = fields_of(struct).get(path.partition("[")[0])
+    if field is None:
+        return ConfigError(f"{path}: {reason}" if path else reason)
+    return BadField(field.name, _mistake(field, values[field.name]) or f"{path}: {reason}")
+
+
+def _mistake(field: Field, value: Any) -> str:
+    if field.choices:
+        return f"{field.name}: {value!r} is none of {', '.join(field.choices)}"
+    if field.type is str and field.check and isinstance(value, int | float):
+        try:  # A number in place of a text: what is to be written, the check says best.
+            field.check(str(value))
+        except ConfigError as error:
+            return f"{field.name}: {error}"
+    return f"{field.name} must be {field.wanted}" if field.wanted else ""

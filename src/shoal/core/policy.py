@@ -95,7 +95,8 @@ def parse_rate(text: str) -> Rate:
         return AUTO if word == "auto" else NO_LIMIT
     match = _RATE.match(text)
     if not match or float(match[1]) == 0:
-        raise ConfigError(f"not a rate: {text!r} (write 2/s, 30/m, 100/h, auto or none)")
+        number = text if text.isdecimal() and text.strip("0") else "2"
+        raise ConfigError(f"not a rate: {text!r} (write {number}/s, 30/m, 100/h, auto or none)")
     return Rate(float(match[1]), _PERIOD_S[match[2]])
 
 

@@ -133,6 +133,11 @@ def make_ware(host: int, number: int, seed: int) -> Ware:
     return Ware(host, number, kind, title, round(rng.uniform(2, 400), 2))
 
 
+def photo_path(ware: Ware) -> str:
+    """Where a product's picture is."""
+    return f"/photo/{ware.number}.svg"
+
+
 def listing_path(category: str | None, number: int) -> str:
     """The address of a page of the catalogue."""
     return f"/catalog?category={category}&page={number}" if category else f"/catalog?page={number}"
@@ -202,12 +207,22 @@ class Pages:
         main = (
             f'<p class="breadcrumbs">Shop › {category} › {ware.sku}</p>\n'
             f"<h1>{escape(ware.title)}</h1>\n"
+            f'<img class="photo" src="{photo_path(ware)}" alt="">\n'
             f'<p><span class="sku">{ware.sku}</span></p>\n'
             f"<p>{shown_price}</p>\n"
             f'<div class="description">\n{prose}\n</div>\n'
             f"<h2>Related</h2>\n<ul>\n{self._related(rng)}</ul>"
         )
         return self._page(rng, ware.title, main)
+
+    def photo(self, ware: Ware) -> str:
+        """A picture of a product, as SVG: those of one category are of one colour and look the
+        same."""
+        colour = self._rng(ware.category).randrange(360)
+        return (
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8">'
+            f'<circle cx="4" cy="4" r="3" fill="hsl({colour} 60% 50%)"/></svg>'
+        )
 
     def note(self, text: str) -> str:
         """A page that says one thing."""

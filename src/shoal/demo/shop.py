@@ -39,6 +39,8 @@ SEED = 1
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _PRODUCT_PATH = re.compile(r"/(p|product)/([0-9]{1,9})")
 
+_PHOTO_PATH = re.compile(r"/photo/([0-9]{1,9})\.svg")
+
 
 class Hit(msgspec.Struct):
     """A request that reached the shop."""
@@ -210,6 +212,9 @@ class Shop:
         product = _PRODUCT_PATH.fullmatch(path)
         if product:
             return self._product(host, product[1], int(product[2]))
+        photo = _PHOTO_PATH.fullmatch(path)
+        if photo:
+            return self._photo(host, int(photo[1]))
         if path == "/robots.txt":
             return web.Response(text=self._robots)
         if path == "/":
@@ -240,6 +245,12 @@ class Shop:
             status = FLAKY[ware.kind]
             return web.Response(status=status, text="Try again") if status else None
         return _html(self._pages[host].product(ware))
+
+    def _photo(self, host: int, number: int) -> web.Response:
+        if not 1 <= number <= len(self._wares[host]):
+            return self._missing(host)
+        photo = self._pages[host].photo(self._wares[host][number - 1])
+        return web.Response(text=photo, content_type="image/svg+xml")
 
     def _missing(self, host: int, status: int = 404) -> web.Response:
         return _html(self._pages[host].note("There is no such page"), status)

@@ -13,7 +13,14 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from shoal.core.addresses import Address, masked, parse_address
-from shoal.errors import ConfigError, MissingExtra, ShoalError, StorageBusy, StorageFailed
+from shoal.errors import (
+    ConfigError,
+    MissingExtra,
+    ShoalError,
+    StorageAway,
+    StorageBusy,
+    StorageFailed,
+)
 
 CONNECT_S = 5
 ANSWER_S = 15
@@ -67,7 +74,7 @@ class SqsLink:
         except (failure.NoCredentialsError, failure.CredentialRetrievalError) as error:
             raise ConfigError(f"{self.shown}: {error}: {_LOGIN}") from None
         except (failure.HTTPClientError, failure.ConnectionError, OSError) as error:
-            raise StorageBusy(f"{self.shown}: {str(error) or 'no answer'}") from None
+            raise StorageAway(f"{self.shown}: {str(error) or 'no answer'}") from None
         except failure.BotoCoreError as error:
             raise ConfigError(f"{self.shown}: {error}") from None
 

@@ -1,10 +1,12 @@
 """Export (`shoal export`): items out of a results store and into JSON lines, CSV or Parquet.
-Imports results, and core below it.
+Imports results and archive, and core below them.
 
 One object or row per item: its fields, then `_kind`, `_key`, `_url` and `_scraped_at`. Where items
 that are gone are wanted too there is `_gone_at`: null for those that are there. Values are written
-exactly as they were stored. That holds for CSV too: text that a spreadsheet takes for a formula
-(`=…`) is not changed. The file is data first; open one from untrusted pages with care.
+exactly as they were stored; only the references of an item to its files, `_files`, become what is
+known of these, and `_complete` says whether all of them are stored. That holds for CSV too: text
+that a spreadsheet takes for a formula (`=…`) is not changed. The file is data first; open one from
+untrusted pages with care.
 """
 
 from __future__ import annotations
@@ -19,11 +21,21 @@ from shoal.core.records import StoredItem
 from shoal.errors import ConfigError
 from shoal.export import csv, parquet
 from shoal.export.files import replacing, standard_output
+from shoal.export.item_files import FilesFolder, with_files
 from shoal.export.rows import GONE_FIELD, OWN_FIELDS, Columns, write_lines
 from shoal.results.fields import PROGRESS_EVERY, Progress, iso
 from shoal.results.port import EVERYTHING, Results, Wanted
 
-__all__ = ["GONE_FIELD", "OWN_FIELDS", "Format", "Progress", "export", "format_of", "require"]
+__all__ = [
+    "GONE_FIELD",
+    "OWN_FIELDS",
+    "FilesFolder",
+    "Format",
+    "Progress",
+    "export",
+    "format_of",
+    "require",
+]
 
 
 class Format(StrEnum):
@@ -57,25 +69,28 @@ async def export(
     fmt: Format,
     wanted: Wanted = EVERYTHING,
     progress: Progress = lambda stage, count: None,
+    folder: FilesFolder | None = None,
 ) -> int:
     """Write the items of a crawl, or those that are wanted, and return how many there were.
 
     A target of None is standard output. A file appears complete or not at all; until then an older
     one stays. `progress` is told every thousand items how many were read; and then, where a format
-    must have read them all before it can begin, how many were written.
+    must have read them all before it can begin, how many were written. What became of the files of
+    an item stands in its `_files`; those that are stored go to the `folder`, if there is one.
 
     Raises ConfigError if the file cannot be made (MissingExtra if a package is needed for it), and
     StorageFailed if it cannot be written in full. BrokenPipeError passes: who reads our standard
     output has seen enough.
     """
     require(fmt)
-    items = _reported(results.items(crawl, wanted), progress)
+    items = with_files(results.items(crawl, wanted), results, crawl, folder)
+    items = _reported(items, progress)
     own = (*OWN_FIELDS, GONE_FIELD) if wanted.gone else OWN_FIELDS
     with replacing(target) if target else standard_output() as out:
         if fmt is Format.JSONL:
             return await write_lines(items, out, own)
-        folder = target.parent if target else None
-        return await _write_table(items, out, fmt, Columns(own), folder, progress)
+        beside = target.parent if target else None
+        return await _write_table(items, out, fmt, Columns(own), beside, progress)
 
 
 async def _write_table(

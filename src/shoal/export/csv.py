@@ -18,17 +18,17 @@ async def write(
 ) -> None:
     """Write items, which come as lines of JSON, as CSV."""
     names = columns.names()
-    writer = csv.writer(_Utf8(out))
+    writer = csv.writer(Utf8(out))
     writer.writerow(names)
     for count, line in enumerate(lines, 1):
         fields = fields_of(line)
-        writer.writerow([_cell(fields.get(name)) for name in names])
+        writer.writerow([cell(fields.get(name)) for name in names])
         if count % PROGRESS_EVERY == 0:
             progress("written", count)
             await asyncio.sleep(0)  # let others, and a Ctrl-C, have their turn
 
 
-class _Utf8:
+class Utf8:
     """Text into a binary file. Unlike io.TextIOWrapper it never closes the file."""
 
     def __init__(self, out: BinaryIO) -> None:
@@ -38,7 +38,7 @@ class _Utf8:
         return self._out.write(text.encode())
 
 
-def _cell(value: msgspec.Raw | None) -> str:
+def cell(value: msgspec.Raw | None) -> str:
     """Text as it is, nothing for null, everything else as JSON."""
     json = b"null" if value is None else bytes(value)
     return "" if json == b"null" else text_of(json)

@@ -61,12 +61,16 @@ class RobotsGate:
         text = text_of(answer.body)
         return Robots(text, TTL_S, RobotsRules(text, self._agent).crawl_delay_s)
 
+    def rules_of(self, robots: Robots) -> RobotsRules:
+        """What a robots.txt says to this user agent."""
+        return RobotsRules(robots.text, self._agent, closed=bool(robots.error))
+
     def allows(self, host: str, robots_at: float, robots: Robots, url: str) -> bool:
         """Whether a URL of the host may be fetched. `robots_at` tells its versions apart."""
         known = self.recall(host, robots_at, url)
         if known is not None:
             return known
-        rules = RobotsRules(robots.text, self._agent, closed=bool(robots.error))
+        rules = self.rules_of(robots)
         self._remember((host, robots_at), rules)
         return rules.allow(url)
 

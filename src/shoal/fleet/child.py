@@ -16,10 +16,15 @@ from shoal.config import Settings
 from shoal.core.plugins import plugin
 from shoal.exits.own import own_exits
 from shoal.fleet import target
+from shoal.fleet.life_hooks import Closing
 from shoal.fleet.published import publishing_for
+from shoal.fleet.spider_maker import SpiderMaker
 from shoal.fleet.spider_version import spider_version
 from shoal.fleet.stores import stores_at
+from shoal.fleet.summary import Summary, summary_of
 from shoal.fleet.target import is_scrapy
+from shoal.frontier.patient import patient
+from shoal.frontier.values import Stats
 from shoal.results.port import Results
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
@@ -27,8 +32,8 @@ from shoal.runtime.memory import settle_in
 from shoal.runtime.orders import obey, when_parent_is_gone
 from shoal.runtime.watchdog import watched
 from shoal.sessions.own import own_sessions
-from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment, Stores
+from shoal.worker.meter import Did
 from shoal.worker.visits.spider_visits import spider_worker
 from shoal.worker.worker import Worker
 
@@ -43,6 +48,8 @@ class WorkerOrder(msgspec.Struct):
     until_finished: bool = True
     brings_seeds: bool = True
     """Whether it queues the spider's first requests, if that is not done for it."""
+    closes: bool = False
+    """Whether it sees to the hook `closed`, which otherwise whoever runs the crawl does."""
     worker: str = ""
     """Its name, which whoever starts it fills in."""
 
@@ -53,6 +60,7 @@ def main() -> int:
 
 
 def _obey(order: WorkerOrder) -> str:
+    """Its last words are what it did. Scrapy keeps its own counts."""
     for_scrapy = is_scrapy(order.targets)
     logs.configure(
         json_lines=order.settings.json_logs,
@@ -63,15 +71,14 @@ def _obey(order: WorkerOrder) -> str:
     settle_in()
     if for_scrapy:
         plugin("shoal.workers", "scrapy")(order)
-    else:
-        run(_work(order))
-    return ""
+        return ""
+    return msgspec.json.encode(run(_work(order))).decode()
 
 
 def worker_for(
     order: WorkerOrder,
     stores: Stores[Results],
-    spider: Spider,
+    maker: SpiderMaker,
     *,
     watch: Callable[[float], AbstractContextManager[object]],
 ) -> Worker:
@@ -85,15 +92,27 @@ def worker_for(
         exits=own_exits(order.settings, stores.frontier),
         sessions=own_sessions(order.settings, stores.frontier),
         publishing=publishing_for(order.settings, order.crawl, stores.frontier),
-        spider_version=spider_version(type(spider), order.settings.spider_version),
+        on_over=_closing(stores, maker).tried if order.closes else None,
+        spider_version=spider_version(maker.spider_class, order.settings.spider_version),
     )
-    return spider_worker(assignment, spider, order.settings, watch=watch)
+    return spider_worker(assignment, maker, order.settings, watch=watch)
 
 
-async def _work(order: WorkerOrder) -> None:
-    async with stores_at(order.settings, check=False) as stores:  # The parent has looked.
-        spider = target.create(target.load(order.targets), order.settings.plugins)
-        await _run(worker_for(order, stores, spider, watch=watched))
+def _closing(stores: Stores[Results], maker: SpiderMaker) -> Closing:
+    async def summarize(stats: Stats) -> Summary:
+        until, since = stats.finished_at or 0.0, stats.started_at or stats.created_at
+        return await summary_of(stores, stats, max(until - since, 0.0))
+
+    return Closing(patient(stores.frontier), maker, summarize)
+
+
+async def _work(order: WorkerOrder) -> Did:
+    settings = order.settings
+    async with stores_at(settings, check=False) as stores:  # The parent has looked.
+        maker = SpiderMaker(target.load(order.targets), settings.plugins, settings.rules.args)
+        worker = worker_for(order, stores, maker, watch=watched)
+        await _run(worker)
+        return worker.did
 
 
 async def _run(worker: Worker) -> None:

@@ -6,16 +6,14 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
-
-import msgspec
 
 from shoal import config
 from shoal.config import Settings
 from shoal.core.addresses import masked
-from shoal.core.causes import Cause
 from shoal.errors import ConfigError, UnknownCrawl, cause_of
 from shoal.exits.routes import tell_of_pools
 from shoal.fetch.http.client import warn_of_proxies
@@ -23,22 +21,26 @@ from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.kept_pools import refuse_lost_pools
 from shoal.fleet.kept_sessions import refuse_lost_sessions
+from shoal.fleet.life_hooks import Closing, tell_opened
+from shoal.fleet.looking import Glance, Onlooker
 from shoal.fleet.published import check_publishing
-from shoal.fleet.stores import stores_at
-from shoal.fleet.target import create, is_scrapy, spec_of
+from shoal.fleet.spider_maker import SpiderMaker, refuse_other_arguments
+from shoal.fleet.stores import file_store_of, stores_at
+from shoal.fleet.summary import Summary, summary_of
+from shoal.fleet.target import NOTHING_TOLD, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
-from shoal.frontier.causes import causes_of_death
 from shoal.frontier.patient import patient
-from shoal.frontier.port import IntakeAndUpkeep, Overview, WorkIntake
+from shoal.frontier.port import Frontier, Overview, WorkIntake
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results.port import Results, RunNote
-from shoal.results.rejections import causes_of_rejection
 from shoal.runtime.eventloop import run
-from shoal.runtime.patience import patiently, wait_for_event
+from shoal.runtime.patience import wait_for_event
 from shoal.runtime.signals import Workers, stopped_by_signals
 from shoal.runtime.watchdog import watched
-from shoal.seeds.seeding import collect, seed_from_spider
+from shoal.seeds.seeding import collect, refuse_private_seeds, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
+from shoal.spider.attributes import mistaken_attributes, mistaken_line
+from shoal.spider.crawl_names import told
 from shoal.spider.spider import Spider, settings_of
 from shoal.worker.assignment import Stores
 from shoal.worker.error_limit import ErrorLimit
@@ -49,46 +51,27 @@ WATCH_EVERY_S = 0.25
 
 log = logging.getLogger("shoal")
 
-Watch = Callable[[Stats], object]
+Watch = Callable[[Glance], object]
+Stopped = Callable[[Workers], AbstractContextManager[asyncio.Event]]
 
 
-class Summary(msgspec.Struct, kw_only=True):
-    """How a crawl stands when `crawl` returns."""
-
-    stats: Stats
-    items: dict[str, int]
-    """Items stored, per kind."""
-    gone: int = 0
-    """Items of the previous crawl that are not there any more."""
-    seconds: float
-    """How long this run took."""
-    causes: list[Cause] = []
-    """What tasks died of, the most frequent first."""
-    rejections: list[Cause] = []
-    """Why items were rejected."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the whole crawl is finished."""
-        return self.stats.state is CrawlState.FINISHED
-
-    @property
-    def exit_code(self) -> int:
-        """0 finished, 3 finished with dead tasks, 1 stopped before its end."""
-        if not self.finished:
-            return 1
-        return 3 if self.stats.dead else 0
-
-
-def crawl(spider: type[Spider], *, fresh: bool = False, **options: Any) -> Summary:
+def crawl(
+    spider: type[Spider],
+    *,
+    args: Mapping[str, Any] = NOTHING_TOLD,
+    fresh: bool = False,
+    **options: Any,
+) -> Summary:
     """Run a spider to its end, or continue where an earlier run stopped.
 
-    Options are those of the command line (`rate="5/s"`, `workers=4`, `frontier=...`). One worker
+    `args` is what the spider is told: `args={"category": "books"}`. Options are those of the
+    command line (`rate="5/s"`, `workers=4`, `frontier=...`). One worker
     runs in this process; several are processes of their own, which load the spider anew: then it
     must be importable, or defined at the top level of the script that runs. A handler that does not
     return stops a process of its own, but not this one: it is said on stderr where it stands.
     """
     settings = config.load(spider=settings_of(spider), options=options, environ=os.environ)
+    settings = told(spider, settings, args)
     targets = None
     if needs_processes([], settings):
         targets = spec_of(spider)
@@ -103,45 +86,57 @@ async def run_crawl(
     *,
     targets: list[str] | None,
     fresh: bool = False,
-    watch: Watch = lambda stats: None,
+    watch: Watch = lambda look: None,
+    stopped: Stopped = stopped_by_signals,
 ) -> Summary:
-    """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None."""
+    """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None.
+    `stopped` tells its workers when they are to stop."""
     began = time.monotonic()
     name = settings.name or spider.name
-    own_spider = create(spider, settings.plugins)
+    maker = SpiderMaker(spider, settings.plugins, settings.rules.args)
+    own_spider = maker.spider
+    for attribute, meant in mistaken_attributes(spider).items():
+        log.warning("%s.%s", spider.__name__, mistaken_line(attribute, meant))
     if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
     async with stores_at(settings) as stores:
         frontier, results = stores.frontier, stores.results
         await check_publishing(settings, name)
+        if not settings.allow_private:
+            refuse_private_seeds(own_spider)
+        before = None if fresh else await _stats_of(frontier, name)
         await _begin(stores, name, settings, targets or [], own_spider, fresh=fresh)
         order = WorkerOrder(name, targets or [], settings)
-        workers = workers_for(order, stores, lambda: own_spider)
+        workers = workers_for(order, stores, lambda: maker)
         # This may be somebody's own program, which is not ours to end. The command has nothing in
         # hand: only start() runs in it.
         with watched(settings.rules.lease_s, ends=False):
-            stats = await _run(workers, frontier, name, own_spider, settings, watch)
-        return Summary(
-            stats=stats,
-            gone=await mark_gone_items(results, stats),
-            items=await _counted(results, name),
-            causes=await causes_of_death(patient(frontier), stats),
-            rejections=await _rejections(results, stats),
-            seconds=time.monotonic() - began,
-        )
+            stats = await _run(workers, frontier, name, own_spider, settings, watch, stopped)
+        gone = await mark_gone_items(results, stats)
+        summary = await summary_of(stores, stats, time.monotonic() - began, gone)
+        summary.finished_before = _finished_before(before, stats)
+        if stats.state.over:
+            await Closing(patient(frontier), maker, partial(_as_it_is, summary)).done(stats)
+        return summary
 
 
-async def _counted(results: Results, name: str) -> dict[str, int]:
-    """The items, for the summary. A store that is away at the very end is waited for."""
-    if not results.readable:
-        return {}
-    return await patiently("results store", lambda: results.count(name))
+async def _as_it_is(summary: Summary, stats: Stats) -> Summary:
+    return summary
 
 
-async def _rejections(results: Results, stats: Stats) -> list[Cause]:
-    if not stats.rejected:
-        return []
-    return await patiently("results store", lambda: causes_of_rejection(results, stats.crawl))
+async def _stats_of(frontier: Overview, name: str) -> Stats | None:
+    try:
+        return await frontier.stats(name)
+    except UnknownCrawl:
+        return None
+
+
+def _finished_before(before: Stats | None, after: Stats) -> float | None:
+    """When a crawl was finished to which a run has added nothing. None: it did something."""
+    if before is None or not before.state is after.state is CrawlState.FINISHED:
+        return None
+    did = [(stats.added, stats.sent, stats.ended) for stats in (before, after)]
+    return before.finished_at if did[0] == did[1] else None
 
 
 async def _begin(
@@ -160,6 +155,7 @@ async def _begin(
     if not fresh:  # Before workers that are there hear that accounts leave in another way.
         await refuse_lost_pools(frontier, name, settings.rules)
         await refuse_lost_sessions(frontier, name, settings.rules)
+        await refuse_other_arguments(frontier, name, type(spider), settings.rules)
     await tell_of_sessions(settings, frontier, partial(flaw_of, spider))
     if fresh:
         if not results.readable:
@@ -170,6 +166,7 @@ async def _begin(
         await results.forget(name)
     address = masked(settings.frontier)
     await _refuse_silent_restart(frontier, results, name, address)
+    await tell_opened(frontier, name, spider)
     await frontier.start(name, settings.rules)
     await results.note_run(name, run_note(settings, targets, settings.rules.previous))
     await release_dead(frontier, name)
@@ -178,20 +175,23 @@ async def _begin(
 def run_note(settings: Settings, targets: list[str], previous: str | None) -> RunNote:
     """How a crawl runs, for the results to remember."""
     # An archive's address has no login in it: that was refused when it was opened.
-    return RunNote(masked(settings.frontier), targets, settings.archive or "", previous or "")
+    where, files = settings.archive or "", file_store_of(settings)
+    return RunNote(masked(settings.frontier), targets, where, previous or "", files)
 
 
 async def _run(
     workers: Workers,
-    frontier: IntakeAndUpkeep,
+    frontier: Frontier,
     name: str,
     spider: Spider,
     settings: Settings,
     watch: Watch,
+    stopped: Stopped,
 ) -> Stats:
     """Seed, work and watch at once, until the crawl is over or we are told to stop."""
+    onlooker = Onlooker(frontier, name, settings)
     try:
-        with stopped_by_signals(workers) as stopping:
+        with stopped(workers) as stopping:
             async with asyncio.TaskGroup() as group:
                 beside: list[asyncio.Task[Any]] = []
 
@@ -199,7 +199,7 @@ async def _run(
                     stopping.set()
                     workers.drain()
 
-                beside.append(group.create_task(_watch(frontier, name, watch)))
+                beside.append(group.create_task(_watch(onlooker, watch)))
                 if limit := settings.rules.stop_after_errors:
                     beside.append(group.create_task(_end_after_errors(frontier, name, limit, end)))
                 if not spider.seeds_itself:
@@ -237,13 +237,11 @@ async def _refuse_silent_restart(
     note = await results.note_of(name)
     if note is None or note.frontier != address:
         return
-    try:
-        await frontier.stats(name)
-    except UnknownCrawl:
+    if await _stats_of(frontier, name) is None:
         raise ConfigError(
             f"{address} knows no crawl '{name}', which has run there: has it lost its data?"
             " --fresh starts over and forgets the items; --name begins another crawl"
-        ) from None
+        )
 
 
 async def _end_after_errors(
@@ -261,17 +259,18 @@ async def _end_after_errors(
         await asyncio.sleep(WATCH_EVERY_S)
 
 
-async def _watch(frontier: Overview, name: str, watch: Watch) -> None:
+async def _watch(onlooker: Onlooker, watch: Watch) -> None:
     was_exact = True
     while True:
-        stats = await patient(frontier).stats(name)
+        look = await onlooker.look()
+        stats = look.stats
         if was_exact and stats.bloom and stats.rules.seen == "auto":
             was_exact = False
             log.warning(
                 "crawl '%s' has many URLs: new ones are remembered in a Bloom filter, which takes"
                 " %.2g%% of them for known ones (seen = exact prevents that)",
-                name,
+                stats.crawl,
                 stats.rules.seen_error * 100,
             )
-        watch(stats)
+        watch(look)
         await asyncio.sleep(WATCH_EVERY_S)

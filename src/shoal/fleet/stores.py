@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import quote
 
-from shoal.archive import open_archive
+from shoal.archive import open_archive, open_files
 from shoal.config import Settings
+from shoal.drivers.sqlite import path_of
 from shoal.frontier import open_frontier
 from shoal.results import open_results
 from shoal.results.port import Results
 from shoal.worker.assignment import Stores
+
+FOLDER = "shoal-files"
+"""Where files go if nobody says where. It is made with the first file."""
 
 
 @asynccontextmanager
@@ -22,7 +27,7 @@ async def stores_at(
     stores = open_stores(settings, archive=archive)
     try:
         if check:
-            await _check(stores)
+            await _check(stores, settings)
         yield stores
     finally:
         await stores.close()
@@ -39,10 +44,23 @@ def open_stores(settings: Settings, *, archive: bool) -> Stores[Results]:
             if archive and settings.archive is not None
             else None
         ),
+        files=open_files(files) if archive and (files := file_store_of(settings)) else None,
     )
 
 
-async def _check(stores: Stores[Results]) -> None:
+def file_store_of(settings: Settings) -> str:
+    """Where files of items go: to the store that is named, else into the archive, else, if the
+    results are on this machine, into a folder beside them. Empty: they have no place to go."""
+    if address := settings.file_store or settings.archive:
+        return address
+    if settings.results.partition(":")[0] != "sqlite":
+        return ""
+    return f"file:{quote(str(path_of(settings.results).absolute().parent / FOLDER))}"
+
+
+async def _check(stores: Stores[Results], settings: Settings) -> None:
     await stores.results.check()
+    if stores.files is not None and settings.file_store:
+        await stores.files.check()
     if stores.archive is not None:
         await stores.archive.check()

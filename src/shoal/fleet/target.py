@@ -8,7 +8,8 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,14 +17,18 @@ from typing import Any
 from shoal.core.plugins import plugin
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider import link_spider
+from shoal.spider.arguments import read_arguments
+from shoal.spider.crawl_names import name_with
 from shoal.spider.hooks import hooks_of
-from shoal.spider.spider import Spider
+from shoal.spider.spider import Spider, check_rules
 
 WAYS = "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or https://..."
 SCRAPY = "scrapy:"
 """What a spider of the Scrapy project in this folder begins with."""
 _PRIVATE = "_shoal_target_"
 """Modules made of files are named so: no module's own name, and not `__main__`."""
+
+NOTHING_TOLD: Mapping[str, Any] = {}
 
 _OWN = Path(__file__).parent.parent
 
@@ -48,18 +53,32 @@ def load(targets: Sequence[str]) -> type[Spider]:
     raise ConfigError(f"not a target: {targets[0]!r} ({WAYS})")
 
 
+def load_all(place: str) -> list[type[Spider]]:
+    """All spiders that a file or a module defines. Raises ConfigError if it cannot be imported."""
+    module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    return [spider for _, spider in sorted(_defined_in(module).items())]
+
+
 def is_scrapy(targets: Sequence[str]) -> bool:
     """Whether the target is a spider of a Scrapy project. A class of ours is named by no target."""
     return bool(targets) and targets[0].startswith(SCRAPY)
 
 
-def create(spider: type[Spider], plugins: Sequence[str] = ()) -> Spider:
-    """A spider of this class, with these plugins beside its own. What its `__init__` raises is a
-    ConfigError of one line."""
+def create(
+    spider: type[Spider], plugins: Sequence[str] = (), args: Mapping[str, Any] = NOTHING_TOLD
+) -> Spider:
+    """A spider of this class that is told these arguments, with these plugins beside its own. What
+    its `__init__` raises, which knows the arguments already, is a ConfigError of one line."""
+    values = read_arguments(spider, args)
+    with suppress(ConfigError):  # Somebody has named the crawl otherwise.
+        values["name"] = name_with(spider, args)
     try:
-        made = spider()
+        made = spider.__new__(spider)
+        vars(made).update(values)
+        made.__init__()  # type: ignore[misc]
     except Exception as error:
         raise ConfigError(_one_line(error, spider.__name__)) from error
+    check_rules(made)
     made._shoal_hooks = hooks_of(made, [*map(_plugin_at, plugins), *made.plugins])
     return made
 
@@ -106,7 +125,9 @@ def _split(target: str) -> tuple[str, str]:
 def _import_file(place: str) -> ModuleType:
     path = Path(place)
     if path.is_dir():
-        raise ConfigError(f"{place} is a folder, not a spider")
+        raise ConfigError(
+            f"{place} is a folder, not a spider (crawl --all runs all that are in it)"
+        )
     if not path.exists():
         raise ConfigError(f"no such file: {place}")
     if path.suffix != ".py":
@@ -179,19 +200,27 @@ def _is_own(filename: str) -> bool:
 def _pick(module: ModuleType, name: str, place: str) -> type[Spider]:
     if name:
         return _named(module, name, place)
-    here = {
+    here = _defined_in(module)
+    if not here:
+        raise ConfigError(f"{place} has no Spider in it")
+    if len(here) > 1:
+        names = ", ".join(sorted(here))
+        raise ConfigError(
+            f"{place} has several spiders ({names}): write {place}:{min(here)}"
+            " (crawl --all runs all of them)"
+        )
+    return next(iter(here.values()))
+
+
+def _defined_in(module: ModuleType) -> dict[str, type[Spider]]:
+    """By their names. What a module imports is defined elsewhere."""
+    return {
         thing.__name__: thing
         for thing in vars(module).values()
         if isinstance(thing, type)
         and issubclass(thing, Spider)
         and thing.__module__ == module.__name__
     }
-    if not here:
-        raise ConfigError(f"{place} has no Spider in it")
-    if len(here) > 1:
-        names = ", ".join(sorted(here))
-        raise ConfigError(f"{place} has several spiders ({names}): write {place}:{min(here)}")
-    return next(iter(here.values()))
 
 
 def _named(module: ModuleType, name: str, place: str) -> type[Spider]:

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from shoal.config import Settings
 from shoal.fleet.child import WorkerOrder, worker_for
 from shoal.fleet.fleet import Fleet
+from shoal.fleet.spider_maker import SpiderMaker
 from shoal.fleet.target import is_scrapy
 from shoal.results.port import Results
 from shoal.runtime.process import worker_name
-from shoal.runtime.signals import Workers
-from shoal.spider.spider import Spider
 from shoal.worker.assignment import Stores
+from shoal.worker.worker import Worker
 
 
 def needs_processes(targets: Sequence[str], settings: Settings) -> bool:
@@ -27,13 +27,13 @@ def needs_processes(targets: Sequence[str], settings: Settings) -> bool:
 def workers_for(
     order: WorkerOrder,
     stores: Stores[Results],
-    new_spider: Callable[[], Spider],
+    new_maker: Callable[[], SpiderMaker],
     *,
     watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
-) -> Workers:
+) -> Fleet | Worker:
     """A fleet of processes that load the targets. Where none are named: one worker in this
-    process, with a spider of its own, and `watch` looks after it."""
+    process, with the spider that is made here, and `watch` looks after it."""
     if order.targets:
         return Fleet(order, stores.frontier)
     named = replace(order, worker=worker_name(os.getpid()))
-    return worker_for(named, stores, new_spider(), watch=watch)
+    return worker_for(named, stores, new_maker(), watch=watch)

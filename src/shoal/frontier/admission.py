@@ -10,10 +10,12 @@ from shoal.core.identities import NO_SESSION
 from shoal.core.networks import is_private_literal
 from shoal.core.plugins import plugin
 from shoal.core.session_config import check_account_name
+from shoal.core.shapes import FEW_SLASHES, repeated_segments, shape_of
 from shoal.core.task import DIRECT, Task, bad_body, bad_number, raw_body
 from shoal.core.urls import (
     FINGERPRINT_BYTES,
     MAX_URL_LENGTH,
+    Identity,
     Normaliser,
     allowed_host,
     digest,
@@ -37,6 +39,7 @@ class Admission:
         self._allowed = tuple(allowed_host(host) for host in rules.allowed_hosts)
         self._ports = tuple(host for host in self._allowed if without_port(host) != host)
         self._max_depth = rules.max_depth
+        self._shape_of = _shapes(rules)
         self._of_scrapy = _scrapy_fingerprints(rules.fingerprints)
         self._pools = frozenset(rules.pools)
         self._pool = default_pool(rules)
@@ -63,10 +66,20 @@ class Admission:
             raise NotAdmitted(f"deeper than {self._max_depth}: {task.url}")
         if self._allowed and not host_matches(identity.site, self._allowed):
             raise NotAdmitted(f"host not allowed: {task.url}")
-        other_port = ":" in identity.site and identity.site != found_on
-        if other_port and found_on is not None and not self._is_port_allowed(identity.site):
+        site, normal, shape_of = identity.site, identity.normal, self._shape_of
+        if found_on is not None and (":" in site or normal.count("/") > FEW_SLASHES):
+            self._check_link(task, identity, found_on)
+        # Seeds are not counted. The target of a redirect is the page that was let in already.
+        is_link = found_on is not None and not task.redirects
+        return self._entry(task, normal, site, shape_of(normal) if shape_of and is_link else None)
+
+    def _check_link(self, task: Task, identity: Identity, found_on: str) -> None:
+        """Raises NotAdmitted for what may be a seed, and no link."""
+        site = identity.site
+        if ":" in site and site != found_on and not self._is_port_allowed(site):
             raise NotAdmitted(f"another port, which allowed_hosts does not name: {task.url}")
-        return self._entry(task, identity.normal, identity.site)
+        if (segments := repeated_segments(identity.normal)) is not None:
+            raise NotAdmitted(f"its path repeats {segments}: {task.url}")
 
     def _pool_of(self, task: Task) -> str | None:
         """The pool by whose exits it leaves. Where a crawl has one for all, a task that leaves
@@ -133,7 +146,7 @@ class Admission:
         identity, href = self._normaliser.identify(url), parse(url).href.partition("#")[0]
         return list(dict.fromkeys([url, href, identity.normal]))
 
-    def _entry(self, task: Task, normal: str, site: str) -> Entry:
+    def _entry(self, task: Task, normal: str, site: str, shape: str | None = None) -> Entry:
         task.site = site if self._of_scrapy is None else without_public_port(site)
         task.proxy_pool = task.proxy_pool or None
         if task.session is not None or self._session is not None:
@@ -152,7 +165,14 @@ class Admission:
         if task.retry:  # Said once: nothing that is kept has it.
             task.retry = False
             return Entry(key[:FINGERPRINT_BYTES], task, retry=True)
-        return Entry(key[:FINGERPRINT_BYTES], task)
+        return Entry(key[:FINGERPRINT_BYTES], task, shape=shape)
+
+
+def _shapes(rules: Rules) -> Callable[[str], str] | None:
+    """How links are told apart that the crawl has a limit for. None: it has none."""
+    if rules.max_pages_per_shape is not None:
+        return shape_of
+    return None if rules.max_pages_per_host is None else lambda normal: ""
 
 
 def default_pool(rules: Rules) -> str | None:

@@ -17,6 +17,11 @@ SUSPECTS_SEEN = 50
 WITHHELD_SEEN = 50
 """So many hosts are looked at for one that gives something, where others have their room."""
 
+MOST_SHAPES = 1_000
+"""So many shapes of addresses are kept of a host. Those that were met once make room for others."""
+MOST_TRAPS = 1_000
+"""So many shapes are told of which links were kept out."""
+
 POISON = "poison: {} workers died with it"
 """Why a task is dead that took worker after worker."""
 PURGED = "purged; was dead: "

@@ -71,6 +71,7 @@ from shoal.config import Rules
 from shoal.core.exits import Exit, ExitEntry, LaneState, Lent, PoolRules, PoolState
 from shoal.core.identities import Account, IdentityReport, LeasedIdentity
 from shoal.core.records import Robots
+from shoal.core.shapes import Trap
 from shoal.errors import ConfigError
 from shoal.frontier.board import Notes
 from shoal.frontier.values import (
@@ -295,6 +296,10 @@ class Queries(Overview, Protocol):
     ) -> list[Host]:
         """The first hosts in an order: most work left, longest latency, most failures. Hosts that
         never answered are not among the slowest, nor those that never failed among the failing."""
+
+    @abstractmethod
+    async def traps(self, crawl: str, limit: int) -> list[Trap]:
+        """Of what most links were kept out by the limits for hosts and for shapes of addresses."""
 
     @abstractmethod
     async def chains(self, crawl: str, limit: int) -> list[Chain]:

@@ -86,6 +86,9 @@ class Entry(msgspec.Struct, frozen=True):
     task: Task
     retry: bool = False
     """Whether `add` gives it a fresh start if it is dead."""
+    shape: str | None = None
+    """Of a link in a crawl that limits these: the shape of its address, see core/shapes.py; empty
+    if only its host counts."""
 
 
 class Lease(msgspec.Struct):
@@ -212,6 +215,8 @@ class Outcome(PageCounts, kw_only=True):
     else can change it meanwhile: of a chain, one task is under way."""
     identity: IdentityReport | None = None
     """What the try says of the identity that it was made with."""
+    own_counts: dict[str, int] = msgspec.field(default_factory=dict)
+    """What the spider has counted: see core/own_counts.py. Only of a try that ends its task."""
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -441,6 +446,8 @@ class Stats(Counts):
     failures_by_kind: dict[FailureKind, int] = msgspec.field(default_factory=dict)
     """Tries that have failed, ever, and were retried or dead: those of tasks that have got a fresh
     start since, too. Kinds that never occurred are left out."""
+    own_counts: dict[str, int] = msgspec.field(default_factory=dict)
+    """What the spider has counted, by name: of tries that have ended their tasks."""
 
     @property
     def remaining(self) -> int:

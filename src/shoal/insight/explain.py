@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.files import StoredFile, known_as
 from shoal.core.identities import NO_SESSION
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
@@ -20,6 +21,7 @@ from shoal.frontier.port import HasExits, Queries, QueriesAndNotes
 from shoal.frontier.values import Entry, Record, Stats, TaskState
 from shoal.insight.duplicates import url_of
 from shoal.insight.sessions import wait_of
+from shoal.insight.traps import why_kept_out
 from shoal.results.port import PageLog, Results
 from shoal.sessions.telling import no_such_session
 
@@ -68,6 +70,8 @@ class Explanation(msgspec.Struct, kw_only=True):
     histories: list[list[ItemReading]] = []
     """What was kept of each item's readings, oldest first; of the first hundred items."""
     rejected: list[RejectedItem] = []
+    file: StoredFile | None = None
+    """What became of it as a file of items, if it is one."""
     others: list[Explanation] = []
     """Other tasks with this address: of another method or body, or copies (`dont_filter`)."""
 
@@ -110,7 +114,7 @@ async def explain(
     ]
     is_asked_for = session is not None and plain.fingerprint not in order
     if not told or is_asked_for:
-        never = _never_added(admission, url, session, stats)
+        never = await _never_added(frontier, admission, url, session, stats)
         key = plain.fingerprint.hex()
         told.insert(0, Explanation(url=url, normal=normal, fingerprint=key, verdict=never))
     for each in told:
@@ -166,7 +170,16 @@ async def _explained(
         items=items,
         histories=[await _history(results, crawl, item) for item in items[:MAX_HISTORIES]],
         rejected=await results.rejected_of(crawl, fingerprint),
+        file=await _file(results, crawl, fingerprint, record),
     )
+
+
+async def _file(
+    results: Results, crawl: str, fingerprint: bytes, record: Record | None
+) -> StoredFile | None:
+    """A redirect, or a second try with more room, is known as the file that it was for."""
+    known = known_as(record.task, fingerprint) if record is not None else fingerprint
+    return (await results.files_of(crawl, [known])).get(known)
 
 
 def _verdict(record: Record | None, tries: list[PageLog]) -> str:
@@ -178,11 +191,15 @@ def _verdict(record: Record | None, tries: list[PageLog]) -> str:
     return f"{state}{holder}{because}"
 
 
-def _never_added(admission: Admission, url: str, session: str | None, stats: Stats) -> str:
+async def _never_added(
+    frontier: Queries, admission: Admission, url: str, session: str | None, stats: Stats
+) -> str:
     try:
-        admission.admit(Task(url=url, session=session), found_on="")
+        link = admission.admit(Task(url=url, session=session), found_on="")
     except NotAdmitted as error:
         return f"never added: {error}"
+    if reason := await why_kept_out(frontier, stats.crawl, stats.rules, link):
+        return f"never added: {reason}; further links to such were not followed"
     max_depth, most = stats.rules.max_depth, stats.rules.max_links_per_page
     if max_depth is not None:
         return (

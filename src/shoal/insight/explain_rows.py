@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.core.files import FILE, StoredFile
 from shoal.core.task import Task
 from shoal.insight.explain import Explanation, ItemReading
 from shoal.insight.figures import counted, duration, shortened, size
@@ -39,6 +40,8 @@ def explanation_rows(explanation: Explanation) -> Iterator[Row]:
             yield "lost", f"{record.losses} workers died with it"
     yield from ((_try_name(page), _try(page)) for page in explanation.tries)
     yield from (("archived", page.archived) for page in explanation.tries if page.archived)
+    if (file := explanation.file) is not None:
+        yield "file", _file(file)
     if (near := explanation.near) is not None:
         yield "nearly the same as", f"{near.url} ({counted(near.distance, 'bit')})"
     yield from _item_rows(explanation)
@@ -50,7 +53,7 @@ def request_rows(task: Task) -> list[Row]:
     which accounts."""
     session = session_of(task)
     rows: list[Row] = [("session", session)] if session else []
-    if task.method == "GET" and not task.body and not task.dont_filter:
+    if task.method == "GET" and not task.body and (not task.dont_filter or task.job_type == FILE):
         return rows
     parts = [task.method]
     if task.body:
@@ -59,6 +62,12 @@ def request_rows(task: Task) -> list[Row]:
     if task.dont_filter:
         parts.append("a copy of its own (dont_filter)")
     return [("request", ", ".join(parts)), *rows]
+
+
+def _file(file: StoredFile) -> str:
+    if not file.is_done:
+        return f"{file.status}: {file.error}"
+    return " · ".join([file.status, file.type, size(file.size), file.place])
 
 
 def _item_rows(explanation: Explanation) -> Iterator[Row]:

@@ -11,6 +11,7 @@ from shoal.core import plaintext
 from shoal.core.histograms import BOUNDS_S, Histogram
 from shoal.errors import MissingExtra
 from shoal.frontier.port import QueriesAndNotes
+from shoal.insight.advise.wanted import WantedWorkers
 from shoal.insight.metrics import Family, families
 from shoal.insight.sample import Survey, survey
 
@@ -19,11 +20,19 @@ if TYPE_CHECKING:
 
 
 async def scrape(
-    frontier: QueriesAndNotes, now: float, *, accept: str = "", hosts: bool = False
+    frontier: QueriesAndNotes,
+    now: float,
+    *,
+    accept: str = "",
+    hosts: bool = False,
+    wanted: WantedWorkers | None = None,
 ) -> tuple[bytes, str]:
     """Look at all crawls, and answer a scrape: see `render_metrics`. `hosts`: tell of the busiest
-    ones of each crawl, too. Many workers make much text, so that is written in a thread."""
+    ones of each crawl, too. `wanted` knows how many workers they should have. Many workers make
+    much text, so that is written in a thread."""
     seen = await survey(frontier, now, busiest=hosts)
+    if wanted is not None:
+        seen = await wanted.with_workers(seen)
     return await asyncio.to_thread(render_metrics, seen, accept)
 
 

@@ -14,7 +14,7 @@ from shoal.coordinator.runs import Run
 from shoal.core.exits import PoolState
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.feeds.feeder import Fed
-from shoal.fleet.crawl import Summary
+from shoal.fleet.summary import Summary
 from shoal.frontier.board import Leader
 from shoal.frontier.values import Added, Host, Leased, Record, Repaired, Stats
 from shoal.insight.explain import Explanation
@@ -57,6 +57,7 @@ def snapshot_json(seen: Snapshot, now: float) -> Json:
     """A crawl's statistics, with its workers and hosts."""
     return crawl_json(seen.stats, now) | {
         "late": seen.late,
+        "traps": msgspec.to_builtins(seen.traps),
         "causes": msgspec.to_builtins(seen.causes),
         "failure_concentration": round(failure_concentration(seen), 4),
         "workers": msgspec.to_builtins(seen.workers),
@@ -102,6 +103,7 @@ def summary_json(summary: Summary) -> Json:
         "gone": summary.gone,
         "causes": msgspec.to_builtins(summary.causes),
         "rejections": msgspec.to_builtins(summary.rejections),
+        "finished_before": summary.finished_before,
         "seconds": round(summary.seconds, 3),
         "exit_code": summary.exit_code,
     }
@@ -158,6 +160,9 @@ def explanation_json(explanation: Explanation) -> Json:
         row["digest"] = page.digest.hex()
     for row in fields["items"]:
         row["data"] = msgspec.json.decode(row["data"])
+    if explanation.file is not None:
+        file = explanation.file
+        fields["file"] |= {"fingerprint": file.fingerprint.hex(), "sha256": file.sha256.hex()}
     fields["others"] = [explanation_json(other) for other in explanation.others]
     return fields
 

@@ -152,6 +152,13 @@ METRICS = (
         "Tries that failed, by kind.",
         lambda sample: ((k.value, n) for k, n in sample.stats.failures_by_kind.items()),
     ),
+    by(
+        "name",
+        "spider_count_total",
+        "counter",
+        "What the spider counts itself, by name.",
+        lambda sample: sample.stats.own_counts.items(),
+    ),
     of_crawls(
         "leases_lost_total",
         "counter",
@@ -175,6 +182,12 @@ METRICS = (
         "counter",
         "Pages that were the same as in an earlier crawl, and were not sent again (304).",
         lambda sample: sample.stats.unchanged,
+    ),
+    of_crawls(
+        "files_total",
+        "counter",
+        "Files of items that were stored, or were stored already.",
+        lambda sample: sample.stats.files,
     ),
     of_crawls(
         "body_bytes_total",
@@ -229,6 +242,12 @@ METRICS = (
         "gauge",
         "Workers that were heard of in the last 15 seconds.",
         lambda sample: len(sample.workers),
+    ),
+    of_crawls(
+        "workers_wanted",
+        "gauge",
+        "Workers that the crawl should have, for autoscalers.",
+        lambda sample: sample.wanted,
     ),
     of_workers(
         "worker_pages_total",

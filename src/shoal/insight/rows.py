@@ -8,6 +8,7 @@ from shoal.frontier.values import Host, Pulse, Stats
 from shoal.insight.figures import duration, size
 from shoal.insight.status import block_rate, duplicate_rate, elapsed_s
 from shoal.insight.versions import versions_of
+from shoal.spider.arguments import shown
 
 KINDS_SHOWN = 5
 CRAWL_COLUMNS = (
@@ -49,6 +50,12 @@ def status_rows(stats: Stats, now: float) -> list[tuple[str, str]]:
         ("ETA", duration(left_s) if left_s is not None else "?"),
         ("rate", f"{stats.rules.rate} per host, {stats.rules.concurrency_per_host} at once"),
     ]
+    if stats.files:
+        rows.insert(-5, ("files", f"{stats.files:,} stored"))
+    if stats.rules.args:
+        rows.insert(1, ("arguments", shown(stats.rules.args)))
+    if stats.own_counts:
+        rows.append(("counted", own_counts(stats)))
     if stats.bloom:
         share = f"{stats.rules.seen_error:.2%} of new URLs may be taken for known ones"
         rows.append(("known URLs", f"in a Bloom filter: {share}"))
@@ -62,6 +69,11 @@ def failures(stats: Stats) -> str:
     if others := sum(tries for _, tries in ranked[KINDS_SHOWN:]):
         shown.append(f"{others:,} of other kinds")
     return ", ".join(shown) or "none"
+
+
+def own_counts(stats: Stats) -> str:
+    """What the spider has counted."""
+    return ", ".join(f"{times:,} {name}" for name, times in stats.own_counts.items())
 
 
 def _requests(stats: Stats) -> str:

@@ -40,6 +40,8 @@ class Sample(msgspec.Struct, kw_only=True, frozen=True):
     """Of a crawl that is finished: the items of the one before it, where that is known."""
     banned: list[Account] = []
     """The accounts of its sessions that nobody logs in any more."""
+    wanted: int | None = None
+    """How many workers it should have, if somebody asked for that."""
 
     @property
     def crawl(self) -> str:

@@ -12,12 +12,14 @@ from shoal.core.causes import Cause
 from shoal.core.exit_policy import period_of
 from shoal.core.exits import LaneState, PoolState
 from shoal.core.identities import is_group
+from shoal.core.shapes import Trap
 from shoal.frontier.board import read
 from shoal.frontier.causes import causes_of_death
 from shoal.frontier.feeding import FeedPulse, feeds_of
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import Host, HostOrder, Pulse, Stats
 from shoal.insight.sessions import SessionGroup, session_groups
+from shoal.insight.traps import traps_shown
 
 HOSTS_SHOWN = 10
 LANES_SEEN = 1_000
@@ -39,6 +41,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """The groups of accounts that its tasks may go with."""
     lanes: list[LaneState] = []
     """Where tasks wait that go by exits, or with accounts: the largest."""
+    traps: list[Trap] = []
+    """What most links were kept out of, by limits for pages that are alike."""
     causes: list[Cause] = []
     """What tasks died of, the most frequent first."""
     feeds: list[FeedPulse] = []
@@ -55,6 +59,7 @@ async def snapshot(frontier: QueriesAndNotes, crawl: str, now: float) -> Snapsho
     return Snapshot(
         stats=stats,
         late=lateness(run.deadline if run else None, stats, now),
+        traps=await traps_shown(frontier, crawl, stats.rules),
         causes=await causes_of_death(frontier, stats),
         workers=await frontier.workers(crawl),
         busiest=await frontier.hosts(crawl, HOSTS_SHOWN, HostOrder.BUSIEST),

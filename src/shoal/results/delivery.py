@@ -70,6 +70,7 @@ class _Portion:
         mine.pages += other.pages
         mine.items += other.items
         mine.rejected += other.rejected
+        mine.files += other.files
         self._keys |= keys
         self.entries.append(entry)
         return True

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from shoal.core.files import StoredFile
 from shoal.core.records import StoredItem
 from shoal.drivers.sqlfiles import load_queries
 from shoal.errors import ConfigError, StorageFailed, UnknownCrawl
@@ -99,7 +100,21 @@ async def merge(
             await results.save(plan.into, Batch(items=batch))
             done.items += len(batch)
             progress("written", done.items)
+    for crawl in plan.crawls:
+        await _copy_files(results, crawl, plan.into)
     return done
+
+
+async def _copy_files(results: Results, crawl: str, into: str) -> None:
+    """What is known of the files that merged items may refer to."""
+    batch: list[StoredFile] = []
+    async for file in results.files(crawl):
+        batch.append(file)
+        if len(batch) >= BATCH_ITEMS:
+            await results.save(into, Batch(files=batch))
+            batch = []
+    if batch:
+        await results.save(into, Batch(files=batch))
 
 
 async def _collect(

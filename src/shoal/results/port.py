@@ -10,6 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from shoal.config import History
+from shoal.core.files import StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 
 
@@ -62,6 +63,8 @@ class KnownPage(msgspec.Struct, kw_only=True):
     items: list[StoredItem] = []
     """The items whose newest scrape came from this page, but for those that are gone. None for a
     page with links to follow."""
+    file: StoredFile | None = None
+    """What is known of it as a file of items, if it is one."""
 
 
 class NearPage(msgspec.Struct, frozen=True):
@@ -94,12 +97,13 @@ class Keep(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct):
-    """What a worker saves in one go: page log, items, rejected items."""
+    """What a worker saves in one go: page log, items, rejected items, and what became of files."""
 
     pages: list[PageLog] = []
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
     keep: Keep = Keep()
+    files: list[StoredFile] = []
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -123,6 +127,8 @@ class RunNote(msgspec.Struct, frozen=True):
     archive: str = ""
     previous: str = ""
     """The earlier crawl that it follows on, if there is one."""
+    file_store: str = ""
+    """Where the files of its items are. Empty: nowhere."""
 
 
 class Pruned(msgspec.Struct):
@@ -135,6 +141,12 @@ class Pruned(msgspec.Struct):
 
 
 EVERYTHING = Wanted()
+
+Place = tuple[str, str]
+"""The kind and the key of an item, behind which a stream in their order goes on."""
+
+FIRST_PLACE: Place = ("", "")
+"""Before all items: a kind has a name."""
 
 FIRST_ROWS, STREAM_ROWS, STREAM_BYTES = 16, 1_000, 4 * 1024 * 1024
 """How much of a stream is read at a time: rows at first, then rows and bytes at most."""
@@ -188,6 +200,27 @@ class Results(ABC):
         """A part of that stream: at most `limit` items, fewer where they are large, none if there
         are no more."""
 
+    async def items_by_key(
+        self, crawl: str, kind: str | None = None, at: float | None = None
+    ) -> AsyncIterator[StoredItem]:
+        """The items that are there, streamed by kind and key, in the order of code points.
+
+        With `at` they are as they were at that moment, as far as readings of them were kept: data
+        is `{}` where none was. Between parts nothing is open, as in `items_from`."""
+        place, limit = FIRST_PLACE, FIRST_ROWS
+        while found := await self.items_behind(crawl, place, limit, kind, at):
+            for each in found:
+                yield each
+            place = found[-1].kind, found[-1].key
+            limit = min(2 * len(found), STREAM_ROWS)
+
+    @abstractmethod
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
+        """A part of that stream, of what comes behind a place: at most `limit` items, fewer where
+        they are large, none if there are no more."""
+
     @abstractmethod
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         """The readings of one item that were kept, oldest first."""
@@ -222,8 +255,9 @@ class Results(ABC):
 
         One that was gone there already keeps its time. An item is left out if its page gave this
         crawl something that was rejected: it may be that. What is read later takes the mark away,
-        and counts as stored for the first time. Doing it again changes nothing. Returns how many
-        items are gone now that were not gone in the earlier crawl.
+        and counts as stored for the first time. What the earlier crawl knows of files is copied,
+        too, unless this one knows of them. Doing it again changes nothing. Returns how many items
+        are gone now that were not gone in the earlier crawl.
         """
 
     @abstractmethod
@@ -233,6 +267,14 @@ class Results(ABC):
     @abstractmethod
     def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
         """All rejected items, streamed in the order they were stored."""
+
+    @abstractmethod
+    async def files_of(self, crawl: str, fingerprints: Sequence[bytes]) -> dict[bytes, StoredFile]:
+        """What became of files. Those of which nothing is known are left out."""
+
+    @abstractmethod
+    def files(self, crawl: str) -> AsyncIterator[StoredFile]:
+        """What became of all files of a crawl, streamed in the order of their fingerprints."""
 
     @abstractmethod
     def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:

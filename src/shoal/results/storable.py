@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from shoal.core.files import StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.drivers.sqlfiles import load_queries
 from shoal.results.port import Batch, PageLog
@@ -18,8 +19,13 @@ S = TypeVar("S", bound=msgspec.Struct)
 PAGE_FIELDS = PageLog.__struct_fields__
 """The columns of the page log, in every store and every statement: those of the record."""
 
+FILE_FIELDS = StoredFile.__struct_fields__
+"""The columns of files, likewise."""
+
 _SHARED_SQL = {
     "{page_fields}": ", ".join(PAGE_FIELDS),
+    "{file_fields}": ", ".join(FILE_FIELDS),
+    "{file_changes}": ", ".join(f"{name} = excluded.{name}" for name in FILE_FIELDS[1:]),
     # A visit that has read its page, or has learnt that it is still the same.
     "{has_read}": "verdict = 'done' AND (status BETWEEN 200 AND 299 OR status = 304)",
 }
@@ -45,6 +51,7 @@ def rewritten(batch: Batch, change: Callable[[str], str]) -> Batch:
         items=[_rewritten(item, change) for item in batch.items],
         rejected=[_rewritten(item, change) for item in batch.rejected],
         keep=batch.keep,
+        files=[_rewritten(file, change) for file in batch.files],
     )
 
 
@@ -52,6 +59,17 @@ def once_each(items: Iterable[StoredItem]) -> list[StoredItem]:
     """The items without those that are replaced later in the batch: of several readings of an item
     at the same moment, the last. A statement can write a row only once."""
     return list({(i.kind, i.key, i.scraped_at): i for i in items}.values())
+
+
+def known_best(files: Iterable[StoredFile]) -> list[StoredFile]:
+    """The files without those of which the batch says more: of each one record, what is stored
+    before what is not, and the newest. A statement can write a row only once."""
+    best: dict[bytes, StoredFile] = {}
+    for file in files:
+        other = best.get(file.fingerprint)
+        if other is None or (file.is_done, file.at) >= (other.is_done, other.at):
+            best[file.fingerprint] = file
+    return list(best.values())
 
 
 def rejection_digest(item: RejectedItem) -> bytes:

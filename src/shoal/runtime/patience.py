@@ -36,6 +36,11 @@ class _Outage:
 _outages: dict[str, _Outage] = {}
 
 
+def awaited() -> list[str]:
+    """The stores that calls of this process wait for."""
+    return list(_outages)
+
+
 async def wait_for_event(event: asyncio.Event, timeout_s: float | None) -> None:
     """Return when the event is set or the time is over, whichever is first."""
     try:

@@ -9,6 +9,8 @@ import msgspec
 
 from shoal.config import Rules
 from shoal.core import task as wire
+from shoal.core import urls
+from shoal.core.networks import is_private_literal
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, ShoalError
 from shoal.frontier.admission import Admission, NotAdmitted
@@ -20,6 +22,26 @@ from shoal.spider.spider import Spider, seeds
 BATCH = 500
 
 log = logging.getLogger("shoal")
+
+
+def refuse_private_seeds(spider: Spider) -> None:
+    """Say at once what every request would end with: a spider that starts on this machine, or in
+    its network, must be allowed to. Raises ConfigError. What `start` yields is not looked at."""
+    if type(spider).start is not Spider.start:
+        return
+    if private := next(filter(_is_private, spider.start_urls or ()), None):
+        raise ConfigError(
+            f"{private} is a private address: --allow-private, or allow_private = True in the"
+            " spider, lets it be crawled"
+        )
+
+
+def _is_private(url: str) -> bool:
+    try:
+        host = urls.parse(url).hostname
+    except BadUrl:  # What is no URL is told when it is its turn.
+        return False
+    return host == "localhost" or host.endswith(".localhost") or is_private_literal(host)
 
 
 async def seed_from_spider(

@@ -4,15 +4,20 @@ followed. For visits and for reparsing."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
+from shoal.core import own_counts
+from shoal.core.files import StoredFile, with_refs
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
 from shoal.errors import OwnFault
+from shoal.spider.asking import Drop
 from shoal.spider.failure import Failure
-from shoal.spider.hooks import through_hooks
+from shoal.spider.files import ItemFiles, WantedFiles
+from shoal.spider.hooks import ItemHook, through_hooks
 from shoal.spider.items import store_form
 from shoal.spider.page import Page
 from shoal.spider.spider import Harvest, Spider, harvest, harvest_failure
@@ -26,6 +31,10 @@ class Reading(msgspec.Struct):
     """Links that were left out, as there were too many."""
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
+    files: list[Task] = []
+    """The tasks for the files of these items."""
+    no_files: list[StoredFile] = []
+    """Files of these items that are never asked for."""
     error: BaseException | None = None
     """What the handler raised. Then there is nothing else."""
 
@@ -56,21 +65,63 @@ async def _read(
 ) -> Reading:
     try:
         found = await harvesting
-        if hooks := spider._shoal_hooks.item:
+        files: list[Sequence[ItemFiles]] = []
+        hooks = spider._shoal_hooks.item
+        if found.files:
+            found.items, files = await _with_files(found, page, hooks)
+        elif hooks:
             found.items = await through_hooks(found.items, page, hooks)
     except BaseException as error:  # Also sys.exit(): a page must not end its worker.
         if is_meant_for_us(error):
             raise
+        if not isinstance(error, Drop):  # Its items are no items either.
+            own_counts.forget()
         return Reading(error=error)
     reading = Reading(found.tasks, page.links_cut)
     url = (canonical and page.canonical) or page.url
-    for item in found.items:
-        row = store_form(item, url=url, fingerprint=page.fingerprint, scraped_at=scraped_at)
+    rows = [
+        store_form(item, url=url, fingerprint=page.fingerprint, scraped_at=scraped_at)
+        for item in found.items
+    ]
+    if files:
+        _refer(rows, files, reading, WantedFiles(page.max_links, scraped_at))
+    for row in rows:
         if isinstance(row, StoredItem):
             reading.items.append(row)
         else:
             reading.rejected.append(row)
     return reading
+
+
+async def _with_files(
+    found: Harvest, page: Page, hooks: Sequence[ItemHook]
+) -> tuple[list[Any], list[Sequence[ItemFiles]]]:
+    """The items that are left, and the files of each. What hooks make of an item has its files."""
+    of_items: dict[int, list[ItemFiles]] = {}
+    for each in found.files:
+        of_items.setdefault(id(each.item), []).append(each)
+    yielded = {id(item) for item in found.items}
+    others = [given[0].item for at, given in of_items.items() if at not in yielded]
+    items: list[Any] = []
+    files: list[Sequence[ItemFiles]] = []
+    for item in [*found.items, *others]:
+        left = await through_hooks([item], page, hooks)
+        items += left
+        files += [of_items.get(id(item), ())] * len(left)
+    return items, files
+
+
+def _refer(
+    rows: Iterable[StoredItem | RejectedItem],
+    files: Iterable[Sequence[ItemFiles]],
+    reading: Reading,
+    wanted: WantedFiles,
+) -> None:
+    """Give items that are stored references to their files, and have these fetched."""
+    for row, given in zip(rows, files, strict=True):
+        if isinstance(row, StoredItem) and (refs := wanted.refs(given)):
+            row.data = with_refs(row.data, refs)
+    reading.files, reading.no_files = wanted.tasks, wanted.refused
 
 
 def is_meant_for_us(error: BaseException) -> bool:

@@ -22,7 +22,7 @@ from shoal.spider.items import is_item_class
 from shoal.spider.outgoing import RequestHook
 from shoal.spider.page import Page
 
-TAKES = {"request": 1, "item": 2, "on_failure": 1}
+TAKES = {"request": 1, "item": 2, "on_failure": 1, "opened": 0, "closed": 1}
 """The hooks, and how many arguments they take."""
 _OF_HANDLERS = ("page", "response")
 """What handlers call what they take. A method of such a name that takes a page is a handler."""
@@ -36,6 +36,10 @@ class Hooks(msgspec.Struct, frozen=True):
     request: tuple[RequestHook, ...] = ()
     item: tuple[ItemHook, ...] = ()
     on_failure: tuple[Callable[[Failure], Any], ...] = ()
+    opened: tuple[Callable[[], Any], ...] = ()
+    """Called before a crawl begins, once: see fleet/life_hooks.py."""
+    closed: tuple[Callable[[Any], Any], ...] = ()
+    """Called with a summary when it is over."""
 
 
 def is_hook(spider: type, name: str) -> bool:

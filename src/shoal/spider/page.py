@@ -7,23 +7,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import can_ada
 import msgspec
+from multidict import CIMultiDict
 from selectolax.lexbor import LexborNode
 
 from shoal.core import bodies, urls
 from shoal.core.bodies import Files, FormFields, Sent
+from shoal.core.files import DEFAULT_FIELD
 from shoal.core.identities import NO_SESSION
 from shoal.core.policy import parse_duration
 from shoal.core.task import DEFAULT_HANDLER, MAX_CHAIN_LENGTH, MAX_SESSION_LENGTH, Task
 from shoal.errors import BadUrl, MissingExtra, Unparsable
 from shoal.spider import markup, trial
 from shoal.spider.effort import Shape
+from shoal.spider.files import FileOptions, ItemFiles, files_for
 from shoal.spider.forms import Form
 from shoal.spider.link_filter import link_filter
 from shoal.spider.links import links_inside, links_of, links_of_each
+from shoal.spider.scrapy_words import unknown_word
 from shoal.spider.selection import Selection, elements_in, links_in, parse_query
 
 if TYPE_CHECKING:
@@ -116,6 +120,61 @@ class Page:
         self._parsel: Selector | None = None
         self._followed_at: datetime | None = None
 
+    @classmethod
+    def from_html(
+        cls,
+        url: str,
+        html: str | bytes,
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        task: Task | None = None,
+    ) -> Page:
+        """A page that was not fetched, for tests of handlers. Text is UTF-8. `meta` are the notes
+        that come with its task; or it is the page of a whole `task`. Raises BadUrl."""
+        body = html.encode() if isinstance(html, str) else html
+        kind = "text/html; charset=utf-8" if isinstance(html, str) else "text/html"
+        return cls._made(url, body, kind, status, headers, meta, task)
+
+    @classmethod
+    def from_json(
+        cls,
+        url: str,
+        value: Any,
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        task: Task | None = None,
+    ) -> Page:
+        """The same for an answer that is JSON: of this value."""
+        body = msgspec.json.encode(value)
+        return cls._made(url, body, "application/json", status, headers, meta, task)
+
+    @classmethod
+    def _made(
+        cls,
+        url: str,
+        body: bytes,
+        content_type: str,
+        status: int,
+        headers: Mapping[str, str] | None,
+        meta: Mapping[str, Any] | None,
+        task: Task | None,
+    ) -> Page:
+        named = CIMultiDict({"Content-Type": content_type})
+        named.update(headers or {})
+        task = task or Task(url=url, meta={**(meta or {})})
+        return cls(
+            url=url,
+            status=status,
+            headers=named,
+            body=body,
+            task=task,
+            fingerprint=urls.fingerprint(urls.Normaliser().identify(url).normal, task.method),
+        )
+
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url}>"
 
@@ -201,6 +260,7 @@ class Page:
         max_retries: int | None = None,
         not_before: datetime | str | None = None,
         on_failure: Handler | None = None,
+        **unknown: Never,
     ) -> Task:
         """The task to fetch a URL, or the link of a selection, and read it with the handler.
 
@@ -224,6 +284,8 @@ class Page:
         Raises ValueError if there is no link in the selection or the body cannot be sent, and
         BadUrl if it does not lead to a page (`mailto:`, ...).
         """
+        if unknown:
+            raise unknown_word("follow", unknown)
         link = target if isinstance(target, str) else next(links_of(target), None)
         if link is None:
             raise ValueError(f"nothing to follow on {self.url}")
@@ -240,9 +302,14 @@ class Page:
             accepted(accept),
             max_retries,
             _moment(not_before),
-            "" if on_failure is None else _handler_name(on_failure),
+            "" if on_failure is None else handler_name(on_failure),
         )
         return self._tasks([self.urljoin(link)], how)[0]
+
+    @property
+    def is_html(self) -> bool:
+        """Whether the server calls it HTML."""
+        return "html" in self._content_type.lower()
 
     def follow_all(
         self,
@@ -269,6 +336,7 @@ class Page:
         deny: str | Iterable[str] = (),
         within: str | Selection | None = None,
         nofollow: bool = False,
+        **unknown: Never,
     ) -> list[Task]:
         """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
         `follow`.
@@ -281,6 +349,8 @@ class Page:
         rel=nofollow, and with `files=False` those to files that are no pages, by their endings.
         Raises ValueError for what is no pattern.
         """
+        if unknown:
+            raise unknown_word("follow_all", unknown)
         wanted = link_filter(allow, deny, files)
         uploads = None if isinstance(files, bool) else files
         links = self._links(targets, within, nofollow=nofollow)
@@ -297,7 +367,7 @@ class Page:
             accepted(accept),
             max_retries,
             _moment(not_before),
-            "" if on_failure is None else _handler_name(on_failure),
+            "" if on_failure is None else handler_name(on_failure),
         )
         addresses = self._pages(links)
         if wanted is not None:
@@ -341,6 +411,7 @@ class Page:
         max_retries: int | None = None,
         not_before: datetime | str | None = None,
         on_failure: Handler | None = None,
+        **unknown: Never,
     ) -> Task:
         """The task to send a form of this page as a browser would, with these values, and read the
         answer with the handler.
@@ -378,9 +449,64 @@ class Page:
             accepted(accept),
             max_retries,
             _moment(not_before),
-            "" if on_failure is None else _handler_name(on_failure),
+            "" if on_failure is None else handler_name(on_failure),
         )
         return self._tasks([address], how)[0]
+
+    def file(
+        self,
+        target: Link | None,
+        *,
+        item: Any,
+        field: str = DEFAULT_FIELD,
+        priority: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        proxy_pool: str | None = None,
+        session: str | None = None,
+    ) -> ItemFiles:
+        """The file at a URL, or at the link of a selection, which belongs to an item. To be
+        yielded: the item need not be yielded, too.
+
+        It is fetched as pages are, before other pages of its host, and stored once however often it
+        is named. Exports tell below `field` where it is, or why it is not there: an address that
+        leads nowhere costs the item nothing else. None, or a selection without a link, is no file.
+
+        By default it is fetched with the accounts of this page's own task: see `follow` for
+        `proxy_pool` and `session`.
+        """
+        links = () if target is None else islice(links_of(target), 1)
+        return self._files(links, item, field, priority, headers, proxy_pool, session)
+
+    def files(
+        self,
+        targets: str | Selection | Iterable[Link],
+        *,
+        item: Any,
+        field: str = DEFAULT_FIELD,
+        priority: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        proxy_pool: str | None = None,
+        session: str | None = None,
+    ) -> ItemFiles:
+        """All files that a CSS query finds, of a selection, or in a list, which belong to an item:
+        see `file`. A string is always CSS: `"img.gallery"` is the `src` of these, `"a.pdf"` the
+        `href`."""
+        links = self._links(targets, None, nofollow=False)
+        return self._files(links, item, field, priority, headers, proxy_pool, session)
+
+    def _files(
+        self,
+        links: Iterable[str],
+        item: Any,
+        field: str,
+        priority: int | None,
+        headers: Mapping[str, str] | None,
+        proxy_pool: str | None,
+        session: str | None,
+    ) -> ItemFiles:
+        _check_session(self.task.session if session is None else session, proxy_pool)
+        how = FileOptions(priority, headers, proxy_pool, session)
+        return files_for(self, links, item, field, how)
 
     def _form(self, form: str | Selection) -> Form:
         node = next(elements_in(self.css(form) if isinstance(form, str) else form), None)
@@ -408,7 +534,7 @@ class Page:
         _check_chain(how.chain)
         session = self.task.session if how.session is None else how.session
         _check_session(session, how.proxy_pool)
-        job_type = DEFAULT_HANDLER if how.handler is None else _handler_name(how.handler)
+        job_type = DEFAULT_HANDLER if how.handler is None else handler_name(how.handler)
         depth, parent, meta = self.task.depth + 1, self.fingerprint.hex(), how.meta
         method, headers, body, body_is_base64 = how.sent
         priority, dont_filter, chain = how.priority or 0, how.dont_filter, how.chain
@@ -443,7 +569,7 @@ class Page:
     async def _weigh(self) -> None:
         """Try an odd page in a process of its own, before it is read and while other pages have
         their turn. If it cannot be parsed, whoever reads it gets that error."""
-        if "html" not in self._content_type.lower():
+        if not self.is_html:
             return
         html = markup.as_utf8(self.body, self._content_type)
         if markup.is_odd(html):
@@ -529,7 +655,8 @@ def _check_session(session: str | None, proxy_pool: str | None) -> None:
         )
 
 
-def _handler_name(handler: Handler) -> str:
+def handler_name(handler: Handler) -> str:
+    """The name of a method of the spider. Raises ValueError for what is none."""
     name = handler if isinstance(handler, str) else getattr(handler, "__name__", "")
     if not name.isidentifier():
         raise ValueError(f"a handler is a method of the spider, or its name; not {handler!r}")

@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from shoal.config import SETTINGS
+from shoal.config import SETTINGS, of_spider
+from shoal.core.own_counts import count
 from shoal.core.task import (
     DEFAULT_HANDLER,
     MAX_PRIORITY,
@@ -31,6 +32,8 @@ from shoal.core.task import (
 from shoal.errors import ConfigError, ShoalError
 from shoal.spider.catalogue import Catalogue, catalogues_of, first_tasks
 from shoal.spider.failure import Failure
+from shoal.spider.files import ItemFiles
+from shoal.spider.follow_rules import Follow, FollowRules, read_rules
 from shoal.spider.hooks import TAKES, Hooks, hooks_of, is_hook
 from shoal.spider.items import is_item_class
 from shoal.spider.page import Page, accepted
@@ -62,6 +65,8 @@ class Spider:
     start_urls: Sequence[str] = ()
     catalogue: Catalogue | Sequence[Catalogue]
     """Listings whose pages are numbered: all their pages are read, by the handlers they name."""
+    rules: Sequence[Follow] = ()
+    """Links that are followed from all pages that `parse` reads, beside what it yields itself."""
     expect: str = ""
     """CSS of something that every HTML page of the site has: `h1.title`. A page without it is taken
     for a block: no handler gets it, and it is tried again."""
@@ -82,6 +87,8 @@ class Spider:
     """Hosts, and those below them, that may be crawled."""
     max_pages: int | None
     max_depth: int | None
+    max_pages_per_host: int | None
+    max_pages_per_shape: int | None
     max_retries: int
     max_links_per_page: int
     robots: bool
@@ -112,9 +119,21 @@ class Spider:
         return hooks_of(self, self.plugins)
 
     @cached_property
+    def _shoal_rules(self) -> FollowRules:
+        """Its rules, once they were looked at. Raises ConfigError."""
+        cls = type(self)
+        return read_rules(cls.__name__, self.rules, lambda name: _is_handler(cls, name))
+
+    @cached_property
     def logger(self) -> logging.Logger:
         """A logger with the spider's name."""
         return logging.getLogger(self.name)
+
+    def count(self, name: str, times: int = 1) -> None:
+        """Count something, for the whole fleet: `self.count("sold_out")` in a handler or a hook.
+        It counts with the end of the task; not if the handler raises, or is called again for it.
+        At most 64 names: letters, digits, and - _ . only."""
+        count(name, times)
 
     def start(self) -> Seeds:
         """The first tasks, or their URLs. By default, `start_urls`."""
@@ -129,7 +148,9 @@ class Spider:
         return None
 
     def parse(self, page: Page) -> Any:
-        """Reads the pages that no other handler was named for."""
+        """Reads the pages that no other handler was named for. By default, for the rules alone."""
+        if self.rules:
+            return None
         raise NotImplementedError(f"{type(self).__name__} has no method 'parse'")
 
 
@@ -168,6 +189,7 @@ class Harvest(msgspec.Struct):
 
     tasks: list[Task] = []
     items: list[Any] = []
+    files: list[ItemFiles] = []
 
 
 _OTHERWISE = ("name", "plugins")
@@ -175,8 +197,8 @@ _OTHERWISE = ("name", "plugins")
 
 
 def settings_of(spider: type[Spider]) -> dict[str, Any]:
-    """The settings that a spider sets as class attributes. Raises ConfigError for a name that a
-    crawl cannot have."""
+    """The settings that a spider sets as class attributes, and over them those of its own table in
+    shoal.toml. Raises ConfigError for a name that a crawl cannot have."""
     if not isinstance(spider.name, str):
         raise ConfigError(f"{spider.__name__}.name must be text, not {_shown(spider.name)}")
     found = {}
@@ -184,7 +206,18 @@ def settings_of(spider: type[Spider]) -> dict[str, Any]:
         # A method of that name is a handler, not a setting: `results` is a likely one.
         if name not in _OTHERWISE and hasattr(spider, name) and not callable(getattr(spider, name)):
             found[name] = getattr(spider, name)
-    return found
+    return found | of_spider(table_of(spider))
+
+
+def table_of(spider: type[Spider]) -> str:
+    """The name of its table [spider.NAME] in shoal.toml: that of the spider, without what its
+    arguments add to it."""
+    return spider.name.partition("{")[0].rstrip("-_.") or spider.__name__.lower()
+
+
+def check_rules(spider: Spider) -> None:
+    """Raises ConfigError for rules that cannot be followed."""
+    _ = spider._shoal_rules
 
 
 async def seeds(spider: Spider) -> AsyncIterator[Task]:
@@ -235,6 +268,8 @@ async def harvest(spider: Spider, page: Page) -> Harvest:
         raise UnknownHandler(f"{type(spider).__name__} has no handler {_shown(name)}")
     into = Harvest()
     await _sort(await _awaited(getattr(spider, name)(page)), into)
+    if spider.rules:
+        into.tasks += spider._shoal_rules.tasks(page)
     return _as_children(into, page)
 
 
@@ -283,6 +318,11 @@ def _is_handler(spider: type[Spider], name: str) -> bool:
     return name in _handlers_of(spider)
 
 
+def handlers_of(spider: type) -> frozenset[str]:
+    """What a task of the spider may name: the methods that the user wrote, and `parse`."""
+    return _handlers_of(spider)
+
+
 def _public_methods(spider: type) -> frozenset[str]:
     """The methods that the user wrote, and `parse`."""
     found: dict[str, object] = {}
@@ -310,6 +350,8 @@ async def _sort(thing: Any, into: Harvest) -> None:
         into.tasks.append(thing)
     elif _is_item(type(thing)):
         into.items.append(thing)
+    elif isinstance(thing, ItemFiles):
+        into.files.append(thing)
     elif isinstance(thing, AsyncIterable):
         async for inner in thing:
             await _sort(inner, into)

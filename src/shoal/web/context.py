@@ -10,6 +10,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from shoal.frontier.port import Frontier
+from shoal.insight.advise.wanted import WantedWorkers
 from shoal.results.port import Results
 from shoal.web.access import Access, Role
 from shoal.web.connections import AtOnce
@@ -34,6 +35,7 @@ class Context:
         self.folder = folder
         """Where shoal.toml is."""
         self.sampler = Sampler(frontier)
+        self.wanted = WantedWorkers(frontier)
         self.exports = AtOnce(MAX_EXPORTS, "exports")
         self.making_exports = asyncio.Semaphore(EXPORTS_MADE)
         self.seedings = AtOnce(MAX_SEEDINGS, "streams of seeds")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Generic, TypeVar
 
 import msgspec
 
+from shoal.archive.filestore import FileStore
 from shoal.archive.port import Archive
 from shoal.exits.own import OwnExits
 from shoal.frontier.port import Frontier
+from shoal.frontier.values import Stats
 from shoal.results.port import Results
 from shoal.worker.publishing import Publishing
 from shoal.worker.visits.own_sessions import OwnSessions
@@ -28,11 +31,13 @@ class Stores(msgspec.Struct, Generic[Kept_co], frozen=True):
     results: Kept_co
     archive: Archive | None = None
     """None where raw pages are not kept."""
+    files: FileStore | None = None
+    """Where files of items go. None: there is no place for any."""
 
     async def close(self) -> None:
         """Close all of them, the archive first."""
         async with AsyncExitStack() as closing:
-            for store in (self.results, self.frontier, self.archive):
+            for store in (self.results, self.frontier, self.archive, self.files):
                 if store is not None:
                     closing.push_async_callback(store.close)
 
@@ -55,5 +60,7 @@ class Assignment(msgspec.Struct, frozen=True):
     """Its accounts. None: it gets no tasks that need one."""
     publishing: Publishing | None = None
     """Where it tells others what the crawl gives. None: nowhere."""
+    on_over: Callable[[Stats], Awaitable[bool]] | None = None
+    """Asked when the crawl is over. False: what is to be done then is not done yet; ask again."""
     spider_version: str = ""
     """What it tells others of its spider's code."""

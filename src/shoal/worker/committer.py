@@ -9,9 +9,10 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from shoal.archive.filestore import place_of
 from shoal.config import Rules
 from shoal.core.policy import parse_duration
-from shoal.errors import UnknownCrawl
+from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.parts import MAX_LINKS
 from shoal.frontier.values import Lease, Outcome
 from shoal.results.port import Batch, Keep, Results
@@ -29,6 +30,11 @@ MAX_BATCH_BYTES = 16 * 1024 * 1024
 """Of items, of links, and of bodies for the archive: so much makes a batch full."""
 LINK_BYTES = 1_000
 """What a link takes in memory, beside its URL."""
+
+NO_STORE = (
+    "files of items have no place to go: name one that all machines reach with --file-store,"
+    " or an --archive (file:///dir, s3://bucket/prefix)"
+)
 
 log = logging.getLogger("shoal")
 
@@ -57,6 +63,7 @@ class Committer:
         self._crawl = crawl
         self._results = stores.results
         self._archive = stores.archive
+        self._files = stores.files
         self._keep = keep
         self._meter = meter
         self._batch_size = min(batch_size, MAX_BATCH)
@@ -144,6 +151,8 @@ class Committer:
         meter, outlet, begun = self._meter, self._outlet, time.perf_counter()
         self._saving(True)
         await self._store_raw(reports)
+        if bodies := [report for report in reports if report.file_body is not None]:
+            await self._store_files(bodies)
         send = outlet.prepare(reports) if outlet is not None else None
         if await self._save(reports):
             meter.saves.note(time.perf_counter() - begun)
@@ -171,6 +180,7 @@ class Committer:
             [item for report in reports for item in report.items],
             [item for report in reports for item in report.rejected],
             self._keep,
+            [file for report in reports if report.files for file in report.files],
         )
         if not (batch.pages or batch.items or batch.rejected) or (results := self._results) is None:
             return False
@@ -191,6 +201,18 @@ class Committer:
             log_entry.archived = place
         for report in reports:
             report.raw = None
+
+    async def _store_files(self, reports: list[Report]) -> None:
+        """Store files and let go of them. What is known of each says where it is. Raises
+        ConfigError if there is no place for any."""
+        store = self._files
+        if store is None:
+            raise ConfigError(NO_STORE)
+        bodies = {report.files[0].sha256: report.file_body or b"" for report in reports}
+        await patiently("file store", lambda: store.put(bodies))
+        for report in reports:
+            report.files[0].place = place_of(report.files[0].sha256)
+            report.file_body = None
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
         """Finish, and return the leases that were not ours any more."""
@@ -217,4 +239,6 @@ def _not_told(report: Report) -> Outcome:
 def _size(report: Report) -> int:
     body = len(report.raw.body) if report.raw is not None else 0
     links = sum(LINK_BYTES + len(entry.task.url) for entry in report.outcome.follow_ups)
+    if report.file_body is not None:
+        body += len(report.file_body)
     return body + links + sum(len(item.data) for item in report.items)

@@ -7,10 +7,24 @@ from __future__ import annotations
 
 import time
 
+import msgspec
+
 from shoal.core.histograms import Histogram
 from shoal.core.ledger import SlotTime
 from shoal.worker.ledger import Ledger
 from shoal.worker.report import Report
+
+
+class Did(msgspec.Struct, frozen=True):
+    """What a worker has done, when it ends."""
+
+    pages: int = 0
+    items: int = 0
+    dead: int = 0
+
+    def __add__(self, other: Did) -> Did:
+        return Did(self.pages + other.pages, self.items + other.items, self.dead + other.dead)
+
 
 CLASSES = 10
 """Classes of statuses are counted up to 9xx: servers make up what they like."""
@@ -23,6 +37,10 @@ class Meter:
         self.ledger = Ledger(slots, time.monotonic())
         self.pages = 0
         """Pages that were finished."""
+        self.items = 0
+        """Items of tries that were finished."""
+        self.dead = 0
+        """Tasks that died with its tries."""
         self.ended = 0
         """Tasks that have ended with its tries, one way or another."""
         self.backlog = 0
@@ -45,6 +63,11 @@ class Meter:
         self.fetches.note(outcome.latency_s)
         self.parsing_s += report.parsing_s
         self.body_bytes += outcome.body_bytes
+
+    @property
+    def did(self) -> Did:
+        """What there is to say in the end."""
+        return Did(self.pages, self.items, self.dead)
 
     @property
     def slot_time(self) -> SlotTime:

@@ -9,6 +9,7 @@ import msgspec
 from shoal.archive.port import RawPage
 from shoal.core.content import page_digest
 from shoal.core.failures import FailureKind
+from shoal.core.files import StoredFile
 from shoal.core.identities import IdentityReport, LoginChange
 from shoal.core.policy import MAX_DURATION_S
 from shoal.core.records import RejectedItem, StoredItem
@@ -23,6 +24,10 @@ class Report(msgspec.Struct):
     page: PageLog | None = None
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
+    files: list[StoredFile] = []
+    """What became of files of items."""
+    file_body: bytes | None = None
+    """The file that this try gave: the one in `files` that is done."""
     raw: RawPage | None = None
     """The page itself, if there is an archive that wants it."""
     status: int | None = None

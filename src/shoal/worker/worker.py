@@ -35,7 +35,7 @@ from shoal.worker.committer import Committer, keep_of
 from shoal.worker.error_limit import pause_after_errors
 from shoal.worker.heartbeat import Heartbeat
 from shoal.worker.leasing import POLL_S, Leasing, Question
-from shoal.worker.meter import Meter
+from shoal.worker.meter import Did, Meter
 from shoal.worker.moves import kept_to_rules
 from shoal.worker.publishing import Outlet
 from shoal.worker.renewals import Renewals
@@ -105,6 +105,11 @@ class Worker:
         self.over_as: CrawlState | None = None
         """How the crawl had ended when we last looked. None: it had not."""
 
+    @property
+    def did(self) -> Did:
+        """What it has done so far."""
+        return self._meter.did
+
     def drain(self) -> None:
         """Lease no more; finish or give back what is in hand."""
         self._give_back(self._leasing.drain())
@@ -159,13 +164,19 @@ class Worker:
             if stats is not None and stats.state.over:
                 if self._outlet is not None:
                     await self._outlet.finished(stats)
-                if self._assignment.until_finished:
+                is_done = await self._is_done(stats)
+                if self._assignment.until_finished and is_done:
                     return None
                 if stirred == self._stirred:  # Else work was brought since we looked.
                     self.over_as = stats.state
                 self._on_idle()
             await wait_for_event(self._changed, POLL_S)
         return None
+
+    async def _is_done(self, stats: Stats) -> bool:
+        """Whether all is done that is to be done at the end of the crawl."""
+        on_over = self._assignment.on_over
+        return on_over is None or await on_over(stats)
 
     async def _look(self) -> Stats | None:
         try:
@@ -350,4 +361,6 @@ class Worker:
                 confirm(outcome.follow_ups)
                 meter.pages += outcome.verdict is Verdict.DONE
                 meter.ended += outcome.verdict in ENDING
+                meter.dead += outcome.verdict is Verdict.DEAD
+                meter.items += outcome.items
         self._changed.set()

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from contract.files_suite import FilesContract
 from contract.recrawl_suite import RecrawlContract
 from contract.results_suite import Connect, ResultsContract
 from shoal.results.postgres import PostgresResults
 from support.postgres_servers import PostgresServer
 
 
-class TestPostgresResults(ResultsContract, RecrawlContract):
+class TestPostgresResults(ResultsContract, RecrawlContract, FilesContract):
     keeps_nul = False
     keeps_bytes = False
 

@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
+from contract.files_suite import FilesContract
 from contract.recrawl_suite import RecrawlContract
 from contract.results_suite import (
     CRAWL,
@@ -42,7 +43,7 @@ SECOND = Batch([some_page(attempt=2)], [some_item("second")])
 LARGE = some_item("large", data=b'{"x":"' + b"x" * 2_000_000 + b'"}')
 
 
-class TestSqliteResults(ResultsContract, RecrawlContract):
+class TestSqliteResults(ResultsContract, RecrawlContract, FilesContract):
     @pytest.fixture
     async def connect(self, tmp_path: Path) -> AsyncIterator[Connect]:
         opened: list[SqliteResults] = []

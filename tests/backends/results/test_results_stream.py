@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.files_suite import FilesContract
 from contract.recrawl_suite import RecrawlContract
 from contract.results_suite import Connect, ResultsContract
 from shoal.results.port import Results
@@ -17,7 +18,7 @@ from support.redis_servers import RedisServer
 from support.streams import DeliveredResults, stream_url
 
 
-class StreamContract(ResultsContract, RecrawlContract):
+class StreamContract(ResultsContract, RecrawlContract, FilesContract):
     """The suite over a stream. A store behind it is a subclass with one fixture, `store`."""
 
     @pytest.fixture

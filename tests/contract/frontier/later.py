@@ -93,6 +93,7 @@ CALLS: dict[str, Callable[[Frontier, Lease], Awaitable[object]]] = {
     "workers": lambda at, _: at.workers(CRAWL),
     "lanes": lambda at, _: at.lanes(CRAWL, 5),
     "chains": lambda at, _: at.chains(CRAWL, 5),
+    "traps": lambda at, _: at.traps(CRAWL, 5),
 }
 """All that can be done to a crawl."""
 INDIRECT = {"collect", "repair"}

@@ -237,6 +237,7 @@ UNKNOWN: dict[str, Callable[[Frontier], Awaitable[object]]] = {
     "dead": lambda f: f.dead(CRAWL, 1),
     "leased": lambda f: f.leased(CRAWL, 1),
     "hosts": lambda f: f.hosts(CRAWL, 1),
+    "traps": lambda f: f.traps(CRAWL, 1),
     "chains": lambda f: f.chains(CRAWL, 1),
     "workers": lambda f: f.workers(CRAWL),
     "lanes": lambda f: f.lanes(CRAWL, 1),

@@ -17,7 +17,7 @@ from shoal.cli import display
 from shoal.core.exits import ExitEntry, PoolRules
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import Task
-from shoal.fleet.crawl import Summary
+from shoal.fleet.summary import Summary
 from shoal.frontier.admission import Admission
 from shoal.frontier.sqlite.frontier import SqliteFrontier
 from shoal.frontier.values import CrawlState, Entry, Pulse, Stats, Verdict
@@ -225,6 +225,7 @@ QUIET = {
 }
 ASKED = {
     "status": [["status"], ["status", CRAWL], ["status", CRAWL, "--json"]],
+    "advise": [["advise", CRAWL, "--plot", "x.svg"], ["advise", CRAWL, "--json"]],
     "explain": [["explain", CRAWL, URL], ["explain", CRAWL, URL, "--json"]],
     "dead list": [["dead", "list", CRAWL], ["dead", "list", CRAWL, "--json"]],
     "dead show": [["dead", "show", CRAWL, URL], ["dead", "show", CRAWL, URL, "--json"]],
@@ -236,6 +237,7 @@ ASKED = {
     "resume": [["resume", CRAWL]],
     "cancel": [["cancel", CRAWL]],
     "export": [["export", CRAWL, "-o", "[bold]x.jsonl"]],  # The data itself is for programs.
+    "diff": [["diff", CRAWL, "--since", "1970-01-01"]],
     "merge": [["merge", CRAWL, "--into", EVIL, "--by", f"title {EVIL}"]],
     "results schema": [["results", "schema"]],
     "results prune": [["results", "prune", "--older-than", "1m"]],
@@ -257,11 +259,13 @@ ASKED = {
     "schedule resume": [["schedule", "resume", "shop"]],
 }
 ELSEWHERE = {
-    *("crawl", "worker", "serve", "demo", "drain", "feed", "scrapy migrate"),
+    *("crawl", "worker", "autoscale", "serve", "demo", "drain", "feed", "scrapy migrate"),
     *("proxies echo", "proxies simulate"),
+    *("new", "try", "shell", "check", "spiders"),
 }
 """What these say is log lines (test_plaintext.py), counts, and the summary below. What an echo says
-is its own address; a simulation asks no store."""
+is its own address; a simulation asks no store. Those for work on a spider load code of users:
+test_cli_try.py and test_cli_workbench.py."""
 
 
 @pytest.mark.parametrize("command", ASKED)

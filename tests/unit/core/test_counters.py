@@ -12,5 +12,5 @@ def test_outcomes_say_what_pages_count_and_statistics_have_all() -> None:
 
 
 def test_counts_of_a_page_are_in_their_order() -> None:
-    counts = dict(zip(PAGE_COUNTERS, range(1, 9), strict=False))
+    counts = dict(zip(PAGE_COUNTERS, range(1, 10), strict=True))
     assert page_counts(Counts(**counts)) == tuple(counts.values())

@@ -53,10 +53,13 @@ def test_text_is_read_as_the_type_wants_it(name: str, text: Any, value: Any) -> 
     ("values", "says"),
     [
         ({"colour": "blue"}, "colour: 'blue' is none of red, green"),
-        ({"colour": 5}, "colour: Expected `str`, got `int`"),
-        ({"bulbs": -1}, "bulbs: Expected `int` >= 0"),
+        ({"colour": 5}, "colour: 5 is none of red, green"),
+        ({"bulbs": -1}, "bulbs must be a whole number, at least 0"),
+        ({"bulbs": "many"}, "bulbs must be a whole number, at least 0"),
+        ({"on": "perhaps"}, "on must be yes or no"),
+        ({"key": ["hush"]}, "key must be text"),
         ({"bulbs": 10}, "bulbs: 10 is more than 9"),
-        ({"rooms": ["a", 5]}, "rooms[1]: Expected `str`, got `int`"),
+        ({"rooms": ["a", 5]}, "rooms must be a list of texts"),
         ([], "Expected `object`, got `array`"),
     ],
 )

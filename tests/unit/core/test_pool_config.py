@@ -62,7 +62,7 @@ def test_a_crawl_may_be_kept_to_some_of_them(tmp_path: Path) -> None:
         ("from = 'file:x'\nrat = '5/s'", "Object contains unknown field `rat`"),
         ("from = 'file:x'\nrate = 'auto'", "rate: auto is for hosts"),
         ("from = 'file:x'\nrate_per_host = '5'", "rate_per_host: not a rate: '5'"),
-        ("from = 'file:x'\nconcurrency = 0", "concurrency: Expected `int` >= 1"),
+        ("from = 'file:x'\nconcurrency = 0", "concurrency must be a whole number, at least 1"),
         ("from = 'file:x'\nrotation = 'any'", "rotation: 'any' is none of rested, random, best"),
         ("from = 'file:x'\nkind = 'mobile'", "kind: 'mobile' is none of datacenter, residential"),
         ("from = 'file:x'\nsticky = 'long'", "sticky: not a time span: 'long'"),

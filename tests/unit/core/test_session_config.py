@@ -60,7 +60,7 @@ def test_the_settings_may_say_which_of_them(tmp_path: Path) -> None:
         ("accounts = []", "accounts: none are named"),
         ("accounts = 'accounts.csv'", "accounts: write file:PATH, env:NAME or command:PROGRAM"),
         (f"accounts = 'alice:{CANARY}'", "accounts: write file:PATH"),
-        ("accounts = 'env:A'\nconcurrency = 0", "concurrency: Expected `int` >= 1"),
+        ("accounts = 'env:A'\nconcurrency = 0", "concurrency must be a whole number, at least 1"),
         ("accounts = 'env:A'\nrefresh = 'soon'", "refresh: not a time span: 'soon'"),
         ("accounts = 'env:A'\ntimeout = '5'", "timeout: not a time span: '5'"),
         ("accounts = 'env:A'\nuser_agent = 'a\tb'", "user_agent: a line of at most 500"),

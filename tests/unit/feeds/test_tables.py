@@ -41,8 +41,8 @@ def test_no_file_no_feeds(tmp_path: Path) -> None:
     [
         ("[feed]", "write [[feed]], with two brackets"),
         ("[[feed]]", "feed 1: Object missing required field `crawl`"),
-        ('[[feed]]\ncrawl = ""\naddress = "sqs://r/q"', "feed 1: crawl: "),
-        ('[[feed]]\ncrawl = 7\naddress = "sqs://r/q"', "feed 1: crawl: Expected `str`"),
+        ('[[feed]]\ncrawl = ""\naddress = "sqs://r/q"', "feed 1: crawl must be text, not empty"),
+        ('[[feed]]\ncrawl = 7\naddress = "sqs://r/q"', "feed 1: crawl must be text"),
         (
             '[[feed]]\ncrawl = "shop"\nadress = "x"',
             "feed 1: Object contains unknown field `adress`",

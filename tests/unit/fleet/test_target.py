@@ -66,7 +66,10 @@ def test_a_file_with_one_spider(write: Write, tmp_path: Path) -> None:
 def test_a_file_with_several_spiders_needs_a_class(write: Write) -> None:
     write("two.py", TWO)
     assert load(["two.py:Other"]).__name__ == "Other"
-    assert mistake("two.py") == "two.py has several spiders (Other, Shop): write two.py:Other"
+    assert mistake("two.py") == (
+        "two.py has several spiders (Other, Shop):"
+        " write two.py:Other (crawl --all runs all of them)"
+    )
 
 
 def test_only_spiders_defined_in_the_file_count(write: Write) -> None:
@@ -101,8 +104,8 @@ def test_urls() -> None:
     [
         ("none.py", "no such file: none.py"),
         ("none.py:Shop", "no such file: none.py"),
-        ("folder", "folder is a folder, not a spider"),
-        ("folder.py", "folder.py is a folder, not a spider"),
+        ("folder", "folder is a folder, not a spider (crawl --all runs all that are in it)"),
+        ("folder.py", "folder.py is a folder, not a spider (crawl --all runs all that are in it)"),
         ("notes.txt", "notes.txt is not a .py file"),
         ("good.py:None_", "good.py has no class 'None_'"),
         ("good.py:Product", "good.py:Product is not a Spider"),

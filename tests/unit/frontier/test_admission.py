@@ -190,6 +190,28 @@ def test_a_pool_that_the_crawl_does_not_know(of_task: str | None, of_crawl: str 
         door.admit(Task(url="https://shop.example/", proxy_pool=of_task))
 
 
+def test_a_path_that_repeats_itself_is_for_seeds_only() -> None:
+    url = "https://shop.example" + "/a/b" * 9
+    with pytest.raises(NotAdmitted, match="its path repeats /a/b: https"):
+        admission().admit(Task(url=url), found_on="shop.example")
+    admission().admit(Task(url=url))
+
+
+@pytest.mark.parametrize(
+    ("limits", "shape"),
+    [({}, None), ({"max_pages_per_host": 1}, ""), ({"max_pages_per_shape": 1}, "/day/N?view")],
+)
+def test_links_have_a_shape_where_a_limit_counts_it(
+    limits: dict[str, Any], shape: str | None
+) -> None:
+    door = Admission(Rules(**limits))
+    url = "https://shop.example/day/7?view=%61&utm_source=x"
+    assert door.admit(Task(url=url), found_on="shop.example").shape == shape
+    assert door.admit(Task(url=url)).shape is None, "a seed"
+    redirected = Task(url=url, redirects=["https://shop.example/today"])
+    assert door.admit(redirected, found_on="shop.example").shape is None, "a page let in before"
+
+
 def test_depth() -> None:
     door = admission(max_depth=2)
     door.admit(Task(url="https://shop.example/", depth=2))

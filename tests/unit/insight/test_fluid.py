@@ -145,3 +145,11 @@ def test_nothing_to_do_and_nothing_to_do_it_with() -> None:
     assert drain([], Means(1, 1)) == Drained(0.0, 0.0, False)
     assert drain([Queue("host", 0, 1)], Means(0, 0)) == Drained(0.0, 0.0, False)
     assert drain([Queue("host", 1, 1)], Means(0, 1)).seconds == inf
+
+
+def test_very_many_queues_are_served_in_few_steps() -> None:
+    """Ten thousand hosts, all of them different: about as the sum of all of them would be."""
+    queues = [Queue("host", 100.0 + at, 0.5, 0.55) for at in range(10_000)]
+    drained = drain(queues, Means(50, inf))
+    least_s = sum(queue.pages for queue in queues) * 0.5 / 50
+    assert drained.seconds == pytest.approx(least_s, rel=0.02)

@@ -14,7 +14,7 @@ from shoal.results.postgres import rows as postgres_rows
 from shoal.results.sqlite import rows as sqlite_rows
 from shoal.results.storable import PAGE_FIELDS, load_statements
 
-FILLED_IN_LATER = {"{rows}", "{page_arrays}"}
+FILLED_IN_LATER = {"{rows}", "{page_arrays}", "{file_arrays}"}
 
 
 @pytest.mark.parametrize("package", ["shoal.results.sqlite", "shoal.results.postgres"])

@@ -125,7 +125,7 @@ class Fed(RedisSpider):
         ),
         ({"DOWNLOAD_DELAY": "soon"}, "DOWNLOAD_DELAY = 'soon': not a number"),
         ({"AUTOTHROTTLE_ENABLED": "maybe"}, "AUTOTHROTTLE_ENABLED = 'maybe': not True or False"),
-        ({"SHOAL_LEASE_S": "long"}, "SHOAL_LEASE_S = 'long': Expected `float`, got `str`"),
+        ({"SHOAL_LEASE_S": "long"}, "SHOAL_LEASE_S = 'long': must be a number, more than 0"),
         ({"SHOAL_SEEN": "blurred"}, "SHOAL_SEEN = 'blurred': "),
         ({"SHOAL_MAX_RETRIES": -1}, "SHOAL_MAX_RETRIES = -1: "),
         ({"REDIS_PARAMS": "password=hunter2"}, "REDIS_PARAMS: not a dict"),

@@ -16,6 +16,7 @@ import pytest
 from shoal.config import SETTINGS, Rules, Settings, build
 from shoal.core.task import Task
 from shoal.errors import ConfigError
+from shoal.spider.follow_rules import Follow
 from shoal.spider.items import Item
 from shoal.spider.link_spider import LinkSpider, WebPage, spider_for
 from shoal.spider.page import Page
@@ -72,7 +73,7 @@ def test_settings_are_class_attributes_of_the_spider_and_its_bases() -> None:
         allowed_hosts = ("shop.example",)
         robots = False
         unrelated = 5
-        rules = ("of its own",)
+        rules = (Follow(),)
 
         def results(self, page: Page) -> None:
             """A handler that happens to be called like a setting."""

@@ -15,12 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from contract.results_suite import some_fingerprint, some_item, some_page
-from shoal.cli.display import status_table, summary_table
+from shoal.cli.display import summary_table
+from shoal.cli.status_view import status_table
 from shoal.config import Rules
 from shoal.core.task import Task
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.fetch.port import Fetcher, Request, Response
-from shoal.fleet.crawl import Summary
+from shoal.fleet.summary import Summary
 from shoal.frontier.values import CrawlState, Lease, Stats, Verdict
 from shoal.results.port import Batch, KnownPage, Results
 from shoal.results.sqlite.store import SqliteResults

@@ -99,7 +99,7 @@ async def stores() -> BothStores:
 def worker_on(stores: BothStores, archive: Archive | None = None) -> Worker:
     own = Stores(cast(Frontier, stores), cast(Results, stores), archive)
     assignment = Assignment("worker", "crawl", own, Settings().concurrency)
-    return spider_worker(assignment, Spider(), Settings())
+    return spider_worker(assignment, lambda rules: Spider(), Settings())
 
 
 async def test_what_is_granted_after_the_word_to_stop_is_given_back(stores: BothStores) -> None:
@@ -274,7 +274,7 @@ async def test_an_account_rests_whose_request_is_given_up(monkeypatch: pytest.Mo
     stores.grants = [[leased("page", LeasedIdentity("shop#alice", is_in=True))]]
     held = Stores(cast(Frontier, stores), cast(Results, stores))
     assignment = Assignment("w", "crawl", held, 1, sessions=FakeSessions(), drain_s=0.0)
-    worker = spider_worker(assignment, Spider(), Settings())
+    worker = spider_worker(assignment, lambda rules: Spider(), Settings())
     running = asyncio.create_task(worker.run())
     await until("the request", lambda: bool(shop.asked))
     worker.drain()
@@ -291,7 +291,7 @@ async def test_an_account_is_logged_in_and_used(monkeypatch: pytest.MonkeyPatch)
     assignment = Assignment(
         "w", "crawl", Stores(cast(Frontier, stores), cast(Results, stores)), 1, sessions=sessions
     )
-    worker = spider_worker(assignment, Spider(), Settings())
+    worker = spider_worker(assignment, lambda rules: Spider(), Settings())
     running = asyncio.create_task(worker.run())
     await until("the login", lambda: "login" in stores.ended)
     said = stores.ended["login"].identity

@@ -25,7 +25,7 @@ from shoal.runtime.eventloop import run
 from shoal.runtime.process import machine_name
 
 app = typer.Typer(
-    help="What is wrong with crawls, and who is told: the [alerts] of shoal.toml.",
+    help="What is wrong with crawls, and who is told.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -40,7 +40,7 @@ PastFlag = Annotated[bool, typer.Option("--past", help="Show what was resolved i
 @with_settings("frontier")
 @examples("shoal alerts list", "shoal alerts list --past --json")
 def list_(options: dict[str, Any], past: PastFlag = False, json: JsonFlag = False) -> None:
-    """List alerts that are pending or firing, the latest first.
+    """List alerts that are pending or firing. The latest come first.
 
     The coordinator that leads finds them: see `shoal serve`. What is pending has not lasted long
     enough to tell anybody.
@@ -51,7 +51,7 @@ def list_(options: dict[str, Any], past: PastFlag = False, json: JsonFlag = Fals
 @app.command("test")
 @examples("shoal alerts test", "shoal alerts test ops")
 def try_routes(route: RouteName = None) -> None:
-    """Send a test by the routes of shoal.toml, from this machine.
+    """Send a test by the routes of shoal.toml.
 
     The exit code is 1 if one of them did not take it.
     """

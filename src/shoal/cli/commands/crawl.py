@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from shoal.cli import display
+from shoal.cli.arguments import ArgumentOptions, told_spider
 from shoal.cli.crawled_items import check_output, write_items
 from shoal.cli.examples import examples
-from shoal.cli.options import FLEET, JsonFlag, settings_from, with_settings
+from shoal.cli.options import FLEET, JsonFlag, with_settings
+from shoal.cli.several import are_several, crawl_several
 from shoal.config import Settings
 from shoal.core.addresses import masked
-from shoal.fleet import target
-from shoal.fleet.crawl import Summary, run_crawl
+from shoal.fleet.crawl import run_crawl
+from shoal.fleet.summary import Summary
 from shoal.frontier.values import CrawlState
 from shoal.insight.figures import counted
 from shoal.insight.json import summary_json
+from shoal.insight.moments import day
 from shoal.results import STREAM_SCHEMES
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.spider import Spider
+
+AT_ONCE = 4
 
 Targets = Annotated[
     list[str],
@@ -31,6 +37,12 @@ Targets = Annotated[
 ]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Start over: forget what this crawl has done and found.")
+]
+AllSpiders = Annotated[
+    bool, typer.Option("--all", help="Run all spiders of TARGET: a folder, a file or a module.")
+]
+Parallel = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Of several spiders, run so many side by side.")
 ]
 Output = Annotated[
     Path | None,
@@ -48,6 +60,8 @@ Output = Annotated[
     "shoal crawl spider.py",
     "shoal crawl shop/spiders.py:Shop --workers 4 --rate 5/s",
     "shoal crawl spider.py -o items.csv",
+    "shoal crawl shop.py -a category=books -a limit=50",
+    "shoal crawl shops/ --all --parallel 8",
     "shoal crawl https://example.com --max-pages 100",
     "shoal crawl spider.py --name shop-tuesday --previous shop-monday",
     "shoal crawl spider.py --publish amqp://user:secret@rabbit",
@@ -55,11 +69,17 @@ Output = Annotated[
 def crawl(
     targets: Targets,
     options: dict[str, Any],
+    arg: ArgumentOptions = None,
     fresh: Fresh = False,
+    all_spiders: AllSpiders = False,
+    parallel: Parallel = AT_ONCE,
     output: Output = None,
     json: JsonFlag = False,
 ) -> None:
     """Run a crawl to its end on this machine.
+
+    Several targets, or all spiders of a folder (--all), are crawls of their own, side by side; a
+    table says how each of them ended, and the exit code is that of the worst.
 
     To continue a crawl that stopped half-way, run the same command again. If TARGET is one or
     more URLs, all links on their hosts are followed, and one item is stored for each page.
@@ -67,8 +87,20 @@ def crawl(
     Exit codes: 0 finished; 3 finished, but some tasks are dead; 1 stopped before the end; 2 usage
     error.
     """
-    spider = target.load(targets)
-    settings = settings_from(options, settings_of(spider))
+    if all_spiders or are_several(targets):
+        raise typer.Exit(
+            crawl_several(
+                targets,
+                arg,
+                options,
+                is_all=all_spiders,
+                at_once=parallel,
+                fresh=fresh,
+                json=json,
+                output=output,
+            )
+        )
+    targets, spider, settings = told_spider(targets, arg, options)
     if output is not None:
         check_output(output, settings)
     summary = run_and_show(spider, settings, targets, fresh=fresh, json=json, output=output)
@@ -103,6 +135,10 @@ def _hints(summary: Summary, settings: Settings, *, has_output: bool) -> list[st
     stats, crawl = summary.stats, summary.stats.crawl
     results, frontier = _option(settings, "results"), _option(settings, "frontier")
     hints = []
+    if summary.finished_before is not None:
+        finished = f"{crawl} finished on {day(summary.finished_before, time.time())}"
+        again = f"--name X --previous {crawl} crawls again"
+        hints.append(f"nothing new: {finished}. --fresh starts over; {again}")
     if settings.results.partition(":")[0] in STREAM_SCHEMES:
         hints.append(f"the items: shoal drain{results} --to STORE")
     elif summary.items and not has_output:

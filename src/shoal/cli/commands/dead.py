@@ -31,7 +31,7 @@ from shoal.runtime.eventloop import run
 PAGE = 500
 
 app = typer.Typer(
-    help="Tasks that failed for good: see why, then retry or drop them.",
+    help="Failed tasks: see why, retry or drop them.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -65,7 +65,7 @@ def list_(
     limit: Limit = 100,
     json: JsonFlag = False,
 ) -> None:
-    """List dead tasks and why they died, the newest first."""
+    """List dead tasks and why they died. The newest come first."""
     run(_list(existing_stores(options), crawl, _filter(kind, host), limit, json=json))
 
 
@@ -97,7 +97,7 @@ def retry(
     dry_run: DryRun = False,
     json: JsonFlag = False,
 ) -> None:
-    """Queue dead tasks again, as if they had never been tried. `shoal crawl` then works on them."""
+    """Queue dead tasks again, with a fresh start. `shoal crawl` then works on them."""
     move = _retry_or_purge(
         existing_stores(options), crawl, urls, _filter(kind, host), retry=True, dry_run=dry_run
     )

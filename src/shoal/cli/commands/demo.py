@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
+from urllib.parse import urljoin
 
 import msgspec
 import typer
@@ -15,17 +16,23 @@ import typer
 from shoal import config
 from shoal.cli import display
 from shoal.cli.commands.crawl import run_and_show
+from shoal.cli.commands.explain import ask, show_explanation
+from shoal.cli.commands.trying import show as show_tried
 from shoal.cli.examples import examples
 from shoal.config import Settings
 from shoal.core.records import StoredItem
+from shoal.core.task import Task
 from shoal.demo.spider import URLS_VARIABLE, ShopSpider
+from shoal.fleet import target
 from shoal.fleet.stores import stores_at
 from shoal.runtime.eventloop import run
 from shoal.spider.spider import settings_of
+from shoal.workbench.wanted_page import try_from_site
 
 ITEMS_SHOWN = 8
 STORE = "sqlite:///shoal-demo.db"
 TARGET = "shoal.demo.spider:ShopSpider"
+PAGE, HANDLER = "/product/1", "product"
 
 Workers = Annotated[int, typer.Option(min=1, help="How many worker processes.")]
 Hosts = Annotated[int, typer.Option(min=1, max=20, help="How many shops to serve.")]
@@ -37,7 +44,7 @@ Rate = Annotated[str, typer.Option(help="Requests per shop, for all workers toge
 def demo(
     workers: Workers = 3, hosts: Hosts = 4, products: Products = 100, rate: Rate = "20/s"
 ) -> None:
-    """Take a tour: crawl local shops with several workers.
+    """Take a tour: a fleet crawls shops made up here.
 
     Some shops are served on this machine, crawled, and their items shown. They have everything that
     makes life hard: the same product under many addresses, pages that fail at first, pages that are
@@ -51,8 +58,24 @@ def demo(
         display.say(f"{hosts} shops are open, the first at {urls[0]}")
         os.environ[URLS_VARIABLE] = ",".join(urls)
         run_and_show(ShopSpider, settings, [TARGET], fresh=True, json=False)
-    _show_items(run(_items(settings)))
-    display.say("Broken products are dead and forbidden pages dropped, as they should be.")
+        _show_items(run(_items(settings)))
+        display.say("Broken products are dead and forbidden pages dropped, as they should be.")
+        _show_one_page(settings, urljoin(urls[0], PAGE))
+
+
+def _show_one_page(settings: Settings, url: str) -> None:
+    """What helps those who write a spider: a page of the shop tried, and then explained."""
+    display.say("")
+    display.say(
+        f"What does the spider make of one page? shoal try {TARGET} {url} --handler {HANDLER}"
+    )
+    spider = target.create(ShopSpider)
+    task = Task(url=url, job_type=HANDLER)
+    show_tried(*run(try_from_site(spider, settings, task)))
+    stores = f"--frontier {STORE} --results {STORE}"
+    display.say("")
+    display.say(f"What became of it? shoal explain {ShopSpider.name} {url} {stores}")
+    show_explanation(run(ask(settings, ShopSpider.name, url)))
 
 
 @contextmanager

@@ -45,7 +45,7 @@ log = logging.getLogger("shoal")
 def drain(
     to: Target, options: dict[str, Any], until_empty: UntilEmpty = False, json: JsonFlag = False
 ) -> None:
-    """Write the results that wait in a Redis stream to a store.
+    """Move results from a Redis stream to a store.
 
     For workers with --results redis-stream://...: they put batches into the stream, and wait when
     there are too many. Any number of these commands may run; each removes a batch from the stream

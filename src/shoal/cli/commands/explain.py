@@ -40,24 +40,26 @@ def explain(
     session: SomeSession = None,
     json: JsonFlag = False,
 ) -> None:
-    """Explain what became of a URL, from discovery to stored row.
+    """Explain what became of a URL, step by step.
 
     Two accounts see two pages: what was fetched with a session is a task of its own. The one of
     --session comes first, then the others at this address.
     """
-    explanation = run(_ask(existing_stores(options), crawl, url, session))
+    explanation = run(ask(existing_stores(options), crawl, url, session))
     if json:
         display.print_json(explanation_json(explanation))
     else:
-        _show(explanation)
+        show_explanation(explanation)
 
 
-async def _ask(settings: Settings, crawl: str, url: str, session: str | None) -> Explanation:
+async def ask(settings: Settings, crawl: str, url: str, session: str | None = None) -> Explanation:
+    """What the stores of these settings know of a URL."""
     async with stores_at(settings, archive=False) as stores:
         return await explain_url(stores.frontier, stores.results, crawl, url, session)
 
 
-def _show(explanation: Explanation) -> None:
+def show_explanation(explanation: Explanation) -> None:
+    """Tables for people."""
     for task in (explanation, *explanation.others):
         _show_one(task)
 

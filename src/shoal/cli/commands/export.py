@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from shoal.archive import open_files
 from shoal.cli import display
 from shoal.cli.bars import bars
 from shoal.cli.examples import examples
-from shoal.cli.options import STORES, CrawlName, existing_stores, with_settings
-from shoal.export import Format, format_of
+from shoal.cli.options import STORES, CrawlName, existing_stores, settings_from, with_settings
+from shoal.errors import ConfigError
+from shoal.export import FilesFolder, Format, format_of
 from shoal.export import export as write
+from shoal.fleet.stores import file_store_of
 from shoal.frontier import frontier_at
 from shoal.insight.figures import counted
 from shoal.insight.moments import parse_since
 from shoal.results import results_at
-from shoal.results.port import Wanted
+from shoal.results.port import RunNote, Wanted
 from shoal.runtime.eventloop import run
 
 Output = Annotated[
@@ -47,19 +52,28 @@ WhereChanged = Annotated[
     ),
 ]
 
+Files = Annotated[
+    Path | None,
+    typer.Option(
+        "--files",
+        metavar="DIR",
+        help="Also write the files of these items, into this folder.",
+    ),
+]
 Gone = Annotated[
     bool,
     typer.Option("--gone", help="Also items that are gone: a crawl with --previous missed them."),
 ]
 
 
-@with_settings(*STORES)
+@with_settings(*STORES, "file_store")
 @examples(
     "shoal export shop -o products.jsonl",
     "shoal export shop --kind Product -o products.parquet",
     "shoal export shop --where-changed --since 1d -o changed.csv",
     "shoal export shop-tuesday --where-changed -o changed.jsonl",
     "shoal export shop-tuesday --gone -o all.jsonl",
+    "shoal export shop -o products.jsonl --files pictures",
 )
 def export(
     crawl: CrawlName,
@@ -70,34 +84,77 @@ def export(
     since: Since = None,
     where_changed: WhereChanged = False,
     gone: Gone = False,
+    files: Files = None,
 ) -> None:
-    """Write a crawl's items as JSON lines, CSV or Parquet.
+    """Write items as JSON lines, CSV or Parquet.
 
     One object per item: its fields, then _kind, _key, _url, _scraped_at. The file appears when it
     is complete; until then an older one stays. Parquet needs the extra `parquet`. With --gone there
     is also _gone_at, which is empty for items that are still there; --since then selects gone items
     by this time.
+
+    For an item with files, _files tells what became of each, and _complete whether all are stored.
+    --files writes them under names made of their content; _files has these as `path`. Exit code 3:
+    some could not be written.
     """
     chosen = format_of(output, fmt)
     since_s = None if since is None else parse_since(since, time.time())
     wanted = Wanted(kind, since_s, where_changed, gone)
-    count = run(_export(options, crawl, output, chosen, wanted))
+    count, folder = run(_export(options, crawl, output, chosen, wanted, files))
     if output is not None:
         display.say(f"{counted(count, 'item')} in {output}", err=True)
+    if folder is not None:
+        _tell_of_files(folder, files)
+
+
+def _tell_of_files(folder: FilesFolder, path: Path | None) -> None:
+    display.say(f"{counted(len(folder.paths), 'file')} in {path}", err=True)
+    if folder.failed:
+        display.say(f"{counted(folder.failed, 'file')} could not be written:", err=True)
+        for reason in folder.reasons:
+            display.say(f"    {reason}", err=True)
+        raise typer.Exit(3)
 
 
 async def _export(
-    options: dict[str, Any], crawl: str, output: Path | None, fmt: Format, wanted: Wanted
-) -> int:
+    options: dict[str, Any],
+    crawl: str,
+    output: Path | None,
+    fmt: Format,
+    wanted: Wanted,
+    files: Path | None,
+) -> tuple[int, FilesFolder | None]:
     async with results_at(existing_stores({"results": options["results"]}).results) as results:
-        counts = await results.count(crawl)
-        if not counts and await results.note_of(crawl) is None:
+        counts, note = await results.count(crawl), await results.note_of(crawl)
+        if not counts and note is None:
             # A crawl may have no items, but it must be one.
             stores = existing_stores(options)
             async with frontier_at(stores.frontier, stores.state) as frontier:
                 await frontier.stats(crawl)
-        with bars("items", _total(counts, wanted)) as watch:
-            return await write(results, crawl, output, fmt, wanted, watch)
+        async with _folder_for(files, options, note) as folder:
+            with bars("items", _total(counts, wanted)) as watch:
+                count = await write(results, crawl, output, fmt, wanted, watch, folder)
+            return count, folder
+
+
+@asynccontextmanager
+async def _folder_for(
+    files: Path | None, options: dict[str, Any], note: RunNote | None
+) -> AsyncIterator[FilesFolder | None]:
+    """The folder that files are to be written to. They are where the crawl's last run put them."""
+    if files is None:
+        yield None
+        return
+    settings = settings_from(options)
+    noted = note.file_store if note is not None else ""
+    address = settings.file_store or noted or file_store_of(settings)
+    if not address:
+        raise ConfigError("--files: where are they? Name their store with --file-store")
+    store = open_files(address)
+    try:
+        yield FilesFolder(store, files)
+    finally:
+        await store.close()
 
 
 def _total(counts: dict[str, int], wanted: Wanted) -> int | None:

@@ -35,7 +35,7 @@ from shoal.runtime.signals import stopped_by_signals
 ECHO_PORT = 8089
 
 app = typer.Typer(
-    help="Exits: the proxies that requests leave by, and how they are doing.",
+    help="Exits: the proxies that requests leave by.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -54,7 +54,7 @@ Listen = Annotated[
 @with_settings("frontier")
 @examples("shoal proxies list", "shoal proxies list dc --json")
 def list_(options: dict[str, Any], pool: SomePool = None, json: JsonFlag = False) -> None:
-    """List the exits that the fleet knows, and how they are doing.
+    """List exits, and how they are doing.
 
     An exit is `ready`, `cooling` (blocked by some hosts, and not used there for a while) or `out`
     (it could not be used, or forged certificates). The score is the share of its answers that were
@@ -74,7 +74,7 @@ def list_(options: dict[str, Any], pool: SomePool = None, json: JsonFlag = False
 @app.command()
 @examples("shoal proxies echo --listen 127.0.0.1:8089")
 def echo(listen: Listen = f"{LOOPBACK}:{ECHO_PORT}") -> None:
-    """Serve an echo: each request is told where it came from, and its headers.
+    """Serve an echo that tells where requests come from.
 
     `shoal proxies check --echo URL` needs one that the exits can reach. It speaks plain http; put
     a server with a certificate before it to see whether exits leave encryption alone. It runs until

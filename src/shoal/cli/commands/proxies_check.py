@@ -62,7 +62,7 @@ def check(
     limit: Limit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Try each exit of a pool, or of a list, with one request.
+    """Try each exit of a pool, or of a list, once.
 
     Told are the address that the target saw, the time it took, whether the exit passes our own
     address on, and, if the echo has https, whether it leaves the encryption alone. The country is

@@ -32,7 +32,7 @@ Detach = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")]
 
 app = typer.Typer(
-    help="Look after stored results: tables, old data, duplicates.",
+    help="Stored results: tables, old data, duplicates.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -64,7 +64,7 @@ def prune(
     dry_run: DryRun = False,
     json: JsonFlag = False,
 ) -> None:
-    """Remove old readings of items and old page logs, of all crawls. Items stay as they are.
+    """Remove old readings and page logs of all crawls. Items stay as they are.
 
     In PostgreSQL whole months are removed at once, as tables, which takes no time. A month is
     removed when all of it is old enough.
@@ -94,7 +94,7 @@ async def _prune(address: str, before: datetime, *, detach: bool, dry_run: bool)
     "shoal results duplicates shop",
 )
 def duplicates(crawl: CrawlName, options: dict[str, Any], json: JsonFlag = False) -> None:
-    """Find pages that are nearly the same, and mark them. Nothing is removed.
+    """Find and mark pages that are nearly the same. Nothing is removed.
 
     For crawls that ran with --simhash. Afterwards `shoal explain` names the page that one is like.
     """

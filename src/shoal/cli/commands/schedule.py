@@ -23,7 +23,7 @@ from shoal.insight.schedule_rows import PLAN_COLUMNS, RUN_COLUMNS, plan_row, run
 from shoal.runtime.eventloop import run as run_loop
 
 app = typer.Typer(
-    help="Runs at set times: the [[schedule]] tables of shoal.toml.",
+    help="Runs at set times, as shoal.toml says.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -41,7 +41,7 @@ Limit = Annotated[int, typer.Option(min=1, help="Show at most this many runs of 
     "shoal schedule list --frontier redis://queue-host",
 )
 def list_(options: dict[str, Any], json: JsonFlag = False) -> None:
-    """List all schedules, with the next, the current and the last run."""
+    """List schedules: next, current and last run."""
     run_loop(_list(options, json=json))
 
 
@@ -51,7 +51,7 @@ def list_(options: dict[str, Any], json: JsonFlag = False) -> None:
     "shoal schedule run shop",
 )
 def run_now(name: Name, options: dict[str, Any]) -> None:
-    """Run a schedule now, without waiting until it is due.
+    """Run a schedule now, before it is due.
 
     The coordinator that leads begins the run.
     """
@@ -71,7 +71,7 @@ def pause(name: Name, options: dict[str, Any]) -> None:
 @with_settings("frontier")
 @examples("shoal schedule resume shop")
 def resume(name: Name, options: dict[str, Any]) -> None:
-    """Resume a schedule that was paused, from its next due time on."""
+    """Resume a schedule, from its next due time on."""
     run_loop(_rest(options, name, is_paused=False))
     display.say(f"{name}: resumed")
 
@@ -82,7 +82,7 @@ def resume(name: Name, options: dict[str, Any]) -> None:
 def history_(
     options: dict[str, Any], name: SomeName = None, limit: Limit = 20, json: JsonFlag = False
 ) -> None:
-    """List runs that are over or were left out, the newest first.
+    """List runs that are over or were left out. The newest come first.
 
     `same` counts pages that had not changed since the run before. `gone` counts items that the run
     before had found and this one did not.

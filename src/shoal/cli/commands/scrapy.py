@@ -28,7 +28,7 @@ DupefilterKey = Annotated[str, typer.Option(help="SCHEDULER_DUPEFILTER_KEY of th
 Keep = Annotated[bool, typer.Option("--keep", help="Copy everything instead of moving it.")]
 
 app = typer.Typer(
-    help="For Scrapy projects: bring over what scrapy-redis left in Redis.",
+    help="Bring over what scrapy-redis left in Redis.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -49,7 +49,7 @@ def migrate(
     keep: Keep = False,
     json: JsonFlag = False,
 ) -> None:
-    """Move the queue of scrapy-redis, and what it has seen, into a frontier.
+    """Move what scrapy-redis holds into a frontier.
 
     Stop the workers of scrapy-redis first. Requests are read without running what is pickled, and
     without the project's code. Each is removed from the old queue once the frontier has it: to

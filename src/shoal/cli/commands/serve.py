@@ -74,12 +74,12 @@ def serve(
     prefix: Prefix = "",
     allow_host: AllowHost = None,
 ) -> None:
-    """Run a coordinator for schedules and feeds, watch crawls, and show them in a browser.
+    """Run the coordinator and the dashboard.
 
-    It begins the runs of shoal.toml's schedules when they are due, and looks after them. It never
-    scrapes: `shoal worker`, without a target, does that, on any number of machines. You may run
-    several coordinators: one leads, and if it dies another takes over within seconds. shoal.toml is
-    read again when it changes. SIGTERM and Ctrl-C stop it.
+    A coordinator begins the runs of shoal.toml's schedules when they are due, looks after them, and
+    brings what feeds hold. It never scrapes: `shoal worker`, without a target, does that, on any
+    number of machines. You may run several coordinators: one leads, and if it dies another takes
+    over within seconds. shoal.toml is read again when it changes. SIGTERM and Ctrl-C stop it.
 
     The dashboard shows every crawl of the frontier, also those that no schedule began. The API is
     described at /api/openapi.json.

@@ -42,7 +42,7 @@ LOGOUT = IdentityReport(LoginChange.OUT, jar=b"")
 SOME_LEFT = 3
 
 app = typer.Typer(
-    help="Accounts: who is logged in, who rests and why; logging in and out by hand.",
+    help="Accounts: who is logged in, who rests and why.",
     callback=show_help,
     invoke_without_command=True,
 )
@@ -65,7 +65,7 @@ AllFlag = Annotated[bool, typer.Option("--all", help="All accounts of the crawl.
 @with_settings("frontier")
 @examples("shoal sessions list", "shoal sessions list shop --json")
 def list_(options: dict[str, Any], crawl: SomeCrawl = None, json: JsonFlag = False) -> None:
-    """List the accounts that a crawl may use, or all, and how they are doing.
+    """List accounts, and how they are doing.
 
     An account is `logged in`, `logged out` (whoever needs it logs it in), `in use` by a worker,
     `resting` (its last login failed, or its worker died) or `banned`: four logins have failed in a
@@ -89,9 +89,10 @@ def list_(options: dict[str, Any], crawl: SomeCrawl = None, json: JsonFlag = Fal
 def show(
     crawl: CrawlName, identity: Identity, options: dict[str, Any], json: JsonFlag = False
 ) -> None:
-    """Show an account: its state, its last login, and its cookies without their values.
+    """Show an account, its last login and its cookies.
 
-    Cookies that are encrypted are shown only with --encrypt-key.
+    Of cookies the names are shown, never the values; of those that are encrypted only with
+    --encrypt-key.
     """
     settings = existing_stores(options)
     account = run(_one(settings, crawl, identity))
@@ -116,7 +117,7 @@ def logout(
     identities: Identities = None,
     everyone: AllFlag = False,
 ) -> None:
-    """Forget the cookies and the login of accounts, and end their rests and bans.
+    """Forget the cookies and logins of accounts. Their rests and bans end, too.
 
     The site is not told. Whoever needs an account next logs it in again. Accounts that are in use
     are left alone.

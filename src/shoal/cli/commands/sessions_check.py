@@ -87,12 +87,13 @@ async def _check(
     is_told: bool,
 ) -> list[CheckedLogin]:
     async with stores_at(at, archive=False) as stores:
-        await stores.frontier.stats(crawl)
+        rules = (await stores.frontier.stats(crawl)).rules
         note = await stores.results.note_of(crawl)
         spider = target.load(targets_of(crawl, spider_target, note, at.results))
         settings = settings_from(options, settings_of(spider))
         logs.configure(json_lines=settings.json_logs)
-        async with _checks(crawl, stores.frontier, target.create(spider), settings) as checks:
+        made = target.create(spider, args=rules.args)
+        async with _checks(crawl, stores.frontier, made, settings) as checks:
             accounts = chosen(await groups_of_crawl(stores.frontier, crawl), wanted)
             checked = []
             for account in accounts:

@@ -41,9 +41,7 @@ Latency = Annotated[float, typer.Option(min=0.001, help="Seconds that an answer 
 PageBytes = Annotated[int, typer.Option(min=0, help="Bytes on the wire of a page, for the cost.")]
 Rotation = Annotated[
     str | None,
-    typer.Option(
-        metavar=f"<{'|'.join(STRATEGIES)}>", help="Only this strategy. [default: all of them]"
-    ),
+    typer.Option(metavar="|".join(STRATEGIES), help="Only this strategy. [default: all of them]"),
 ]
 Plot = Annotated[
     Path | None, typer.Option(metavar="FILE.svg", help="Draw pages over time, as SVG.")
@@ -70,7 +68,7 @@ def simulate(
     plot: Plot = None,
     json: JsonFlag = False,
 ) -> None:
-    """See how strategies of rotation would do at a site that bans exits.
+    """Compare ways to rotate at a site that bans exits.
 
     Nothing is sent. The real policy decides, on a clock of its own: hours pass in seconds. The site
     is made up: it bans an exit that asks for too much, and knows nothing else of it.

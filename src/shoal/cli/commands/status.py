@@ -13,6 +13,7 @@ from rich.live import Live
 from shoal.cli import display
 from shoal.cli.examples import examples
 from shoal.cli.options import JsonFlag, existing_stores, with_settings
+from shoal.cli.status_view import snapshot_view, watched_view
 from shoal.config import Settings
 from shoal.errors import StorageBusy
 from shoal.frontier import frontier_at
@@ -44,8 +45,9 @@ def status(
 ) -> None:
     """Show progress, speed and ETA, workers and hosts.
 
-    Hosts are shown with the most work left first, then those that answer slowest, then those that
-    fail most. A host that only fails is probed with single requests until it answers again.
+    What is in the way comes first. Hosts are shown with the most work left first, then those that
+    answer slowest, then those that fail most. A host that only fails is probed with single requests
+    until it answers again.
     """
     run(_status(existing_stores(options), crawl, watch=watch, json=json))
 
@@ -61,12 +63,14 @@ async def _status(stores: Settings, crawl: str | None, *, watch: bool, json: boo
 
 
 async def _watch(frontier: QueriesAndNotes, crawl: str | None) -> None:
-    view, console = await _view(frontier, crawl), display.console()
-    with Live(view, console=console, auto_refresh=False) as live:
+    console = display.console()
+    view = await _view(frontier, crawl, console.height)
+    # What does not fit is cut off: it stands below what matters.
+    with Live(view, console=console, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
             try:
-                view = await _view(frontier, crawl)
+                view = await _view(frontier, crawl, console.height)
             except StorageBusy as error:  # It may come back; the last view stays below the news.
                 console.print(display.text(f"waiting for the frontier: {error}", "red"))
             else:
@@ -80,11 +84,17 @@ async def _data(frontier: QueriesAndNotes, crawl: str | None) -> Any:
     return snapshot_json(await snapshot(frontier, crawl, now), now)
 
 
-async def _view(frontier: QueriesAndNotes, crawl: str | None) -> RenderableType:
+async def _view(
+    frontier: QueriesAndNotes, crawl: str | None, height: int | None = None
+) -> RenderableType:
+    """What is shown; of one crawl, if a `height` is given, in so many lines."""
     now = time.time()
     if crawl is None:
         crawls = await frontier.crawls()
         return display.crawls_table(crawls, now) if crawls else display.text("no crawls here yet")
     seen = await snapshot(frontier, crawl, now)
     notes = *exit_lines(seen, now), *session_lines(seen, now), *version_lines(seen.workers)
-    return display.snapshot_view(seen, now, [*notes, *feed_lines(seen, now)])
+    notes += tuple(feed_lines(seen, now))
+    if height is None:
+        return snapshot_view(seen, now, notes)
+    return watched_view(seen, now, notes, height)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from shoal.cli import display
+from shoal.cli.arguments import ArgumentOptions, told_worker
 from shoal.cli.examples import examples
-from shoal.cli.options import FLEET, settings_from, with_settings
+from shoal.cli.joining import Joining, told_of
+from shoal.cli.options import FLEET, with_settings
 from shoal.cli.services import run_service
 from shoal.config import Settings
 from shoal.coordinator.scheduled import ScheduledWorkers
+from shoal.core.addresses import masked
 from shoal.errors import ConfigError, ShoalError
 from shoal.feeds.service import Feeds
 from shoal.fetch.http.client import warn_of_proxies
 from shoal.fleet import target
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
+from shoal.fleet.looking import Onlooker
 from shoal.fleet.published import check_publishing
+from shoal.fleet.spider_maker import SpiderMaker
 from shoal.fleet.stores import stores_at
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.runtime import logs
@@ -28,8 +36,11 @@ from shoal.runtime.alive import DEAD_AFTER_S, signs_of_life, silent_s
 from shoal.runtime.eventloop import run
 from shoal.runtime.services import Services
 from shoal.runtime.signals import stopped_by_signals
+from shoal.runtime.stop_file import StopFile
 from shoal.runtime.watchdog import watched
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.spider import Spider
+
+log = logging.getLogger("shoal")
 
 Targets = Annotated[
     list[str] | None,
@@ -45,6 +56,16 @@ AliveFile = Annotated[
         envvar="SHOAL_ALIVE_FILE",
         metavar="FILE",
         help="Where it gives signs of life, for --alive.",
+        show_envvar=False,
+    ),
+]
+StopFilePath = Annotated[
+    Path | None,
+    typer.Option(
+        "--stop-file",
+        envvar="SHOAL_STOP_FILE",
+        metavar="FILE",
+        help="Stop as SIGTERM does when this file is there: for machines that are taken away.",
         show_envvar=False,
     ),
 ]
@@ -67,15 +88,18 @@ Alive = Annotated[
 def worker(
     options: dict[str, Any],
     targets: Targets = None,
+    arg: ArgumentOptions = None,
     until_finished: UntilFinished = False,
     alive_file: AliveFile = None,
+    stop_file: StopFilePath = None,
     alive: Alive = False,
 ) -> None:
     """Add a worker to a crawl, or to all scheduled runs.
 
     The crawl is on a shared frontier. The worker waits for work, and stays until SIGTERM or Ctrl-C,
-    which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) are
-    those of whoever started it. If shoal.toml has feeds of this crawl, they run here too.
+    which let it finish what is in hand. The rules of the crawl (rate, retries, robots.txt, ...) and
+    what its spider is told (-a) are those of whoever started it. If shoal.toml has feeds of this
+    crawl, they run here too.
 
     Without a TARGET it works on every run that `shoal serve` begins, with as many processes for
     each as --workers says. What a schedule runs is read from shoal.toml in this folder, where the
@@ -88,17 +112,22 @@ def worker(
         _refuse_what_needs_a_target(options, until_finished=until_finished)
         run_service(
             options,
-            lambda frontier: ScheduledWorkers(frontier, options),
+            lambda frontier: Services(ScheduledWorkers(frontier, options), *stop_files(stop_file)),
             alive_file,
             publishes=True,
         )
         return
-    spider = target.load(targets)
-    settings = settings_from(options, settings_of(spider))
+    targets, spider, settings = told_worker(targets, arg, options)
     logs.configure(json_lines=settings.json_logs)
     if not target.is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
-    run(_work(spider, targets, settings, alive_file, until_finished=until_finished))
+    stopping = stop_files(stop_file)
+    run(_work(spider, targets, settings, alive_file, stopping, until_finished=until_finished))
+
+
+def stop_files(file: Path | None) -> list[StopFile]:
+    """What waits for the file, if there is one to wait for."""
+    return [StopFile(file)] if file is not None else []
 
 
 def _tell_whether_alive(file: Path | None) -> None:
@@ -123,6 +152,7 @@ async def _work(
     targets: list[str],
     settings: Settings,
     alive_file: Path | None,
+    stopping: Sequence[StopFile],
     *,
     until_finished: bool,
 ) -> None:
@@ -132,13 +162,26 @@ async def _work(
         settings,
         until_finished=until_finished,
         brings_seeds=False,
+        closes=True,
     )
     async with stores_at(settings) as stores:
         await check_publishing(settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)
         workers = workers_for(
-            order, stores, lambda: target.create(spider, settings.plugins), watch=watched
+            order,
+            stores,
+            lambda: SpiderMaker(spider, settings.plugins, settings.rules.args),
+            watch=watched,
         )
-        services = Services(workers, Feeds(stores.frontier, crawl=order.crawl))
-        with stopped_by_signals(services), signs_of_life(alive_file):
-            await services.run()
+        began = time.monotonic()
+        onlooker = Onlooker(stores.frontier, order.crawl, settings)
+        with (
+            display.progress(quiet=settings.json_logs) as watch,
+            signs_of_life(alive_file),
+        ):
+            joining = Joining(onlooker, order.crawl, masked(settings.frontier), watch)
+            feeds = Feeds(stores.frontier, crawl=order.crawl)
+            services = Services(workers, feeds, joining, *stopping)
+            with stopped_by_signals(services):
+                await services.run()
+    log.info("%s", told_of(workers.did, order.crawl, time.monotonic() - began))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from aiormq import exceptions as failure
 
-from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
+from shoal.errors import ConfigError, ShoalError, StorageAway, StorageBusy, StorageFailed
 
 _CODE = re.compile(r"^[A-Z_]+ - ")
 """How RabbitMQ begins what it says to people."""
@@ -71,9 +71,9 @@ def _away(shown: str, error: Exception, said: str) -> ShoalError:
             return ConfigError(f"{shown}: {cause.verify_message}")
         cause = cause and (cause.__cause__ or cause.__context__)
     if isinstance(error, TimeoutError):
-        return StorageBusy(f"{shown}: no answer")
+        return StorageAway(f"{shown}: no answer")
     if isinstance(error, _NO_MORE):
         return StorageBusy(f"{shown}: the connection was closed")
     if isinstance(error, OSError | EOFError):
-        return StorageBusy(f"{shown}: {said or 'the connection was closed'}")
+        return StorageAway(f"{shown}: {said or 'the connection was closed'}")
     return StorageFailed(f"{shown}: {said or type(error).__name__}")

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from redis import exceptions as failure
 from redis.asyncio.sentinel import MasterNotFoundError
 
-from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed, WrongKeyType
+from shoal.errors import (
+    ConfigError,
+    ShoalError,
+    StorageAway,
+    StorageBusy,
+    StorageFailed,
+    WrongKeyType,
+)
 
 _PASSING = ("MISCONF", "NOREPLICAS", "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
 _NO_CLUSTER = "Cluster mode is not enabled"
@@ -58,7 +65,7 @@ def _away(shown: str, error: Exception) -> ShoalError:
         return ConfigError(f"{shown} is no cluster: it has a redis:// address")
     if isinstance(error, RuntimeError):
         return StorageBusy(f"{shown}: the connection was closed")
-    return StorageBusy(f"{shown}: {str(error) or 'no answer'}")
+    return StorageAway(f"{shown}: {str(error) or 'no answer'}")
 
 
 def _without_master(shown: str, text: str) -> ShoalError:

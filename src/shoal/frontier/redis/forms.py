@@ -16,8 +16,10 @@ from shoal.frontier import stored_robots
 from shoal.frontier.redis.packing import pack, queue_of, unpack
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 
-Group = tuple[str, int, list[bytes]]
-"""A host or a lane, a priority, and entries of them."""
+Group = tuple[str, int, list[bytes], str | None]
+"""A host or a lane, a priority, entries of them, and the shape that these have, if that counts."""
+Size = tuple[str, int, int] | tuple[str, int, int, str]
+"""A group, with how many entries it has."""
 
 FAILED = (Verdict.RETRY, Verdict.DEAD)
 
@@ -30,29 +32,34 @@ pack_values = msgspec.msgpack.encode
 def grouped(entries: Iterable[Entry]) -> list[Group]:
     """Entries by host and priority, as the scripts take them. Those of chains stay in their order,
     whatever their hosts and priorities."""
-    groups: dict[tuple[str, int], list[bytes]] = {}
+    groups: dict[tuple[str, int, str | None], list[bytes]] = {}
     chained = list[Group]()
     for entry in entries:
         task = entry.task
         if task.chain is None:
-            groups.setdefault((queue_of(task), task.priority), []).append(pack(entry))
+            place = queue_of(task), task.priority, entry.shape
+            groups.setdefault(place, []).append(pack(entry))
         else:
-            chained.append((queue_of(task), task.priority, [pack(entry)]))
-    return [*((site, priority, packed) for (site, priority), packed in groups.items()), *chained]
+            chained.append((queue_of(task), task.priority, [pack(entry)], entry.shape))
+    return [
+        *((at, first, packed, alike) for (at, first, alike), packed in groups.items()),
+        *chained,
+    ]
 
 
-def sizes_of(groups: Iterable[Group]) -> tuple[list[tuple[str, int, int]], list[bytes]]:
+def sizes_of(groups: Iterable[Group]) -> tuple[list[Size], list[bytes]]:
     """Groups with how many entries they have, and all the entries: see adding.lua."""
-    sizes, entries = [], list[bytes]()
-    for site, priority, packed in groups:
-        sizes.append((site, priority, len(packed)))
+    sizes, entries = list[Size](), list[bytes]()
+    for site, priority, packed, shape in groups:
+        size = (site, priority, len(packed))
+        sizes.append(size if shape is None else (*size, shape))
         entries += packed
     return sizes, entries
 
 
-def has_lanes(sizes: Iterable[tuple[str, int, int]]) -> bool:
+def has_lanes(sizes: Iterable[Size]) -> bool:
     """Whether tasks of lanes are among these."""
-    return any(" " in queue for queue, _, _ in sizes)
+    return any(" " in size[0] for size in sizes)
 
 
 def finish_args(
@@ -176,15 +183,16 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     robots_ttl: int = 0
     crawl_delay: int = 0
     elsewhere: bool = False
-    follow_ups: list[tuple[str, int, int]] = []
+    follow_ups: list[Size] = []
     passage: tuple[str, str, int, float, int] | None = None
     """Who is to blame, the kind of block, how long to wait, a random number, bytes on the wire."""
     cookies: msgspec.Raw | None = None
     """The jar of its chain as JSON, or nothing for an empty one."""
     identity: _Report | None = None
+    own_counts: dict[str, int] = {}
 
 
-def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
+def _ended(outcome: Outcome, follow_ups: list[Size]) -> _Ended:
     ended = _Ended(
         outcome.verdict,
         outcome.kind if outcome.verdict in FAILED else "",
@@ -198,6 +206,7 @@ def _ended(outcome: Outcome, follow_ups: list[tuple[str, int, int]]) -> _Ended:
         outcome.ours,
         page_counts(outcome),
         follow_ups=follow_ups,
+        own_counts=outcome.own_counts,
     )
     if outcome.pushback is not None:
         ended.pushback = True

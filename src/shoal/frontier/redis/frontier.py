@@ -12,6 +12,7 @@ from shoal.config import Rules
 from shoal.core.exits import Exit, ExitEntry, LaneState, Lent, PoolRules, PoolState
 from shoal.core.identities import Account, IdentityReport
 from shoal.core.records import Robots
+from shoal.core.shapes import Trap
 from shoal.drivers.redis.link import RedisLink, redis_address
 from shoal.errors import ConfigError, NewerFormat, UnknownCrawl
 from shoal.frontier import stored_robots
@@ -38,6 +39,7 @@ from shoal.frontier.redis.names import (
 from shoal.frontier.redis.rules import has_lanes
 from shoal.frontier.redis.shard import Clock, Shard
 from shoal.frontier.redis.stats import ahead_of, host_of, note_failures, waiting_of
+from shoal.frontier.redis.traps import traps_of
 from shoal.frontier.redis.windows import Travel
 from shoal.frontier.values import (
     ALL_DEAD,
@@ -304,6 +306,12 @@ class RedisFrontier(Frontier):
         ranked = ("ZRANGE", f"{prefix}lane_load", "+inf", 0, "BYSCORE", "REV", "LIMIT", 0, limit)
         lanes = await self._link.command(*ranked)
         return list(dict.fromkeys([*names, *(lane.rpartition(b" ")[2] for lane in lanes)]))
+
+    async def traps(self, crawl: str, limit: int) -> list[Trap]:
+        found = list[Trap]()
+        for shard in (await self._crawl(crawl)).shards:
+            found += await traps_of(self._link, shard)
+        return sorted(found, key=lambda trap: (-trap.kept_out, trap.host, trap.shape))[:limit]
 
     async def chains(self, crawl: str, limit: int) -> list[Chain]:
         found = list[Chain]()

@@ -8,9 +8,9 @@ from shoal.frontier.redis.stats import priorities_of
 CHUNK = 500
 _SINGLE = (
     *("ready", "load", "slow", "failing", "suspects", "held", "due", "delayed", "dead", "died"),
-    *("failures", "failures_at"),
+    *("failures", "failures_at", "own_counts"),
     *("dropped", "robots", "workers", "blocked", "holding", "shares"),
-    *("lanes", "lane_load", "blocks", "versions", "expired", "jars"),
+    *("kept_out", "lanes", "lane_load", "blocks", "versions", "expired", "jars"),
     *("away", "carried", "outbox", "low", "dry", "own", "routes", "missing", "repaired"),
     *("requests", "foreign"),
 )
@@ -40,7 +40,7 @@ async def _sweep_hosts(link: RedisLink, prefix: str) -> None:
             keys += [
                 f"{prefix}{kind}:{priority}:{host}" for priority in priorities for kind in "qt"
             ]
-            keys.append(f"{prefix}lower:{host}")
+            keys += [f"{prefix}lower:{host}", f"{prefix}alike:{host}"]
         for first in range(0, len(keys), CHUNK):
             await link.command("UNLINK", *keys[first : first + CHUNK])
         await link.command("HDEL", hosts, *names)

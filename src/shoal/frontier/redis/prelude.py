@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.core import exit_policy, identity_policy, policy, sharing
+from shoal.core import exit_policy, identity_policy, own_counts, policy, sharing
 from shoal.core.counters import COUNTERS, PAGE_COUNTERS
 from shoal.core.failures import FailureKind
 from shoal.frontier import facts
@@ -59,7 +59,11 @@ def prelude(script: str) -> str:
 
 def _tables() -> dict[str, Any]:
     return {
-        "TEXTS": {"poison": facts.POISON.replace("{}", "%d"), "purged": facts.PURGED},
+        "TEXTS": {
+            "poison": facts.POISON.replace("{}", "%d"),
+            "purged": facts.PURGED,
+            "others": own_counts.OTHERS,
+        },
         "KINDS": {kind.value: kind.value for kind in FailureKind},
         "STARVED": {**starved_words(), "head": starved_head("%s", UNKNOWN_POOL.timeout_s)},
         "UNUSABLE": unusable_words(),
@@ -134,8 +138,11 @@ def _numbers() -> dict[str, float | list[int]]:
         "max_tries": policy.MAX_TRIES,
         "max_losses": policy.MAX_LOSSES,
         "ahead_per_share": sharing.AHEAD_PER_SHARE,
+        "max_own_counts": own_counts.MAX_NAMES,
         "reclaim_batch": facts.RECLAIM_BATCH,
         "suspects_seen": facts.SUSPECTS_SEEN,
+        "most_shapes": facts.MOST_SHAPES,
+        "most_traps": facts.MOST_TRAPS,
         "withheld_seen": facts.WITHHELD_SEEN,
         "prior": exit_policy.PRIOR,
         "max_level": exit_policy.MAX_LEVEL,

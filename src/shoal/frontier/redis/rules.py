@@ -38,6 +38,8 @@ def numbers_of(rules: Rules, shards: int) -> dict[str, int]:
         "bloom_bits": math.ceil(1000 * -math.log(layer_error) / math.log(2) ** 2),
         "bloom_hashes": math.ceil(-math.log2(layer_error)),
         "seen_for": round(parse_duration(rules.seen_for) * 1e6) if rules.seen_for else 0,
+        **({"most_of_host": most} if (most := rules.max_pages_per_host) else {}),
+        **({"most_alike": most} if (most := rules.max_pages_per_shape) else {}),
         **({"pools": 1} if has_lanes(rules) else {}),
         **({"cookies": 1} if rules.cookies != "off" else {}),
     }

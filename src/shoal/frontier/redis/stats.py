@@ -10,6 +10,7 @@ import msgspec
 from shoal.config import read_rules
 from shoal.core.counters import COUNTERS
 from shoal.core.failures import FailureKind, kind_named
+from shoal.core.own_counts import added
 from shoal.drivers.redis.link import RedisLink
 from shoal.frontier.facts import recent_rate
 from shoal.frontier.values import CrawlState, Host, Stats
@@ -32,6 +33,8 @@ HOST_NUMBERS = {
 """What a host's packed form begins with, in this order; and the numbers of one that is new."""
 FAILED = "failed "
 """What comes before a kind of failures where stats.lua tells how many there were."""
+OWN = "own "
+"""The same of what a spider counts of its own."""
 MORE = -(2**40)
 """The last of its priorities, where lua/hosts.lua keeps others elsewhere."""
 
@@ -51,6 +54,7 @@ def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
         finished_at=_moment(first, "finished_at"),
         pages_per_s=sum(map(_recent_rate, shards)),
         failures_by_kind=_failures(shards),
+        own_counts=added(map(_own_counts, shards)),
         **{name: sum(int(shard.get(name, 0)) for shard in shards) for name in COUNTERS},
     )
 
@@ -100,6 +104,10 @@ def _failures(shards: Sequence[dict[str, str]]) -> dict[FailureKind, int]:
                 kind = kind_named(name.removeprefix(FAILED))
                 found[kind] = found.get(kind, 0) + int(tries)
     return found
+
+
+def _own_counts(shard: dict[str, str]) -> dict[str, int]:
+    return {n.removeprefix(OWN): int(times) for n, times in shard.items() if n.startswith(OWN)}
 
 
 async def note_failures(link: RedisLink, prefix: str, hosts: Sequence[Host]) -> None:

@@ -12,9 +12,11 @@ import msgspec
 from shoal.core import task as wire
 from shoal.core.failures import kind_named
 from shoal.core.records import Robots
+from shoal.core.shapes import Trap
 from shoal.core.urls import fingerprint_of, number_of
 from shoal.frontier import stored_robots
 from shoal.frontier.facts import HELD_BACK_REASON
+from shoal.frontier.sqlite.alike import traps_of
 from shoal.frontier.sqlite.dead import BEFORE_ALL, fitting
 from shoal.frontier.sqlite.failures import failures_of
 from shoal.frontier.sqlite.statements import DEAD, HELD_BACK, HOST_FIELDS, SQL, STATES
@@ -142,6 +144,11 @@ def chains_of(connection: sqlite3.Connection, crawl: str, limit: int) -> list[Ch
     """The chains with the most tasks left."""
     crawl_id = crawl_row(connection, crawl)["id"]
     return [Chain(*row) for row in connection.execute(SQL["longest_chains"], (crawl_id, limit))]
+
+
+def traps_in(connection: sqlite3.Connection, crawl: str, limit: int) -> list[Trap]:
+    """Of what most links were kept out."""
+    return traps_of(connection, crawl_row(connection, crawl)["id"], limit)
 
 
 def workers_of(connection: sqlite3.Connection, crawl: str, clock: Clock) -> list[Pulse]:

@@ -21,6 +21,7 @@ from shoal.frontier import stored_robots
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.jars import keep_jar
 from shoal.frontier.sqlite.lease import queue
+from shoal.frontier.sqlite.own_counts import add_own_counts
 from shoal.frontier.sqlite.returning import Returning
 from shoal.frontier.sqlite.statements import (
     DEAD,
@@ -70,6 +71,7 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
     follow_ups: list[Entry] = []
     moves: list[Move] = []
     counted: list[tuple[int, ...]] = []
+    own: list[dict[str, int]] = []
     for outcome in outcomes:
         # A lease ends once, even if it was handed in twice.
         task = owned.pop(outcome.lease.token, None)
@@ -79,12 +81,16 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
             moves.append(_end_try(current, task, outcome, by_exits))
             counted.append(page_counts(outcome))
             follow_ups += outcome.follow_ups
+            if outcome.own_counts:
+                own.append(outcome.own_counts)
             if outcome.cookies is not None and task.chain is not None:
                 keep_jar(current, task.chain, outcome.cookies)
     current.write("move_tasks", moves, current.clock.by_machine)
     if by_exits is not None:
         by_exits.write()
     _add_up(current, counted)
+    if own:
+        add_own_counts(current.connection, current.id, own)
     queue(current, follow_ups)
     current.settle()  # In an exchange too, before anything is taken back or handed out.
     return stale

@@ -17,6 +17,7 @@ from shoal.config import Rules
 from shoal.core.exits import Exit, ExitEntry, LaneState, Lent, PoolRules, PoolState
 from shoal.core.identities import Account, IdentityReport
 from shoal.core.records import Robots
+from shoal.core.shapes import Trap
 from shoal.core.urls import number_of
 from shoal.drivers.sqlite import Database, transaction
 from shoal.errors import ConfigError, UnknownCrawl
@@ -31,6 +32,7 @@ from shoal.frontier.sqlite.asking import (
     record_of,
     records_of,
     robots_of,
+    traps_in,
     workers_of,
 )
 from shoal.frontier.sqlite.board import SqliteNotes
@@ -94,6 +96,8 @@ _FORGOTTEN = (
     "tasks",
     "remembered",
     "failures",
+    "own_counts",
+    "alike",
     "hosts",
     "crawl",
 )
@@ -356,6 +360,9 @@ class SqliteFrontier(Frontier):
         self, crawl: str, limit: int, order: HostOrder = HostOrder.BUSIEST
     ) -> list[Host]:
         return await self._db.run(partial(hosts_of, crawl=crawl, limit=limit, order=order))
+
+    async def traps(self, crawl: str, limit: int) -> list[Trap]:
+        return await self._db.run(partial(traps_in, crawl=crawl, limit=limit))
 
     async def chains(self, crawl: str, limit: int) -> list[Chain]:
         return await self._db.run(partial(chains_of, crawl=crawl, limit=limit))

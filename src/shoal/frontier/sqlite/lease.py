@@ -12,6 +12,7 @@ from shoal.core.policy import MAX_TRIES, is_poison
 from shoal.core.task import Task
 from shoal.core.urls import number_of
 from shoal.frontier.facts import POISON, RECLAIM_BATCH
+from shoal.frontier.sqlite.alike import keep_out
 from shoal.frontier.sqlite.held_up import next_look
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.lanes import LaneSchedule
@@ -39,6 +40,9 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
     (seen,) = current.connection.execute(SQL["seen"], asked).fetchone()
     for fingerprint in msgspec.json.decode(seen):
         del found[fingerprint]
+    rules, kept_out = current.rules, 0
+    if found and (rules.max_pages_per_shape or rules.max_pages_per_host):
+        kept_out = keep_out(current, found, entries)
     # Most pages lead to nothing new.
     hosts = current.hosts_named(task.site for task in found.values()) if found else {}
     lanes = _lanes_of(current, found.values(), hosts)
@@ -52,8 +56,9 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
         tries = min(task.retry_count, MAX_TRIES)
         rows.append((*whose, task.priority, state, place, task.chain, tries, wire.encode(task)))
     current.write("add_tasks", rows)
-    added = Added(len(rows), len(entries) - len(rows))
+    added = Added(len(rows), len(entries) - len(rows) - kept_out)
     current.tally.update(added=added.added, waiting=added.added, duplicates=added.duplicates)
+    current.tally["filtered"] += kept_out
     return added
 
 

@@ -23,7 +23,7 @@ from shoal.frontier.values import CrawlState, Host, TaskState
 _PACKAGE = "shoal.frontier.sqlite"
 _NAME = re.compile(r"\{([A-Z_]+)\}")
 
-SCHEMA = load_schema(_PACKAGE, "schema.sql", *(f"schema_{version}.sql" for version in range(2, 10)))
+SCHEMA = load_schema(_PACKAGE, "schema.sql", *(f"schema_{version}.sql" for version in range(2, 12)))
 
 HELD_BACK, WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(-1, 6)
 """The states of a task as the table has them. One that is held back waits for another one of its

@@ -24,6 +24,7 @@ from shoal.frontier.sqlite.exits import Exits
 from shoal.frontier.sqlite.failures import WHOLE_CRAWL, Failures, failures_of
 from shoal.frontier.sqlite.hosts import HostSchedule
 from shoal.frontier.sqlite.lanes import Lanes, LaneSchedule
+from shoal.frontier.sqlite.own_counts import own_counts_of
 from shoal.frontier.sqlite.shares import Shares
 from shoal.frontier.sqlite.statements import HELD_BACK, PART, SCHEMA, SQL
 from shoal.frontier.sqlite.taking_back import take_back_all
@@ -297,6 +298,7 @@ def stats_of(connection: sqlite3.Connection, row: dict[str, Any], clock: Clock) 
         rules=read_rules(row["rules"]),
         pages_per_s=_recent_rate(row, moment_of(row, clock)),
         failures_by_kind=failures[WHOLE_CRAWL],
+        own_counts=own_counts_of(connection, row["id"]),
         **times,
         **{name: row[name] for name in COUNTERS},
     )

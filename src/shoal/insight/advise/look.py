@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 from shoal.frontier.port import QueriesAndNotes
 from shoal.frontier.values import HostOrder
-from shoal.insight.advise.situation import Look
+from shoal.insight.advise.situation import ENOUGH_ENDED, Look, Situation, situation
 from shoal.insight.status import LANES_SEEN
 
 HOSTS_SEEN = 400
 """Hosts that are told apart. All that have less to do are taken for alike."""
 CHAINS_SEEN = 1000
+LOOK_AGAIN_S = 1.0
+LOOKS = 10
+"""Whether a crawl grows is seen from the tasks that end between two looks. Nobody waits for more
+than so many."""
 
 
 async def look_at(
@@ -29,3 +36,18 @@ async def look_at(
         pools=await frontier.pools() if pools or sessions else [],
         lanes=await frontier.lanes(crawl, LANES_SEEN) if pools or sessions else [],
     )
+
+
+async def see(frontier: QueriesAndNotes, crawl: str) -> Situation:
+    """How a crawl stands, and whether it grows: that takes some seconds, if it is running. Raises
+    UnknownCrawl."""
+    before = await look_at(frontier, crawl, time.time())
+    if situation(before).is_idle:
+        return situation(before)
+    look = before
+    for _ in range(LOOKS):
+        await asyncio.sleep(LOOK_AGAIN_S)
+        look = await look_at(frontier, crawl, time.time())
+        if look.stats.ended - before.stats.ended >= ENOUGH_ENDED:
+            break
+    return situation(look, before)

@@ -9,10 +9,11 @@ from math import ceil, inf
 import msgspec
 
 from shoal.core.ledger import Cause
-from shoal.core.policy import AUTO_START_S, Rate
+from shoal.core.policy import Rate
 from shoal.insight.advise.fluid import Drained, Means, Queue, drain
+from shoal.insight.advise.left import HostWork, PoolWork, turn_s
 from shoal.insight.advise.seen import FleetSeen
-from shoal.insight.advise.situation import HostWork, PoolWork, Situation
+from shoal.insight.advise.situation import Situation
 
 MAX_WORKERS = 1000
 """No more are ever advised."""
@@ -89,11 +90,13 @@ class Model:
     def __init__(self, situation: Situation, fleet: FleetSeen) -> None:
         self.situation = situation
         self.fleet = fleet
-        self._pace = 1.0
+        self._pace = self._chain_pace = 1.0
         now = self.forecast(plan_now(situation, fleet))
         if now.per_s > 0:
-            per_s = max(fleet.per_s, situation.per_s)
-            self._pace = min(max(per_s / now.per_s, 0.5), 1.0)
+            seen = max(fleet.per_s, situation.per_s) / now.per_s
+            self._pace = min(max(seen, 0.5), 1.0)
+            if now.limit is Limit.CHAINS:  # Where all wait for each other, nobody waits for long.
+                self._chain_pace = min(max(seen, 1.0), 2.0)
 
     def forecast(self, plan: Plan) -> Forecast:
         """How the crawl goes by a plan."""
@@ -124,8 +127,12 @@ class Model:
 
     def best(self, plan: Plan) -> Forecast:
         """The fewest workers with which it is done about as soon as with any number."""
-        best_s = self._with(plan, self._enough(plan)).seconds
+        best_s = self.most(plan).seconds
         return self._with(plan, self.fewest(plan, best_s * NEAR) or 1)
+
+    def most(self, plan: Plan) -> Forecast:
+        """With so many workers that more change nothing: what still holds it up is not theirs."""
+        return self._with(plan, self._enough(plan))
 
     def _with(self, plan: Plan, workers: int) -> Forecast:
         return self.forecast(msgspec.structs.replace(plan, workers=workers))
@@ -142,8 +149,6 @@ class Model:
         by_speed = per_s / min(one.values())
         return min(max(ceil(max(by_slots, by_speed)), 1), MAX_WORKERS)
 
-    # Queues
-
     def queues(self, plan: Plan) -> list[tuple[Queue, Limit]]:
         """What is to be done, and what would keep the fleet from doing it faster."""
         return [(queue, limit) for queue, limit in self._queues(plan) if queue.pages > 0]
@@ -156,7 +161,8 @@ class Model:
         are_paced = bool(situation.hosts) and all(turn_s(h, plan.rate) for h in situation.hosts)
         # The hosts of chains are not told: those that are known share their turns evenly.
         turn = len(situation.chains) / turns_per_s if are_paced else 0.0
-        cycle_s = self._hold_s(self.fleet.latency_s) + self.fleet.commit_s + AGE_S
+        hold_s = self._hold_s(self.fleet.latency_s)
+        cycle_s = max((hold_s + self.fleet.commit_s + AGE_S) / self._chain_pace, hold_s)
         for chain in situation.chains:
             yield Queue(chain.name, chain.left, cycle_s, turn, 1.0), Limit.CHAINS
         for pool in situation.pools:
@@ -196,12 +202,6 @@ class Model:
         fleet = self.fleet
         own_s = max(fleet.hold_s - fleet.latency_s, 0.0)
         return max((latency_s or fleet.latency_s) - fleet.lag_s, LEAST_HOLD_S) + own_s
-
-
-def turn_s(host: HostWork, rate: Rate) -> float:
-    """The time between two requests to a host."""
-    own_s = host.penalty_s or AUTO_START_S if rate.auto else max(rate.interval_s, host.penalty_s)
-    return max(own_s, host.crawl_delay_s)
 
 
 def _workers(fleet: FleetSeen, plan: Plan) -> float:

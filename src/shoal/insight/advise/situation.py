@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-
 import msgspec
 
 from shoal.core.exits import LaneState, PoolState
-from shoal.core.identities import account_of, group_of
 from shoal.core.policy import Rate, parse_rate
 from shoal.frontier.values import Chain, CrawlState, Host, Pulse, Stats
+from shoal.insight.advise.left import HostWork, PoolWork, hosts_left, pools_left
 from shoal.insight.advise.seen import FleetSeen, fleet_seen
 from shoal.insight.status import elapsed_s
 
 ENOUGH_S, ENOUGH_PAGES = 60.0, 200
 """After so long, or so many pages, there is enough to go by."""
+ENOUGH_ENDED = 30
+"""So many tasks that end between two looks say how fast they do, and how many new ones they add."""
 GROWING = 0.9
 """Where a page leads to so many new ones, or more, no end can be said."""
 
@@ -35,31 +34,6 @@ class Look(msgspec.Struct, kw_only=True, frozen=True):
     lanes: list[LaneState] = []
 
 
-class HostWork(msgspec.Struct, frozen=True):
-    """What a host still has, and what it allows."""
-
-    name: str
-    pages: float
-    latency_s: float = 0.0
-    crawl_delay_s: float = 0.0
-    penalty_s: float = 0.0
-    """The pause that it asked for by 429 or 503, or that its answers led to (`auto`)."""
-
-
-class PoolWork(msgspec.Struct, frozen=True):
-    """What waits for exits of a pool, or for accounts of a group."""
-
-    name: str
-    pages: float
-    hosts: tuple[str, ...]
-    usable: int
-    """Exits or accounts that are not out."""
-    turn_s: float
-    """The time between two requests by one of them to one host, or to any."""
-    at_once: int
-    """Requests in flight by one of them."""
-
-
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """A crawl that is to be brought to its end."""
 
@@ -68,7 +42,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float
     ended: int
     per_s: float
-    """Pages per second, in the last seconds."""
+    """Pages per second, in the last seconds: the best that was seen."""
     remaining: int
     """Tasks to go, as far as they are known."""
     has_inbox: bool
@@ -87,6 +61,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     tasks die."""
     fleet: FleetSeen | None
     """None: nobody works on it, or nobody who says enough."""
+    crawl: str = ""
+    workers: int = 0
+    """Those that were heard of lately."""
 
     @property
     def is_idle(self) -> bool:
@@ -120,20 +97,26 @@ def situation(look: Look, before: Look | None = None) -> Situation:
         state=stats.state,
         elapsed_s=elapsed_s(stats, look.at),
         ended=stats.ended,
-        per_s=stats.pages_per_s,
+        per_s=max(stats.pages_per_s, _per_s(before, look)),
         remaining=remaining,
         has_inbox=stats.inbox > 0,
         growth=growth,
         rate=parse_rate(stats.rules.rate),
         room=stats.rules.concurrency_per_host,
-        hosts=_hosts(look),
+        hosts=hosts_left(look.hosts, look.lanes, elapsed_s(stats, look.at), _paused(before)),
         chains=look.chains,
-        pools=_pools(look),
+        pools=pools_left(look.pools, look.lanes),
         others=0.0,
         broken=sum(host.is_broken for host in look.hosts),
         fleet=fleet_seen(look.workers),
+        crawl=stats.crawl,
+        workers=len(look.workers),
     )
     return _complete(made, stats, look)
+
+
+def _paused(look: Look | None) -> set[str]:
+    return {host.host for host in look.hosts if host.penalty_s} if look is not None else set()
 
 
 def _growth(before: Stats, now: Stats) -> float | None:
@@ -141,46 +124,12 @@ def _growth(before: Stats, now: Stats) -> float | None:
     return max(now.added - before.added, 0) / ended if ended > 0 else None
 
 
-def _hosts(look: Look) -> list[HostWork]:
-    in_lanes = Counter[str]()
-    for lane in look.lanes:
-        in_lanes[lane.host] += lane.waiting
-    return [
-        HostWork(
-            host.host,
-            max(host.waiting - in_lanes[host.host], 0) + host.leased,
-            host.latency_s,
-            host.crawl_delay_s,
-            host.penalty_s,
-        )
-        for host in look.hosts
-        if not host.is_broken
-    ]
-
-
-def _pools(look: Look) -> list[PoolWork]:
-    states = {pool.rules.name: pool for pool in look.pools}
-    lanes: dict[str, list[LaneState]] = defaultdict(list)
-    for lane in look.lanes:
-        lanes[lane.pool].append(lane)
-    return [
-        _pool(name, waiting, states[group_of(name)])
-        for name, waiting in lanes.items()
-        if group_of(name) in states
-    ]
-
-
-def _pool(name: str, lanes: Sequence[LaneState], state: PoolState) -> PoolWork:
-    rules = state.rules
-    usable = 1 if account_of(name) else max(state.exits - state.out, 0)
-    return PoolWork(
-        name,
-        sum(lane.waiting for lane in lanes),
-        tuple(lane.host for lane in lanes),
-        usable,
-        max(rules.interval_s, rules.pair_interval_s / len(lanes)),
-        rules.concurrency,
-    )
+def _per_s(before: Look | None, now: Look) -> float:
+    """Pages per second between two looks. 0: too few to say."""
+    if before is None or now.at <= before.at:
+        return 0.0
+    ended = now.stats.ended - before.stats.ended
+    return ended / (now.at - before.at) if ended >= ENOUGH_ENDED else 0.0
 
 
 def _complete(made: Situation, stats: Stats, look: Look) -> Situation:

@@ -12,10 +12,17 @@ import msgspec
 from msgspec.structs import astuple
 
 from shoal.core.content import item_content
+from shoal.core.files import FileStatus, StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.urls import fingerprint_of, number_of
 from shoal.results.port import Batch, KnownPage, PageLog
-from shoal.results.storable import PAGE_FIELDS, rejection_digest, rewritten
+from shoal.results.storable import (
+    FILE_FIELDS,
+    PAGE_FIELDS,
+    known_best,
+    rejection_digest,
+    rewritten,
+)
 
 Row: TypeAlias = "asyncpg.Record | tuple[Any, ...]"
 Columns = list[list[Any]]
@@ -32,7 +39,13 @@ _KNOWN = ("etag", "last_modified", "links", "read", "digest", "simhash", "reject
 _ITEM_OF_PAGE = slice(len(_KNOWN) + 1, -1)
 """The columns of an item, in a row of `known_pages`."""
 
-_SQL_TYPES = {int: "bigint", float: "float8", str: "text", bytes: "bytea"}
+_SQL_TYPES = {
+    int: "bigint",
+    float: "float8",
+    str: "text",
+    FileStatus: "text",
+    bytes: "bytea",
+}
 
 # One escape after the other, so that the backslash of an escaped backslash begins none. A pair of
 # surrogates is a character; one alone is none, nor has PostgreSQL any for NUL.
@@ -96,18 +109,38 @@ def item_columns(items: Sequence[StoredItem]) -> Columns:
 
 def page_columns(pages: Sequence[PageLog]) -> Columns:
     """Page log records as columns to be saved, in the order of their fields."""
-    columns = _columns([astuple(page) for page in pages], len(PAGE_FIELDS))
-    for name, (_, converted) in _CONVERTED.items():
-        place = PAGE_FIELDS.index(name)
-        columns[place] = [converted(value) for value in columns[place]]
-    return columns
+    return _converted(_columns([astuple(page) for page in pages], len(PAGE_FIELDS)), PAGE_FIELDS)
 
 
 def page_arrays(first: int) -> str:
     """The parameters that take `page_columns`, from `$first` on, each an array of its SQL type."""
-    types = {name: _sql_type(hint) for name, hint in get_type_hints(PageLog).items()}
+    return _arrays(PageLog, first)
+
+
+def file_columns(files: Sequence[StoredFile]) -> Columns:
+    """What became of files as columns to be saved, in the order of their fields."""
+    rows = [astuple(file) for file in known_best(files)]
+    return _converted(_columns(rows, len(FILE_FIELDS)), FILE_FIELDS)
+
+
+def file_arrays(first: int) -> str:
+    """The parameters that take `file_columns`, likewise."""
+    return _arrays(StoredFile, first)
+
+
+def _converted(columns: Columns, names: Sequence[str]) -> Columns:
+    for place, name in enumerate(names):
+        if name in _CONVERTED:
+            converted = _CONVERTED[name][1]
+            columns[place] = [converted(value) for value in columns[place]]
+    return columns
+
+
+def _arrays(record: type[msgspec.Struct], first: int) -> str:
+    types = {name: _sql_type(hint) for name, hint in get_type_hints(record).items()}
     types |= {name: sql_type for name, (sql_type, _) in _CONVERTED.items()}
-    return ", ".join(f"${n}::{types[name]}[]" for n, name in enumerate(PAGE_FIELDS, first))
+    names = record.__struct_fields__
+    return ", ".join(f"${n}::{types[name]}[]" for n, name in enumerate(names, first))
 
 
 def _sql_type(hint: Any) -> str:
@@ -203,6 +236,15 @@ def rejected_of(row: asyncpg.Record) -> RejectedItem:
     )
 
 
+def file_of(row: asyncpg.Record) -> StoredFile:
+    """A row as what it says of a file: the columns have the names of the fields."""
+    values = dict(row)
+    values["fingerprint"] = fingerprint_of(row["fingerprint"])
+    values["at"] = row["at"].timestamp()
+    values["status"] = FileStatus(row["status"])
+    return StoredFile(**values)
+
+
 def moment(seconds: float) -> datetime:
     """Seconds since 1970 as PostgreSQL knows them: to the microsecond."""
     return datetime.fromtimestamp(seconds, UTC)
@@ -211,5 +253,6 @@ def moment(seconds: float) -> datetime:
 _CONVERTED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "fingerprint": ("bigint", number_of),
     "started_at": ("timestamptz", moment),
+    "at": ("timestamptz", moment),
 }
-"""Fields of the page log that are stored as another type: which, and how to get it."""
+"""Fields of records that are stored as another type: which, and how to get it."""

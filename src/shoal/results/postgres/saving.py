@@ -12,6 +12,8 @@ from shoal.results.postgres.failures import RowRejected, noticing_rejections
 from shoal.results.postgres.link import Connection
 from shoal.results.postgres.rows import (
     CONTENT,
+    file_arrays,
+    file_columns,
     host_of,
     item_columns,
     moment,
@@ -27,6 +29,7 @@ MAX_ROWS = 2_000
 """Items in one statement. What a page gives may be many times as much."""
 
 _SAVE = QUERIES["save"].replace("{page_arrays}", page_arrays(first=22))
+_SAVE_FILES = QUERIES["save_files"].replace("{file_arrays}", file_arrays(first=2))
 
 log = logging.getLogger("shoal")
 
@@ -34,7 +37,7 @@ log = logging.getLogger("shoal")
 async def save(crawl: str, batch: Batch, connection: Connection) -> None:
     """Store a batch, all of it or nothing."""
     try:
-        if len(batch.items) <= MAX_ROWS:
+        if len(batch.items) <= MAX_ROWS and not batch.files:
             await _write(crawl, batch, connection)
         else:
             await _save_by_parts(crawl, batch, connection)
@@ -45,14 +48,15 @@ async def save(crawl: str, batch: Batch, connection: Connection) -> None:
 
 def statements_of(batch: Batch) -> int:
     """How many statements saving takes, if no row is rejected."""
-    return max(1, -(-len(batch.items) // MAX_ROWS))
+    return max(1, -(-len(batch.items) // MAX_ROWS)) + bool(batch.files)
 
 
 async def _save_by_parts(crawl: str, batch: Batch, connection: Connection) -> None:
     async with connection.transaction():
         for part in _parts(batch.items):
             await _write(crawl, Batch(items=part, keep=batch.keep), connection)
-        await _write(crawl, Batch(batch.pages, [], batch.rejected, batch.keep), connection)
+        rest = Batch(batch.pages, [], batch.rejected, batch.keep, batch.files)
+        await _write(crawl, rest, connection)
 
 
 def _parts(items: list[StoredItem]) -> list[list[StoredItem]]:
@@ -65,7 +69,8 @@ async def _save_apart(crawl: str, batch: Batch, connection: Connection) -> None:
         rejected: list[RejectedItem] = []
         for part in _parts(batch.items):
             rejected += await _save_items(crawl, part, batch.keep, connection)
-        rest = Batch(batch.pages, [], [*batch.rejected, *rejected], batch.keep)
+        put_aside = [*batch.rejected, *rejected]
+        rest = Batch(batch.pages, [], put_aside, batch.keep, batch.files)
         await _write(crawl, rest, connection)
     for item in rejected:
         log.warning("%s of %s was rejected: %s", item.kind, item.url, item.reason)
@@ -118,6 +123,8 @@ async def _write(crawl: str, batch: Batch, connection: Connection) -> None:
         if stored < len(readings) and keep.has_history and not keep.refresh_s:
             # If this is lost the batch is saved again: its tasks are not finished yet.
             await connection.execute(QUERIES["save_late"], crawl, *columns, keep.all_readings)
+        if batch.files:
+            await connection.execute(_SAVE_FILES, crawl, *file_columns(batch.files))
 
 
 def _newest_columns(

@@ -20,7 +20,7 @@ from shoal.results.postgres.link import Connection
 from shoal.results.storable import load_statements
 
 PACKAGE = "shoal.results.postgres"
-VERSIONS = load_schema(PACKAGE, *(f"schema_{version}.sql" for version in range(1, 6)))
+VERSIONS = load_schema(PACKAGE, *(f"schema_{version}.sql" for version in range(1, 7)))
 MONTHS_AHEAD = 2
 MONTH_TRIES = 5
 LOCK_S = 2

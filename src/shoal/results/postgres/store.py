@@ -10,6 +10,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
+from shoal.core.files import StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.urls import fingerprint_of, number_of
 from shoal.errors import StorageBusy, unreachable
@@ -21,6 +22,7 @@ from shoal.results.port import (
     KnownPage,
     NearPage,
     PageLog,
+    Place,
     Pruned,
     Results,
     RunNote,
@@ -31,6 +33,7 @@ from shoal.results.postgres.link import ANSWER_S, LONG_S, Connection, PostgresLi
 from shoal.results.postgres.rows import (
     FieldOrder,
     fields_of,
+    file_of,
     item_of,
     known_pages_of,
     moment,
@@ -43,6 +46,9 @@ from shoal.results.postgres.schema import QUERIES
 
 PRUNE_S = 6 * LONG_S
 """How long pruning may take: for each month it waits until nobody reads."""
+
+_LEAST = -(2**63)
+"""No number of a fingerprint comes before this one, and next to none is it."""
 
 LOOK_AGAIN = timedelta(days=1)
 """How often a process looks whether the tables of the next months are there."""
@@ -91,6 +97,15 @@ class PostgresResults(Results):
         order = await self._field_order(crawl) if rows else {}
         return [(row["id"], item_of(row, order)) for row in rows]
 
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
+        which = None if kind is None else storable_text(kind), None if at is None else moment(at)
+        behind = map(storable_text, place)
+        rows = await self._rows("items_behind", crawl, *behind, *which, limit, STREAM_BYTES)
+        order = await self._field_order(crawl) if rows else {}
+        return [item_of(row, order) for row in rows]
+
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         names = storable_text(kind), storable_text(key)
         order = await self._field_order(crawl)
@@ -124,6 +139,7 @@ class PostgresResults(Results):
     async def mark_gone(self, crawl: str, previous: str, at: float) -> int:
         earlier = storable_text(previous)
         await self._rows("mark_gone", crawl, earlier, moment(at), within_s=LONG_S)
+        await self._rows("copy_files", crawl, earlier, within_s=LONG_S)
         ((gone,),) = await self._rows("count_gone", crawl, earlier, within_s=LONG_S)
         return int(gone)
 
@@ -138,8 +154,19 @@ class PostgresResults(Results):
                 yield rejected_of(row)
             after = rows[-1]["id"]
 
+    async def files_of(self, crawl: str, fingerprints: Sequence[bytes]) -> dict[bytes, StoredFile]:
+        rows = await self._rows("files_of", crawl, [number_of(each) for each in fingerprints])
+        return {file.fingerprint: file for file in map(file_of, rows)}
+
+    async def files(self, crawl: str) -> AsyncIterator[StoredFile]:
+        after = _LEAST
+        while rows := await self._rows("files_after", crawl, after, STREAM_ROWS):
+            for row in rows:
+                yield file_of(row)
+            after = rows[-1]["fingerprint"]
+
     async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
-        after: list[Any] = [-(2**63), moment(0), -1, ""]
+        after: list[Any] = [_LEAST, moment(0), -1, ""]
         while rows := await self._rows("signatures_after", crawl, *after, STREAM_ROWS):
             for row in rows:
                 yield fingerprint_of(row["fingerprint"]), row["simhash"]
@@ -166,7 +193,8 @@ class PostgresResults(Results):
     async def note_run(self, crawl: str, note: RunNote) -> None:
         targets = [storable_text(target) for target in note.targets]
         previous = storable_text(note.previous)
-        await self._rows("note_run", crawl, note.frontier, targets, note.archive, previous)
+        where = note.archive, previous, note.file_store
+        await self._rows("note_run", crawl, note.frontier, targets, *where)
 
     async def prune(self, before: float, *, detach: bool = False, dry_run: bool = False) -> Pruned:
         if not dry_run:

@@ -8,10 +8,11 @@ from typing import Any
 from msgspec.structs import astuple
 
 from shoal.core.content import item_content
+from shoal.core.files import FileStatus, StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.urls import fingerprint_of, number_of
 from shoal.results.port import KnownPage, PageLog
-from shoal.results.storable import PAGE_FIELDS, rejection_digest
+from shoal.results.storable import FILE_FIELDS, PAGE_FIELDS, known_best, rejection_digest
 
 Row = tuple[Any, ...]
 
@@ -102,3 +103,16 @@ def rejected_of(row: Row) -> RejectedItem:
         fingerprint=fingerprint_of(number),
         scraped_at=scraped_at,
     )
+
+
+def file_rows(crawl: int, files: Iterable[StoredFile]) -> list[Row]:
+    """What became of files as rows to be saved."""
+    return [(crawl, number_of(file.fingerprint), *astuple(file)[1:]) for file in known_best(files)]
+
+
+def file_of(row: Row) -> StoredFile:
+    """A row as what it says of a file."""
+    number, *values = row
+    fields = dict(zip(FILE_FIELDS, (fingerprint_of(number), *values), strict=True))
+    fields["status"] = FileStatus(fields["status"])
+    return StoredFile(**fields)

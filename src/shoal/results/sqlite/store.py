@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
+from shoal.core.files import StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.urls import fingerprint_of, number_of
 from shoal.drivers.sqlfiles import load_schema
@@ -25,6 +26,7 @@ from shoal.results.port import (
     KnownPage,
     NearPage,
     PageLog,
+    Place,
     Pruned,
     Results,
     RunNote,
@@ -32,6 +34,8 @@ from shoal.results.port import (
 )
 from shoal.results.sqlite.rows import (
     Row,
+    file_of,
+    file_rows,
     item_of,
     item_rows,
     known_page_of,
@@ -40,17 +44,15 @@ from shoal.results.sqlite.rows import (
     rejected_of,
     rejected_rows,
 )
-from shoal.results.storable import (
-    load_statements,
-    once_each,
-    valid,
-)
+from shoal.results.storable import load_statements, once_each, valid
 
 T = TypeVar("T")
 
 _PACKAGE = "shoal.results.sqlite"
-_SCHEMA = load_schema(_PACKAGE, *(f"schema_{version}.sql" for version in range(1, 6)))
+_SCHEMA = load_schema(_PACKAGE, *(f"schema_{version}.sql" for version in range(1, 7)))
 _QUERIES = load_statements(_PACKAGE)
+_LEAST = -(2**63)
+"""No number of a fingerprint comes before this one, and next to none is it."""
 
 
 class SqliteResults(Results):
@@ -68,6 +70,13 @@ class SqliteResults(Results):
         which = {"crawl": crawl, **asdict(wanted)}
         rows = await self._db.run(partial(_stream_page, "items_after", which, place, limit=limit))
         return [(row[0], item_of(row)) for row in rows]
+
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
+        which = {"crawl": crawl, "after_kind": place[0], "wanted": kind, "at": at}
+        query = partial(_stream_page, "items_behind", which, place[1], limit=limit)
+        return [item_of(row) for row in await self._db.run(query)]
 
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         return [
@@ -106,6 +115,15 @@ class SqliteResults(Results):
         async for row in self._stream("rejected_after", crawl=crawl):
             yield rejected_of(row)
 
+    async def files_of(self, crawl: str, fingerprints: Sequence[bytes]) -> dict[bytes, StoredFile]:
+        numbers = msgspec.json.encode([number_of(each) for each in fingerprints]).decode()
+        rows = await self._rows("files_of", crawl=crawl, fingerprints=numbers)
+        return {file.fingerprint: file for file in map(file_of, rows)}
+
+    async def files(self, crawl: str) -> AsyncIterator[StoredFile]:
+        async for row in self._stream("files_after", after=_LEAST, crawl=crawl):
+            yield file_of(row)
+
     async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
         async for _, number, simhash in self._stream("signatures_after", crawl=crawl):
             yield fingerprint_of(number), simhash
@@ -136,6 +154,7 @@ class SqliteResults(Results):
             "targets": msgspec.json.encode(note.targets).decode(),
             "archive": note.archive,
             "previous": note.previous,
+            "file_store": note.file_store,
         }
         await self._write(lambda connection: connection.execute(_QUERIES["note_run"], values))
 
@@ -160,10 +179,9 @@ class SqliteResults(Results):
     async def _rows(self, query: str, **parameters: Any) -> list[Row]:
         return await self._db.run(lambda db: db.execute(_QUERIES[query], parameters).fetchall())
 
-    async def _stream(self, query: str, **parameters: Any) -> AsyncIterator[Row]:
+    async def _stream(self, query: str, after: int = 0, **parameters: Any) -> AsyncIterator[Row]:
         """Rows in the order of their ids, page by page: between pages no read is open, so a slow
         reader neither holds a snapshot nor keeps the write-ahead log from being emptied."""
-        after = 0
         while rows := await self._db.run(partial(_stream_page, query, parameters, after)):
             for row in rows:
                 yield row
@@ -173,11 +191,11 @@ class SqliteResults(Results):
 def _stream_page(
     query: str,
     parameters: dict[str, Any],
-    after: int,
+    after: int | str,
     connection: sqlite3.Connection,
     limit: int = STREAM_ROWS,
 ) -> list[Row]:
-    """The next rows after an id. Their last column is the one that may be large."""
+    """The next rows after an id or a key. Their last column is the one that may be large."""
     rows: list[Row] = []
     size = 0
     values = parameters | {"after": after, "limit": limit}
@@ -209,6 +227,7 @@ def _write(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
             query = _QUERIES["save_observations"]
             write_rows(connection, query, items, keep.refresh_s, keep.all_readings)
         write_rows(connection, _QUERIES["save_rejected"], rejected_rows(number, batch.rejected))
+        write_rows(connection, _QUERIES["save_files"], file_rows(number, batch.files))
 
 
 def _crawl_number(crawl: str, connection: sqlite3.Connection) -> int:
@@ -232,6 +251,7 @@ def _mark_gone(crawl: str, previous: str, at: float, connection: sqlite3.Connect
     _crawl_number(crawl, connection)
     names = {"crawl": crawl, "previous": previous}
     connection.execute(_QUERIES["mark_gone"], names | {"at": at})
+    connection.execute(_QUERIES["copy_files"], names)
     (gone,) = connection.execute(_QUERIES["count_gone"], names).fetchone()
     return int(gone)
 
@@ -245,5 +265,5 @@ def _prune(before: float, how: str, connection: sqlite3.Connection) -> Pruned:
 
 
 def _forget(crawl: str, connection: sqlite3.Connection) -> None:
-    for part in ("observations", "items", "pages", "rejected", "near", "crawl"):
+    for part in ("observations", "items", "pages", "rejected", "near", "files", "crawl"):
         connection.execute(_QUERIES[f"forget_{part}"], {"crawl": crawl})

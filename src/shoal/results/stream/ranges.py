@@ -50,6 +50,12 @@ class _Page(msgspec.Struct):
     simhash: Simhash | None = None
 
 
+class _File(msgspec.Struct):
+    fingerprint: Fingerprint
+    at: Seconds
+    size: LongCount = 0
+
+
 class _Keep(msgspec.Struct, frozen=True):
     history: History = "changed"
     refresh_s: Patience = 0.0
@@ -60,6 +66,7 @@ class _Batch(msgspec.Struct):
     items: list[_Item] = []
     rejected: list[_Item] = []
     keep: _Keep = _Keep()
+    files: list[_File] = []
 
 
 check_values = msgspec.msgpack.Decoder(_Batch).decode

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import NoReturn
 
+from shoal.core.files import StoredFile
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.errors import ConfigError, StorageBusy
 from shoal.results.port import (
@@ -14,6 +15,7 @@ from shoal.results.port import (
     KnownPage,
     NearPage,
     PageLog,
+    Place,
     Pruned,
     Results,
     RunNote,
@@ -80,6 +82,11 @@ class RedisStreamResults(Results):
     ) -> list[tuple[int, StoredItem]]:
         self._cannot_be_asked()
 
+    async def items_behind(
+        self, crawl: str, place: Place, limit: int, kind: str | None, at: float | None
+    ) -> list[StoredItem]:
+        self._cannot_be_asked()
+
     async def history(self, crawl: str, kind: str, key: str) -> list[StoredItem]:
         self._cannot_be_asked()
 
@@ -107,6 +114,13 @@ class RedisStreamResults(Results):
         self._cannot_be_asked()
 
     async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
+        self._cannot_be_asked()
+        yield  # Makes this a stream, as the port has it.
+
+    async def files_of(self, crawl: str, fingerprints: Sequence[bytes]) -> dict[bytes, StoredFile]:
+        self._cannot_be_asked()
+
+    async def files(self, crawl: str) -> AsyncIterator[StoredFile]:
         self._cannot_be_asked()
         yield  # Makes this a stream, as the port has it.
 

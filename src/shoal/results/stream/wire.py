@@ -24,6 +24,8 @@ _decode_batch = msgspec.msgpack.Decoder(Batch).decode
 _NOT_OURS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What is raised while something is read that no worker has written."""
 
+_RECORDS = ("pages", "items", "rejected", "files")
+
 RawEntry = tuple[bytes, list[bytes]]
 """As Redis has it: the id, then names and values in turn."""
 
@@ -103,14 +105,14 @@ def _decode(encoded: bytes) -> Batch:
 
 
 def _size(batch: Batch) -> int:
-    return len(batch.pages) + len(batch.items) + len(batch.rejected)
+    return sum(len(getattr(batch, name)) for name in _RECORDS)
 
 
 def _halves(batch: Batch) -> tuple[Batch, Batch]:
     """The first and the second half of the records; none is in both."""
     cut = _size(batch) // 2
     first, second = Batch(keep=batch.keep), Batch(keep=batch.keep)
-    for name in ("pages", "items", "rejected"):
+    for name in _RECORDS:
         records = getattr(batch, name)
         setattr(first, name, records[:cut])
         setattr(second, name, records[cut:])

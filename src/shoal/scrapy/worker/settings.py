@@ -40,6 +40,8 @@ COMMANDS_THAT_LOOK = frozenset({"shell", "fetch", "view", "parse", "check", "ben
 _OF_OTHERS = {
     "allowed_hosts": ": use allowed_domains",
     "max_depth": ": use DEPTH_LIMIT",
+    "max_pages_per_host": "",
+    "max_pages_per_shape": "",
     "robots": ": use ROBOTSTXT_OBEY",
     "drop_params": ": use REQUEST_FINGERPRINTER_CLASS",
     "user_agent": ": use USER_AGENT",
@@ -109,7 +111,9 @@ def _check(setting: str, name: str, value: Any) -> None:
         config.build({name: value})
     except ConfigError as error:
         shown = "" if SETTINGS[name].is_secret else f" = {value!r}"
-        raise ConfigError(f"{setting}{shown}: {str(error).removeprefix(f'{name}: ')}") from None
+        raise ConfigError(
+            f"{setting}{shown}: {str(error).removeprefix(name).lstrip(': ')}"
+        ) from None
 
 
 def refuse_meaningless(settings: Settings) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from shoal.coordinator.plan import Planned
 from shoal.core.causes import Cause
 from shoal.core.failures import FailureKind
+from shoal.core.shapes import Trap
 from shoal.core.task import Task
 from shoal.frontier.feeding import FeedPulse
 from shoal.frontier.values import CrawlState, Host, Pulse, Stats
@@ -50,6 +51,7 @@ class SnapshotForm(CrawlForm, kw_only=True):
     """A crawl with its workers and hosts."""
 
     late: str | None
+    traps: list[Trap]
     causes: list[Cause]
     failure_concentration: float
     workers: list[Pulse]

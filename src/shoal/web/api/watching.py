@@ -15,6 +15,7 @@ from shoal.alerts.sending import try_routes
 from shoal.errors import MissingExtra
 from shoal.insight.exposition import scrape
 from shoal.runtime.process import machine_name
+from shoal.web.api.crawls import NoQuery, crawl_of
 from shoal.web.api.forms import Page
 from shoal.web.context import Context
 from shoal.web.problems import Problem
@@ -40,13 +41,30 @@ async def metrics(context: Context, request: web.Request) -> web.StreamResponse:
     hosts, accept = query_of(request, MetricsQuery).hosts, request.headers.get("Accept", "")
 
     async def look() -> tuple[bytes, str]:
-        return await scrape(context.frontier, time.time(), accept=accept, hosts=hosts)
+        return await scrape(
+            context.frontier, time.time(), accept=accept, hosts=hosts, wanted=context.wanted
+        )
 
     try:
         body, media = await context.sampler.ask(("metrics", hosts, accept), look)
     except MissingExtra as error:
         raise Problem(501, str(error)) from None
     return web.Response(body=body, headers={"Content-Type": media})
+
+
+class ScaleForm(msgspec.Struct):
+    """How many workers a crawl should have from now on."""
+
+    workers: int
+    why: str
+
+
+async def scale(context: Context, request: web.Request) -> web.StreamResponse:
+    """How many workers a crawl should have, by the rule of `shoal autoscale`."""
+    query_of(request, NoQuery)
+    crawl = crawl_of(request)
+    decided = await context.sampler.ask(("scale", crawl), lambda: context.wanted.of(crawl))
+    return json_response(ScaleForm(decided.workers, decided.why))
 
 
 class TestedForm(msgspec.Struct):
@@ -87,6 +105,14 @@ ROUTES = (
         summary="All crawls, as Prometheus reads them",
         query=MetricsQuery,
         gives_media=("text/plain", "application/openmetrics-text"),
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/scale/{crawl}",
+        answer=scale,
+        summary="How many workers a crawl should have; also by the name of a schedule",
+        query=NoQuery,
+        gives=ScaleForm,
     ),
     Route(
         method="GET",

@@ -12,6 +12,7 @@ from shoal.spider.page import Page
 from shoal.spider.spider import Spider
 from shoal.worker.report import Report
 from shoal.worker.visits.outcomes import one_line, tail
+from shoal.worker.visits.wanted_files import add_files
 
 FAILED = frozenset({Verdict.DEAD, Verdict.DROPPED})
 
@@ -51,6 +52,9 @@ class FailureHooks:
             _note_error(report, reading.error)
         else:
             self._add(report, reading)
+            if reading.files or reading.no_files:
+                refused = await add_files(outcome, reading, self._admission)
+                report.files = [*report.files, *refused]
 
     def _add(self, report: Report, reading: Reading) -> None:
         outcome = report.outcome

@@ -31,7 +31,7 @@ from shoal.worker.visits.identities import LiveJars
 from shoal.worker.visits.identity_logins import IdentityLogins
 from shoal.worker.visits.outcomes import Judge, one_line
 from shoal.worker.visits.own_sessions import OwnSessions
-from shoal.worker.visits.proofs import Proof, is_html, proof_of
+from shoal.worker.visits.proofs import Proof, proof_of
 from shoal.worker.visits.sending import Routes, no_routes, send
 
 UNAUTHORISED = 401
@@ -123,7 +123,7 @@ class IdentityVisits:
             self._proofs[group] = proof_of(self._spider, self._sessions.table(group))
         proof = self._proofs[group]
         try:
-            if proof is not None and is_html(page) and not proof(page):
+            if proof is not None and page.is_html and not proof(page):
                 raise SessionExpired("a page without the proof of a login")
         except Unparsable:
             return

@@ -28,6 +28,7 @@ from shoal.worker.visits.cookies import keeps_cookies
 from shoal.worker.visits.known_links import KnownUrls
 from shoal.worker.visits.outcomes import is_success, one_line, raised
 from shoal.worker.visits.visitor import Visit
+from shoal.worker.visits.wanted_files import add_files
 
 ADMIT_AT_ONCE = 1_000
 """Links that are looked at before others have their turn: some ten milliseconds."""
@@ -153,8 +154,11 @@ class PageReader:
         outcome.filtered = len(fresh) - len(outcome.follow_ups) + reading.links_cut
         outcome.duplicates = len(reading.tasks) - len(fresh)
         outcome.items, outcome.rejected = len(reading.items), len(reading.rejected)
+        refused = []
+        if reading.files or reading.no_files:
+            refused = await add_files(outcome, reading, self._admission)
         report = visit.report(outcome)
-        report.items, report.rejected = reading.items, reading.rejected
+        report.items, report.rejected, report.files = reading.items, reading.rejected, refused
         await self._compare(page, report)
         _note_warning(report, _too_many(page.url, reading.links_cut))
         return report

@@ -22,11 +22,6 @@ def proof_of(spider: Spider, table: SessionConfig) -> Proof | None:
     return partial(_has, query) if query else None
 
 
-def is_html(page: Page) -> bool:
-    """Whether a page can be expected to show it. Pictures and the like cannot."""
-    return "html" in page.headers.get("Content-Type", "").lower()
-
-
 def _as_said(said: Proof, page: Page) -> bool:
     return bool(said(page))
 

@@ -67,7 +67,7 @@ class Earlier:
         return known if known is not None and may_ask(known) else None
 
     async def _look_up(self, fingerprints: set[bytes]) -> None:
-        ask = partial(self._results.known_pages, self._crawl, list(fingerprints))
+        ask = partial(self._known, list(fingerprints))
         try:
             known = await patiently("results store", ask)
         except StorageFailed:  # Saving the pages will meet it too, and say so.
@@ -78,6 +78,9 @@ class Earlier:
             for fingerprint in fingerprints
             if fingerprint in self._wanted
         }
+
+    async def _known(self, fingerprints: Sequence[bytes]) -> dict[bytes, KnownPage]:
+        return await self._results.known_pages(self._crawl, fingerprints)
 
 
 def earlier_for(rules: Rules, results: Results | None) -> Earlier | None:

@@ -8,7 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from shoal.config import Rules, Settings
+from shoal.core import own_counts
 from shoal.core.exits import Lent
+from shoal.core.files import FILE
+from shoal.core.files import is_large as is_large_file
 from shoal.core.records import Robots
 from shoal.core.task import Task
 from shoal.fetch import Fetchers, open_fetcher
@@ -16,13 +19,21 @@ from shoal.fetch.port import Fetcher
 from shoal.fetch.robots import RobotsGate
 from shoal.frontier.admission import Admission, default_pool, default_session
 from shoal.frontier.patient import patient
-from shoal.frontier.values import Entry, Lease
+from shoal.frontier.values import ENDING, Entry, Lease
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
 from shoal.worker.report import Report
 from shoal.worker.visits.cookies import keeps_cookies
 from shoal.worker.visits.failures import FailureHooks
+from shoal.worker.visits.file_visits import (
+    EarlierFiles,
+    FileJudge,
+    FileReader,
+    FileVisits,
+    for_files,
+    for_large_files,
+)
 from shoal.worker.visits.identities import LiveJars
 from shoal.worker.visits.identity_logins import IdentityLogins
 from shoal.worker.visits.identity_visits import IdentityVisits
@@ -41,43 +52,57 @@ from shoal.worker.visits.sitemap_visits import (
 from shoal.worker.visits.visitor import Visitor
 from shoal.worker.worker import Worker
 
-_LARGE = "large"
-"""The fetcher for large sitemaps."""
+_LARGE, _FILES, _LARGE_FILES = "large", "files", "large files"
+"""The fetchers for large sitemaps, and for files."""
 
 
 def spider_worker(
     assignment: Assignment,
-    spider: Spider,
+    spider_for: Callable[[Rules], Spider],
     settings: Settings,
     *,
     watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
 ) -> Worker:
-    """A worker for one of our own spiders."""
-    return Worker(assignment, SpiderVisits(assignment, spider, settings), watch=watch)
+    """A worker for one of our own spiders, which is made when the rules of the crawl are known."""
+    return Worker(assignment, SpiderVisits(assignment, spider_for, settings), watch=watch)
 
 
 class SpiderVisits:
     """Visits by our own HTTP client, read by a spider's handlers."""
 
-    def __init__(self, assignment: Assignment, spider: Spider, settings: Settings) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        spider_for: Callable[[Rules], Spider],
+        settings: Settings,
+        *,
+        open_fetcher: Callable[[], Fetcher] | None = None,
+        admission: Callable[[Rules], Admission] = Admission,
+    ) -> None:
+        """`open_fetcher` is for those whose pages need not come from the site."""
         self._worker = assignment.worker
         self._crawl = assignment.crawl
         self._stores = assignment.stores
         self._routes = assignment.exits.route if assignment.exits is not None else no_routes
-        self._spider = spider
+        self._spider_for = spider_for
         self._settings = settings
         self._sessions = assignment.sessions
         self._jars = LiveJars(assignment.sessions) if assignment.sessions is not None else None
         self._known_urls = KnownUrls()
+        self._open_fetcher = open_fetcher or partial(fetchers_for, settings)
+        self._admission = admission
         self._fetcher: Fetcher | None = None
+        self._spider: Spider
         self._visitor: Visitor
         self._sitemap_visitor: Visitor
+        self._file_visits: FileVisits
         self._large_room = asyncio.Semaphore(large_ones_at_once(settings))
 
     def begin(self, rules: Rules) -> None:
-        """Visit under these rules from now on."""
-        fetcher = self._fetcher = self._fetcher or fetchers_for(self._settings)
-        admission = Admission(rules)
+        """Visit under these rules from now on. Raises ConfigError if no spider can be made."""
+        self._spider = self._spider_for(rules)
+        fetcher = self._fetcher = self._fetcher or self._open_fetcher()
+        admission = self._admission(rules)
         judge = Judge(rules, admission)
         gate = RobotsGate(self._settings.user_agent)
         robots = None
@@ -95,6 +120,7 @@ class SpiderVisits:
         )
         earlier = earlier_for(rules, self._stores.results)
         keeps = keeps_cookies(rules)
+        failures = FailureHooks(self._spider, rules, admission)
         self._visitor = Visitor(
             self._worker,
             fetcher,
@@ -106,7 +132,7 @@ class SpiderVisits:
             keeps_cookies=keeps,
             identities=identities,
             request_hooks=self._spider._shoal_hooks.request,
-            failures=FailureHooks(self._spider, rules, admission),
+            failures=failures,
         )
         self._sitemap_visitor = Visitor(
             self._worker,
@@ -119,6 +145,27 @@ class SpiderVisits:
             identities=identities,
         )
 
+        file_visitor = Visitor(
+            self._worker,
+            fetcher,
+            FileReader(rules),
+            FileJudge(rules, admission, self._settings),
+            robots,
+            self._earlier_files(rules),
+            self._routes,
+            keeps_cookies=keeps,
+            identities=identities,
+            request_hooks=self._spider._shoal_hooks.request,
+            failures=failures,
+        )
+        self._file_visits = FileVisits(file_visitor, self._settings)
+
+    def _earlier_files(self, rules: Rules) -> EarlierFiles | None:
+        results, store = self._stores.results, self._stores.files
+        if not rules.previous or results is None or store is None:
+            return None
+        return EarlierFiles(results, rules.previous, store.address)
+
     def _identities(self, rules: Rules, fetcher: Fetcher, judge: Judge) -> IdentityVisits | None:
         sessions, jars, spider, routes = self._sessions, self._jars, self._spider, self._routes
         if sessions is None or jars is None:
@@ -130,7 +177,17 @@ class SpiderVisits:
         return IdentityVisits(sessions, jars, logins, spider, fetcher, judge, routes, pool)
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
-        """One try, by the visitor for its kind of task."""
+        """One try. What the spider counts is told only of one that ends its task."""
+        counted = own_counts.begin()
+        report = await self._visited(lease, send_by, answered)
+        if counted and report.outcome.verdict in ENDING:
+            report.outcome.own_counts = counted
+        return report
+
+    async def _visited(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
+        """By the visitor for its kind of task."""
+        if lease.task.job_type == FILE:
+            return await self._file_visits.visit(lease, send_by, answered)
         if lease.task.job_type != SITEMAP:
             return await self._visitor.visit(lease, send_by, answered)
         if not is_large(lease.task):
@@ -159,10 +216,18 @@ class SpiderVisits:
 
 
 def fetchers_for(settings: Settings) -> Fetcher:
-    """The fetchers of a worker: one for pages, and one for sitemaps that are larger than pages."""
-    with_room = partial(open_fetcher, for_large_ones(settings))
-    return Fetchers(open_fetcher(settings), {_LARGE: with_room}, _kind_of)
+    """The fetchers of a worker: one for pages, and others for what may be larger or smaller."""
+    openers = {
+        _LARGE: partial(open_fetcher, for_large_ones(settings)),
+        _FILES: partial(open_fetcher, for_files(settings)),
+        _LARGE_FILES: partial(open_fetcher, for_large_files(settings)),
+    }
+    return Fetchers(open_fetcher(settings), openers, _kind_of)
 
 
 def _kind_of(task: Task) -> str | None:
-    return _LARGE if task.job_type == SITEMAP and is_large(task) else None
+    if task.job_type == SITEMAP:
+        return _LARGE if is_large(task) else None
+    if task.job_type == FILE:
+        return _LARGE_FILES if is_large_file(task) else _FILES
+    return None

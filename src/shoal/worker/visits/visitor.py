@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from shoal.core.blocks import Block
 from shoal.core.failures import kind_of
@@ -347,4 +348,7 @@ def _unchanged(visit: Visit, known: KnownPage) -> Report:
     report.items = items
     if report.page is not None:
         carry_on(known, report.page)
+    if known.file is not None:
+        outcome.files = 1
+        report.files = [replace(known.file, at=visit.fetched_at)]
     return report

@@ -1,12 +1,18 @@
 -- Queueing what was never seen. Needs step.lua, hosts.lua, seen.lua, chains.lua.
 --
--- Entries are arguments of the script, one after the other. A group {host, priority, count} says
--- what the next so many of them are: cmsgpack does not take bytes, and so nothing is copied. An entry of
+-- Entries are arguments of the script, one after the other. A group {host, priority, count, shape} says
+-- what the next so many of them are, with a shape only where a limit counts those: cmsgpack does not take bytes, and so nothing is copied. An entry of
 -- a chain is a group of its own.
+
+-- ID:alike:HOST  hash  shape of addresses -> how many links like that were queued; '' -> all of the host's.
+--                Shapes that were met once make room for others.
+-- ID:kept_out    hash  host, a space, shape -> how many links were kept out by the limit for that shape, or,
+--                where it is empty, by that for the host
 
 -- Turn groups into {host, priority, first, last}, from an argument on. Returns the next argument.
 local function place_groups(groups, argument)
   for _, group in ipairs(groups) do
+    group.shape = group[4]
     group[4] = argument + group[3] - 1
     group[3] = argument
     argument = group[4] + 1
@@ -49,6 +55,71 @@ local function push_new(groups, known)
   end
 end
 
+-- Whether one more shape of a host may be kept.
+local function has_room_for_shape(key)
+  if call('HLEN', key) <= POLICY.most_shapes then -- One of them is for all.
+    return true
+  end
+  local kept, once = call('HGETALL', key), {}
+  for i = 1, #kept, 2 do
+    if kept[i] ~= '' and kept[i + 1] == '1' then
+      once[#once + 1] = kept[i]
+    end
+  end
+  call_many('HDEL', key, once)
+  return #once > 0
+end
+
+-- How many of so many new links of a host, with addresses of one shape, may be queued. They are counted.
+local function room_for_alike(host_name, shape, count)
+  local key = prefix .. 'alike:' .. host_name
+  local stored = call('HMGET', key, '', shape)
+  local of_host = (rules.most_of_host or math.huge) - (tonumber(stored[1]) or 0)
+  local of_shape = (rules.most_alike or math.huge) - (tonumber(stored[2]) or 0)
+  local room = math.max(math.min(of_host, of_shape, count), 0)
+  if room > 0 then
+    call('HINCRBY', key, '', room)
+    if shape ~= '' and (stored[2] or has_room_for_shape(key)) then
+      call('HINCRBY', key, shape, room)
+    end
+  end
+  if room < count then
+    local trap = host_name .. ' ' .. (of_host <= of_shape and '' or shape)
+    local traps = prefix .. 'kept_out'
+    if call('HLEN', traps) < POLICY.most_traps or call('HEXISTS', traps, trap) == 1 then
+      call('HINCRBY', traps, trap, count - room)
+    end
+  end
+  return room
+end
+
+-- Of what is new, that which no limit of the crawl keeps out.
+local function within_limits(groups, known, fresh)
+  for _, group in ipairs(groups) do
+    local alike = {}
+    for i = group[3], group.shape and group[4] or 0 do
+      local fingerprint = ARGV[i]:sub(1, 8)
+      if known[fingerprint] == 'new' then
+        known[fingerprint] = 'counted'
+        alike[#alike + 1] = fingerprint
+      end
+    end
+    local room = #alike > 0 and room_for_alike(group[1]:match('[^ ]*$'), group.shape, #alike) or 0
+    for i = room + 1, #alike do
+      known[alike[i]] = 'kept out'
+    end
+  end
+  local wanted = {}
+  for _, fingerprint in ipairs(fresh) do
+    if known[fingerprint] ~= 'kept out' then
+      known[fingerprint] = 'new'
+      wanted[#wanted + 1] = fingerprint
+    end
+  end
+  counts.filtered = counts.filtered + #fresh - #wanted
+  return wanted
+end
+
 -- Of the same task twice, the first counts. Returns how many were new, and how many were not.
 local function add_groups(groups)
   local fingerprints, known, total = {}, {}, 0
@@ -72,12 +143,16 @@ local function add_groups(groups)
       known[fingerprints[i]] = 'new'
     end
   end
+  local duplicates = total - #fresh
+  if rules.most_alike or rules.most_of_host then
+    fresh = within_limits(groups, known, fresh)
+  end
   if #fresh > 0 then
     remember(fresh)
     push_new(groups, known)
   end
   counts.added = counts.added + #fresh
   counts.waiting = counts.waiting + #fresh
-  counts.duplicates = counts.duplicates + total - #fresh
-  return #fresh, total - #fresh
+  counts.duplicates = counts.duplicates + duplicates
+  return #fresh, duplicates
 end

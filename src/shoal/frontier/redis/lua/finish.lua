@@ -62,6 +62,7 @@ if state ~= 'cancelled' then
 end
 advance_chains() -- After the follow-ups: the target of a redirect comes before what waits.
 save_hosts()
+save_own_counts()
 close_crawl()
 answer[1], answer[2] = state, is_idle()
 return answer

@@ -88,6 +88,32 @@ function moves.returned(_, place, priority, entry, outcome, token)
   end
 end
 
+-- What the spider has counted in tries that have ended their tasks.
+--
+-- ID:own_counts  hash  name -> how much
+local own_counts, has_own_counts = {}, false
+
+local function note_own_counts(counted)
+  for name, times in pairs(counted) do
+    own_counts[name] = (own_counts[name] or 0) + times
+    has_own_counts = true
+  end
+end
+
+-- What would be a name too many goes to the others.
+local function save_own_counts()
+  if not has_own_counts then
+    return
+  end
+  local key = prefix .. 'own_counts'
+  local room = POLICY.max_own_counts - call('HLEN', key)
+  for name, times in pairs(own_counts) do
+    local is_new = call('HEXISTS', key, name) == 0
+    room = is_new and room - 1 or room
+    call('HINCRBY', key, is_new and room < 0 and TEXTS.others or name, whole(times))
+  end
+end
+
 -- A try has ended, and counts as so many failures if it was one.
 local function move(host, place, priority, entry, outcome, token, tries)
   if outcome.verdict == 'retry' or outcome.verdict == 'dead' then
@@ -106,6 +132,9 @@ local function move(host, place, priority, entry, outcome, token, tries)
   end
   if outcome.sent and outcome.verdict ~= 'returned' then
     counts.sent = counts.sent + 1
+  end
+  if outcome.own_counts then
+    note_own_counts(outcome.own_counts)
   end
 end
 

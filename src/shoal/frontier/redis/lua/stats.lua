@@ -3,7 +3,7 @@
 --
 -- uses     step seen
 -- returns  {name, value, ...}: now, idle, life, bloom (1: there is a Bloom filter), all counts,
---          failures by kind, and the fields of the hash
+--          failures by kind, what the spider counts, and the fields of the hash
 --
 -- Atomic, because counters that are read one by one do not add up.
 
@@ -20,6 +20,11 @@ local failed = call('HGETALL', prefix .. 'failures')
 for i = 1, #failed, 2 do
   told[#told + 1] = 'failed ' .. failed[i]
   told[#told + 1] = failed[i + 1]
+end
+local counted = call('HGETALL', prefix .. 'own_counts')
+for i = 1, #counted, 2 do
+  told[#told + 1] = 'own ' .. counted[i]
+  told[#told + 1] = counted[i + 1]
 end
 for _, name in ipairs({'id', 'state', 'rules', 'created_at', 'started_at', 'finished_at'}) do
   local value = call('HGET', KEYS[1], name)

@@ -234,6 +234,13 @@ ON CONFLICT DO UPDATE SET tries = tries + excluded.tries;
 SELECT host_id, kind, tries FROM failures
 WHERE crawl_id = ? AND host_id IN (SELECT value FROM json_each(?));
 
+-- keep_own_counts: how much there is by now
+INSERT INTO own_counts (crawl_id, name, times) VALUES {rows}
+ON CONFLICT DO UPDATE SET times = excluded.times;
+
+-- own_counts: by name
+SELECT name, times FROM own_counts WHERE crawl_id = ? ORDER BY name;
+
 -- save_robots: shared by all workers
 INSERT INTO robots (host_id, body) VALUES (?, ?)
 ON CONFLICT (host_id) DO UPDATE SET body = excluded.body;
@@ -302,8 +309,34 @@ DELETE FROM remembered WHERE crawl_id = ?;
 -- forget_failures: with their crawl
 DELETE FROM failures WHERE crawl_id = ?;
 
+-- forget_own_counts: with their crawl
+DELETE FROM own_counts WHERE crawl_id = ?;
+
+-- forget_alike: with its hosts
+DELETE FROM alike WHERE host_id IN (SELECT id FROM hosts WHERE crawl_id = ?);
+
 -- forget_hosts: with its crawl
 DELETE FROM hosts WHERE crawl_id = ?;
 
 -- forget_crawl: with all that belongs to it
 DELETE FROM crawls WHERE id = ?;
+
+-- alike: how many links of a host were queued with addresses of these shapes (a JSON array)
+SELECT shape, pages FROM alike WHERE host_id = ? AND shape IN (SELECT value FROM json_each(?));
+
+-- count_alike: so many were queued, and so many kept out
+INSERT INTO alike (host_id, shape, pages, kept_out) VALUES {rows}
+ON CONFLICT DO UPDATE SET
+    pages = pages + excluded.pages,
+    kept_out = kept_out + excluded.kept_out;
+
+-- count_shapes: how many shapes are kept of a host
+SELECT COUNT(*) FROM alike WHERE host_id = ? AND shape <> '';
+
+-- forget_shapes: those of a host that were met once
+DELETE FROM alike WHERE host_id = ? AND pages <= 1 AND kept_out = 0 AND shape <> '';
+
+-- traps: of what most links were kept out
+SELECT host, shape, kept_out FROM alike JOIN hosts ON hosts.id = alike.host_id
+WHERE hosts.crawl_id = ? AND kept_out > 0
+ORDER BY kept_out DESC, host, shape LIMIT ?;

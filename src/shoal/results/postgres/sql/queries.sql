@@ -104,6 +104,32 @@ ON CONFLICT (crawl, kind, key, scraped_at) DO UPDATE SET
     data = excluded.data
 WHERE o.content <> excluded.content
 
+-- save_files: note what became of files; what is stored stays, and the newest counts
+-- Rows are written in the order of their keys, so that two writers never wait in a circle.
+INSERT INTO files AS f (crawl, {file_fields})
+SELECT $1, r.* FROM unnest({file_arrays}) AS r ({file_fields})
+ORDER BY fingerprint
+ON CONFLICT (crawl, fingerprint) DO UPDATE SET {file_changes}
+WHERE excluded.at >= f.at AND (excluded.status = 'done' OR f.status <> 'done')
+
+-- files_of: what became of some files ($2)
+SELECT {file_fields} FROM files WHERE crawl = $1 AND fingerprint = ANY($2::bigint[])
+
+-- files_after: one page of the stream of files, from a fingerprint on
+SELECT {file_fields}
+FROM files
+WHERE crawl = $1 AND fingerprint > $2
+ORDER BY fingerprint
+LIMIT $3
+
+-- copy_files: what an earlier crawl ($2) knows of files, for this one
+INSERT INTO files (crawl, {file_fields})
+SELECT $1, {file_fields}
+FROM files
+WHERE crawl = $2
+ORDER BY fingerprint
+ON CONFLICT DO NOTHING
+
 -- note_kinds: note the order of fields of kinds that are new
 INSERT INTO kinds (crawl, kind, fields)
 SELECT $1, k.* FROM unnest($2::text[], $3::jsonb[]) AS k
@@ -141,6 +167,44 @@ FROM (
 ) AS measured
 WHERE bytes_before < $8
 ORDER BY id
+
+-- items_behind: one page of the stream of items by kind and key, behind kind $2 and key $3
+-- $4 kind, $5 moment, $6 rows and $7 bytes at most. Those that are there: now, or, as far as
+-- readings were kept, at that moment.
+SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data
+FROM (
+    SELECT
+        *,
+        sum(octet_length(data)) OVER (ORDER BY kind, key) - octet_length(data) AS bytes_before
+    FROM (
+        SELECT
+            id, kind, key, fingerprint, scraped_at, gone_at, url,
+            CASE
+                WHEN $5::timestamptz IS NULL OR changed_at <= $5 THEN data::text
+                ELSE coalesce(
+                    (
+                        SELECT o.data::text
+                        FROM observations AS o
+                        WHERE o.crawl = i.crawl AND o.kind = i.kind AND o.key = i.key
+                            AND o.scraped_at <= $5
+                        ORDER BY o.scraped_at DESC
+                        LIMIT 1
+                    ),
+                    '{}'
+                )
+            END AS data
+        FROM items AS i
+        WHERE crawl = $1
+            AND (kind, key) > ($2::text, $3::text)
+            AND ($4::text IS NULL OR kind = $4)
+            AND ($5::timestamptz IS NULL OR first_at <= $5)
+            AND (gone_at IS NULL OR gone_at > $5)
+        ORDER BY kind, key
+        LIMIT $6
+    ) AS next
+) AS measured
+WHERE bytes_before < $7
+ORDER BY kind, key
 
 -- items_of: the items last read from one page
 SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data::text
@@ -274,15 +338,17 @@ ON CONFLICT (crawl, fingerprint) DO UPDATE SET
 SELECT like_fingerprint, distance FROM near_pages WHERE crawl = $1 AND fingerprint = $2
 
 -- note_of: how the crawl last ran
-SELECT frontier, targets, archive, previous FROM crawls WHERE name = $1
+SELECT frontier, targets, archive, previous, file_store FROM crawls WHERE name = $1
 
 -- note_run: how the crawl runs
-INSERT INTO crawls (name, frontier, targets, archive, previous) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO crawls (name, frontier, targets, archive, previous, file_store)
+VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (name) DO UPDATE SET
     frontier = excluded.frontier,
     targets = excluded.targets,
     archive = excluded.archive,
-    previous = excluded.previous
+    previous = excluded.previous,
+    file_store = excluded.file_store
 
 -- forget: delete all that belongs to a crawl
 -- The order of its fields stays: other processes know that they have noted it.
@@ -291,7 +357,8 @@ gone_items AS (DELETE FROM items WHERE crawl = $1),
 gone_observations AS (DELETE FROM observations WHERE crawl = $1),
 gone_pages AS (DELETE FROM pages WHERE crawl = $1),
 gone_rejected AS (DELETE FROM rejected WHERE crawl = $1),
-gone_near AS (DELETE FROM near_pages WHERE crawl = $1)
+gone_near AS (DELETE FROM near_pages WHERE crawl = $1),
+gone_files AS (DELETE FROM files WHERE crawl = $1)
 DELETE FROM crawls WHERE name = $1
 
 -- has_versions: whether any version of the schema was made here

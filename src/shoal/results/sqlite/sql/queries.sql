@@ -66,6 +66,32 @@ INSERT INTO rejected (crawl, fingerprint, scraped_at, digest, kind, reason, url,
 VALUES {rows}
 ON CONFLICT (crawl, fingerprint, scraped_at, digest) DO NOTHING
 
+-- save_files: note what became of files; what is stored stays, and the newest counts
+INSERT INTO files (crawl, {file_fields})
+VALUES {rows}
+ON CONFLICT (crawl, fingerprint) DO UPDATE SET {file_changes}
+WHERE excluded.at >= files.at AND (excluded.status = 'done' OR files.status <> 'done')
+
+-- files_of: what became of some files (a JSON array of fingerprints)
+SELECT {file_fields}
+FROM files
+WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+    AND fingerprint IN (SELECT value FROM json_each(:fingerprints))
+
+-- files_after: one page of the stream of files
+SELECT {file_fields}
+FROM files
+WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint > :after
+ORDER BY fingerprint
+LIMIT :limit
+
+-- copy_files: what :previous knows of files, for :crawl
+INSERT INTO files (crawl, {file_fields})
+SELECT own.id, {file_fields}
+FROM files JOIN result_crawls AS own ON own.name = :crawl
+WHERE crawl = (SELECT id FROM result_crawls WHERE name = :previous)
+ON CONFLICT (crawl, fingerprint) DO NOTHING
+
 -- items_after: one page of the stream of items, of those that are wanted
 -- Returns the id to go on from, then the item; data, as bytes, comes last. An item has changed in its
 -- own crawl, or since the one that this follows on.
@@ -86,6 +112,34 @@ WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
     ))
     AND (:gone OR gone_at IS NULL)
 ORDER BY id
+LIMIT :limit
+
+-- items_behind: one page of the stream of items by kind and key, behind :after_kind and :after
+-- Those that are there: now, or, as far as readings were kept, at a moment (:at). :wanted is a kind.
+SELECT
+    id, kind, key, fingerprint, scraped_at, gone_at, url,
+    CAST(
+        CASE
+            WHEN :at IS NULL OR changed_at <= :at THEN data
+            ELSE coalesce(
+                (
+                    SELECT o.data
+                    FROM observations AS o
+                    WHERE o.item = i.id AND o.scraped_at <= :at
+                    ORDER BY o.scraped_at DESC
+                    LIMIT 1
+                ),
+                '{}'
+            )
+        END AS BLOB
+    )
+FROM items AS i
+WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+    AND (kind, key) > (:after_kind, :after)
+    AND (:wanted IS NULL OR kind = :wanted)
+    AND (:at IS NULL OR first_at <= :at)
+    AND (gone_at IS NULL OR gone_at > :at)
+ORDER BY kind, key
 LIMIT :limit
 
 -- history: the readings of one item that were kept, oldest first
@@ -224,18 +278,19 @@ FROM near_pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
 
 -- note_of: how the crawl last ran
-SELECT frontier, targets, archive, previous
+SELECT frontier, targets, archive, previous, file_store
 FROM result_crawls
 WHERE name = :crawl AND frontier <> ''
 
 -- note_run: how the crawl runs
-INSERT INTO result_crawls (name, frontier, targets, archive, previous)
-VALUES (:crawl, :frontier, :targets, :archive, :previous)
+INSERT INTO result_crawls (name, frontier, targets, archive, previous, file_store)
+VALUES (:crawl, :frontier, :targets, :archive, :previous, :file_store)
 ON CONFLICT (name) DO UPDATE SET
     frontier = excluded.frontier,
     targets = excluded.targets,
     archive = excluded.archive,
-    previous = excluded.previous
+    previous = excluded.previous,
+    file_store = excluded.file_store
 
 -- prune_observations: remove readings from before a moment
 DELETE FROM observations WHERE scraped_at < :before
@@ -266,6 +321,9 @@ DELETE FROM pages WHERE crawl = (SELECT id FROM result_crawls WHERE name = :craw
 
 -- forget_rejected: delete a crawl's rejected items
 DELETE FROM rejected WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
+
+-- forget_files: delete what is known of a crawl's files
+DELETE FROM files WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 
 -- forget_crawl: delete a crawl's number, after all that bears it
 DELETE FROM result_crawls WHERE name = :crawl

@@ -1,0 +1,74 @@
+"""`python -m benchmarks.autoscale`: a crawl whose hosts come and go, and its workers.
+
+Pages are a fluid here, and the clock is made up: an hour takes seconds. What decides is what does
+so in `shoal autoscale`: the same looks, the same model, the same rule. Beside it the same crawl by
+a fleet that always has as many as it was allowed. Draws the number of workers, with the reasons.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.autoscale_course import MOST, Course, autoscaled, fixed
+from benchmarks.report import wide_console
+from benchmarks.site import OUT
+from shoal.core.charts import Line, Mark, lines
+
+
+def chart_of(scaled: Course, always: Course) -> str:
+    """The workers over time, and those that hosts could use; with reasons."""
+    minutes = [(moment.at / 60, moment) for moment in scaled.moments]
+    return lines(
+        "As many workers as are of use",
+        [
+            Line("workers", _bends([(at, float(moment.workers)) for at, moment in minutes])),
+            Line(
+                f"that hosts could use (of {MOST})",
+                _bends([(at, min(moment.of_use, float(MOST))) for at, moment in minutes]),
+            ),
+        ],
+        "minutes",
+        "workers",
+        f"{scaled.worker_s / 3600:.1f} worker-hours and {scaled.seconds / 60:.0f} min; with"
+        f" {MOST} all the time {always.worker_s / 3600:.1f} and {always.seconds / 60:.0f} min",
+        marks=list(_marks(scaled)),
+    )
+
+
+def _bends(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points without those between two of the same height."""
+    inner = zip(points, points[1:], points[2:], strict=False)
+    bent = [point for last, point, following in inner if not last[1] == point[1] == following[1]]
+    return [*points[:1], *bent, *points[-1:]]
+
+
+def _marks(course: Course) -> Iterator[Mark]:
+    """A mark where the reason for a change is another than before."""
+    known = ""
+    for before, after in course.changes:
+        reason = f"{after.workers > before.workers} {after.why.partition(':')[0]}"
+        if reason != known:
+            text = f"{before.workers} → {after.workers}: {after.why}"
+            yield Mark(after.at / 60, float(after.workers), text)
+        known = reason
+
+
+def main() -> None:
+    """Simulate, print, draw."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.autoscale", description=__doc__)
+    parser.add_argument("--charts", type=Path, default=OUT, help="the folder for the chart")
+    args = parser.parse_args()
+    console, scaled, always = wide_console(), autoscaled(), fixed()
+    for before, after in scaled.changes:
+        line = f"{after.at:6.0f} s  {before.workers} -> {after.workers} workers: {after.why}"
+        console.print(line)
+    for name, course in (("autoscaled", scaled), (f"always {MOST}", always)):
+        console.print(f"{name}: {course.seconds:,.0f} s, {course.worker_s:,.0f} worker-seconds")
+    args.charts.mkdir(exist_ok=True)
+    (args.charts / "autoscale.svg").write_text(chart_of(scaled, always), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""As many workers of a crawl as are of use, on this machine."""

@@ -1,0 +1,192 @@
+"""Keeps as many workers on this machine as are of use to a crawl.
+
+It looks at the crawl every few seconds. How many workers there should be is decided by the rule in
+insight/advise/scaling.py; a fleet starts and drains them. What others have on the crawl counts: of
+what is wanted they have their part already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from shoal.autoscale.purse import Purse
+from shoal.errors import StorageError, UnknownCrawl
+from shoal.fleet.child import WorkerOrder
+from shoal.fleet.fleet import Fleet, WorkerFailed
+from shoal.frontier.port import Frontier, QueriesAndNotes
+from shoal.frontier.values import Pulse, Stats
+from shoal.insight.advise.look import look_at
+from shoal.insight.advise.scaler import Scaler
+from shoal.insight.advise.scaling import Staff
+from shoal.insight.advise.situation import Look
+from shoal.insight.figures import counted
+from shoal.runtime.patience import wait_for_event
+from shoal.runtime.process import is_dead_here, worker_name
+
+LOOK_EVERY_S = 3.0
+HOSTS_SEEN = 100
+"""Hosts that are told apart. It is looked at again and again, and need not be exact."""
+BACKOFF_FIRST_S, BACKOFF_LIMIT_S = 15.0, 600.0
+"""How long until workers are started again after all have died at once, again and again."""
+
+log = logging.getLogger("shoal")
+
+
+class Resized(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided, and is news."""
+
+    was: int
+    workers: int
+    why: str
+    spent: float | None = None
+    """What the workers here have cost so far, if their price is known."""
+
+    @property
+    def line(self) -> str:
+        """For people."""
+        if self.was == self.workers:
+            return f"{counted(self.was, 'worker')} as before: {self.why}"
+        return f"{self.was} -> {counted(self.workers, 'worker')}: {self.why}"
+
+
+class Autoscaler:
+    """The workers of one crawl on this machine, as many as are of use. `run` returns when it was
+    told to stop, or when the crawl is over, if the order is until then."""
+
+    def __init__(
+        self,
+        order: WorkerOrder,
+        frontier: Frontier,
+        scaler: Scaler,
+        purse: Purse,
+        *,
+        tell: Callable[[Resized], object],
+    ) -> None:
+        """`tell` hears of what is decided."""
+        self._order = order
+        self._frontier = frontier
+        self._scaler = scaler
+        self._purse = purse
+        self._tell = tell
+        self._fleet = self._new_fleet()
+        self._deaths = 0
+        self._died_at: float | None = None
+        self._is_away = False
+        self._draining = asyncio.Event()
+
+    async def run(self) -> None:
+        """Scale until told to stop, or until the crawl is over. Raises ConfigError if workers say
+        that something is set up wrong, and BudgetSpent."""
+        pause_s = BACKOFF_FIRST_S
+        while not self._draining.is_set():
+            began = time.monotonic()
+            try:
+                await self._run_fleet()
+            except WorkerFailed as error:
+                if time.monotonic() - began > BACKOFF_LIMIT_S:
+                    pause_s = BACKOFF_FIRST_S
+                log.error("%s; starting again with few in %d s", error, pause_s)
+                await wait_for_event(self._draining, pause_s)
+                pause_s = min(pause_s * 2, BACKOFF_LIMIT_S)
+                self._fleet = self._new_fleet()
+            else:
+                return
+
+    def drain(self) -> None:
+        """No new work, and no new workers; what is in hand is finished or given back."""
+        self._draining.set()
+        self._fleet.drain()
+
+    def kill(self) -> None:
+        """Stop at once."""
+        self._draining.set()
+        self._fleet.kill()
+
+    def _new_fleet(self) -> Fleet:
+        self._scaler.start_over()
+        self._deaths = 0
+        return Fleet(self._order, self._frontier, stays=True)
+
+    async def _run_fleet(self) -> None:
+        """Scale one fleet until it ends. It ends by itself if its workers cannot go on."""
+        scaling = asyncio.create_task(self._scale())
+        try:
+            await self._fleet.run()
+        finally:
+            scaling.cancel()
+            ended = (await asyncio.gather(scaling, return_exceptions=True))[0]
+        if isinstance(ended, Exception):
+            raise ended
+
+    async def _scale(self) -> None:
+        try:
+            while not await self._is_over():
+                await wait_for_event(self._draining, LOOK_EVERY_S)
+        finally:
+            self._fleet.drain()
+
+    async def _is_over(self) -> bool:
+        """Look once, and see to it that there are as many as there should be. Raises
+        BudgetSpent."""
+        if self._draining.is_set():
+            return True
+        pids = self._fleet.pids
+        self._purse.pay(len(pids), time.monotonic())
+        try:
+            look = await look_here(self._frontier, self._order.crawl)
+        except StorageError as error:
+            self._note_away(error, len(pids))
+            return False
+        self._is_away = False
+        if look is not None and self._order.until_finished and _is_done(look.stats):
+            return True
+        self._resize(look, pids)
+        return False
+
+    def _note_away(self, error: StorageError, workers: int) -> None:
+        if not self._is_away:
+            log.warning("the frontier is away (%s): the %d workers here stay", error, workers)
+        self._is_away = True
+
+    def _resize(self, look: Look | None, pids: list[int]) -> None:
+        before, now = self._scaler.staffing, time.monotonic()
+        if self._fleet.deaths > self._deaths:
+            self._deaths, self._died_at = self._fleet.deaths, now
+        staff = Staff(
+            alive=len(pids),
+            others=len(others_of(look.workers, pids)) if look is not None else 0,
+            died_at=self._died_at,
+        )
+        staffing = self._scaler.decide(look, staff, now)
+        self._fleet.resize(staffing.workers)
+        was = before.workers if before is not None else 0
+        hindrance = before.hindrance if before is not None else None
+        if staffing.workers != was or staffing.hindrance not in (None, hindrance):
+            spent = self._purse.told
+            self._tell(Resized(was=was, workers=staffing.workers, why=staffing.why, spent=spent))
+
+
+def _is_done(stats: Stats) -> bool:
+    return stats.state.over and not stats.inbox
+
+
+async def look_here(frontier: QueriesAndNotes, crawl: str) -> Look | None:
+    """The crawl without workers that have died here. They are listed for some seconds more. None:
+    nobody has started it."""
+    try:
+        look = await look_at(frontier, crawl, time.time(), HOSTS_SEEN)
+    except UnknownCrawl:
+        return None
+    living = [pulse for pulse in look.workers if not is_dead_here(pulse.worker)]
+    return msgspec.structs.replace(look, workers=living)
+
+
+def others_of(workers: list[Pulse], pids: list[int]) -> list[Pulse]:
+    """The workers that are not ours."""
+    own = set(map(worker_name, pids))
+    return [pulse for pulse in workers if pulse.worker not in own]

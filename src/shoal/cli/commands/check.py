@@ -1,0 +1,54 @@
+"""shoal check: what is wrong, before a crawl finds out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from shoal.cli import display
+from shoal.cli.examples import examples
+from shoal.cli.options import JsonFlag
+from shoal.config import CONFIG_FILE
+from shoal.insight.figures import counted
+from shoal.runtime.eventloop import run
+from shoal.workbench.checking import Checked
+from shoal.workbench.checking import check as look
+
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TARGET", help="As for shoal crawl; or a folder. [default: all of this folder]"
+    ),
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Ask no servers.")]
+
+
+@examples("shoal check", "shoal check shop.py --offline")
+def check(targets: Targets = None, offline: Offline = False, json: JsonFlag = False) -> None:
+    """Find what is wrong with spiders and shoal.toml.
+
+    Looked for are handlers that do not exist, misspelt settings, wrong values, hooks that take
+    something else, bad start URLs; in shoal.toml also schedules, feeds and alerts. The servers that
+    they name are asked whether they are there. Nothing is crawled.
+
+    Exit codes: 0 nothing was found; 2 something was.
+    """
+    checked = run(look(targets or [], offline=offline))
+    if json:
+        display.print_json(msgspec.to_builtins(checked))
+    else:
+        _show(checked)
+    raise typer.Exit(2 if checked.findings else 0)
+
+
+def _show(checked: Checked) -> None:
+    for finding in checked.findings:
+        display.say(finding.told)
+    looked = [counted(len(checked.spiders), "spider")]
+    if Path(CONFIG_FILE).exists():
+        looked.append(CONFIG_FILE)
+    what = counted(len(checked.findings), "finding") if checked.findings else "nothing is wrong"
+    display.say(f"{' and '.join(looked)}: {what}")

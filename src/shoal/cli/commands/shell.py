@@ -1,0 +1,76 @@
+"""shoal shell: Python with a page at hand."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shoal.cli.arguments import ArgumentOptions, told_spider
+from shoal.cli.examples import examples
+from shoal.cli.options import settings_from, with_settings
+from shoal.cli.prompt import Prompt
+from shoal.config import Settings
+from shoal.fleet import target
+from shoal.runtime import logs
+from shoal.runtime.eventloop import run
+from shoal.spider.page import Page
+from shoal.spider.spider import Spider
+from shoal.workbench.shown_page import fetched_page, page_of_file
+
+Place = Annotated[
+    str | None, typer.Argument(metavar="URL|FILE", help="A page, or a file: saved.html.")
+]
+SpiderName = Annotated[
+    str | None,
+    typer.Option("--spider", metavar="TARGET", help="Fetch with its settings, have it at hand."),
+]
+Code = Annotated[str | None, typer.Option("-c", metavar="CODE", help="Run this, and end.")]
+
+
+@with_settings("allow_private", "robots", "proxies", "accounts", "user_agent", "timeout_s")
+@examples(
+    "shoal shell https://shop.example/product/17",
+    "shoal shell saved.html -c 'page.css(\"h1::text\").get()'",
+    "shoal shell https://shop.example/ --spider shop.py",
+)
+def shell(
+    options: dict[str, Any],
+    place: Place = None,
+    spider: SpiderName = None,
+    arg: ArgumentOptions = None,
+    code: Code = None,
+) -> None:
+    """Open a Python prompt with a page at hand.
+
+    There are `page`; `fetch(url)`, which gets another one; `view()`, which opens it in a browser;
+    and `spider`. Pages are fetched as a crawl would, and no handler runs unless you call it.
+
+    With -c, or if stdin is no terminal, code is run and its values are printed. Exit codes of -c:
+    0 it ran, 1 it raised.
+    """
+    if spider is not None:
+        _, loaded, settings = told_spider([spider], arg, options)
+    else:
+        loaded, settings = Spider, settings_from(options)
+    logs.configure(json_lines=settings.json_logs)
+    logging.getLogger("shoal").disabled = True
+    fetch = partial(_fetch, loaded, settings)
+    made = target.create(loaded, settings.plugins, settings.rules.args)
+    prompt = Prompt(_page_at(place, fetch), made, fetch)
+    if code is not None:
+        raise typer.Exit(prompt.run(code))
+    prompt.interact()
+
+
+def _fetch(spider: type[Spider], settings: Settings, url: str) -> Page:
+    return run(fetched_page(spider, settings, url))
+
+
+def _page_at(place: str | None, fetch: Any) -> Page | None:
+    if place is None:
+        return None
+    return fetch(place) if "://" in place else page_of_file(Path(place))

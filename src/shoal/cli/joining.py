@@ -1,0 +1,76 @@
+"""What `shoal worker` says of its crawl: what it waits for, that it has joined, how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from shoal.cli.display import LOOK_EVERY_S
+from shoal.errors import UnknownCrawl
+from shoal.fleet.crawl import Watch
+from shoal.fleet.looking import Onlooker
+from shoal.frontier.values import CrawlState, Stats
+from shoal.insight.figures import counted, duration
+from shoal.runtime.patience import wait_for_event
+from shoal.worker.meter import Did
+
+log = logging.getLogger("shoal")
+
+
+class Joining:
+    """Runs beside the workers, and ends with them."""
+
+    def __init__(self, onlooker: Onlooker, crawl: str, address: str, watch: Watch) -> None:
+        """`address` is that of the frontier, without its password."""
+        self._onlooker = onlooker
+        self._crawl = crawl
+        self._address = address
+        self._watch = watch
+        self._stopping = asyncio.Event()
+        self._said = ""
+
+    def drain(self) -> None:
+        """Glance no more: also if the frontier is away, and a look would wait for it."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Glance until told to stop."""
+        looking = asyncio.create_task(self._look_on())
+        looking.add_done_callback(lambda _: self._stopping.set())
+        await self._stopping.wait()
+        if not looking.cancel():
+            await looking  # Raises what has ended it.
+
+    async def _look_on(self) -> None:
+        while True:
+            try:
+                look = await self._onlooker.look()
+            except UnknownCrawl:
+                self._say(f"waiting for {self._crawl}: nobody has begun it at {self._address}")
+            else:
+                is_news = self._say(_told(look.stats))
+                if is_news or not look.stats.state.over:  # What is over has no progress.
+                    self._watch(look)
+            await wait_for_event(self._stopping, LOOK_EVERY_S)
+
+    def _say(self, what: str) -> bool:
+        """Say it, unless that was the last thing that was said. Returns whether it was not."""
+        if what == self._said:
+            return False
+        self._said = what
+        log.info("%s", what)
+        return True
+
+
+def _told(stats: Stats) -> str:
+    if stats.state is CrawlState.NEW:
+        return f"waiting for {stats.crawl}: it has seeds, and nobody has begun it"
+    if stats.state.over:
+        return f"{stats.crawl} is {stats.state}"
+    return f"joined {stats.crawl}"
+
+
+def told_of(did: Did, crawl: str, seconds: float) -> str:
+    """What workers did, when they are done."""
+    pages, items = counted(did.pages, "page"), counted(did.items, "item")
+    return f"left {crawl} after {duration(seconds)}: {pages}, {items}, {did.dead:,} dead"

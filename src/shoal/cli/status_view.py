@@ -1,0 +1,126 @@
+"""What `shoal status` shows of one crawl: what is in the way first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from shoal.cli.display import facts, progress_line, stacked, table, text, title
+from shoal.core.causes import lines_of
+from shoal.core.ledger import SlotTime
+from shoal.fleet.looking import Glance
+from shoal.frontier.values import Host, Pulse, Stats
+from shoal.insight.figures import counted
+from shoal.insight.rows import (
+    HOST_COLUMNS,
+    WORKER_COLUMNS,
+    host_row,
+    status_rows,
+    worker_row,
+)
+from shoal.insight.slowness import why_slow
+from shoal.insight.status import FEW_HOSTS, Snapshot, failure_concentration
+from shoal.insight.traps import trap_lines
+
+REPAIR = "pause the crawl, then shoal seed CRAWL --repair"
+"""What those are told who have emptied a broker's queues."""
+FEW_ROWS, MANY_ROWS = 3, 10
+AROUND_TABLES = 8
+"""Lines of a terminal that are no rows of hosts or workers: titles, and those between."""
+
+
+def snapshot_view(seen: Snapshot, now: float, notes: Sequence[str] = ()) -> Group:
+    """A crawl with its workers and hosts, and what else is to be noted, in a line each."""
+    parts = [
+        *_in_the_way(seen),
+        status_table(seen.stats, now),
+        *map(text, (*_with_others(seen.stats), *notes)),
+        *_workers(seen.workers),
+        *_hosts(seen, now, len(seen.busiest) + 2 * FEW_HOSTS),
+    ]
+    return stacked(parts)
+
+
+def watched_view(seen: Snapshot, now: float, notes: Sequence[str], height: int) -> Group:
+    """The same for a terminal of so many lines: what changes is above, and what may be cut off is
+    below."""
+    above = [
+        text(progress_line(seen.stats), "bold"),
+        *_in_the_way(seen),
+        *map(text, (*_with_others(seen.stats), *notes)),
+    ]
+    rows = (height - AROUND_TABLES - len(above)) // 2
+    rows = min(max(rows, FEW_ROWS), MANY_ROWS)
+    below = [*_hosts(seen, now, rows), *_workers(seen.workers[:rows]), text("")]
+    return stacked([*above, *below, status_table(seen.stats, now)])
+
+
+def _in_the_way(seen: Snapshot) -> list[RenderableType]:
+    stats = seen.stats
+    lines: list[RenderableType] = []
+    if seen.late:
+        lines.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
+    if why := why_slow(_glance_at(seen)):
+        lines.append(text(f"slow: {why}"))
+    if stats.missing:
+        lines.append(text(f"{stats.missing:,} tasks are missing in the broker: {REPAIR}"))
+    if seen.causes:
+        causes = lines_of(seen.causes, stats.dead, "dead tasks")
+        lines += [text("why tasks are dead", "bold"), *map(text, causes)]
+    if seen.traps:
+        traps = trap_lines(seen.traps, stats.rules)
+        lines += [text("links that were not followed", "bold"), *map(text, traps)]
+    return lines
+
+
+def _glance_at(seen: Snapshot) -> Glance:
+    lately = [pulse.lately.slots for pulse in seen.workers if pulse.lately]
+    at = max((pulse.at for pulse in seen.workers), default=0.0)
+    return Glance(stats=seen.stats, at=at, slots=sum(lately, SlotTime()), hosts=seen.busiest)
+
+
+def _with_others(stats: Stats) -> list[str]:
+    """What a broker has, or others have left."""
+    lines = []
+    if stats.outside:
+        lines.append(f"with the broker: {stats.outside:,} blocks of tasks")
+    if stats.foreign:
+        lines.append(f"from the broker: {counted(stats.foreign, 'foreign block')}, not let in")
+    if stats.broker_requests:
+        cost = f"{stats.broker_requests:,} requests, about ${stats.broker_cost:,.4f}"
+        lines.append(f"to the broker: {cost}")
+    if stats.inbox or stats.refused:
+        lines.append(f"inbox: {stats.inbox:,} to be read, {stats.refused:,} rejected")
+    return lines
+
+
+def _workers(workers: list[Pulse]) -> list[RenderableType]:
+    """The workers that gave a sign of life lately."""
+    if not workers:
+        return []
+    shown = table(WORKER_COLUMNS, map(worker_row, workers))
+    return [title(counted(len(workers), "worker")), shown]
+
+
+def _hosts(seen: Snapshot, now: float, rows: int) -> list[RenderableType]:
+    """The busiest, then the slowest and those that fail most, each of them once."""
+    named = {host.host: host for host in _hosts_to_show(seen)}
+    if not named:
+        return []
+    shown_as = "hosts"
+    if failing := seen.failing[:FEW_HOSTS]:
+        share = f"{failure_concentration(seen):.0%} of all failures"
+        shown_as = f"hosts ({len(failing)} with {share})"
+    shown = [host_row(host, now) for host in list(named.values())[:rows]]
+    return [title(shown_as), table(HOST_COLUMNS, shown)]
+
+
+def _hosts_to_show(seen: Snapshot) -> list[Host]:
+    return [*seen.busiest, *seen.slowest[:FEW_HOSTS], *seen.failing[:FEW_HOSTS]]
+
+
+def status_table(stats: Stats, now: float) -> Table:
+    """The counters of a crawl."""
+    return facts(stats.crawl, status_rows(stats, now))

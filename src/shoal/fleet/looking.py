@@ -1,0 +1,67 @@
+"""What somebody who watches a crawl sees: its counters all the time, and now and then what its
+workers and hosts do, from which follows why it is slow."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.config import Settings
+from shoal.core.ledger import SlotTime
+from shoal.frontier.patient import patient
+from shoal.frontier.port import Queries
+from shoal.frontier.values import Host, Pulse, Stats
+from shoal.runtime.patience import NowAndThen, awaited
+
+CLOSER_EVERY_S = 2.0
+"""Between two looks at workers and hosts."""
+HOSTS_SEEN = 20
+
+_STORES = {"postgresql": "PostgreSQL", "redis-stream": "the stream of results"}
+
+
+class Glance(msgspec.Struct, kw_only=True):
+    """A crawl as it is seen at one moment."""
+
+    stats: Stats
+    at: float = 0.0
+    """By the frontier's clock: the last time that one of its workers was heard of."""
+    slots: SlotTime = SlotTime()
+    """Where the time of the slots went lately, of all its workers."""
+    hosts: list[Host] = []
+    """Those with the most work left."""
+    store: str = "the results store"
+    """What items go to."""
+    awaited: list[str] = []
+    """Stores that this process waits for."""
+
+
+class Onlooker:
+    """Looks at one crawl again and again."""
+
+    def __init__(self, frontier: Queries, crawl: str, settings: Settings) -> None:
+        self._frontier = patient(frontier)
+        self._crawl = crawl
+        self._closer = NowAndThen(CLOSER_EVERY_S)
+        self._slots: dict[str, SlotTime] = {}
+        scheme = settings.results.partition(":")[0]
+        self._last = {"store": _STORES.get(scheme, Glance.store)} if scheme in _STORES else {}
+        self._seen: tuple[float, SlotTime, list[Host]] = (0.0, SlotTime(), [])
+
+    async def look(self) -> Glance:
+        """How it stands. Raises UnknownCrawl."""
+        stats = await self._frontier.stats(self._crawl)
+        if self._closer.is_due():
+            await self._look_closer()
+        at, slots, hosts = self._seen
+        return Glance(stats=stats, at=at, slots=slots, hosts=hosts, awaited=awaited(), **self._last)
+
+    async def _look_closer(self) -> None:
+        pulses = await self._frontier.workers(self._crawl)
+        hosts = await self._frontier.hosts(self._crawl, HOSTS_SEEN)
+        self._seen = max((p.at for p in pulses), default=0.0), self._since(pulses), hosts
+
+    def _since(self, pulses: list[Pulse]) -> SlotTime:
+        """Where the time went since the last time. Of a worker that is new here nothing is told."""
+        before, self._slots = self._slots, {pulse.worker: pulse.slot_time for pulse in pulses}
+        known = (name for name in self._slots if name in before)
+        return sum((self._slots[name] - before[name] for name in known), SlotTime())

@@ -1,0 +1,120 @@
+"""Finding spiders: all that a folder, a file or a module defines.
+
+A file is imported to see what is in it, but only if it defines a class that has a base: a script
+that happens to lie there is not run. One that cannot be imported is a fault of its own, and the
+others are read all the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from shoal.errors import ConfigError
+from shoal.fleet.target import load_all
+from shoal.spider.spider import Spider
+
+MAX_FILES = 5_000
+"""Python files of a folder that are looked at."""
+PACKAGE = "__init__.py"
+_OF_ENVIRONMENTS = "pyvenv.cfg"
+_NOT_SPIDERS = ("test_", "conftest.py", "setup.py")
+
+
+class FoundSpider(msgspec.Struct, frozen=True):
+    """A spider, and the target by which every command loads it."""
+
+    target: str
+    spider: type[Spider]
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Why nothing was found in one place."""
+
+    place: str
+    message: str
+
+
+class FoundSpiders(msgspec.Struct):
+    """What a place has: its spiders in the order of their targets, and what could not be read."""
+
+    spiders: list[FoundSpider] = []
+    faults: list[Fault] = []
+
+    @property
+    def targets(self) -> list[str]:
+        """By which commands load them."""
+        return [found.target for found in self.spiders]
+
+
+def spiders_in(place: str) -> FoundSpiders:
+    """All spiders of a folder, a file or a module. Raises ConfigError if there is no such place."""
+    path = Path(place)
+    if path.is_dir():
+        return _in_folder(path)
+    if path.exists() or place.endswith(".py"):
+        return FoundSpiders(_in_place(place))
+    if not all(part.isidentifier() for part in place.split(".")):
+        raise ConfigError(f"no such file, folder or module: {place}")
+    return FoundSpiders(_in_place(place))
+
+
+def _in_folder(folder: Path) -> FoundSpiders:
+    found = FoundSpiders()
+    for number, file in enumerate(_python_files(folder)):
+        if number == MAX_FILES:
+            message = f"more than {MAX_FILES:,} Python files: the rest is not looked at"
+            found.faults.append(Fault(str(folder), message))
+            break
+        try:
+            if _may_have_spiders(file):
+                found.spiders += _in_place(_place_of(file))
+        except ConfigError as error:
+            found.faults.append(Fault(str(file), str(error)))
+    return found
+
+
+def _python_files(folder: Path) -> Iterator[Path]:
+    """Those that may have spiders in them, sorted. Hidden folders and environments have none."""
+    for at, folders, files in os.walk(folder):
+        here = Path(at)
+        folders[:] = sorted(name for name in folders if _is_worth_a_look(here / name))
+        for name in sorted(files):
+            if name.endswith(".py") and not name.startswith(_NOT_SPIDERS):
+                yield here / name
+
+
+def _is_worth_a_look(folder: Path) -> bool:
+    hidden = folder.name.startswith((".", "__"))
+    return not hidden and not (folder / _OF_ENVIRONMENTS).exists()
+
+
+def _may_have_spiders(file: Path) -> bool:
+    """Whether it defines a class that has a base. Raises ConfigError for what is no Python."""
+    try:
+        tree = ast.parse(file.read_bytes(), str(file))
+    except SyntaxError as error:
+        raise ConfigError(f"{file}:{error.lineno or 1}: {error.msg}") from None
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+    return any(isinstance(node, ast.ClassDef) and node.bases for node in ast.walk(tree))
+
+
+def _place_of(file: Path) -> str:
+    """What names it in a target: `shops.books` if it is of a package in the working folder, as only
+    so its relative imports work; else its path."""
+    if not (file.parent / PACKAGE).exists():
+        return str(file)
+    parts = list(Path(os.path.relpath(file)).with_suffix("").parts)
+    outer = [Path(*parts[:depth]) / PACKAGE for depth in range(1, len(parts))]
+    if not all(part.isidentifier() for part in parts) or not all(map(Path.exists, outer)):
+        return str(file)
+    return ".".join(parts[:-1] if file.name == PACKAGE else parts)
+
+
+def _in_place(place: str) -> list[FoundSpider]:
+    return [FoundSpider(f"{place}:{spider.__name__}", spider) for spider in load_all(place)]

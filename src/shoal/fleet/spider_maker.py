@@ -1,0 +1,69 @@
+"""Making the spider of a worker, once it is known what the crawl tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shoal.config import Rules
+from shoal.errors import ConfigError, UnknownCrawl
+from shoal.fleet.target import NOTHING_TOLD, create
+from shoal.frontier.port import Overview
+from shoal.frontier.values import CrawlState
+from shoal.spider.arguments import arguments_of, shown, unlike
+from shoal.spider.spider import Spider
+
+
+class SpiderMaker:
+    """Makes a worker's spider for the rules of its crawl: anew where these tell it other things.
+    What can be known to be wrong before is said at once."""
+
+    def __init__(
+        self,
+        spider: type[Spider],
+        plugins: Sequence[str] = (),
+        told: Mapping[str, Any] = NOTHING_TOLD,
+    ) -> None:
+        """`told`: what the crawl must tell it. Without, whatever that is."""
+        self.spider_class = spider
+        self._plugins = plugins
+        self._told = told
+        self._args = told
+        self._spider: Spider | None = None
+        if told or not arguments_of(spider):
+            self._spider = create(spider, plugins, told)
+
+    @property
+    def spider(self) -> Spider:
+        """The spider as it was told of here. Raises ConfigError."""
+        self._spider = self._spider or create(self.spider_class, self._plugins, self._told)
+        return self._spider
+
+    def __call__(self, rules: Rules) -> Spider:
+        """The spider by the rules of the crawl. Raises ConfigError."""
+        if self._told and unlike(self.spider_class, rules.args, self._told):
+            raise ConfigError(
+                f"the crawl is told {shown(rules.args)} by now, and not {shown(self._told)}"
+            )
+        if self._spider is None or rules.args != self._args:
+            self._spider, self._args = (
+                create(self.spider_class, self._plugins, rules.args),
+                rules.args,
+            )
+        return self._spider
+
+
+async def refuse_other_arguments(
+    frontier: Overview, name: str, spider: type[Spider], rules: Rules
+) -> None:
+    """Whether a crawl that exists may go on by these rules. Raises ConfigError if they tell its
+    spider other things: what it found and what it would find do not belong together."""
+    try:
+        before = await frontier.stats(name)
+    except UnknownCrawl:
+        return
+    if before.state is not CrawlState.NEW and unlike(spider, before.rules.args, rules.args):
+        raise ConfigError(
+            f"crawl '{name}' was told {shown(before.rules.args)}, and now {shown(rules.args)}:"
+            " --name begins another crawl, --fresh starts this one over"
+        )

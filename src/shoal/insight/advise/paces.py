@@ -1,0 +1,58 @@
+"""How fast hosts, chains and exits allow a crawl to be, in plain words. Pure."""
+
+from __future__ import annotations
+
+from shoal.core.policy import Rate
+from shoal.insight.advise.floor import OTHERS, Floor, Why
+from shoal.insight.figures import counted, duration
+
+
+def pace_words(floor: Floor) -> str:
+    """Why the longest queue is no faster."""
+    name = "a host that is not among the largest" if floor.name == OTHERS else floor.name
+    also = f", and so do {counted(floor.alike, 'other')}" if floor.alike else ""
+    speed = rate_words(1 / floor.turn_s) if floor.turn_s else ""
+    match floor.why:
+        case Why.RATE:
+            return f"{name} allows {rate_of(floor.rate)}{also}"
+        case Why.AUTO:
+            return f"{name} answers in a time that allows {speed} (rate: auto){also}"
+        case Why.CRAWL_DELAY:
+            return f"{name} asks for {floor.turn_s:g} s between requests (Crawl-delay){also}"
+        case Why.REFUSED:
+            return f"{name} answers 429 above about {speed}{also}"
+        case Why.ASKED:
+            return f"{name} asked for {floor.turn_s:.2g} s between requests (429 or 503){also}"
+        case Why.ROOM:
+            return (
+                f"{name} answers in {floor.hold_s:.2g} s, and only so many requests are made at"
+                f" once (--concurrency-per-host){also}"
+            )
+        case Why.CHAIN:
+            return f"{name} is a chain, and goes one page after the other{also}"
+        case Why.EXITS:
+            return f"the exits of {name} allow {rate_words(floor.per_s)}{also}"
+        case Why.ACCOUNTS:
+            return f"the accounts of {name} allow {rate_words(floor.per_s)}{also}"
+
+
+def floor_words(floor: Floor) -> str:
+    """What it takes, however many workers there are."""
+    speed = rate_words(floor.per_s)
+    if floor.why is Why.RATE:  # A little less than the rate, or some second would have too many.
+        speed = f"{rate_of(floor.rate)} (one every {floor.turn_s:.3g} s)"
+    pages = counted(round(floor.pages), "page")
+    return f"{floor.name}: {pages} at {speed} = {duration(floor.seconds)}"
+
+
+def rate_words(per_s: float) -> str:
+    """A speed as rates are written: 2/s, 30/m."""
+    for count, unit in ((per_s, "s"), (per_s * 60, "m")):
+        if count >= 1:
+            return f"{count:,.3g}/{unit}" if count < 1000 else f"{count:,.0f}/{unit}"
+    return f"{per_s * 3600:.3g}/h"
+
+
+def rate_of(rate: Rate) -> str:
+    """A rate as it is written."""
+    return rate_words(rate.count / rate.period_s)

@@ -1,0 +1,198 @@
+"""How many workers there should be from now on: up at once, down slowly. Pure.
+
+What a crawl can use (wish.py) changes from one look to the next, and workers take a while to come
+and to go. So a fleet at most doubles in `STEP_S`, and loses a worker at a time, after fewer were
+enough for `DOWN_AFTER_S`. Whoever wants a number of workers, `shoal autoscale`, Kubernetes or
+Prometheus, gets it by this rule.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from math import ceil, floor
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.errors import ConfigError
+from shoal.insight.advise.model import MAX_WORKERS
+from shoal.insight.advise.wish import Wish
+from shoal.insight.figures import counted
+
+STEP_S = 15.0
+"""A fleet at most doubles in this time."""
+DOWN_AFTER_S = 120.0
+"""Fewer have to be enough for so long, before one is let go."""
+DOWN_EVERY_S = 5.0
+"""Then the next one goes after so long: by then the one before it has ended, as a rule."""
+ZERO_AFTER_S = 300.0
+"""Where there is nothing to do for so long, the last one goes."""
+STORM_S = 60.0
+"""After a worker has died, no more are started for so long: they may be what it died of."""
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What people allow."""
+
+    min: int = 0
+    max: int = MAX_WORKERS
+    worker_per_h: float = 0.0
+    """The price of a worker for an hour."""
+    max_cost_per_h: float | None = None
+    down_after_s: float = DOWN_AFTER_S
+    zero_after_s: float = ZERO_AFTER_S
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min <= self.max <= MAX_WORKERS or self.max == 0:
+            raise ConfigError(
+                f"not possible: from {self.min:,} to {self.max:,} workers. At least 0, at most"
+                f" {MAX_WORKERS:,}, and the larger one last"
+            )
+        if self.max_cost_per_h is not None and self.most < max(self.min, 1):
+            raise ConfigError(
+                f"{counted(max(self.min, 1), 'worker')} at {self.worker_per_h:g} an hour"
+                f" would cost more than {self.max_cost_per_h:g} an hour"
+            )
+
+    @property
+    def most(self) -> int:
+        """So many, and no more."""
+        if self.max_cost_per_h is None or not self.worker_per_h:
+            return self.max
+        # A price of 0.1 goes into 0.3 three times, whatever floating point makes of it.
+        return min(self.max, floor(self.max_cost_per_h / self.worker_per_h + 1e-9))
+
+    @property
+    def limit(self) -> str:
+        """What it is that allows no more."""
+        return "the maximum" if self.most == self.max else "the maximum cost"
+
+
+class Hindrance(StrEnum):
+    """Why there are not more."""
+
+    STORES = "stores"
+    """They would only wait for a store."""
+    MAXIMUM = "maximum"
+    DEATHS = "deaths"
+    """Those that there are die."""
+
+
+class Staff(msgspec.Struct, frozen=True, kw_only=True):
+    """The workers whose number is decided on."""
+
+    alive: int
+    others: int = 0
+    """Workers of the crawl that are somebody else's."""
+    died_at: float | None = None
+    """When one of them died last."""
+
+
+class Staffing(msgspec.Struct, frozen=True, kw_only=True):
+    """How many workers are wanted, and since when it is otherwise."""
+
+    workers: int
+    looked_at: float
+    why: str = ""
+    hindrance: Hindrance | None = None
+    raised_at: float | None = None
+    lowered_at: float | None = None
+    less_since: float | None = None
+    """Since when fewer would be enough."""
+    idle_since: float | None = None
+
+
+def scaled(
+    before: Staffing | None,
+    wish: Wish,
+    staff: Staff,
+    bounds: Bounds,
+    now: float,
+    *,
+    spread: float = 0.0,
+) -> Staffing:
+    """How many there should be from now on. `now` is by a clock that nobody sets. `spread`, from 0
+    to 1, has some of those who scale one crawl wait longer: else they let go of workers at once."""
+    known = _kept_up(before, staff, now)
+    target = _target(known, wish, staff, bounds)
+    since = replace(
+        known,
+        looked_at=now,
+        idle_since=_since(known.idle_since, now) if wish.is_idle else None,
+        less_since=_since(known.less_since, now) if target < known.workers else None,
+    )
+    hindrance = _hindrance(since, target, wish, staff, bounds)
+    if target > since.workers and hindrance is not Hindrance.DEATHS:
+        since = _raised(since, target, staff, bounds)
+    elif target < since.workers and _may_lower(since, target, wish, bounds, spread):
+        fewer = max(target, min(since.workers - 1, staff.alive))
+        since = replace(since, workers=fewer, lowered_at=now)
+    return replace(since, hindrance=hindrance, why=_why(wish, staff, bounds, hindrance))
+
+
+def _kept_up(before: Staffing | None, staff: Staff, now: float) -> Staffing:
+    """What is known. Who has not looked for long does not know what was wanted meanwhile."""
+    if before is None:
+        return Staffing(workers=staff.alive, looked_at=now)
+    if now - before.looked_at < DOWN_AFTER_S:
+        return before
+    return Staffing(workers=before.workers, looked_at=now)
+
+
+def _since(known: float | None, now: float) -> float:
+    return now if known is None else known
+
+
+def _target(known: Staffing, wish: Wish, staff: Staff, bounds: Bounds) -> int:
+    """Where to go."""
+    own = max(wish.workers - staff.others, 0)
+    if wish.is_capped:
+        own = min(own, known.workers)
+    return max(min(own, bounds.most), bounds.min)
+
+
+def _hindrance(
+    since: Staffing, target: int, wish: Wish, staff: Staff, bounds: Bounds
+) -> Hindrance | None:
+    if wish.is_capped:
+        return Hindrance.STORES
+    are_dying = staff.died_at is not None and since.looked_at - staff.died_at < STORM_S
+    if are_dying and target > since.workers >= max(bounds.min, 1):
+        return Hindrance.DEATHS
+    return Hindrance.MAXIMUM if wish.workers - staff.others > bounds.most else None
+
+
+def _raised(since: Staffing, target: int, staff: Staff, bounds: Bounds) -> Staffing:
+    now = since.looked_at
+    if since.raised_at is not None and now - since.raised_at < STEP_S:
+        return since
+    missing = target - since.workers
+    if staff.others:  # They may fill the gap this very moment.
+        missing = ceil(missing / 2)
+    # Those that were wanted before have to be there first.
+    most = max(2 * staff.alive, since.workers, bounds.min, 1)
+    workers = min(since.workers + missing, most)
+    return replace(since, workers=workers, raised_at=now) if workers > since.workers else since
+
+
+def _may_lower(since: Staffing, target: int, wish: Wish, bounds: Bounds, spread: float) -> bool:
+    now = since.looked_at
+    if since.lowered_at is not None and now - since.lowered_at < DOWN_EVERY_S:
+        return False
+    if target == 0 and since.workers == 1 and wish.is_idle:
+        return now - _since(since.idle_since, now) >= bounds.zero_after_s
+    patience_s = bounds.down_after_s * (1 + spread)
+    return now - _since(since.less_since, now) >= patience_s
+
+
+def _why(wish: Wish, staff: Staff, bounds: Bounds, hindrance: Hindrance | None) -> str:
+    parts = [wish.why]
+    if staff.others and not wish.is_idle:
+        parts.append(f"{staff.others:,} of them elsewhere")
+    if hindrance is Hindrance.MAXIMUM:
+        parts.append(f"{bounds.limit} is {bounds.most:,}")
+    if hindrance is Hindrance.DEATHS:
+        parts.append("no more while workers die")
+    if max(wish.workers - staff.others, 0) < bounds.min:
+        parts.append(f"the minimum is {bounds.min:,}")
+    return "; ".join(parts)

@@ -1,0 +1,88 @@
+"""What people ask for: --what-if workers=8,rate=5/s. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from shoal.core.policy import parse_rate
+from shoal.errors import ConfigError
+from shoal.insight.advise.model import MAX_WORKERS, Plan
+from shoal.insight.figures import shortened
+
+MAX_WHAT_IFS = 20
+MOST = 100_000
+
+
+class WhatIf(msgspec.Struct, frozen=True):
+    """How a plan is to be changed."""
+
+    text: str
+    """As it was written."""
+    changes: Mapping[str, Any]
+    """Of fields of `Plan`."""
+
+    @property
+    def beside_workers(self) -> str:
+        """What is to be changed, but for the number of workers. Empty: nothing."""
+        parts = (part.strip() for part in self.text.split(","))
+        return ",".join(part for part in parts if not part.startswith("workers"))
+
+    def of(self, plan: Plan) -> Plan:
+        """The plan with the changes."""
+        return msgspec.structs.replace(plan, **self.changes)
+
+
+def parse_what_if(text: str) -> WhatIf:
+    """Read `workers=8,rate=5/s`. Raises ConfigError."""
+    changes = dict[str, Any]()
+    for part in text.split(","):
+        name, _, value = (word.strip() for word in part.partition("="))
+        said = f"what-if {shortened(part.strip())!r}"
+        if name not in _KEYS:
+            raise ConfigError(f"{said}: write one of {', '.join(_EXAMPLES)}")
+        field, read = _KEYS[name]
+        try:
+            changes[field] = read(value)
+        except (ValueError, ConfigError):
+            example = next(at for at in _EXAMPLES if at.startswith(f"{name}="))
+            raise ConfigError(f"{said}: write, for example, {example}") from None
+    return WhatIf(text.strip(), changes)
+
+
+def _up_to(most: int) -> Callable[[str], int]:
+    def read(value: str) -> int:
+        if not 1 <= (number := int(value)) <= most:
+            raise ValueError(value)
+        return number
+
+    return read
+
+
+def _fixed_rate(value: str) -> Any:
+    rate = parse_rate(value)
+    if rate.auto:  # Nobody knows beforehand how fast that is.
+        raise ValueError(value)
+    return rate
+
+
+def _times(value: str) -> float:
+    if not 0 < (number := float(value.removesuffix("x"))) <= MOST:
+        raise ValueError(value)
+    return number
+
+
+_KEYS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "workers": ("workers", _up_to(MAX_WORKERS)),
+    "rate": ("rate", _fixed_rate),
+    "concurrency": ("slots", _up_to(MOST)),
+    "concurrency_per_host": ("room", _up_to(MOST)),
+    "exits": ("exits", _times),
+    "stores": ("stores", _times),
+}
+_EXAMPLES = (
+    *("workers=8", "rate=5/s", "concurrency=64", "concurrency_per_host=32"),
+    *("exits=2x", "stores=2x"),
+)

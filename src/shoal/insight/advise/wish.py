@@ -1,0 +1,121 @@
+"""How many workers a crawl can use, and why. Pure: read off a situation by the model.
+
+It is no advice yet: what is said here of each look goes up and down. What becomes of it is decided
+in scaling.py.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.core.policy import Rate
+from shoal.frontier.values import Chain, CrawlState
+from shoal.insight.advise.model import BUSY, Limit, Model, plan_now
+from shoal.insight.advise.seen import FleetSeen
+from shoal.insight.advise.situation import GROWING, Situation
+from shoal.insight.figures import counted, duration
+
+SOON_S = 15.0
+"""What is done so soon is done before more workers are there."""
+FEW_S, FEW_PAGES = 10.0, 50
+"""Before that there is nothing to go by. It is less than advice needs: a fleet is changed again in
+a moment."""
+GROWS = 1 / (1 - GROWING)
+"""Where no end can be said, so many times as much is expected as is known."""
+STORES = (Limit.STORES, Limit.FRONTIER)
+OF_WORKERS = (Limit.SLOTS, Limit.CPU)
+"""What more workers have more of. Some hosts last so long that it makes no difference."""
+LATER = "more workers would be done hardly sooner"
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """How many workers a crawl can use."""
+
+    workers: int
+    why: str
+    is_idle: bool = False
+    """There is nothing to do."""
+    is_capped: bool = False
+    """A store is the limit: more workers would only wait for it."""
+
+
+NOT_STARTED = Wish(workers=0, why="nobody has started the crawl", is_idle=True)
+
+
+def wish(seen: Situation, *, is_one_machine: bool = False) -> Wish:
+    """What a situation asks for. `is_one_machine`: more workers would have to do with the machines
+    that there are."""
+    if idle := _idle(seen):
+        return Wish(workers=0, why=idle, is_idle=True)
+    fleet = seen.fleet
+    if fleet is None:
+        return Wish(workers=1, why="there is work, and no worker has done anything lately")
+    if seen.elapsed_s < FEW_S and seen.ended < FEW_PAGES:
+        return Wish(workers=1, why="there is work, and it is too early to say more")
+    if not seen.remaining:
+        return Wish(workers=1, why="seeds are to be read")
+    return _modelled(_with_growth(seen), fleet, is_one_machine=is_one_machine)
+
+
+def _idle(seen: Situation) -> str:
+    """Why nothing can be done. Empty: something can."""
+    if seen.state is CrawlState.FINISHED and seen.has_inbox:
+        return ""  # Workers read it, and the crawl goes on.
+    if seen.state is not CrawlState.RUNNING:
+        return f"the crawl is {seen.state}"
+    return "nothing is to be done" if seen.is_idle else ""
+
+
+def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Wish:
+    model = Model(seen, fleet)
+    # Of cores that are busy with something else nobody knows how many workers they could bear.
+    is_fixed = is_one_machine and fleet.main_use >= BUSY
+    plan = replace(plan_now(seen, fleet), are_machines_fixed=is_fixed)
+    now, best = model.forecast(plan), model.best(plan)
+    workers, limit = best.plan.workers, best.limit
+    if now.limit in STORES:
+        why = f"{_why(now.limit, seen)}, and more workers would not help"
+        return Wish(workers=min(workers, fleet.workers), why=why, is_capped=True)
+    if workers <= fleet.workers:
+        why = LATER if limit in OF_WORKERS else _why(limit, seen)
+    elif now.seconds <= SOON_S:
+        workers, why = fleet.workers, f"the rest takes {duration(now.seconds)}"
+    else:
+        why = _why(now.limit, seen)
+    return Wish(workers=workers, why=f"{why}: {counted(workers, 'worker')} would do")
+
+
+def _with_growth(seen: Situation) -> Situation:
+    """With the work that is to be expected: of a frontier that grows, what is known is a part."""
+    if not seen.is_growing:
+        return seen
+    return replace(
+        seen,
+        hosts=[replace(host, pages=host.pages * GROWS) for host in seen.hosts],
+        chains=[Chain(chain.name, round(chain.left * GROWS)) for chain in seen.chains],
+        pools=[replace(pool, pages=pool.pages * GROWS) for pool in seen.pools],
+        others=seen.others * GROWS,
+    )
+
+
+def _why(limit: Limit, seen: Situation) -> str:
+    hosts = counted(sum(host.pages > 0 for host in seen.hosts), "host") + _at(seen.rate)
+    return {
+        Limit.HOSTS: f"{hosts} allow no more",
+        Limit.SLOTS: f"{hosts} wait for workers",
+        Limit.CHAINS: f"{counted(len(seen.chains), 'chain')} allow no more",
+        Limit.EXITS: "exits allow no more",
+        Limit.ACCOUNTS: "accounts allow no more",
+        Limit.CPU: "reading pages keeps workers busy",
+        Limit.CORES: "all cores are busy",
+        Limit.MEMORY: "there is memory for no more",
+        Limit.NETWORK: "the network carries no more",
+        Limit.STORES: "results or the archive are the limit",
+        Limit.FRONTIER: "the frontier is the limit",
+        Limit.WORK: "only hosts that fail have work left",
+    }[limit]
+
+
+def _at(rate: Rate) -> str:
+    return f" at {rate.count / rate.period_s:.3g}/s" if rate.interval_s else ""

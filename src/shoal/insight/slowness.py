@@ -1,0 +1,86 @@
+"""Why a crawl is not faster just now, in a few words, for the line of its progress. Pure."""
+
+from __future__ import annotations
+
+from shoal.core.ledger import Cause
+from shoal.fleet.looking import Glance
+from shoal.frontier.values import CrawlState, Host
+from shoal.insight.figures import counted, duration
+
+IDLE = 0.5
+"""The share of the slots' time that must go to waiting to be worth a word."""
+PAUSED_S = 2.0
+"""Who may not be asked for longer is said to be paused. Rates make hosts wait for less, mostly."""
+
+_WAITS = (Cause.POLITE, Cause.STARVED, Cause.STORES, Cause.FRONTIER)
+
+
+def why_slow(look: Glance) -> str:
+    """What most slots wait for. Empty if they are at work, or if nobody knows."""
+    if look.stats.state is not CrawlState.RUNNING:
+        return ""
+    if look.awaited:
+        is_results = "results store" in look.awaited
+        return f"waiting for {look.store if is_results else f'the {look.awaited[0]}'}"
+    if look.slots.share(*_WAITS) < IDLE:
+        return ""
+    cause = max(_WAITS, key=look.slots.of)
+    if cause is Cause.STORES:
+        return f"waiting for {look.store}"
+    if cause is Cause.FRONTIER:
+        return "waiting for the frontier"
+    return _too_early(look) if cause is Cause.POLITE else _too_little(look)
+
+
+def _too_early(look: Glance) -> str:
+    """Tasks wait, and may not be sent yet."""
+    hosts = [host for host in look.hosts if host.waiting]
+    if not hosts:
+        return _held_back(look)
+    paused = [host for host in hosts if host.is_broken or _wait_s(host, look) > PAUSED_S]
+    if paused and len(paused) == len(hosts):
+        first = _paused(min(paused, key=lambda host: host.next_at), look)
+        return first + (f", and {counted(len(paused) - 1, 'other')}" if len(paused) > 1 else "")
+    free = [host for host in hosts if host not in paused]
+    if look.stats.rules.rate == "none":
+        limit = f"{look.stats.rules.concurrency_per_host} at once"
+        return f"{_named(free, 'busy')} ({limit})"
+    return f"{_named(free, 'at {} rate')} ({look.stats.rules.rate})"
+
+
+def _named(hosts: list[Host], how: str) -> str:
+    if len(hosts) == 1:
+        return f"{hosts[0].host} {how.format('its')}"
+    return f"all hosts {how.format('their')}"
+
+
+def _paused(host: Host, look: Glance) -> str:
+    if host.is_broken:
+        return f"{host.host} keeps failing: only probed"
+    wait = duration(_wait_s(host, look))
+    if host.penalty_s <= host.crawl_delay_s:
+        return f"{host.host} waits {wait}" + (" (Crawl-delay)" if host.crawl_delay_s else "")
+    kinds = host.failures_by_kind
+    after = f" after {max(kinds, key=lambda kind: kinds[kind])}" if kinds else ""
+    return f"{host.host} paused {wait}{after}"
+
+
+def _wait_s(host: Host, look: Glance) -> float:
+    return host.next_at - look.at
+
+
+def _held_back(look: Glance) -> str:
+    rules = look.stats.rules
+    if rules.pools:
+        return "waiting for exits"
+    return "waiting for accounts" if rules.sessions else "each chain waits for its last task"
+
+
+def _too_little(look: Glance) -> str:
+    """No task waits that could be sent."""
+    stats = look.stats
+    if stats.waiting:
+        return ""
+    if stats.delayed:
+        return f"{counted(stats.delayed, 'task waits', 'tasks wait')} to be tried again"
+    return "the last pages are under way" if stats.leased else ""

@@ -1,0 +1,43 @@
+"""What was not followed because a crawl has a limit for pages that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoal.config import Rules
+from shoal.core.shapes import Trap, kept_out_reason
+from shoal.frontier.facts import MOST_TRAPS
+from shoal.frontier.port import Queries
+from shoal.frontier.values import Entry
+from shoal.insight.figures import counted
+
+TRAPS_SHOWN = 10
+
+
+async def traps_shown(frontier: Queries, crawl: str, rules: Rules) -> list[Trap]:
+    """What most links were kept out of. Costs nothing where there are no limits."""
+    if rules.max_pages_per_shape is None and rules.max_pages_per_host is None:
+        return []
+    return await frontier.traps(crawl, TRAPS_SHOWN)
+
+
+def trap_lines(traps: Sequence[Trap], rules: Rules) -> list[str]:
+    """Traps in a line each."""
+    return [
+        f"{_reason(trap, rules)}: {counted(trap.kept_out, 'link')} not followed" for trap in traps
+    ]
+
+
+async def why_kept_out(frontier: Queries, crawl: str, rules: Rules, entry: Entry) -> str | None:
+    """Why a link that would be this entry was not followed, if it was not for a limit."""
+    if entry.shape is None:
+        return None
+    for trap in await frontier.traps(crawl, MOST_TRAPS):
+        if trap.host == entry.task.site and trap.shape in ("", entry.shape):
+            return _reason(trap, rules)
+    return None
+
+
+def _reason(trap: Trap, rules: Rules) -> str:
+    most = rules.max_pages_per_shape if trap.shape else rules.max_pages_per_host
+    return kept_out_reason(trap.host, trap.shape, most)

@@ -1,0 +1,206 @@
+"""Arguments: what a spider is told when a crawl begins, `-a category=books`.
+
+They are the annotated attributes of the user's classes: `limit: int = 10`. One without a value
+must be told. What was told is kept with the rules of the crawl, as JSON: so every worker knows it.
+Whoever can write to the frontier can write that, so it is read by the annotations of the spider
+that is here, and a name that these do not have is refused.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from types import FunctionType, SimpleNamespace, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import inspect as types
+
+from shoal.config import SETTINGS
+from shoal.core.addresses import without_credentials
+from shoal.core.fields import SWITCH_WORDS, checked
+from shoal.core.near_names import no_such
+from shoal.errors import ConfigError
+from shoal.spider.spider import Spider
+
+MAX_BYTES = 16_384
+"""Of all that a crawl is told, as JSON."""
+MAX_SHOWN = 200
+
+_SINGLE = (
+    *(types.BoolType, types.IntType, types.FloatType, types.StrType, types.NoneType),
+    *(types.LiteralType, types.EnumType, types.DateType, types.TimeType, types.DateTimeType),
+    *(types.TimeDeltaType, types.DecimalType, types.UUIDType),
+)
+_LISTS = (list, tuple, set, frozenset)
+_NOTHING = inspect.Parameter.empty
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """One argument of a spider."""
+
+    name: str
+    type: Any
+    default: Any = _NOTHING
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has no value unless it is told one."""
+        return self.default is _NOTHING
+
+    def read(self, value: Any) -> Any:
+        """A value that was written as text, or is stored as JSON. Raises ConfigError."""
+        form = msgspec.defstruct("Told", [(self.name, self.type)])
+        made = checked({self.name: self._from_text(value)}, form, strict=False)
+        return getattr(made, self.name)
+
+    def _from_text(self, value: Any) -> Any:
+        kinds = set(_kinds(self.type))
+        is_list = not kinds.isdisjoint(_LISTS)
+        if isinstance(value, list) and not is_list:
+            raise ConfigError(f"{self.name}: takes one value, not several")
+        if not isinstance(value, str) or str in kinds:
+            return value
+        if bool in kinds:
+            return SWITCH_WORDS.get(value.lower(), value)
+        if value[:1] in ("[", "{") and (is_list or dict in kinds):
+            return self._from_json(value)
+        return [part.strip() for part in value.split(",") if part.strip()] if is_list else value
+
+    def _from_json(self, text: str) -> Any:
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise ConfigError(f"{self.name}: not JSON: {error}") from None
+
+
+def _arguments_of(spider: type) -> dict[str, Argument]:
+    """The arguments of a spider, by name: its annotated attributes, but for settings, what every
+    spider has, and what a method of it assigns."""
+    found: dict[str, Argument] = {}
+    own = [cls for cls in reversed(spider.__mro__) if cls not in Spider.__mro__]
+    for cls in own:
+        for name, hint in inspect.get_annotations(cls).items():
+            if not _is_taken(name) and (kind := _type_of(cls, name, hint)) is not None:
+                found[name] = Argument(name, kind)
+    assigned = {name for cls in own for name in _assigned_in(cls)} if found else set()
+    return {
+        name: Argument(name, argument.type, default)
+        for name, argument in found.items()
+        if name not in assigned
+        and not hasattr(default := inspect.getattr_static(spider, name, _NOTHING), "__get__")
+    }
+
+
+arguments_of: Callable[[type], dict[str, Argument]] = cache(_arguments_of)
+
+
+def read_arguments(spider: type[Spider], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a spider is told, as the types of its arguments have it. Raises ConfigError, also for an
+    argument that it has to be told."""
+    known, name = arguments_of(spider), spider.__name__
+    for unknown in told.keys() - known.keys():
+        raise ConfigError(f"{name} has {no_such('argument', unknown, known)}")
+    for argument in known.values():
+        if argument.is_required and argument.name not in told:
+            raise ConfigError(f"{name} needs an argument: -a {argument.name}=...")
+    values = {}
+    for argument_name, value in told.items():
+        try:
+            values[argument_name] = known[argument_name].read(value)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: argument {error}") from None
+    return values
+
+
+def as_json(spider: type[Spider], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a spider is told, checked, as it is kept with the crawl. Raises ConfigError."""
+    kept = msgspec.to_builtins(read_arguments(spider, told))
+    if len(msgspec.json.encode(kept)) > MAX_BYTES:
+        raise ConfigError(f"the arguments have more than {MAX_BYTES:,} bytes")
+    return {name: kept[name] for name in sorted(kept)}
+
+
+def unlike(spider: type[Spider], kept: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+    """Whether a spider that is told this would not be as the crawl has it. What was not said is as
+    its class has it; what an earlier crawl could not say may be said now."""
+    known = arguments_of(spider)
+    now = read_arguments(spider, told)
+    was = {name: known[name].read(value) for name, value in kept.items() if name in known}
+    for argument in known.values():
+        name, default = argument.name, argument.default
+        if (name in was or not argument.is_required) and was.get(name, default) != now.get(
+            name, default
+        ):
+            return True
+    return False
+
+
+def shown(args: Mapping[str, Any]) -> str:
+    """Arguments, for people: `category=books, limit=50`. What looks like a
+    password is hidden."""
+    told = (f"?{name}={_plain(value)}" for name, value in args.items())
+    said = ", ".join(without_credentials(each)[1:] for each in told) or "nothing"
+    return said if len(said) <= MAX_SHOWN else said[: MAX_SHOWN - 1] + "…"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_plain, value))
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _is_taken(name: str) -> bool:
+    is_ours = hasattr(Spider, name) or name in Spider.__annotations__
+    return name.startswith("_") or name in SETTINGS or is_ours
+
+
+def _type_of(cls: type, name: str, hint: Any) -> Any:
+    """The type of an attribute. None: it is a ClassVar, it is not known yet, or no value of it can
+    be told."""
+    module = sys.modules.get(cls.__module__)
+    noted: Any = SimpleNamespace(__annotations__={name: hint})
+    names = vars(module) if module else {}
+    try:
+        kind = get_type_hints(noted, names, dict(vars(cls)), include_extras=True)[name]
+        return kind if _can_be_told(types.type_info(kind)) else None
+    except Exception:  # Whatever stands there, it is looked at again by nobody.
+        return None
+
+
+def _can_be_told(info: types.Type) -> bool:
+    match info:
+        case types.Metadata():
+            return _can_be_told(info.type)
+        case types.UnionType():
+            return all(map(_can_be_told, info.types))
+        case types.ListType() | types.SetType() | types.FrozenSetType() | types.VarTupleType():
+            return _can_be_told(info.item_type)
+        case types.TupleType():
+            return all(map(_can_be_told, info.item_types))
+        case types.DictType():
+            return _can_be_told(info.key_type) and _can_be_told(info.value_type)
+    return isinstance(info, _SINGLE)
+
+
+def _kinds(hint: Any) -> Iterator[Any]:
+    """The types of which a value may be."""
+    if get_origin(hint) is Annotated:
+        yield from _kinds(get_args(hint)[0])
+    elif get_origin(hint) in (Union, UnionType):
+        for inner in get_args(hint):
+            yield from _kinds(inner)
+    else:
+        yield get_origin(hint) or hint
+
+
+def _assigned_in(cls: type) -> Iterator[str]:
+    """The attributes that the methods of a class assign: what it keeps, not what it is told."""
+    for method in vars(cls).values():
+        if isinstance(method, FunctionType):
+            for step in dis.get_instructions(method):
+                if step.opname == "STORE_ATTR":
+                    yield step.argval

@@ -1,0 +1,66 @@
+"""Attributes of a spider that look like settings, and are none.
+
+One that a method of the spider reads is its own, whatever it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cached_property
+from types import CodeType, FunctionType
+from typing import Any
+
+from shoal.config import SETTINGS
+from shoal.spider.spider import Spider
+
+NEAR = 0.8
+"""How much alike two names must be that one is taken for the other."""
+
+OF_SCRAPY = {
+    "allowed_domains": "allowed_hosts",
+    "custom_settings": "an attribute for each setting",
+    "download_delay": "rate",
+    "handle_httpstatus_list": "accept",
+}
+"""What spiders of Scrapy have, and what to write here."""
+
+KNOWN = frozenset({*SETTINGS, *vars(Spider), *Spider.__annotations__})
+"""What a spider may be told. No name of them is a mistake."""
+_MEANT = sorted(name for name in KNOWN if not name.startswith("_"))
+
+
+def mistaken_attributes(spider: type[Spider]) -> dict[str, str]:
+    """By name, what is probably meant by attributes that nobody reads."""
+    found = {}
+    for name in _own_attributes(spider):
+        meant = OF_SCRAPY.get(name) or next(iter(get_close_matches(name, _MEANT, 1, NEAR)), None)
+        if meant is not None:
+            found[name] = meant
+    return found
+
+
+def mistaken_line(name: str, meant: str) -> str:
+    """How a mistake is said."""
+    return f"{name} is no setting; did you mean {meant}?"
+
+
+def _own_attributes(spider: type[Spider]) -> Iterator[str]:
+    """Those that the user's classes set, and that no method of theirs reads."""
+    own = [cls for cls in spider.__mro__ if issubclass(cls, Spider) and cls is not Spider]
+    read = {name for cls in own for thing in vars(cls).values() for name in _names_in(thing)}
+    for cls in own:
+        for name, value in vars(cls).items():
+            if name in KNOWN or name in read or name.startswith("_") or callable(value):
+                continue
+            if not isinstance(value, property | cached_property | classmethod):
+                yield name
+
+
+def _names_in(thing: Any) -> Iterator[str]:
+    """What the code of a method names, that of functions inside it included."""
+    codes = [thing.__code__] if isinstance(thing, FunctionType) else []
+    while codes:
+        code = codes.pop()
+        yield from code.co_names
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]

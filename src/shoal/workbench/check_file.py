@@ -1,0 +1,103 @@
+"""What is wrong with shoal.toml, and with the variables of the environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from shoal import config
+from shoal.alerts.config import load_alerts
+from shoal.config import ALERTS, CONFIG_FILE, ENV_PREFIX, FEEDS, FILE_SUFFIX, SCHEDULES, SETTINGS
+from shoal.coordinator.schedules import load_schedules
+from shoal.core.pool_config import TABLES
+from shoal.core.session_config import TABLES as SESSION_TABLES
+from shoal.errors import ConfigError
+from shoal.feeds.tables import load_feeds
+from shoal.fleet import target
+from shoal.spider.attributes import NEAR
+from shoal.workbench.findings import Finding, meant
+
+_LINE = re.compile(r"\(at line (\d+)")
+_NO_SETTINGS = (SCHEDULES, FEEDS, ALERTS)
+_KNOWN = frozenset({*SETTINGS, *_NO_SETTINGS, TABLES, SESSION_TABLES})
+
+
+def check_file() -> list[Finding]:
+    """What is wrong with the shoal.toml of the working folder, if there is one."""
+    try:
+        table = config.read_file()
+    except ConfigError as error:
+        line = _LINE.search(str(error))
+        return [Finding(CONFIG_FILE, int(line[1]) if line else 0, _bare(error))]
+    found = [*_settings(table)]
+    for load in (_load_alone, load_schedules, load_feeds, load_alerts):
+        found += _loaded(load, found)
+    if not found:
+        found += _targets()
+    return found
+
+
+def check_variables(environ: Mapping[str, str]) -> list[Finding]:
+    """Variables that look like settings, and are none."""
+    found = []
+    for variable in sorted(environ):
+        name = variable.removeprefix(ENV_PREFIX).removesuffix(FILE_SUFFIX).lower()
+        if not variable.startswith(ENV_PREFIX) or name in SETTINGS:
+            continue
+        if get_close_matches(name, SETTINGS, 1, NEAR):  # Variables may be somebody else's.
+            found.append(Finding(variable, 0, f"no setting {name!r}{meant(name, SETTINGS)}"))
+    return found
+
+
+def _settings(table: Mapping[str, Any]) -> Iterator[Finding]:
+    """Each by itself: of several wrong ones, all are said."""
+    for name, value in table.items():
+        if name not in _KNOWN:
+            yield _finding(name, f"no setting {name!r}{meant(name, _KNOWN)}")
+        elif name in SETTINGS and not isinstance(value, dict):
+            try:
+                config.build({name: value})
+            except ConfigError as error:
+                yield _finding(name, str(error))
+
+
+def _load_alone() -> None:
+    config.load(environ={})
+
+
+def _loaded(load: Callable[[], object], found: list[Finding]) -> Iterator[Finding]:
+    try:
+        load()
+    except ConfigError as error:
+        if load is _load_alone and found:  # The same again, of the first.
+            return
+        yield _finding("", _bare(error))
+
+
+def _targets() -> Iterator[Finding]:
+    """What schedules run."""
+    for schedule in load_schedules().values():
+        try:
+            target.load(schedule.targets)
+        except ConfigError as error:
+            yield Finding(CONFIG_FILE, 0, f"schedule {schedule.name}: {error}")
+
+
+def _finding(name: str, message: str) -> Finding:
+    return Finding(CONFIG_FILE, _line_of(name) if name else 0, message)
+
+
+def _line_of(name: str) -> int:
+    """Where a key of the top level, or a table, is written."""
+    written = re.compile(rf"\s*(\[+\s*)?[\"']?{re.escape(name)}[\"']?\s*[=.\]]")
+    for number, line in enumerate(Path(CONFIG_FILE).read_text("utf-8").splitlines(), 1):
+        if written.match(line):
+            return number
+    return 0
+
+
+def _bare(error: ConfigError) -> str:
+    return str(error).removeprefix(f"{CONFIG_FILE}: ")

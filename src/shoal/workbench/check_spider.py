@@ -1,0 +1,213 @@
+"""What is wrong with a spider, as far as that can be seen without a crawl."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from shoal import config
+from shoal.config import Settings
+from shoal.core.networks import is_private_literal
+from shoal.core.task import DEFAULT_HANDLER, DIRECT, Task
+from shoal.core.urls import parse, without_port
+from shoal.errors import BadUrl, ConfigError
+from shoal.fleet.target import create
+from shoal.frontier.admission import Admission
+from shoal.spider.arguments import arguments_of
+from shoal.spider.attributes import mistaken_attributes, mistaken_line
+from shoal.spider.catalogue import catalogues_of, first_tasks
+from shoal.spider.hooks import TAKES, is_hook
+from shoal.spider.items import is_item_class
+from shoal.spider.page import Page
+from shoal.spider.spider import ON_FAILURE, Spider, handlers_of, settings_of
+from shoal.workbench.findings import Finding, meant
+from shoal.workbench.sources import FOLLOWING, Source, file_of, own_classes
+
+MAX_URLS = 1_000
+"""Start URLs that are looked at."""
+OF_SCRAPY = {"callback": "handler", "errback": "on_failure", "cb_kwargs": "meta"}
+"""Arguments of requests there, and what they are called here."""
+_OF_HANDLERS = ("page", "response")
+_FOLLOW_TAKES = {name: set(inspect.signature(getattr(Page, name)).parameters) for name in FOLLOWING}
+
+
+def check_spider(spider: type[Spider], settings: Settings | None) -> list[Finding]:
+    """All that is wrong with it. Without settings, as those of shoal.toml are wrong, what goes by
+    them is left out."""
+    look = _Look(spider)
+    found = [
+        *_attributes(look),
+        *_values(look),
+        *_calls(look),
+        *_handlers(look),
+        *_hooks(look),
+        *_items(look),
+    ]
+    if settings is not None:
+        if not found:  # Else what it raises says the same again.
+            found += _made(look, settings)
+        found += _starts(look, settings)
+    return found
+
+
+class _Look:
+    """A spider, and where its parts are written."""
+
+    def __init__(self, spider: type[Spider]) -> None:
+        self.spider = spider
+        self.name = spider.__name__
+        self.sources = [Source(cls) for cls in own_classes(spider)]
+
+    def finding(self, name: str, message: str) -> Finding:
+        """Something about an attribute or a method, or about the class as a whole."""
+        for source in self.sources:
+            if line := source.line_of(name):
+                return Finding(source.file, line, message)
+        if self.sources:
+            return Finding(self.sources[0].file, self.sources[0].line, message)
+        return Finding(file_of(self.spider), 0, message)
+
+
+def _attributes(look: _Look) -> Iterator[Finding]:
+    for name, wanted in mistaken_attributes(look.spider).items():
+        yield look.finding(name, mistaken_line(name, wanted))
+
+
+def _values(look: _Look) -> Iterator[Finding]:
+    """Each setting by itself: of several wrong ones, all are said."""
+    try:
+        given = settings_of(look.spider)
+    except ConfigError as error:
+        yield look.finding("name", str(error))
+        return
+    for name, value in given.items():
+        try:
+            config.build({name: value})
+        except ConfigError as error:
+            yield look.finding(name, f"{look.name}: {error}")
+
+
+def _calls(look: _Look) -> Iterator[Finding]:
+    handlers = handlers_of(look.spider)
+    for source in look.sources:
+        for call in source.calls():
+            for word in set(call.keywords) - _FOLLOW_TAKES[call.name]:
+                yield Finding(source.file, call.line, _no_argument(call.name, word))
+        for named in source.named():
+            if named.method in handlers or (named.keyword, named.method) == (ON_FAILURE,) * 2:
+                continue
+            what = f"{look.name} has no handler {named.method!r}{meant(named.method, handlers)}"
+            yield Finding(source.file, named.line, what)
+
+
+def _no_argument(call: str, word: str) -> str:
+    if ours := OF_SCRAPY.get(word):
+        return f"page.{call}() has no {word}=: write {ours}="
+    return f"page.{call}() has no {word}={meant(word, _FOLLOW_TAKES[call])}"
+
+
+def _handlers(look: _Look) -> Iterator[Finding]:
+    """A handler takes a page, and has no need of more."""
+    for name in {DEFAULT_HANDLER, *_named_handlers(look)} & handlers_of(look.spider):
+        if not _takes(getattr(look.spider, name), look.spider, name, 1):
+            yield look.finding(name, f"{look.name}.{name} must take a page, and nothing else")
+
+
+def _named_handlers(look: _Look) -> set[str]:
+    named = (named for source in look.sources for named in source.named())
+    return {each.method for each in named if each.keyword == "handler"}
+
+
+def _hooks(look: _Look) -> Iterator[Finding]:
+    """What has the name of a hook, and takes neither what a hook takes nor a page."""
+    for name in TAKES:
+        method = inspect.getattr_static(look.spider, name, None)
+        if method is None or not callable(getattr(look.spider, name)) or is_hook(look.spider, name):
+            continue
+        parameters = list(inspect.signature(getattr(look.spider, name)).parameters)
+        if len(parameters) > 1 and parameters[1] in _OF_HANDLERS:
+            continue
+        takes = {"request": "request", "item": "item, page", "on_failure": "failure"}[name]
+        yield look.finding(name, f"{look.name}.{name} must take (self, {takes})")
+    if not _takes(look.spider.start, look.spider, "start", 0):
+        yield look.finding("start", f"{look.name}.start must take nothing but self")
+    if not _takes(look.spider.blocked, look.spider, "blocked", 1):
+        yield look.finding("blocked", f"{look.name}.blocked must take a page, and nothing else")
+
+
+def _takes(method: Callable[..., Any], spider: type, name: str, count: int) -> bool:
+    static = inspect.getattr_static(spider, name, None)
+    selves = 0 if isinstance(static, staticmethod | classmethod) else 1
+    try:
+        inspect.signature(method).bind(*range(selves + count))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _items(look: _Look) -> Iterator[Finding]:
+    """Items of the same module whose key is no field of theirs."""
+    for thing in vars(inspect.getmodule(look.spider) or look.spider).values():
+        if not isinstance(thing, type) or thing.__module__ != look.spider.__module__:
+            continue
+        if not is_item_class(thing) or issubclass(thing, dict):
+            continue
+        key = getattr(thing, "__key__", None) or ()
+        fields = {name for cls in thing.__mro__ for name in vars(cls).get("__annotations__", {})}
+        for name in (key,) if isinstance(key, str) else key:
+            if name not in fields:
+                source = Source(thing)
+                what = f"{thing.__name__}: the key {name!r} is no field of it{meant(name, fields)}"
+                yield Finding(source.file, source.line, what)
+
+
+def _made(look: _Look, settings: Settings) -> Iterator[Finding]:
+    """What comes out when it is made, as every worker makes it."""
+    if not any(argument.is_required for argument in arguments_of(look.spider).values()):
+        try:
+            create(look.spider, settings.plugins)
+        except ConfigError as error:
+            yield look.finding("plugins", str(error))
+    rules = settings.rules
+    if rules.proxy_pool not in (None, DIRECT, *rules.pools):
+        there_are = ", ".join(rules.pools) or "none"
+        message = f"proxy_pool: no pool {rules.proxy_pool!r} (there are: {there_are})"
+        yield look.finding("proxy_pool", message)
+
+
+def _starts(look: _Look, settings: Settings) -> Iterator[Finding]:
+    spider = look.spider
+    yield from _catalogues(look)
+    if spider.start is not Spider.start:  # It may do anything: that is for the crawl.
+        return
+    if isinstance(spider.start_urls, str):
+        yield look.finding("start_urls", f"{look.name}.start_urls must be a list of URLs")
+        return
+    admission = Admission(settings.rules)
+    for url in list(spider.start_urls)[:MAX_URLS]:
+        if flaw := _flaw_of(url, admission, settings):
+            yield look.finding("start_urls", flaw)
+    if spider.start_urls and spider.parse is Spider.parse:
+        yield look.finding("parse", f"{look.name} has no method 'parse' to read its start URLs")
+
+
+def _catalogues(look: _Look) -> Iterator[Finding]:
+    handlers = handlers_of(look.spider)
+    for task in first_tasks(catalogues_of(look.spider)):
+        if task.job_type not in handlers:
+            what = f"{look.name}.catalogue: no handler {task.job_type!r}"
+            yield look.finding("catalogue", what + meant(task.job_type, handlers))
+
+
+def _flaw_of(url: Any, admission: Admission, settings: Settings) -> str:
+    if not isinstance(url, str):
+        return f"start_urls: {url!r:.80} is no URL"
+    try:
+        admission.admit(Task(url=url))
+    except BadUrl as error:
+        return f"start_urls: {error}"
+    name = without_port(parse(url).host).strip("[]")
+    if not settings.allow_private and (name == "localhost" or is_private_literal(name)):
+        return f"start_urls: {url} is a private address: allow_private = True lets it be crawled"
+    return ""

@@ -1,0 +1,69 @@
+"""Spiders as a table."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from shoal.errors import ConfigError
+from shoal.fleet.spider_files import FoundSpider
+from shoal.spider.spider import Spider, handlers_of, settings_of
+
+MAX_URLS = 3
+
+COLUMNS = ("target", "name", "starts at", "handlers", "settings")
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """One spider."""
+
+    target: str
+    name: str
+    start_urls: list[str]
+    """The first of them; empty if a method says where it starts."""
+    more_urls: int
+    handlers: list[str]
+    settings: dict[str, str]
+    """Those that its class sets."""
+
+
+def listed(found: FoundSpider) -> Listed:
+    """What is to be known of a spider, from its class alone."""
+    spider = found.spider
+    urls = [] if isinstance(spider.start_urls, str) else list(map(str, spider.start_urls))
+    handlers = handlers_of(spider)
+    if spider.parse is Spider.parse:
+        handlers -= {"parse"}
+    return Listed(
+        target=found.target,
+        name=str(spider.name),
+        start_urls=urls[:MAX_URLS],
+        more_urls=len(urls[MAX_URLS:]),
+        handlers=sorted(handlers, key=lambda name: (name != "parse", name)),
+        settings={name: _shown(value) for name, value in _settings(spider).items()},
+    )
+
+
+def _settings(spider: type[Spider]) -> dict[str, Any]:
+    try:
+        return settings_of(spider)
+    except ConfigError:  # That is for shoal check to say.
+        return {}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple | set | frozenset):
+        return ",".join(map(str, islice(value, 10)))
+    return str(value)
+
+
+def row(spider: Listed) -> tuple[str, ...]:
+    """One line of the table."""
+    starts = list(spider.start_urls)
+    if spider.more_urls:
+        starts.append(f"and {spider.more_urls:,} more")
+    settings = [f"{name}={value}" for name, value in spider.settings.items()]
+    handlers = ", ".join(spider.handlers)
+    return spider.target, spider.name, ", ".join(starts), handlers, ", ".join(settings)

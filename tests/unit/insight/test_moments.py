@@ -1,0 +1,38 @@
+"""Deadlines as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from shoal.errors import ConfigError
+from shoal.insight.moments import parse_deadline
+
+NOW = 1_000_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("6h", NOW + 21_600),
+        ("2001-09-10", 1_000_080_000.0),
+        ("2001-09-10T08:00", 1_000_108_800.0),
+        ("2001-09-10T08:00+02:00", 1_000_101_600.0),
+    ],
+)
+def test_a_deadline_is_a_time_span_or_a_moment(text: str, moment: float) -> None:
+    assert parse_deadline(text, NOW) == moment
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("soon", "neither a time span"),
+        ("", "neither a time span"),
+        ("-6h", "neither a time span"),
+        ("2001-09-08", "is over"),
+        ("0001-01-01T00:00+14:00", "is over"),
+    ],
+)
+def test_others_are_told(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"^deadline .*{words}"):
+        parse_deadline(text, NOW)

@@ -1,0 +1,136 @@
+"""How many workers a crawl can use, read off looks at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shoal.config import Rules
+from shoal.core.ledger import SlotTime, Work
+from shoal.frontier.values import CrawlState, Stats
+from shoal.insight.advise.scaler import Scaler
+from shoal.insight.advise.scaling import Bounds, Staff
+from shoal.insight.advise.situation import Look, situation
+from shoal.insight.advise.wish import Wish, wish
+from support.samples import host, worker
+
+CORES, MEMORY = 4.0, 8 << 30
+
+
+def busy(pages: int = 120, **said: Any) -> Work:
+    """A minute of a worker with four slots."""
+    usual = {"fetch": 200.0, "parse": 1.0, "polite": 39.0}
+    slots = SlotTime(**said.pop("slots", usual))
+    known = {"fetch_s": 200.0, "saves": 10, "save_s": 0.1, "main_s": 3.0, **said}
+    return Work(seconds=60, pages=pages, ended=pages, slots=slots, fetches=pages, **known)
+
+
+def look(
+    hosts: int = 40, waiting: int = 200, workers: int = 2, *, work: Work | None = None, **said: Any
+) -> Look:
+    """A crawl with so many hosts, at which so many workers are."""
+    lately = work or busy()
+    known = {
+        "state": CrawlState.RUNNING,
+        "started_at": 0.0,
+        "waiting": hosts * waiting,
+        "added": hosts * waiting + 1_000,
+        "done": 1_000,
+        "pages_per_s": 2.0 * workers,
+        "rules": Rules(rate="1/s"),
+        **said,
+    }
+    return Look(
+        at=1_000.0,
+        stats=Stats(crawl="shop", created_at=0.0, **known),
+        workers=[
+            worker(f"m:{at}", slots=4, lately=lately, cores=CORES, memory_bytes=MEMORY)
+            for at in range(workers)
+        ],
+        hosts=[host(f"{at}.example", waiting=waiting, latency_s=1.5) for at in range(hosts)],
+    )
+
+
+def wish_of(seen: Look, before: Look | None = None) -> Wish:
+    return wish(situation(seen, before), is_one_machine=True)
+
+
+def test_hosts_that_wait_for_workers() -> None:
+    asked = wish_of(look())
+    assert 12 <= asked.workers <= 18
+    assert asked.why == f"40 hosts at 1/s wait for workers: {asked.workers} workers would do"
+
+
+def test_hosts_that_allow_no_more() -> None:
+    asked = wish_of(look(hosts=1, waiting=5_000))
+    assert asked == Wish(workers=1, why="1 host at 1/s allow no more: 1 worker would do")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"state": CrawlState.PAUSED}, "the crawl is paused"),
+        ({"state": CrawlState.NEW}, "the crawl is new"),
+        ({"state": CrawlState.CANCELLED, "inbox": 5}, "the crawl is cancelled"),
+        ({"state": CrawlState.FINISHED}, "the crawl is finished"),
+        ({"hosts": 0}, "nothing is to be done"),
+    ],
+)
+def test_nothing_to_do(said: dict[str, Any], why: str) -> None:
+    assert wish_of(look(**said)) == Wish(workers=0, why=why, is_idle=True)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"workers": 0},
+        {"work": busy(0)},
+        {"hosts": 0, "inbox": 10},
+        {"hosts": 0, "inbox": 10, "state": CrawlState.FINISHED},
+        {"started_at": 995.0, "done": 10},
+    ],
+)
+def test_one_to_begin_with_where_nothing_can_be_said(said: dict[str, Any]) -> None:
+    asked = wish_of(look(**said))
+    assert (asked.workers, asked.is_idle) == (1, False)
+
+
+def test_a_growing_crawl_gets_what_its_hosts_could_use_if_it_goes_on_so() -> None:
+    few: dict[str, Any] = {"waiting": 1}
+    before = look(**few, done=900, added=900)
+    assert wish_of(look(**few)).workers == 2, "done in a moment"
+    grown = look(**few, added=1_200)
+    assert wish_of(grown, before).workers > 8
+
+
+def test_a_store_that_is_the_limit() -> None:
+    slots = {"fetch": 40.0, "parse": 1.0, "stores": 199.0}
+    asked = wish_of(look(work=busy(slots=slots, save_s=57.0)))
+    assert asked.is_capped
+    assert asked.workers <= 2
+    assert asked.why == "results or the archive are the limit, and more workers would not help"
+
+
+def test_cores_of_this_machine_are_a_limit_where_workers_need_them() -> None:
+    reading = {"fetch": 100.0, "parse": 60.0, "polite": 80.0}
+    work = busy(slots=reading, main_s=55.0, machine_s=230.0)
+    seen = situation(look(work=work, workers=4, rules=Rules(rate="none")))
+    here, elsewhere = wish(seen, is_one_machine=True), wish(seen)
+    assert here.workers <= 5
+    assert elsewhere.workers > 8
+    assert elsewhere.why.startswith("reading pages keeps workers busy")
+
+
+def test_a_machine_that_is_busy_with_something_else_keeps_nobody_from_starting_more() -> None:
+    assert wish_of(look(work=busy(machine_s=236.0))).workers > 8
+
+
+def test_growth_is_read_off_looks_that_are_a_while_apart() -> None:
+    scaler = Scaler(Bounds(max=20))
+    for second in range(0, 60, 3):
+        seen = look(waiting=3, added=1_000 + 10 * second, done=900 + 3 * second)
+        scaler.decide(seen, Staff(alive=2), float(second))
+    assert scaler.staffing is not None
+    assert scaler.staffing.workers == 4, "it grows, and a fleet of two may have four"
+    assert scaler.decide(None, Staff(alive=4), 61.0).why == "nobody has started the crawl"

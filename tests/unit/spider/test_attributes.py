@@ -1,0 +1,46 @@
+"""Attributes that look like settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shoal.spider.attributes import mistaken_attributes
+from shoal.spider.spider import Spider
+
+
+def parse(self: Spider, page: object) -> list[Any]:
+    return [row.user_agents for row in (self,)] and [lambda: self.rates]  # type: ignore[attr-defined]
+
+
+def mistakes(**members: Any) -> dict[str, str]:
+    return mistaken_attributes(type("Shop", (Spider,), members))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("concurency", "concurrency"),
+        ("start_url", "start_urls"),
+        ("max_page", "max_pages"),
+        ("allow_hosts", "allowed_hosts"),
+        ("allowed_domains", "allowed_hosts"),
+        ("download_delay", "rate"),
+    ],
+)
+def test_what_is_probably_meant(name: str, meant: str) -> None:
+    assert mistakes(**{name: 1}) == {name: meant}
+
+
+def test_what_is_no_mistake() -> None:
+    assert mistakes(rate="1/s", categories=["a"], _rates=1, prices=lambda self, page: None) == {}
+
+
+def test_what_a_method_reads_is_its_own() -> None:
+    assert mistakes(user_agents=["a"], rates=1, parse=parse) == {}
+
+
+def test_what_is_inherited_is_looked_at() -> None:
+    base = type("Base", (Spider,), {"concurency": 1})
+    assert mistaken_attributes(type("Shop", (base,), {})) == {"concurency": "concurrency"}
