@@ -37,6 +37,8 @@ FETCHED_AT_ONCE = 32
 """Blocks: they are in memory until they are acknowledged."""
 FETCHES = 100
 """Of one lane, before others have their turn: what is fetched may all be of no use."""
+LITTERED_FROM = 32
+"""After so many fetches in vain more is fetched than is wanted: what is of no use has to go."""
 MOST_KEPT = 4096
 """Blocks that one process may have fetched and not acknowledged."""
 LANES_AT_ONCE = 8
@@ -181,17 +183,17 @@ class Freight:
     async def _bring_in(self, lane: str, wanted: int, *, leaves: bool = False) -> int:
         """Fetch blocks of a lane, and let their tasks wait here. Returns how many there were. What
         is of no use is passed over: copies, and what customs do not let in."""
-        came, limit = 0, min(wanted, FETCHED_AT_ONCE)
+        came = useless = 0
         for _ in range(FETCHES):
             if came >= wanted or len(self.receipts) >= MOST_KEPT:
                 break
+            is_littered = useless >= LITTERED_FROM
+            limit = FETCHED_AT_ONCE if is_littered else min(wanted - came, FETCHED_AT_ONCE)
             deliveries = await self._carrier.fetch(lane, limit)
             if not deliveries:
                 break
             more = await self._admit(deliveries, leaves=leaves)
-            came += more
-            # Where there is much of no use, it has to go quickly.
-            limit = min(wanted - came, FETCHED_AT_ONCE) if more else FETCHED_AT_ONCE
+            came, useless = came + more, 0 if more else useless + 1
         return came
 
     async def acknowledge(self, lows: Lows) -> None:
