@@ -9,10 +9,21 @@ MAX_SHOWN = 80
 MAX_NAMES = 20
 
 
+def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known name that is most like this one. None: none is, to this degree of 0 to 1."""
+    return next(iter(get_close_matches(name[:MAX_SHOWN], sorted(known), 1, likeness)), None)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """`; did you mean product?`, or nothing."""
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else ""
+
+
 def no_such(kind: str, name: str, known: Iterable[str]) -> str:
     """Says that there is no `kind` of this name, and which was meant, or which there are."""
     names, shown = sorted(known), name[:MAX_SHOWN]
-    if near := get_close_matches(shown, names, 1):
-        return f"no {kind} {shown!r}; did you mean {near[0]}?"
+    if near := meant(name, names):
+        return f"no {kind} {shown!r}{near}"
     said = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
     return f"no {kind} {shown!r} (there are: {said or 'none'})"

@@ -6,12 +6,12 @@ One that a method of the spider reads is its own, whatever it is called.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import cached_property
 from types import CodeType, FunctionType
 from typing import Any
 
 from shoal.config import SETTINGS
+from shoal.core.near_names import nearest
 from shoal.spider.spider import Spider
 
 NEAR = 0.8
@@ -34,7 +34,7 @@ def mistaken_attributes(spider: type[Spider]) -> dict[str, str]:
     """By name, what is probably meant by attributes that nobody reads."""
     found = {}
     for name in _own_attributes(spider):
-        meant = OF_SCRAPY.get(name) or next(iter(get_close_matches(name, _MEANT, 1, NEAR)), None)
+        meant = OF_SCRAPY.get(name) or nearest(name, _MEANT, NEAR)
         if meant is not None:
             found[name] = meant
     return found

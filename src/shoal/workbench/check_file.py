@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,14 @@ from shoal import config
 from shoal.alerts.config import load_alerts
 from shoal.config import ALERTS, CONFIG_FILE, ENV_PREFIX, FEEDS, FILE_SUFFIX, SCHEDULES, SETTINGS
 from shoal.coordinator.schedules import load_schedules
+from shoal.core.near_names import meant, nearest
 from shoal.core.pool_config import TABLES
 from shoal.core.session_config import TABLES as SESSION_TABLES
 from shoal.errors import ConfigError
 from shoal.feeds.tables import load_feeds
 from shoal.fleet import target
 from shoal.spider.attributes import NEAR
-from shoal.workbench.findings import Finding, meant
+from shoal.workbench.findings import Finding
 
 _LINE = re.compile(r"\(at line (\d+)")
 _NO_SETTINGS = (SCHEDULES, FEEDS, ALERTS)
@@ -47,7 +47,7 @@ def check_variables(environ: Mapping[str, str]) -> list[Finding]:
         name = variable.removeprefix(ENV_PREFIX).removesuffix(FILE_SUFFIX).lower()
         if not variable.startswith(ENV_PREFIX) or name in SETTINGS:
             continue
-        if get_close_matches(name, SETTINGS, 1, NEAR):  # Variables may be somebody else's.
+        if nearest(name, SETTINGS, NEAR):  # Variables may be somebody else's.
             found.append(Finding(variable, 0, f"no setting {name!r}{meant(name, SETTINGS)}"))
     return found
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from shoal import config
 from shoal.config import Settings
+from shoal.core.near_names import meant
 from shoal.core.networks import is_private_literal
 from shoal.core.task import DEFAULT_HANDLER, DIRECT, Task
 from shoal.core.urls import parse, without_port
@@ -21,7 +22,7 @@ from shoal.spider.hooks import TAKES, is_hook
 from shoal.spider.items import is_item_class
 from shoal.spider.page import Page
 from shoal.spider.spider import ON_FAILURE, Spider, handlers_of, settings_of
-from shoal.workbench.findings import Finding, meant
+from shoal.workbench.findings import Finding
 from shoal.workbench.sources import FOLLOWING, Source, file_of, own_classes
 
 MAX_URLS = 1_000

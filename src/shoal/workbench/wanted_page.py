@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from shoal.archive import archive_at
 from shoal.archive.port import RawPage
 from shoal.config import Rules, Settings
+from shoal.core.near_names import meant
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, ShoalError
 from shoal.frontier.admission import Admission
@@ -44,9 +44,8 @@ async def _first_of(spider: Spider) -> Task:
 
 def _no_handler(spider: type[Spider], handler: str) -> str:
     there_are = sorted(handlers_of(spider))
-    near = get_close_matches(handler, there_are, n=1)
-    meant = f"did you mean {near[0]}?" if near else f"it has {', '.join(there_are)}"
-    return f"{spider.__name__} has no handler {handler!r}; {meant}"
+    hint = meant(handler, there_are) or f"; it has {', '.join(there_are)}"
+    return f"{spider.__name__} has no handler {handler!r}{hint}"
 
 
 def meta_from(pairs: list[str]) -> dict[str, Any]:
