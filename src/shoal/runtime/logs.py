@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +19,17 @@ SERVICE = "shoal"
 tasks = logging.getLogger("shoal.tasks")
 """What becomes of single tasks. Only where lines are JSON: people have `shoal dead` for it."""
 tasks.disabled = True
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Our own lines are left out: what they would say is shown otherwise."""
+    own = logging.getLogger(SERVICE)
+    was, own.disabled = own.disabled, True
+    try:
+        yield
+    finally:
+        own.disabled = was
 
 
 class PlainFormatter(logging.Formatter):

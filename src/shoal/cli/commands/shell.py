@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,7 +56,6 @@ def shell(
     else:
         loaded, settings = Spider, settings_from(options)
     logs.configure(json_lines=settings.json_logs)
-    logging.getLogger("shoal").disabled = True
     fetch = partial(_fetch, loaded, settings)
     made = target.create(loaded, settings.plugins, settings.rules.args)
     prompt = Prompt(_page_at(place, fetch), made, fetch)
@@ -67,7 +65,8 @@ def shell(
 
 
 def _fetch(spider: type[Spider], settings: Settings, url: str) -> Page:
-    return run(fetched_page(spider, settings, url))
+    with logs.silent():
+        return run(fetched_page(spider, settings, url))
 
 
 def _page_at(place: str | None, fetch: Any) -> Page | None:

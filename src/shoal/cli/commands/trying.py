@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -97,12 +98,10 @@ def try_(
     if from_archive:
         _check_archive_wanted(url, options)
     logs.configure(json_lines=settings.json_logs)
-    logging.getLogger("shoal").disabled = True  # What became of the page is shown.
-    signal.signal(signal.SIGINT, _interrupt)
     made = target.create(loaded, settings.plugins, settings.rules.args)
-    tried, source = run(
-        _try(made, settings, url, handler, meta or [], from_archive=from_archive, cache=cache)
-    )
+    trying = _try(made, settings, url, handler, meta or [], from_archive=from_archive, cache=cache)
+    with logs.silent(), _interruptible():
+        tried, source = run(trying)
     if json:
         display.print_json(tried_json(tried, source))
     else:
@@ -110,8 +109,17 @@ def try_(
     raise typer.Exit(0 if tried.is_read else 1)
 
 
-def _interrupt(signal_number: int, frame: object) -> NoReturn:
+@contextmanager
+def _interruptible() -> Iterator[None]:
     """Ctrl-C ends a handler, too, that has no end: the loop would only make a note of it."""
+    before = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(signal_number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
