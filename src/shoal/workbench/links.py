@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from shoal.config import Rules
+from shoal.core.files import FILE
 from shoal.core.task import Task
 from shoal.errors import BadUrl
 from shoal.fetch.robots import RobotsRules
@@ -15,6 +16,9 @@ from shoal.frontier.values import Entry, Lease
 from shoal.seeds.sitemap_tasks import SITEMAP
 from shoal.spider.spider import ON_FAILURE, Spider, handlers_of
 from shoal.worker.visits.canonical import ALIAS
+
+_OUR_OWN = (SITEMAP, FILE)
+"""Handlers that no spider has."""
 
 NEW = "new"
 
@@ -86,7 +90,7 @@ class Fates:
 
     def _lack(self, task: Task) -> str:
         name = self._spider.__name__
-        if task.job_type not in self._handlers and task.job_type != SITEMAP:
+        if task.job_type not in self._handlers and task.job_type not in _OUR_OWN:
             return f"no handler {task.job_type!r} in {name}"
         if task.on_failure and task.on_failure not in {ON_FAILURE, *self._handlers}:
             return f"no method {task.on_failure!r} for on_failure in {name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.config import Rules
+from shoal.core.files import file_task
 from shoal.core.task import Task
 from shoal.errors import BadUrl
 from shoal.fetch.robots import RobotsRules
@@ -40,6 +41,10 @@ def test_the_same_address_in_another_spelling() -> None:
         Task(url="https://SHOP.example/a?c=2&b=1#top"),
     )
     assert found == ["this page itself", "new", "twice on this page"]
+
+
+def test_a_file_wants_no_handler_and_is_no_page() -> None:
+    assert fates(file_task(URL, None), file_task(URL, None)) == ["new", "twice on this page"]
 
 
 def test_what_the_rules_do_not_want_and_why() -> None:
