@@ -29,6 +29,7 @@ REDIS = "redis://user:secret@host/1"
             Place("amqps://host?ca=/a", "redis+sentinel://a,b/s", Sizes(window=1)),
         ),
         ("sqs://eu-west-1/x?block=1", REDIS, Place("sqs://eu-west-1/x", REDIS, Sizes(block=1))),
+        ("amqp://h/v?moved=on", REDIS, Place("amqp://h/v", REDIS, Sizes(has_moved=True))),
         (
             "redis://:a?window=b@host",
             None,
@@ -54,6 +55,7 @@ def test_are_read(address: str, state: str | None, place: Place) -> None:
         (f"{REDIS}?blocks=on&block=65", None, "block is a number from 1 to 64"),
         (f"{REDIS}?blocks=on&block=²", None, "block is a number from 1 to 64"),
         ("redis+cluster://host?blocks=on", None, "not from a cluster"),
+        ("amqp://host?moved=yes", REDIS, "moved is on or off"),
     ],
 )
 def test_are_refused(address: str, state: str | None, reason: str) -> None:

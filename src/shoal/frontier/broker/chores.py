@@ -12,7 +12,8 @@ from contextlib import suppress
 
 from shoal.errors import ConfigError, ShoalError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing
-from shoal.frontier.broker.freight import Freight, Lows
+from shoal.frontier.broker.freight import Freight
+from shoal.frontier.broker.lows import Lows
 from shoal.frontier.broker.missing import Search
 from shoal.frontier.values import CrawlState
 

@@ -16,7 +16,6 @@ import secrets
 import time
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from shoal.drivers.redis.link import RedisLink
 from shoal.errors import StorageError
@@ -24,11 +23,11 @@ from shoal.frontier.broker.bill import Bill
 from shoal.frontier.broker.blocks import Travelling, from_outbox, lane_of, shared_lanes
 from shoal.frontier.broker.carrier import Carrier, Delivery
 from shoal.frontier.broker.customs import Customs
+from shoal.frontier.broker.lows import Low, Lows, lows_of
 from shoal.frontier.broker.papers import Papers
 from shoal.frontier.broker.receipts import Receipts
 from shoal.frontier.redis.forms import pack_values
 from shoal.frontier.redis.shard import Shard
-from shoal.frontier.values import CrawlState
 
 PUBLISHED_AT_ONCE = 256
 """Blocks, some 3 MB. Where queues are new, so many wait two seconds together."""
@@ -50,31 +49,6 @@ LOCK_MS = 10_000
 """How long others wait for one that has died while it published. Too short does no harm."""
 
 log = logging.getLogger("shoal")
-
-
-class Low(NamedTuple):
-    """A window that wants blocks."""
-
-    host: str
-    priority: int
-    shared: int
-    own: int
-    wanted: int
-    dry_s: float
-    """For how long there has been nothing in it. Less than 0: there is something."""
-
-
-class Lows(NamedTuple):
-    """What lows.lua answers."""
-
-    at: float
-    """When it was asked, by the clock of the receipts."""
-    state: CrawlState
-    crawl_id: str
-    life: str
-    outbox: int
-    outside: int
-    windows: list[Low]
 
 
 class Freight:
@@ -106,18 +80,10 @@ class Freight:
         ConfigError if the crawl's tasks are with another carrier."""
         at = self.receipts.now
         answer = await self._shard.run("lows", WINDOWS_AT_ONCE, more)
-        state, crawl_id, life, outbox, outside, *windows = answer
-        self.outbox = outbox
-        await self._papers.of_life(crawl_id.decode())
-        return Lows(
-            at,
-            CrawlState(state.decode()),
-            crawl_id.decode(),
-            life.decode(),
-            outbox,
-            outside,
-            [_low(*values) for values in windows],
-        )
+        lows = lows_of(at, answer)
+        self.outbox = lows.outbox
+        await self._papers.of_life(lows.crawl_id)
+        return lows
 
     async def publish(self, crawl_id: str) -> None:
         """Empty the outbox, unless somebody else is at it."""
@@ -266,7 +232,3 @@ async def _all(calls: Iterable[Awaitable[int]]) -> list[int]:
         if isinstance(answer, BaseException):
             raise answer
     return [answer for answer in answers if isinstance(answer, int)]
-
-
-def _low(name: bytes, priority: int, shared: int, own: int, wanted: int, dry: int) -> Low:
-    return Low(name.decode(), priority, shared, own, wanted, dry / 1e6)

@@ -12,7 +12,7 @@ from collections import Counter
 from shoal.drivers.redis.link import RedisLink
 from shoal.frontier.broker.blocks import lane_of_outside
 from shoal.frontier.broker.carrier import Carrier
-from shoal.frontier.broker.freight import Lows
+from shoal.frontier.broker.lows import Lows
 from shoal.frontier.redis.shard import Shard
 from shoal.frontier.redis.stats import all_outside
 
