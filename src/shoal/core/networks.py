@@ -77,6 +77,11 @@ def is_private_literal(host: str) -> bool:
     return is_address(host) and not is_public(host)
 
 
+def is_private_name(host: str) -> bool:
+    """Whether it is plain, without a look-up, that a host is on this machine or near it."""
+    return host == "localhost" or host.endswith(".localhost") or is_private_literal(host)
+
+
 @lru_cache(maxsize=4096)
 def is_address(host: str) -> bool:
     """Whether the host of a URL is an IP address; an IPv6 one may have its brackets."""

@@ -10,7 +10,7 @@ import msgspec
 from shoal.config import Rules
 from shoal.core import task as wire
 from shoal.core import urls
-from shoal.core.networks import is_private_literal
+from shoal.core.networks import is_private_name
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError, ShoalError
 from shoal.frontier.admission import Admission, NotAdmitted
@@ -38,10 +38,9 @@ def refuse_private_seeds(spider: Spider) -> None:
 
 def _is_private(url: str) -> bool:
     try:
-        host = urls.parse(url).hostname
+        return is_private_name(urls.parse(url).hostname)
     except BadUrl:  # What is no URL is told when it is its turn.
         return False
-    return host == "localhost" or host.endswith(".localhost") or is_private_literal(host)
 
 
 async def seed_from_spider(

@@ -9,9 +9,9 @@ from typing import Any
 from shoal import config
 from shoal.config import Settings
 from shoal.core.near_names import meant
-from shoal.core.networks import is_private_literal
+from shoal.core.networks import is_private_name
 from shoal.core.task import DEFAULT_HANDLER, DIRECT, Task
-from shoal.core.urls import parse, without_port
+from shoal.core.urls import parse
 from shoal.errors import BadUrl, ConfigError
 from shoal.fleet.target import create
 from shoal.frontier.admission import Admission
@@ -216,7 +216,6 @@ def _flaw_of(url: Any, admission: Admission, settings: Settings) -> str:
         admission.admit(Task(url=url))
     except BadUrl as error:
         return f"start_urls: {error}"
-    name = without_port(parse(url).host).strip("[]")
-    if not settings.allow_private and (name == "localhost" or is_private_literal(name)):
+    if not settings.allow_private and is_private_name(parse(url).hostname):
         return f"start_urls: {url} is a private address: allow_private = True lets it be crawled"
     return ""

@@ -7,6 +7,7 @@ from keyword import iskeyword
 from pathlib import Path
 
 from shoal.core import urls
+from shoal.core.networks import is_private_name
 from shoal.errors import ConfigError
 
 EXAMPLE = "https://shop.example/"
@@ -36,7 +37,7 @@ class {name}(Spider):
     name = "{crawl}"
     start_urls = ("{url}",)
     allowed_hosts = ("{host}",)
-    rate = "1/s"
+    rate = "1/s"{private}
 
     def parse(self, page: Page) -> Iterator[WebPage | Task]:
         """Read one page, and follow its links.
@@ -52,6 +53,8 @@ class {name}(Spider):
         yield from page.follow_all("a[href]")
 '''
 
+_PRIVATE = "\n    allow_private = True  # Otherwise pages could send it into your own network."
+"""Who names an address of his own network means it."""
 _TAKEN = frozenset({"Item", "Iterator", "None", "Page", "Spider", "Task", "WebPage"})
 """Names that the file has already."""
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9]+")
@@ -71,6 +74,7 @@ def write_first_spider(file: Path, url: str | None, name: str | None) -> None:
         crawl=name.lower(),
         url=parsed.href,
         host=parsed.host,
+        private=_PRIVATE if is_private_name(parsed.hostname) else "",
     )
     if file.exists():
         raise ConfigError(f"{file} is there already: nothing was written")

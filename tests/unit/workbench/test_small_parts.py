@@ -78,6 +78,15 @@ def test_what_a_first_spider_is_called(file: str, name: str, tmp_path: Path) -> 
     compile(text, file, "exec")
 
 
+@pytest.mark.parametrize(
+    ("url", "is_allowed"),
+    [("http://127.0.0.1:8000/", True), ("http://localhost/", True), ("https://a.example/", False)],
+)
+def test_a_first_spider_may_go_where_it_begins(url: str, is_allowed: bool, tmp_path: Path) -> None:
+    write_first_spider(tmp_path / "shop.py", url, None)
+    assert ("allow_private = True" in (tmp_path / "shop.py").read_text()) is is_allowed
+
+
 def test_a_change_is_noticed(tmp_path: Path) -> None:
     file, acts = tmp_path / "shop.py", []
     file.write_text("")
