@@ -111,5 +111,5 @@ def test_what_makes_no_sense_is_one_line(sqlite: Folder) -> None:
     assert told.err.startswith("nothing to draw: nobody has started it yet")
     (sqlite.path / "shoal.toml").write_text("[prices]\nmachine = 'much'\n")
     ended = sqlite.shoal("advise", "shop")
-    assert (ended.code, ended.err.startswith("shoal: shoal.toml: [prices] machine: ")) == (2, True)
+    assert (ended.code, ended.err.startswith("shoal: shoal.toml: [prices] machine must be ")) == (2, True)
     assert sqlite.shoal("status", "shop").code == 0
