@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from shoal.cli.display import LOOK_EVERY_S
 from shoal.errors import UnknownCrawl
 from shoal.fleet.crawl import Watch
 from shoal.fleet.looking import Onlooker
@@ -13,6 +12,9 @@ from shoal.frontier.values import CrawlState, Stats
 from shoal.insight.figures import counted, duration
 from shoal.runtime.patience import wait_for_event
 from shoal.worker.meter import Did
+
+LOOK_EVERY_S = 1.0
+"""Each process of a fleet looks: that must not be what its frontier is busy with."""
 
 log = logging.getLogger("shoal")
 
