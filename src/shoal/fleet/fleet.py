@@ -46,7 +46,7 @@ class Fleet:
         self._order = order
         self._frontier = frontier
         self._stays = stays
-        self._size = 0 if stays else order.settings.workers
+        self._size = self._first_size = 0 if stays else order.settings.workers
         self._places: list[_Place] = []
         self._changed = asyncio.Event()
         self._is_draining = False
@@ -62,8 +62,8 @@ class Fleet:
         return [place.child.pid for place in self._places if place.child is not None]
 
     async def run(self) -> None:
-        """Keep the workers running until their work is over. Raises WorkerFailed, or
-        ConfigError if that is what a worker has said."""
+        """Keep the workers running until their work is over; if there is more then, it can be run
+        again. Raises WorkerFailed, or ConfigError if that is what a worker has said."""
         async with asyncio.TaskGroup() as group:
             while not self._is_draining and (self._size or self._places or self._stays):
                 self._changed.clear()
@@ -73,6 +73,7 @@ class Fleet:
                     group.create_task(self._keep(place))
                 self._let_one_go()
                 await self._changed.wait()
+        self._size = self._first_size  # Each that has ended has made it smaller.
         if self._failure is not None:
             raise self._failure
 
