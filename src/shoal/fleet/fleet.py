@@ -15,7 +15,7 @@ from shoal.errors import ConfigError, ShoalError, StorageFailed, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
 from shoal.frontier.patient import patient
 from shoal.frontier.port import Upkeep
-from shoal.runtime.orders import Child, Ended, child_process
+from shoal.runtime.orders import FAILED, Child, Ended, child_process
 from shoal.runtime.patience import wait_for_event
 from shoal.runtime.process import is_dead_here, worker_name
 from shoal.worker.meter import Did
@@ -150,6 +150,15 @@ class Fleet:
         return stats.ended, stats.lost
 
     async def _run_one(self, place: _Place) -> Ended:
+        """Run a worker to its end. One for which this machine has no room counts as one that has
+        died: the others go on."""
+        try:
+            return await self._run_child(place)
+        except OSError as error:  # Too many processes, or open files.
+            log.error("a worker could not be started: %s", error)
+            return Ended(FAILED, "")
+
+    async def _run_child(self, place: _Place) -> Ended:
         async with child_process("shoal.fleet.child", on_stderr=_say) as worker:
             place.child = worker
             name = worker_name(worker.pid)
