@@ -144,7 +144,7 @@ class Autoscaler:
             return False
         self._is_away = False
         if look is not None and self._order.until_finished and _is_done(look.stats):
-            return True
+            return not pids  # They end by themselves, after what is to be done at the end.
         self._resize(look, pids)
         return False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from shoal.cli.display import LOOK_EVERY_S
 from shoal.errors import UnknownCrawl
 from shoal.fleet.crawl import Watch
 from shoal.fleet.looking import Onlooker
@@ -13,6 +12,10 @@ from shoal.frontier.values import CrawlState, Stats
 from shoal.insight.figures import counted, duration
 from shoal.runtime.patience import wait_for_event
 from shoal.worker.meter import Did
+
+WAIT_EVERY_S, LOOK_EVERY_S = 0.25, 1.0
+"""Until there is a crawl, and then. Each process of a fleet looks: that must not be what its
+frontier is busy with."""
 
 log = logging.getLogger("shoal")
 
@@ -43,15 +46,17 @@ class Joining:
 
     async def _look_on(self) -> None:
         while True:
+            every_s = LOOK_EVERY_S
             try:
                 look = await self._onlooker.look()
             except UnknownCrawl:
+                every_s = WAIT_EVERY_S
                 self._say(f"waiting for {self._crawl}: nobody has begun it at {self._address}")
             else:
                 is_news = self._say(_told(look.stats))
                 if is_news or not look.stats.state.over:  # What is over has no progress.
                     self._watch(look)
-            await wait_for_event(self._stopping, LOOK_EVERY_S)
+            await wait_for_event(self._stopping, every_s)
 
     def _say(self, what: str) -> bool:
         """Say it, unless that was the last thing that was said. Returns whether it was not."""

@@ -15,7 +15,7 @@ from shoal.errors import ConfigError, ShoalError, StorageFailed, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
 from shoal.frontier.patient import patient
 from shoal.frontier.port import Upkeep
-from shoal.runtime.orders import Child, Ended, child_process
+from shoal.runtime.orders import FAILED, Child, Ended, child_process
 from shoal.runtime.patience import wait_for_event
 from shoal.runtime.process import is_dead_here, worker_name
 from shoal.worker.meter import Did
@@ -46,7 +46,7 @@ class Fleet:
         self._order = order
         self._frontier = frontier
         self._stays = stays
-        self._size = 0
+        self._size = self._first_size = 0 if stays else order.settings.workers
         self._places: list[_Place] = []
         self._changed = asyncio.Event()
         self._is_draining = False
@@ -62,10 +62,8 @@ class Fleet:
         return [place.child.pid for place in self._places if place.child is not None]
 
     async def run(self) -> None:
-        """Keep the workers running until their work is over. Raises WorkerFailed, or
-        ConfigError if that is what a worker has said. May be run again when there is more."""
-        if not self._stays:
-            self._size = self._order.settings.workers
+        """Keep the workers running until their work is over; if there is more then, it can be run
+        again. Raises WorkerFailed, or ConfigError if that is what a worker has said."""
         async with asyncio.TaskGroup() as group:
             while not self._is_draining and (self._size or self._places or self._stays):
                 self._changed.clear()
@@ -75,6 +73,7 @@ class Fleet:
                     group.create_task(self._keep(place))
                 self._let_one_go()
                 await self._changed.wait()
+        self._size = self._first_size  # Each that has ended has made it smaller.
         if self._failure is not None:
             raise self._failure
 
@@ -151,6 +150,15 @@ class Fleet:
         return stats.ended, stats.lost
 
     async def _run_one(self, place: _Place) -> Ended:
+        """Run a worker to its end. One for which this machine has no room counts as one that has
+        died: the others go on."""
+        try:
+            return await self._run_child(place)
+        except OSError as error:  # Too many processes, or open files.
+            log.error("a worker could not be started: %s", error)
+            return Ended(FAILED, "")
+
+    async def _run_child(self, place: _Place) -> Ended:
         async with child_process("shoal.fleet.child", on_stderr=_say) as worker:
             place.child = worker
             name = worker_name(worker.pid)

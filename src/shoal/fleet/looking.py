@@ -14,6 +14,8 @@ from shoal.runtime.patience import NowAndThen, awaited
 
 CLOSER_EVERY_S = 2.0
 """Between two looks at workers and hosts."""
+FOR_EACH_WORKER_S = 0.05
+"""So much longer for each worker, if they are many: each of them may look at all the others."""
 HOSTS_SEEN = 20
 
 _STORES = {"postgresql": "PostgreSQL", "redis-stream": "the stream of results"}
@@ -57,6 +59,8 @@ class Onlooker:
 
     async def _look_closer(self) -> None:
         pulses = await self._frontier.workers(self._crawl)
+        every_s = max(CLOSER_EVERY_S, len(pulses) * FOR_EACH_WORKER_S)
+        self._closer = NowAndThen(every_s, at_once=False)
         hosts = await self._frontier.hosts(self._crawl, HOSTS_SEEN)
         self._seen = max((p.at for p in pulses), default=0.0), self._since(pulses), hosts
 

@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 from shoal.core.policy import parse_duration
 from shoal.errors import ConfigError
 
+LAST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
+"""No later moment can be written."""
+
 
 def parse_since(text: str, now: float) -> float:
     """A moment: so long before now, or a date or time by ISO 8601, UTC if it names no zone."""
@@ -37,7 +40,9 @@ def _moment(what: str, text: str, now: float, sign: int) -> float:
 
 
 def shown_moment(seconds: float) -> str:
-    """A moment for people, UTC."""
+    """A moment for people, UTC. There are crawls that would take longer than there are years."""
+    if seconds > LAST:
+        return "after 9999"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -14,7 +14,7 @@ from shoal.frontier import open_frontier
 from shoal.frontier.admission import Admission
 from shoal.frontier.broker import chores as of_chores
 from shoal.frontier.broker import frontier as of_frontier
-from shoal.frontier.broker.blocks import lane_of, travelling
+from shoal.frontier.broker.blocks import SEAL_BYTES, lane_of, travelling
 from shoal.frontier.broker.carrier import Block, host_lane
 from shoal.frontier.broker.frontier import OUTSIDE_OR_DONE, CarriedFrontier, Waits
 from shoal.frontier.port import Frontier
@@ -326,14 +326,23 @@ class TestOthers:
         stats = await client.stats()
         assert (stats.added, stats.foreign) == (7, 0)
 
-    async def test_blocks_that_never_leave_redis_have_no_seals(
-        self, redis_server: RedisServer, raw: Any
+    async def test_blocks_that_never_left_redis_have_seals_once_they_do(
+        self, redis_server: RedisServer, store: Store
     ) -> None:
-        frontier = open_frontier(f"{redis_server.url}?blocks=on&window=2&block=3")
-        client = Client(frontier, "worker", CRAWL)
+        inside = open_frontier(f"{redis_server.url}?blocks=on&window=2&block=3")
+        client = Client(inside, "worker", CRAWL)
         await client.start(*pages(60))
-        assert raw.hget((await frontier_home(frontier)).key, "seal_key") == b""
         assert await client.work_off() == 60
+        await inside.close()
+        frontier = CarriedFrontier(redis_server.url, MemoryCarrier(store), SMALL)
+        client = Client(frontier, "worker", CRAWL)
+        await client.start(*pages(7, "b.example"))
+        await published(client, store, 1)
+        (block,) = store.blocks
+        came = travelling(block)
+        assert came is not None
+        assert len(came.seal) == SEAL_BYTES
+        assert await client.work_off() == 7
         await frontier.close()
 
 

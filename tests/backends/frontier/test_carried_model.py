@@ -61,7 +61,7 @@ class Process:
 
     def __init__(self, url: str, store: Store, clock: FakeClock) -> None:
         self.url, self.store, self.clock = url, store, clock
-        self.frontier = RedisFrontier(url, clock, Travel(WINDOW, "memory", seals=True))
+        self.frontier = RedisFrontier(url, clock, Travel(WINDOW, "memory"))
         self.begin()
 
     def begin(self) -> None:

@@ -19,7 +19,7 @@ def pulse(worker: str, polite: float) -> Pulse:
 
 async def test_the_slots_of_workers_that_were_seen_before_are_told(tmp_path: Path) -> None:
     settings = Settings(results="postgresql://db-host/shop")
-    with patch.object(looking, "CLOSER_EVERY_S", 0.0):
+    with patch.multiple(looking, CLOSER_EVERY_S=0.0, FOR_EACH_WORKER_S=0.0):
         async with frontier_at(f"sqlite:///{tmp_path}/shoal.db") as frontier:
             await frontier.start("shop", Rules())
             onlooker = Onlooker(frontier, "shop", settings)
@@ -44,3 +44,19 @@ async def test_most_looks_are_one_question() -> None:
             await onlooker.look()
     assert frontier.stats.await_count == 8
     assert (frontier.workers.await_count, frontier.hosts.await_count) == (1, 1)
+
+
+async def test_the_larger_the_fleet_the_less_often_are_all_workers_asked_for() -> None:
+    frontier, now = AsyncMock(), 0.0
+    frontier.workers.return_value = [pulse(str(number), 1.0) for number in range(200)]
+    frontier.hosts.return_value = []
+    with (
+        patch.object(looking, "Glance"),
+        patch("shoal.runtime.patience.time.monotonic", lambda: now),
+    ):
+        onlooker = Onlooker(frontier, "shop", Settings())
+        for second in range(30):
+            now = float(second)
+            await onlooker.look()
+    assert frontier.stats.await_count == 30
+    assert frontier.workers.await_count == 3

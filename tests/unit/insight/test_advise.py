@@ -302,3 +302,8 @@ def test_json_has_all_of_it(found: Situation) -> None:
         assert told["enough"]["workers"] == made.advised.enough.forecast.plan.workers
         assert told["enough"]["cost"]["currency"] == "$"
         assert {effect["lever"] for effect in told["effects"]} >= {"workers", "rate"}
+
+
+def test_a_crawl_that_takes_longer_than_there_are_years_has_advice() -> None:
+    found = seen([host(waiting=10**8)], rules=Rules(rate="0.0001/h"))
+    assert said(found)["now"].endswith("(after 9999 UTC)")

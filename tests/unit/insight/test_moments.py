@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ConfigError
-from shoal.insight.moments import parse_deadline
+from shoal.insight.moments import parse_deadline, shown_moment
 
 NOW = 1_000_000_000.0
 
@@ -36,3 +36,10 @@ def test_a_deadline_is_a_time_span_or_a_moment(text: str, moment: float) -> None
 def test_others_are_told(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"^deadline .*{words}"):
         parse_deadline(text, NOW)
+
+
+def test_a_moment_that_cannot_be_written_is_told_all_the_same() -> None:
+    assert shown_moment(NOW) == "2001-09-09 01:46:40"
+    assert shown_moment(parse_deadline("9999-12-31T23:59:59", NOW)) == "9999-12-31 23:59:59"
+    assert shown_moment(parse_deadline("9999-12-31T23:59:59-14:00", NOW)) == "after 9999"
+    assert shown_moment(1e30) == shown_moment(float("inf")) == "after 9999"

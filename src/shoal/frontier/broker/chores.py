@@ -146,30 +146,39 @@ class Chores:
         if lows.state is CrawlState.CANCELLED:
             return
         await self._publish(lows)
+        try:
+            await self._fetch(lows)
+        except StorageBusy:
+            self._see_published()  # Where nothing comes, more may leave all the same.
+            raise
+        if self._see_published():
+            self._note_back()
+
+    async def _fetch(self, lows: Lows) -> None:
         self.came += await self.freight.refill(lows)
         await self.freight.acknowledge(lows)
         await self._search.look(lows)
         await self._ageing.look(lows.crawl_id)
         await self.freight.note_requests(lows.crawl_id)
-        self._see_published()
 
     async def _publish(self, lows: Lows) -> None:
         """Begin to empty the outbox. What is wanted here does not wait for long: where queues have
-        to be made, it takes seconds."""
-        if lows.outbox and self._publishing is None:
+        to be made, it takes seconds. Who is about to end begins nothing: nobody would see its end.
+        """
+        if lows.outbox and self._publishing is None and not self._is_ending:
             self._publishing = asyncio.create_task(self.freight.publish(lows.crawl_id))
             self._publishing.add_done_callback(lambda _: self._wake.set())
             await asyncio.wait([self._publishing], timeout=self._publish_s)
 
-    def _see_published(self) -> None:
-        """The broker is back when it takes blocks, or none is to be published. Raises what made
-        that impossible."""
+    def _see_published(self) -> bool:
+        """Whether the broker takes blocks, or none is to be published: then it is there. False: it
+        is being seen. Raises what made that impossible."""
         if self._publishing is not None:
             if not self._publishing.done():
-                return
+                return False
             done, self._publishing = self._publishing, None
             done.result()
-        self._note_back()
+        return True
 
     def _note_away(self, error: StorageBusy) -> None:
         if not self.is_away:

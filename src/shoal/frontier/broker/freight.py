@@ -169,26 +169,30 @@ class Freight:
         try:
             if unsafe:
                 await self._admit(unsafe)
-                unsafe = []
             await self._carrier.ack([delivery.receipt for delivery in safe])
         except BaseException:
             self.receipts.put_back(life, safe)
-            self.receipts.put_back("", unsafe)
             raise
 
     async def _admit(self, deliveries: Sequence[Delivery], *, leaves: bool = False) -> int:
-        """Returns how many were outside."""
-        came, prefix = 0, self._prefix(self._papers.crawl_id)
-        ours, others = await self._customs.sort(prefix, deliveries)
-        if ours:
-            blocks = [block for _, block in ours]
-            life, told = await self._run_admit(blocks, leaves=leaves)
-            known = [each for (each, _), known in zip(ours, told, strict=True) if known >= 0]
-            others += [each for (each, _), known in zip(ours, told, strict=True) if known < 0]
-            self.receipts.keep(life, known)
-            came = told.count(1)
-        if others:
-            await self._carrier.ack([delivery.receipt for delivery in others])
+        """Returns how many were outside. If it fails they are tried again: what was fetched is ours
+        alone, and nobody else gets it as long as the connection lasts."""
+        came, left = 0, deliveries
+        try:
+            ours, others = await self._customs.sort(self._prefix(self._papers.crawl_id), deliveries)
+            if ours:
+                blocks = [block for _, block in ours]
+                life, told = await self._run_admit(blocks, leaves=leaves)
+                known = [each for (each, _), known in zip(ours, told, strict=True) if known >= 0]
+                others += [each for (each, _), known in zip(ours, told, strict=True) if known < 0]
+                self.receipts.keep(life, known)
+                came = told.count(1)
+            left = others
+            if others:
+                await self._carrier.ack([delivery.receipt for delivery in others])
+        except BaseException:
+            self.receipts.put_back("", left)
+            raise
         return came
 
     async def _run_admit(

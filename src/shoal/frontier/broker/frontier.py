@@ -92,7 +92,7 @@ class CarriedFrontier(RedisFrontier):
         has_moved: bool = False,
     ) -> None:
         """`has_moved`: see papers.py."""
-        super().__init__(state, clock, Travel(window, carrier.name, carrier.is_open))
+        super().__init__(state, clock, Travel(window, carrier.name))
         self._carrier = carrier
         self._has_moved = has_moved
         self._waits = waits

@@ -39,7 +39,8 @@ class Papers:
         self.crawl_id = ""
         """Of the life in which they were read."""
         self.key = b""
-        """Empty: there are no seals, since nobody else can write to the carrier."""
+        """Empty: there are no seals, since nobody else can write to the carrier, or the crawl was
+        made before there were any."""
 
     async def read(self) -> None:
         """Read them anew. Raises ConfigError if tasks are with another carrier; UnknownCrawl."""
@@ -48,11 +49,12 @@ class Papers:
         if crawl_id is None:
             raise UnknownCrawl(self._shard.crawl)
         await self._check(crawl_id.decode(), carrier)
-        self.crawl_id, self.key = crawl_id.decode(), bytes.fromhex((key or b"").decode())
+        self.crawl_id = crawl_id.decode()
+        self.key = bytes.fromhex((key or b"").decode()) if self._carrier.is_open else b""
 
     async def of_life(self, crawl_id: str) -> None:
-        """Be those of this life."""
-        if crawl_id != self.crawl_id:
+        """Be those of this life. A crawl whose tasks begin to travel gets its key in the middle."""
+        if crawl_id != self.crawl_id or (self._carrier.is_open and not self.key):
             await self.read()
 
     async def _check(self, crawl_id: str, carrier: bytes | None) -> None:

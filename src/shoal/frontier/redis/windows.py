@@ -53,9 +53,8 @@ class Travel(msgspec.Struct, frozen=True):
     window: Window
     carrier: str
     """Which one it is, for people."""
-    seals: bool
-    """Whether blocks need seals, since others can write to it."""
 
     def papers(self) -> list[str]:
-        """As start.lua takes them: the carrier, and a new key if there are to be seals."""
-        return [self.carrier, secrets.token_hex(KEY_BYTES) if self.seals else ""]
+        """As start.lua takes them: the carrier, and a new key. It is made whether this carrier
+        needs seals or not: later the crawl may get one that does."""
+        return [self.carrier, secrets.token_hex(KEY_BYTES)]

@@ -50,7 +50,8 @@ class RabbitCarrier(Carrier):
             raise ConfigError(f"{where.shown}: queues is one of {', '.join(KINDS)}")
         self._kind = kind
         (host, port), *_ = where.hosts
-        self._name = f"{where.scheme}://{host}:{port}/{quote(_vhost(where), safe='')}"
+        shown = f"[{host}]" if ":" in host else host.lower()
+        self._name = f"{where.scheme}://{shown}:{port}/{quote(_vhost(where), safe='')}"
         self._made_at: dict[str, float] = {}
         self._known = set[str]()
         """Lanes whose queues are what they should be."""

@@ -7,7 +7,7 @@
 -- ARGV[3]  an id that no crawl has had, for the case that it is made
 -- ARGV[4]  the rules as JSON, for people and clients
 -- ARGV[5]  the rules as the scripts use them: packed names and numbers
--- ARGV[6]  which carrier its tasks travel by, and ARGV[7] the key of their seals, or ''. Missing if none travel.
+-- ARGV[6]  which carrier its tasks travel by, and ARGV[7] the key of their seals. Missing if none travel.
 --          Both are for the whole life of the crawl: see broker/papers.py
 -- returns  the state
 --
