@@ -182,7 +182,8 @@ class Committer:
             self._keep,
             [file for report in reports if report.files for file in report.files],
         )
-        if not (batch.pages or batch.items or batch.rejected) or (results := self._results) is None:
+        has_rows = batch.pages or batch.items or batch.rejected or batch.files
+        if not has_rows or (results := self._results) is None:
             return False
         await patiently("results store", lambda: results.save(self._crawl, batch))
         return True

@@ -11,6 +11,7 @@ import pytest
 from shoal.archive.port import Archive, RawPage
 from shoal.config import Rules
 from shoal.core.content import page_digest
+from shoal.core.files import no_file
 from shoal.core.records import StoredItem
 from shoal.core.task import Task
 from shoal.errors import StorageBusy, StorageFailed
@@ -163,6 +164,17 @@ async def test_a_task_given_back_is_finished_without_a_save(bench: Bench) -> Non
     bench.committer.close()
     await bench.committer.run()
     assert bench.stores.done == [("finish", ["a"])]
+
+
+async def test_what_became_of_a_file_is_saved_though_nothing_was_asked_for(bench: Bench) -> None:
+    """robots.txt forbids it: there is no entry in the page log."""
+    refused = report("a", logged=False)
+    refused.files = [no_file("a", "robots.txt forbids it", 1.0)]
+    bench.committer.put(refused)
+    bench.committer.close()
+    await bench.committer.run()
+    assert bench.stores.done == [("save", []), ("finish", ["a"])]
+    assert bench.stores.saved[0].files == refused.files
 
 
 async def test_stale_leases_are_told(bench: Bench) -> None:
