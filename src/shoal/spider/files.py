@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -53,13 +54,15 @@ def files_for(
     page: Page, links: Iterable[str], item: Any, field: str, how: FileOptions
 ) -> ItemFiles:
     """The files at some links of a page, for an item. They go before further pages, so that items
-    are soon complete, and are as deep as their page."""
+    are soon complete, and are as deep as their page. Of too many, the first that is too many is
+    told of, and the others are counted."""
     given = ItemFiles(item, field)
     parent, now = page.fingerprint.hex(), datetime.now(UTC).replace(microsecond=0)
     above = min(page.task.priority + 1, MAX_PRIORITY)
     headers = _checked_headers(how.headers)
     session = page.task.session if how.session is None else how.session
-    for link in links:
+    links = iter(links)
+    for link in islice(links, None if page.max_links is None else page.max_links + 1):
         if not link.strip():
             continue
         try:
@@ -71,6 +74,7 @@ def files_for(
         task.priority = above if how.priority is None else how.priority
         task.headers, task.proxy_pool = dict(headers), how.proxy_pool
         given.tasks.append(task)
+    page.links_cut += sum(1 for _ in links)
     return given
 
 
