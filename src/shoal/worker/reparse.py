@@ -94,9 +94,9 @@ async def _readings(
 
 
 def page_of(raw: RawPage) -> Page:
-    """The page as the handler saw it. One that was fetched with an identity was archived as a task
-    of just that."""
-    session = raw.task.session or ""
+    """The page as the handler saw it. Earlier versions have archived one that was fetched with an
+    identity as a task of just that."""
+    session = raw.identity or raw.task.session or ""
     return Page(
         url=raw.task.url,
         status=raw.status,
