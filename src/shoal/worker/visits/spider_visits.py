@@ -181,7 +181,8 @@ class SpiderVisits:
         counted = own_counts.begin()
         report = await self._visited(lease, send_by, answered)
         if counted and report.outcome.verdict in ENDING:
-            report.outcome.own_counts = counted
+            # A copy: what the handler has left running may count on.
+            report.outcome.own_counts = dict(counted)
         return report
 
     async def _visited(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
