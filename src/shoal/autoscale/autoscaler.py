@@ -144,7 +144,7 @@ class Autoscaler:
             return False
         self._is_away = False
         if look is not None and self._order.until_finished and _is_done(look.stats):
-            return True
+            return not self._fleet.pids  # They end by themselves, after they have closed the crawl.
         self._resize(look, pids)
         return False
 

@@ -164,6 +164,7 @@ def _order(
         settings,
         until_finished=until_finished,
         brings_seeds=False,
+        closes=True,
     )
 
 
