@@ -164,7 +164,7 @@ class SpiderVisits:
         results, store = self._stores.results, self._stores.files
         if not rules.previous or results is None or store is None:
             return None
-        return EarlierFiles(results, rules.previous, store.address)
+        return EarlierFiles(results, rules.previous, store.address, rules.file_types)
 
     def _identities(self, rules: Rules, fetcher: Fetcher, judge: Judge) -> IdentityVisits | None:
         sessions, jars, spider, routes = self._sessions, self._jars, self._spider, self._routes
