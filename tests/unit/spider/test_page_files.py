@@ -181,10 +181,14 @@ async def test_of_too_many_files_the_rest_is_told_of() -> None:
 
 
 async def test_far_too_many_files_cost_no_more_than_too_many() -> None:
-    page = page_of()
-    page.max_links = 3
-    given = page.files((f"/{n}.png" for n in range(5_000)), item=Pot("a"))
-    assert (len(given.tasks), page.links_cut) == (4, 4_996)
+    def parse(self: Any, page: Page) -> Any:
+        given = page.files(["", *(f"/{n}.png" for n in range(5_000))], item=Pot("a"))
+        assert (len(given.tasks), page.links_cut) == (2, 4_998)
+        yield given
+
+    reading = await reading_of(parse)
+    assert [file.url for file in reading.no_files] == ["/2.png"], "the item is not complete"
+    assert len(refs_in(reading.items[0].data)) == 3
 
 
 async def test_addresses_that_lead_nowhere_cost_the_page_nothing() -> None:
