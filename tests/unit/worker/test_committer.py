@@ -239,6 +239,14 @@ async def test_links_count_as_held_until_they_are_committed() -> None:
     assert bench.committer.held_bytes == 0
 
 
+async def test_what_is_known_of_files_counts_as_held_too() -> None:
+    bench = Bench(batch_size=100)
+    refused = report("a")
+    refused.files = [no_file(f"{number}", "no web address", 1.0) for number in range(1_000)]
+    bench.committer.put(refused)
+    assert bench.committer.held_bytes >= 1_000_000
+
+
 async def test_raw_pages_are_archived_before_all_else(bench: Bench) -> None:
     kept, not_kept = raw_report("a"), report("b")
     bench.committer.put(kept)
