@@ -13,6 +13,8 @@ from support.processes import Folder
 from support.sites import Site, serving
 from support.until import until_now
 
+pytestmark = pytest.mark.rare
+
 PAGES = 150
 
 

@@ -17,6 +17,8 @@ from support.redis_servers import RedisServer
 from support.sites import serving
 from support.until import until, until_now
 
+pytestmark = pytest.mark.rare
+
 CHAINS = ["ann", "bob", "cleo", "dan"]
 LAST, WORKERS, KILLS = 12, 2, 3
 

@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from shoal.frontier.values import CrawlState
@@ -16,6 +17,8 @@ from support.processes import Folder, Running, children_of
 from support.redis_servers import RedisServer
 from support.sites import Site, html, serving
 from support.until import until_now
+
+pytestmark = pytest.mark.rare
 
 PAGES = 5
 SEEDS = 1200

@@ -80,6 +80,7 @@ def test_with_less_room_than_workers_they_take_turns(folder: Folder, site: Crowd
     assert site.most == 1
 
 
+@pytest.mark.rare
 def test_one_that_joins_has_its_share_soon(folder: Folder, site: CrowdedSite) -> None:
     begin(folder, site)
     with crowd(folder, starters=1) as workers:
@@ -89,6 +90,7 @@ def test_one_that_joins_has_its_share_soon(folder: Folder, site: CrowdedSite) ->
     assert site.most == ROOM
 
 
+@pytest.mark.rare
 def test_one_that_leaves_hands_its_share_on_at_once(folder: Folder, site: CrowdedSite) -> None:
     """Not when its leases are over, which is never."""
     begin(folder, site)
@@ -101,6 +103,7 @@ def test_one_that_leaves_hands_its_share_on_at_once(folder: Folder, site: Crowde
     assert site.most == ROOM
 
 
+@pytest.mark.rare
 def test_what_one_had_that_was_killed_is_others_after_its_lease(
     folder: Folder, site: CrowdedSite
 ) -> None:

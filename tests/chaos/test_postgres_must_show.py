@@ -109,6 +109,7 @@ def test_workers_are_killed_and_the_database_crashes(
     assert database.execute(logged, database="shop") == [(stats.done,)]
 
 
+@pytest.mark.rare
 def test_while_the_database_is_away_nothing_is_finished_and_little_is_fetched(
     tmp_path: Path, database: PostgresServer, site: GatedSite
 ) -> None:
@@ -132,6 +133,7 @@ def test_while_the_database_is_away_nothing_is_finished_and_little_is_fetched(
     assert len(site.hits) == PAGES + 1
 
 
+@pytest.mark.rare
 def test_a_database_without_free_connections_is_waited_for(tmp_path: Path, site: GatedSite) -> None:
     """There is one too few for all workers, until the test lets go of its own."""
     settings = {"max_connections": "4", "superuser_reserved_connections": "0"}
@@ -196,6 +198,7 @@ def test_a_database_that_is_away_at_the_very_end_is_waited_for(
     assert "121 item" in ended.out
 
 
+@pytest.mark.rare
 def test_a_worker_that_is_told_to_stop_saves_what_it_has(
     tmp_path: Path, database: PostgresServer, site: GatedSite
 ) -> None:

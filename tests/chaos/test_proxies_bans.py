@@ -17,6 +17,8 @@ from support.redis_servers import RedisServer
 from support.sites import serving
 from support.until import until_now
 
+pytestmark = pytest.mark.rare
+
 PAGES = 40
 LONG_S = 100 * COOL_FIRST_S
 """The leases of these crawls last, however much time a test lets pass."""

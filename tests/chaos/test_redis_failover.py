@@ -21,6 +21,8 @@ from support.redis_servers import RedisServer
 from support.sites import serving
 from support.until import until_now
 
+pytestmark = pytest.mark.rare
+
 HOSTS, PAGES = 4, 40
 WORKERS = 3
 CRAWL = ("crawl", "links.py", "--workers", str(WORKERS))

@@ -94,6 +94,7 @@ def test_it_is_killed_and_comes_back_after_all_leases_have_expired(
     assert_rate_holds(all_hits(site), PER_SECOND)
 
 
+@pytest.mark.rare
 def test_it_stands_still_for_a_while(tmp_path: Path, site: GatedSite) -> None:
     """What was asked meanwhile is carried out when it goes on, though nobody waits any more."""
     with RedisServer(tmp_path / "redis", *DURABLE) as server:

@@ -11,7 +11,7 @@ from support.scrapy_projects import EACH_VERSION, assert_in_order, closing_reaso
 from support.scrapy_scenes import scene, wait_for_beats
 from support.until import until_now
 
-pytestmark = pytest.mark.parametrize("version", EACH_VERSION)
+pytestmark = [pytest.mark.parametrize("version", EACH_VERSION), pytest.mark.rare]
 
 PAGES, PER_SECOND = 30, 5
 LINKS = [f"/item/{number}" for number in range(PAGES)]

@@ -26,6 +26,7 @@ class CrowdedShop(Crowded, TroubleSite):
         super().__init__(links, takes_s=EVEN_S)
 
 
+@pytest.mark.rare
 @pytest.mark.alone  # Whom the machine gives less time does less of the work.
 def test_two_processes_do_as_much(tmp_path: Path) -> None:
     settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": ROOM}

@@ -27,6 +27,8 @@ from support.session_site import SessionSite
 from support.sites import serving
 from support.until import until_now
 
+pytestmark = pytest.mark.rare
+
 PRODUCTS, WORKERS, KILLS = 150, 4, 4
 LONG_S = 100_000.0
 

@@ -16,6 +16,8 @@ from support.sites import serving
 from support.tcp_proxy import TcpProxy
 from support.until import until_now
 
+pytestmark = pytest.mark.rare
+
 PAGES = 300
 ROOM = 6
 LATE = "somebody else has the lease by now"

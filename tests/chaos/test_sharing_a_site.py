@@ -68,6 +68,7 @@ def test_on_sqlite_for_long(tmp_path: Path) -> None:
     assert_is_shared(tmp_path, "", pages=4_000, harms=24)
 
 
+@pytest.mark.rare
 def test_on_redis(tmp_path: Path, server: RedisServer) -> None:
     assert_is_shared(tmp_path, server.url, pages=500, harms=4)
 

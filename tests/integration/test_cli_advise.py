@@ -43,9 +43,8 @@ def advised(folder: Folder, *options: str) -> Any:
     return until_now("advice", ask)
 
 
-@pytest.mark.parametrize(
-    "folder", ["sqlite", pytest.param("on_redis", marks=pytest.mark.rare)], indirect=True
-)
+@pytest.mark.rare
+@pytest.mark.parametrize("folder", ["sqlite", "on_redis"], indirect=True)
 def test_of_one_host_at_a_rate_it_says_that_workers_do_not_help(folder: Folder) -> None:
     with crawling(folder, 1, "--rate", "10/s", "--workers", "2") as site:
         told = advised(folder)
@@ -111,5 +110,8 @@ def test_what_makes_no_sense_is_one_line(sqlite: Folder) -> None:
     assert told.err.startswith("nothing to draw: nobody has started it yet")
     (sqlite.path / "shoal.toml").write_text("[prices]\nmachine = 'much'\n")
     ended = sqlite.shoal("advise", "shop")
-    assert (ended.code, ended.err.startswith("shoal: shoal.toml: [prices] machine: ")) == (2, True)
+    assert (ended.code, ended.err.startswith("shoal: shoal.toml: [prices] machine must be ")) == (
+        2,
+        True,
+    )
     assert sqlite.shoal("status", "shop").code == 0

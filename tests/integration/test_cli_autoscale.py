@@ -139,6 +139,7 @@ def test_a_stop_file_drains_all_workers(folder: Folder, site: Site, command: str
     assert 0 < stats.remaining < 200
 
 
+@pytest.mark.rare
 def test_the_budget_is_an_end_as_well(folder: Folder, site: Site) -> None:
     seed(folder, site, 1, 200)
     paid = ("--price", "3600/h", "--budget", "2", "--max-cost", "3600/h")
@@ -149,6 +150,7 @@ def test_the_budget_is_an_end_as_well(folder: Folder, site: Site) -> None:
     assert folder.stats("links").leased == 0
 
 
+@pytest.mark.rare
 def test_workers_that_cannot_work_are_an_error_of_one_line(folder: Folder, site: Site) -> None:
     folder.write(
         "links.py",

@@ -113,7 +113,10 @@ def test_the_schema_is_what_psql_takes(folder: Folder, server: PostgresServer) -
         capture_output=True,
     )
     assert folder.shoal("crawl", "links.py").code == 0
-    assert folder.shoal("results", "schema", "--from-version", "2").out.count("CREATE TABLE") == 1
+    assert (
+        folder.shoal("results", "schema", "--from-version", "5").out.count("CREATE TABLE files")
+        == 1
+    )
     assert folder.shoal("results", "schema", "--from-version", "99").code == 2
 
 

@@ -89,6 +89,7 @@ def test_mistakes_are_one_line(folder: ExitFolder, args: tuple[str, ...], words:
     assert len(ended.err.splitlines()) == 1
 
 
+@pytest.mark.rare
 @pytest.mark.alone
 @pytest.mark.parametrize("rotation", [pytest.param("rested", marks=pytest.mark.rare), "best"])
 def test_a_real_crawl_goes_as_simulated(folder: ExitFolder, rotation: str) -> None:

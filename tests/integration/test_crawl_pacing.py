@@ -130,6 +130,7 @@ def test_a_handlers_mistake_is_no_failure_of_the_host(folder: Folder) -> None:
     assert pauses_of(folder) == [0.0]
 
 
+@pytest.mark.rare
 def test_a_host_that_goes_down_is_probed_until_it_is_back(folder: Folder) -> None:
     with serving(MoodySite()) as site:
         site.down = True

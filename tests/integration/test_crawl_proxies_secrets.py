@@ -100,7 +100,8 @@ def test_private_hosts_are_refused_through_proxies_as_well(
         urls = [f"http://localhost:{site.port}/", site.urls[0]]
         for pool, server in zip(("web", "socks"), servers, strict=True):
             folder.put_pool(pool, [server.url])
-            folder.put_spider(urls, name=pool, proxy_pool=pool, allow_private=False)
+            folder.put_spider([], name=pool, proxy_pool=pool, allow_private=False)
+            folder.shoal("seed", pool, *urls)
             folder.shoal("crawl", f"{pool}.py", "--no-allow-private")
             stats = folder.stats(pool)
             assert (stats.done, stats.remaining) == (0, 0), stats

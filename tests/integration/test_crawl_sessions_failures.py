@@ -20,6 +20,8 @@ from support.session_site import SessionSite
 from support.sites import serving
 from support.until import until_now
 
+pytestmark = pytest.mark.rare
+
 LONG_S = 100_000.0
 WRONG = {**ACCOUNTS, "carol": "not her password"}
 

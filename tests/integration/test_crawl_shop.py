@@ -52,6 +52,7 @@ def test_every_product_is_found_once(tmp_path: Path, shop: Shop) -> None:
     assert not [page for _, page in asked if page.startswith(FORBIDDEN)]
 
 
+@pytest.mark.rare
 def test_it_is_the_same_after_three_kills_of_everything(tmp_path: Path, shop: Shop) -> None:
     folder = Folder(tmp_path)
     command = (*CRAWL, "--workers", "3")

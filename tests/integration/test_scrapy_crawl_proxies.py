@@ -105,6 +105,7 @@ def test_a_banned_exit_is_left(tmp_path: Path, site: BanningSite, ban: Ban) -> N
     assert (stats.done, stats.dead) == (len(ALL), 0)
 
 
+@pytest.mark.rare
 def test_a_spider_that_wants_to_see_what_is_forbidden_sees_it(
     tmp_path: Path, site: BanningSite
 ) -> None:
@@ -139,6 +140,7 @@ def test_no_exit_no_request(tmp_path: Path, site: BanningSite, frontier: dict[st
     assert "no exit of pool dc could be used for 2s: 2 exits, " in told
 
 
+@pytest.mark.rare
 def test_robots_are_obeyed_though_the_first_exit_cannot_read_them(
     tmp_path: Path, site: BanningSite
 ) -> None:
@@ -158,6 +160,7 @@ def test_robots_are_obeyed_though_the_first_exit_cannot_read_them(
     assert not [seen for seen in site.log if seen.path.startswith("/private")]
 
 
+@pytest.mark.rare
 def test_a_proxy_of_the_projects_own_is_respected(tmp_path: Path, site: BanningSite) -> None:
     """Such a request has no pool, and what it leads to goes by the same proxy."""
     own = LINKS + (
@@ -174,6 +177,7 @@ def test_a_proxy_of_the_projects_own_is_respected(tmp_path: Path, site: BanningS
     assert set(site.sources) == {"127.0.0.99"}
 
 
+@pytest.mark.rare
 def test_a_spider_chooses_a_pool_or_none(tmp_path: Path, site: BanningSite) -> None:
     chosen = """
 import os, scrapy
@@ -216,6 +220,7 @@ class Links(scrapy.Spider):
 """
 
 
+@pytest.mark.rare
 def test_what_is_fetched_on_the_side_goes_by_the_exit_of_its_page(
     tmp_path: Path, site: BanningSite
 ) -> None:
@@ -239,6 +244,7 @@ def test_what_is_fetched_on_the_side_goes_by_the_exit_of_its_page(
 USER, PASSWORD = "canaryuser4711", "canarypass0815"
 
 
+@pytest.mark.rare
 def test_nobody_learns_the_logins_of_proxies(
     tmp_path: Path, site: BanningSite, frontier: dict[str, str], redis_server: RedisServer
 ) -> None:

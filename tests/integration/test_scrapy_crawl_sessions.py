@@ -99,6 +99,7 @@ def test_processes_share_the_accounts(tmp_path: Path, frontier: dict[str, str]) 
         assert {seen.agent for seen in site.door.log} == {"members/1.0"}
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("stranger", Stranger)
 def test_sessions_that_end_all_the_time_lose_nothing(
     tmp_path: Path, frontier: dict[str, str], stranger: Stranger
@@ -143,6 +144,7 @@ def test_the_spider_logs_in_and_says_when_it_is_out(
     assert "is logged in" in ended.err
 
 
+@pytest.mark.rare
 def test_a_middleware_of_the_projects_own(tmp_path: Path) -> None:
     """A subclass of Scrapy's keeps the cookies of accounts; one that says it is somebody else does
     not get through."""
@@ -175,6 +177,7 @@ class OwnAgent:
         assert {seen.agent for seen in site.door.log} == {"of the accounts"}
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("is_off", [True, False])
 def test_without_jars_there_are_no_accounts(tmp_path: Path, is_off: bool) -> None:
     """Without a session, the project goes on as ever."""
@@ -266,6 +269,7 @@ class Shop(scrapy.Spider):
 """
 
 
+@pytest.mark.rare
 def test_what_is_fetched_on_the_side_may_go_with_the_account_of_its_page(tmp_path: Path) -> None:
     with serving(SessionSite(ACCOUNTS, PRODUCTS)) as site:
         made = project(tmp_path, site, ASIDE)
@@ -276,6 +280,7 @@ def test_what_is_fetched_on_the_side_may_go_with_the_account_of_its_page(tmp_pat
     assert found == {"own": 200, "other": "shop#nobody is not leased", "none": 302}
 
 
+@pytest.mark.rare
 def test_several_at_once_share_a_jar(tmp_path: Path, frontier: dict[str, str]) -> None:
     with serving(SessionSite(ACCOUNTS, 60, takes_s=0.05, at_once=3, ends_after=20)) as site:
         made = project(tmp_path, site, **frontier)
@@ -317,6 +322,7 @@ def test_the_workers_of_shoal_crawl(tmp_path: Path, frontier: dict[str, str]) ->
         assert max(Counter(site.door.logins).values()) == 1
 
 
+@pytest.mark.rare
 def test_each_account_leaves_by_an_exit_of_its_own(
     tmp_path: Path, frontier: dict[str, str]
 ) -> None:

@@ -46,7 +46,7 @@ class Fleet:
         self._order = order
         self._frontier = frontier
         self._stays = stays
-        self._size = 0 if stays else order.settings.workers
+        self._size = 0
         self._places: list[_Place] = []
         self._changed = asyncio.Event()
         self._is_draining = False
@@ -63,7 +63,9 @@ class Fleet:
 
     async def run(self) -> None:
         """Keep the workers running until their work is over. Raises WorkerFailed, or
-        ConfigError if that is what a worker has said."""
+        ConfigError if that is what a worker has said. May be run again when there is more."""
+        if not self._stays:
+            self._size = self._order.settings.workers
         async with asyncio.TaskGroup() as group:
             while not self._is_draining and (self._size or self._places or self._stays):
                 self._changed.clear()

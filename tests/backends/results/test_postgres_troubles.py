@@ -299,6 +299,7 @@ async def test_a_month_takes_its_rows_from_the_default_table(
     assert await results.pages_of(CRAWL, some_fingerprint(1)) == batch.pages
 
 
+@pytest.mark.rare
 async def test_months_are_made_while_others_write(
     server: PostgresServer, results: PostgresResults
 ) -> None:
@@ -333,6 +334,7 @@ async def test_months_are_made_while_others_write(
         await writer.close()
 
 
+@pytest.mark.rare
 async def test_pruning_does_not_make_writers_wait_for_readers(
     server: PostgresServer, results: PostgresResults
 ) -> None:
@@ -380,6 +382,7 @@ async def test_whole_months_go(
     await connection.close()
 
 
+@pytest.mark.rare
 async def test_a_role_that_may_not_drop_is_told(
     server: PostgresServer, results: PostgresResults
 ) -> None:

@@ -37,6 +37,7 @@ class StreamContract(ResultsContract, RecrawlContract, FilesContract):
             await results.close()
 
 
+@pytest.mark.rare
 class TestStreamIntoPostgres(StreamContract):
     keeps_nul = False
     keeps_bytes = False
