@@ -17,6 +17,17 @@ from support.sites import Site
 from support.slow_shop import all_found_once, seed, slow_site
 from support.until import until_now
 
+CLOSING = """
+from pathlib import Path
+from links import Links
+
+class Closing(Links):
+    name = "links"
+
+    def closed(self, summary):
+        with Path("closed").open("a") as file:
+            print(summary.stats.state, summary.stats.done, file=file)
+"""
 QUICK = ("--down-after", "1s", "--zero-after", "1s", "--concurrency", "1", "--json")
 
 
@@ -111,8 +122,10 @@ def test_it_ends_with_the_crawl_if_it_is_told_to(folder: Folder, site: Site) -> 
     hook = "    def closed(self, summary):\n        open('closed', 'a').write('once')\n"
     folder.write("links.py", f"{spider}\n{hook}")
     seed(folder, site, 1, 8)
-    ended = folder.shoal("autoscale", "links.py", "--until-finished", "--max", "2", *QUICK)
+    folder.write("closing.py", CLOSING)
+    ended = folder.shoal("autoscale", "closing.py", "--until-finished", "--max", "2", *QUICK)
     assert ended.code == 0, ended.err
+    assert (folder.path / "closed").read_text() == "finished 9\n", "once, by the last worker"
     assert all_found_once(folder, 8)
     assert (folder.path / "closed").read_text() == "once"
 

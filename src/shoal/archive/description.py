@@ -15,7 +15,7 @@ from shoal.errors import StorageFailed
 Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})+$")]
 
 
-class Description(msgspec.Struct):
+class Description(msgspec.Struct, omit_defaults=True):
     """An archived page without its body."""
 
     task: msgspec.Raw
@@ -27,6 +27,7 @@ class Description(msgspec.Struct):
     fingerprint: Hex
     digest: Hex
     """As in the name of a blob."""
+    identity: str = ""
 
 
 _decode = msgspec.json.Decoder(Description).decode
@@ -42,6 +43,7 @@ def describe(page: RawPage) -> bytes:
             page.fetched_at,
             page.fingerprint.hex(),
             page.digest.hex(),
+            page.identity,
         )
     )
 
@@ -67,6 +69,7 @@ def page_of(description: Description, body: bytes, place: str) -> RawPage:
         fetched_at=description.fetched_at,
         body=body,
         digest=digest,
+        identity=description.identity,
     )
 
 

@@ -28,6 +28,8 @@ class RawPage(msgspec.Struct, kw_only=True):
     body: bytes
     digest: bytes
     """Of the body: see `shoal.core.content`."""
+    identity: str = ""
+    """The account that it was fetched with: `shop#alice`."""
 
 
 class Archive(ABC):

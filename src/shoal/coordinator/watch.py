@@ -18,7 +18,7 @@ from shoal.coordinator.runs import LeaderNotes, Run, under_way
 from shoal.coordinator.schedules import Schedule
 from shoal.coordinator.seed_runs import SeedingFailed, settings_here
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.port import Overview
+from shoal.frontier.port import Queries
 from shoal.frontier.values import CrawlState, Stats
 from shoal.results import results_at
 from shoal.runtime.logs import about
@@ -37,7 +37,7 @@ class RunWatcher:
 
     def __init__(
         self,
-        frontier: Overview,
+        frontier: Queries,
         leader_notes: LeaderNotes,
         options: dict[str, Any],
         background: Background,
@@ -105,7 +105,7 @@ class RunWatcher:
         try:
             settings = await self._settings(run, schedule)
             async with results_at(settings.results) as results:
-                return await mark_gone_items(results, stats)
+                return await mark_gone_items(results, self._frontier, stats)
         except (ConfigError, SeedingFailed) as error:  # shoal.toml, or the store, was changed.
             log.error("%s: items that are gone were not marked: %s", run.crawl, error)
             return 0

@@ -93,7 +93,10 @@ def _is_there(target: Path, size: int) -> bool:
 def _write(target: Path, body: bytes, sha256: bytes) -> None:
     if hashlib.sha256(body).digest() != sha256:
         raise StorageFailed("it is damaged: its content is not what was stored")
-    target.parent.mkdir(exist_ok=True)
+    try:
+        target.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{target.parent}: {error.strerror}") from None
     with replacing(target) as out:
         out.write(body)
 

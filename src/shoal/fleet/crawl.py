@@ -112,7 +112,7 @@ async def run_crawl(
         # hand: only start() runs in it.
         with watched(settings.rules.lease_s, ends=False):
             stats = await _run(workers, frontier, name, own_spider, settings, watch, stopped)
-        gone = await mark_gone_items(results, stats)
+        gone = await mark_gone_items(results, frontier, stats)
         summary = await summary_of(stores, stats, time.monotonic() - began, gone)
         summary.finished_before = _finished_before(before, stats)
         if stats.state.over:

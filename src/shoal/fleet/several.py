@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from shoal.spider.spider import Spider
 SHOWN_S = 3.0
 WORST = (0, 3, 1, 2)
 """Exit codes, from the best to the worst."""
+
+log = logging.getLogger("shoal")
 
 
 class PlannedCrawl(msgspec.Struct, frozen=True):
@@ -114,6 +117,9 @@ class _Together:
                 )
             except ShoalError as error:
                 ended.error = error
+            except Exception as error:
+                log.error("crawl '%s' failed", planned.crawl, exc_info=error)
+                ended.error = ShoalError(f"{type(error).__name__}: {error}")
             finally:
                 self._running.discard(planned.crawl)
 

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable
 
 from shoal.config import Rules
+from shoal.core.files import FILE
 from shoal.core.identities import NO_SESSION
 from shoal.core.networks import is_private_literal
 from shoal.core.plugins import plugin
@@ -69,9 +70,8 @@ class Admission:
         site, normal, shape_of = identity.site, identity.normal, self._shape_of
         if found_on is not None and (":" in site or normal.count("/") > FEW_SLASHES):
             self._check_link(task, identity, found_on)
-        # Seeds are not counted. The target of a redirect is the page that was let in already.
-        is_link = found_on is not None and not task.redirects
-        return self._entry(task, normal, site, shape_of(normal) if shape_of and is_link else None)
+        shape = shape_of(normal) if shape_of and _is_link(task, found_on) else None
+        return self._entry(task, normal, site, shape)
 
     def _check_link(self, task: Task, identity: Identity, found_on: str) -> None:
         """Raises NotAdmitted for what may be a seed, and no link."""
@@ -166,6 +166,12 @@ class Admission:
             task.retry = False
             return Entry(key[:FINGERPRINT_BYTES], task, retry=True)
         return Entry(key[:FINGERPRINT_BYTES], task, shape=shape)
+
+
+def _is_link(task: Task, found_on: str | None) -> bool:
+    """Whether it counts for limits of links. A seed does not. The target of a redirect is the page
+    that was let in already, and a file leads nowhere: its item would lack it without a word."""
+    return found_on is not None and not task.redirects and task.job_type != FILE
 
 
 def _shapes(rules: Rules) -> Callable[[str], str] | None:

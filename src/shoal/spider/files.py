@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +23,7 @@ MAX_FIELD = 100
 class ItemFiles:
     """An item, and the files that belong to it. It is yielded like an item."""
 
-    __slots__ = ("addresses", "field", "item", "tasks")
+    __slots__ = ("addresses", "beyond", "field", "item", "tasks")
 
     def __init__(self, item: Any, field: str) -> None:
         """Raises TypeError or ValueError if it is none that can have files."""
@@ -35,6 +36,8 @@ class ItemFiles:
         self.tasks: list[Task] = []
         self.addresses: list[str] = []
         """Those that lead nowhere."""
+        self.beyond: list[str] = []
+        """The first address that was not looked at any more."""
 
     def __repr__(self) -> str:
         return f"<ItemFiles {self.field}: {len(self.tasks)} of {type(self.item).__name__}>"
@@ -53,13 +56,15 @@ def files_for(
     page: Page, links: Iterable[str], item: Any, field: str, how: FileOptions
 ) -> ItemFiles:
     """The files at some links of a page, for an item. They go before further pages, so that items
-    are soon complete, and are as deep as their page."""
+    are soon complete, and are as deep as their page. Of too many, the first that is too many is
+    told of, and the others are counted."""
     given = ItemFiles(item, field)
     parent, now = page.fingerprint.hex(), datetime.now(UTC).replace(microsecond=0)
     above = min(page.task.priority + 1, MAX_PRIORITY)
     headers = _checked_headers(how.headers)
     session = page.task.session if how.session is None else how.session
-    for link in links:
+    links = iter(links)
+    for link in islice(links, page.max_links):
         if not link.strip():
             continue
         try:
@@ -71,6 +76,8 @@ def files_for(
         task.priority = above if how.priority is None else how.priority
         task.headers, task.proxy_pool = dict(headers), how.proxy_pool
         given.tasks.append(task)
+    given.beyond = list(islice(links, 1))
+    page.links_cut += len(given.beyond) + sum(1 for _ in links)
     return given
 
 
@@ -102,15 +109,19 @@ class WantedFiles:
         for files in given:
             found = [self._ref(task) for task in files.tasks]
             found += [self._refuse(link, "no web address") for link in files.addresses]
+            found += [self._refuse(link, self._too_many) for link in files.beyond]
             for url, key in found:
                 refs[files.field, key] = FileRef(files.field, url, key)
         return list(refs.values())
 
+    @property
+    def _too_many(self) -> str:
+        return f"more than {self._most:,} files of one page (max_links_per_page)"
+
     def _ref(self, task: Task) -> tuple[str, str]:
         if task.task_id not in self._tasks:
             if self._most is not None and len(self._tasks) >= self._most:
-                error = f"more than {self._most:,} files of one page (max_links_per_page)"
-                return self._refuse(task.url, error)
+                return self._refuse(task.url, self._too_many)
             self._tasks[task.task_id] = task
         return task.url, known_as(task, b"").hex()
 

@@ -29,7 +29,7 @@ MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 """Of items, of links, and of bodies for the archive: so much makes a batch full."""
 LINK_BYTES = 1_000
-"""What a link takes in memory, beside its URL."""
+"""What a link takes in memory, beside its URL; and what is known of a file."""
 
 NO_STORE = (
     "files of items have no place to go: name one that all machines reach with --file-store,"
@@ -182,7 +182,8 @@ class Committer:
             self._keep,
             [file for report in reports if report.files for file in report.files],
         )
-        if not (batch.pages or batch.items or batch.rejected) or (results := self._results) is None:
+        has_rows = batch.pages or batch.items or batch.rejected or batch.files
+        if not has_rows or (results := self._results) is None:
             return False
         await patiently("results store", lambda: results.save(self._crawl, batch))
         return True
@@ -239,6 +240,7 @@ def _not_told(report: Report) -> Outcome:
 def _size(report: Report) -> int:
     body = len(report.raw.body) if report.raw is not None else 0
     links = sum(LINK_BYTES + len(entry.task.url) for entry in report.outcome.follow_ups)
+    links += LINK_BYTES * len(report.files)
     if report.file_body is not None:
         body += len(report.file_body)
     return body + links + sum(len(item.data) for item in report.items)

@@ -52,19 +52,22 @@ async def reparse(
     keep: Keep,
     *,
     canonical: bool = False,
+    max_links: int | None = None,
     progress: Progress = lambda so_far: None,
 ) -> Reparsed:
     """Run the handlers over all archived pages of a crawl, and save what they give.
 
     An item has the time of its page: it takes the place of what was read from the same answer, and
-    never of what was read from a newer one. Links are not followed. A crawl may run meanwhile.
+    never of what was read from a newer one. Links are not followed, and files of items not fetched;
+    of these, `max_links` of a page are looked at. A crawl may run meanwhile.
     """
     done = Reparsed()
     batch = Batch(keep=keep)
-    async for reading in _readings(crawl, spider, archive, done, canonical):
+    async for reading in _readings(crawl, spider, archive, done, canonical, max_links):
         batch.items += reading.items
         batch.rejected += reading.rejected
-        if len(batch.items) + len(batch.rejected) >= BATCH_ROWS:
+        batch.files += reading.no_files
+        if len(batch.items) + len(batch.rejected) + len(batch.files) >= BATCH_ROWS:
             await _save(crawl, results, batch)
             batch = Batch(keep=keep)
         progress(done)
@@ -73,7 +76,12 @@ async def reparse(
 
 
 async def _readings(
-    crawl: str, spider: Spider, archive: Archive, done: Reparsed, canonical: bool
+    crawl: str,
+    spider: Spider,
+    archive: Archive,
+    done: Reparsed,
+    canonical: bool,
+    max_links: int | None,
 ) -> AsyncIterator[Reading]:
     """What each page gives; counted in `done`."""
 
@@ -81,8 +89,10 @@ async def _readings(
         done.note_failure(str(error))
 
     async for raw in archive.pages(crawl, unreadable):
+        page = page_of(raw)
+        page.max_links = max_links
         try:
-            reading = await read(spider, page_of(raw), raw.fetched_at, canonical=canonical)
+            reading = await read(spider, page, raw.fetched_at, canonical=canonical)
         except OwnFault as own_fault:
             reading = Reading(error=own_fault)
         done.pages += 1
@@ -94,9 +104,9 @@ async def _readings(
 
 
 def page_of(raw: RawPage) -> Page:
-    """The page as the handler saw it. One that was fetched with an identity was archived as a task
-    of just that."""
-    session = raw.task.session or ""
+    """The page as the handler saw it. Earlier versions have archived one that was fetched with an
+    identity as a task of just that."""
+    session = raw.identity or raw.task.session or ""
     return Page(
         url=raw.task.url,
         status=raw.status,
@@ -109,5 +119,5 @@ def page_of(raw: RawPage) -> Page:
 
 
 async def _save(crawl: str, results: Results, batch: Batch) -> None:
-    if batch.items or batch.rejected:
+    if batch.items or batch.rejected or batch.files:
         await patiently("results store", partial(results.save, crawl, batch))

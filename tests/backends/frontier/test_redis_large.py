@@ -8,9 +8,9 @@ import redis
 
 from contract.frontier.many import MANY, lease_all, of_many_priorities
 from shoal.core.failures import FailureKind
-from shoal.frontier.facts import DEAD_AT_ONCE
+from shoal.frontier.facts import DEAD_AT_ONCE, MOST_SHAPES
 from shoal.frontier.redis.stats import HOST_NUMBERS
-from shoal.frontier.values import Control, CrawlState, DeadFilter, TaskState, Verdict
+from shoal.frontier.values import Control, CrawlState, DeadFilter, Entry, TaskState, Verdict
 from support.frontiers import A_MOMENT_S, CRAWL, HOST, Client, entry, outcome, pages
 from support.redis_backend import RedisBackend
 from support.redis_servers import RedisServer
@@ -31,6 +31,29 @@ def key_of(raw: redis.Redis, name: str) -> bytes:
 def calls_of(raw: redis.Redis) -> dict[str, int]:
     """How often each command was called, by scripts too."""
     return {name: stats["calls"] for name, stats in raw.info("commandstats").items()}
+
+
+class TestShapes:
+    async def test_a_page_with_thousands_of_new_ones_has_room_made_once(
+        self, on_redis: RedisBackend, raw: redis.Redis
+    ) -> None:
+        """To look through what is kept for each of them would keep the whole fleet waiting."""
+        client = on_redis.client()
+        await client.start(*pages(2), max_pages_per_shape=5)
+
+        def links(number: int, each: int) -> list[Entry]:
+            return [
+                msgspec.structs.replace(entry(f"{HOST}/{shape}/{n}"), shape=f"/{shape}/N")
+                for shape in range(number, number + MOST_SHAPES)
+                for n in range(each)
+            ]
+
+        await client.end(await client.lease_one(), follow_ups=links(0, 2))
+        before = calls_of(raw).get("cmdstat_hgetall", 0)
+        await client.end(await client.lease_one(), follow_ups=links(MOST_SHAPES, 1))
+        assert calls_of(raw)["cmdstat_hgetall"] - before < 10
+        assert raw.hlen(key_of(raw, f"alike:{HOST}")) <= MOST_SHAPES + 1
+        assert (await client.stats()).added == 2 + 3 * MOST_SHAPES
 
 
 class TestPriorities:

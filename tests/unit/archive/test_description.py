@@ -36,6 +36,17 @@ def test_a_task_with_a_field_more_is_read() -> None:
     assert without_unknown(task) == Task(url="http://a.example/")
 
 
+def test_who_has_fetched_a_page_is_known() -> None:
+    """Earlier versions have written no identity."""
+    plain = written()
+    assert b"identity" not in plain
+    assert page_of(described(plain, "here"), BODY, "here").identity == ""
+    fetched = msgspec.json.encode({**msgspec.json.decode(plain), "identity": "shop#alice"})
+    page = page_of(described(fetched, "here"), BODY, "here")
+    assert page.identity == "shop#alice"
+    assert b'"identity":"shop#alice"' in describe(page)
+
+
 def test_a_task_that_is_none_is_damage() -> None:
     with pytest.raises(StorageFailed, match="here is damaged: Expected `str`, got `int`"):
         page_of(described(written(url=5), "here"), BODY, "here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 
 from shoal.cli.several import are_several, crawl_several
-from shoal.config import of_spider
+from shoal.config import Settings, of_spider
 from shoal.errors import ConfigError
-from shoal.fleet.several import worst_of
+from shoal.fleet import several
+from shoal.fleet.several import PlannedCrawl, worst_of
 from shoal.spider.spider import Spider, settings_of
 
 SPIDER = """
@@ -97,6 +99,26 @@ def test_a_mistake_in_it_names_it(shops: Path, table: str, message: str) -> None
     with pytest.raises(ConfigError) as raised:
         of_spider("toys")
     assert message in str(raised.value)
+
+
+async def test_one_that_breaks_keeps_no_other_from_running(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_failed = asyncio.Event()
+
+    async def run_crawl(spider: type[Spider], settings: Settings, **options: Any) -> Any:
+        if settings.name == "bad":
+            has_failed.set()
+            raise OSError("disk full")
+        await has_failed.wait()
+        await asyncio.sleep(0)
+        raise ConfigError("it has run")
+
+    monkeypatch.setattr(several, "run_crawl", run_crawl)
+    planned = [PlannedCrawl("x.py", Spider, Settings(name=name)) for name in ("bad", "good")]
+    ended = await several.run_several(planned, at_once=2, fresh=False, watch=lambda seen: None)
+    assert [str(each.error) for each in ended] == ["OSError: disk full", "it has run"]
+    assert [each.exit_code for each in ended] == [1, 2]
 
 
 @pytest.mark.parametrize(("codes", "worst"), [([], 0), ([0, 3], 3), ([3, 1, 0], 1), ([1, 2], 2)])

@@ -162,3 +162,13 @@ async def test_many_items_have_their_files(results: Results, tmp_path: Path) -> 
 async def test_a_store_of_files_gives_out_files_alone(store: FileStore, place: str) -> None:
     with pytest.raises(StorageFailed, match="no place of a file"):
         await store.get(place)
+
+
+async def test_a_folder_that_cannot_be_made_is_one_clear_line(
+    results: Results, store: FileStore, tmp_path: Path
+) -> None:
+    await fill(results, store)
+    folder = FilesFolder(store, tmp_path / "out")
+    (tmp_path / "out" / PATH[:2]).write_text("in the way")
+    with pytest.raises(ConfigError, match=f"{PATH[:2]}: File exists"):
+        await rows(results, tmp_path / "a.jsonl", folder)

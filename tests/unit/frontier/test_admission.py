@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shoal.config import Rules
 from shoal.core.bodies import MAX_BODY_BYTES
+from shoal.core.files import file_task
 from shoal.core.task import Task, encode
 from shoal.core.urls import FINGERPRINT_BYTES, MAX_URL_LENGTH
 from shoal.errors import BadUrl
@@ -210,6 +211,7 @@ def test_links_have_a_shape_where_a_limit_counts_it(
     assert door.admit(Task(url=url)).shape is None, "a seed"
     redirected = Task(url=url, redirects=["https://shop.example/today"])
     assert door.admit(redirected, found_on="shop.example").shape is None, "a page let in before"
+    assert door.admit(file_task(url, None), found_on="shop.example").shape is None, "a file"
 
 
 def test_depth() -> None:

@@ -167,7 +167,8 @@ async def test_what_a_hook_makes_of_an_item_has_its_files() -> None:
 
 async def test_of_too_many_files_the_rest_is_told_of() -> None:
     def parse(self: Any, page: Page) -> Any:
-        yield page.files([f"/{n}.png" for n in range(5)], item=Pot("a"))
+        pot = Pot("a")
+        yield [page.file(f"/{n}.png", item=pot) for n in range(5)]
 
     reading = await reading_of(parse)
     assert len(reading.files) == 3
@@ -177,6 +178,17 @@ async def test_of_too_many_files_the_rest_is_told_of() -> None:
     assert {file.error for file in refused.values()} == {
         "more than 3 files of one page (max_links_per_page)"
     }
+
+
+async def test_far_too_many_files_cost_no_more_than_too_many() -> None:
+    def parse(self: Any, page: Page) -> Any:
+        given = page.files(["", *(f"/{n}.png" for n in range(5_000))], item=Pot("a"))
+        assert (len(given.tasks), page.links_cut) == (2, 4_998)
+        yield given
+
+    reading = await reading_of(parse)
+    assert [file.url for file in reading.no_files] == ["/2.png"], "the item is not complete"
+    assert len(refs_in(reading.items[0].data)) == 3
 
 
 async def test_addresses_that_lead_nowhere_cost_the_page_nothing() -> None:

@@ -11,6 +11,7 @@ import pytest
 from shoal.archive.port import Archive, RawPage
 from shoal.config import Rules
 from shoal.core.content import page_digest
+from shoal.core.files import no_file
 from shoal.core.records import StoredItem
 from shoal.core.task import Task
 from shoal.errors import StorageBusy, StorageFailed
@@ -165,6 +166,17 @@ async def test_a_task_given_back_is_finished_without_a_save(bench: Bench) -> Non
     assert bench.stores.done == [("finish", ["a"])]
 
 
+async def test_what_became_of_a_file_is_saved_though_nothing_was_asked_for(bench: Bench) -> None:
+    """robots.txt forbids it: there is no entry in the page log."""
+    refused = report("a", logged=False)
+    refused.files = [no_file("a", "robots.txt forbids it", 1.0)]
+    bench.committer.put(refused)
+    bench.committer.close()
+    await bench.committer.run()
+    assert bench.stores.done == [("save", []), ("finish", ["a"])]
+    assert bench.stores.saved[0].files == refused.files
+
+
 async def test_stale_leases_are_told(bench: Bench) -> None:
     lost = report("a")
     bench.stores.stale = [lost.outcome.lease]
@@ -225,6 +237,14 @@ async def test_links_count_as_held_until_they_are_committed() -> None:
     bench.committer.close()
     await bench.committer.run()
     assert bench.committer.held_bytes == 0
+
+
+async def test_what_is_known_of_files_counts_as_held_too() -> None:
+    bench = Bench(batch_size=100)
+    refused = report("a")
+    refused.files = [no_file(f"{number}", "no web address", 1.0) for number in range(1_000)]
+    bench.committer.put(refused)
+    assert bench.committer.held_bytes >= 1_000_000
 
 
 async def test_raw_pages_are_archived_before_all_else(bench: Bench) -> None:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from multidict import CIMultiDict
 
 from shoal.config import Rules, Settings
-from shoal.core.files import FileStatus, file_task, is_large, known_as
+from shoal.core.files import (
+    FileStatus,
+    StoredFile,
+    file_task,
+    is_large,
+    known_as,
+    no_file,
+)
 from shoal.errors import FetchError, Refused, TooLarge
 from shoal.fetch.port import Response
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Verdict
+from shoal.results.port import Results, RunNote
 from shoal.worker.report import Report
 from shoal.worker.slots import nobody_waits
 from shoal.worker.visits.file_visits import (
+    EarlierFiles,
     FileJudge,
     FileReader,
     FileVisits,
@@ -139,3 +148,25 @@ def test_large_files_take_no_more_memory_than_pages() -> None:
     assert large_files_at_once(Settings(max_body_bytes=1, max_file_bytes=1_000)) == 1
     assert large_files_at_once(Settings()) == 4
     assert for_files(Settings(max_file_bytes=5)).max_body_bytes == 5
+
+
+@pytest.mark.parametrize(
+    ("types", "is_known"), [((), True), (("image/*",), True), (("application/pdf",), False)]
+)
+async def test_what_is_not_wanted_any_more_is_not_asked_for_as_known(
+    types: tuple[str, ...], is_known: bool
+) -> None:
+    entry = ADMISSION.admit(file_task(URL, None))
+    file = no_file(URL, "", 1.0)
+    file.status, file.type, file.etag = FileStatus.DONE, "image/png", '"1"'
+
+    class Stored:
+        async def note_of(self, crawl: str) -> RunNote:
+            return RunNote("x", file_store="file:/files")
+
+        async def files_of(self, crawl: str, keys: list[bytes]) -> dict[bytes, StoredFile]:
+            return dict.fromkeys(keys, file)
+
+    earlier = EarlierFiles(cast(Results, Stored()), "monday", "file:/files", types)
+    known = await earlier.page(Lease(entry.fingerprint, "token", entry.task))
+    assert (known is not None) == is_known

@@ -270,6 +270,7 @@ class TestPage:
         assert CANARY not in repr(raw)
         page = page_of(raw)
         assert (page.session, raw.fingerprint) == ("shop#alice", report.outcome.lease.fingerprint)
+        assert page.task.session == "shop", "the files of its items are known by that"
 
     async def test_that_fails_says_whose_try_it_was(self) -> None:
         bench = Bench(Shop(product=answer(500)))

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from multidict import CIMultiDict
@@ -18,17 +18,20 @@ from contract.results_suite import some_fingerprint, some_item, some_page
 from shoal.cli.display import summary_table
 from shoal.cli.status_view import status_table
 from shoal.config import Rules
+from shoal.core.files import FILE
 from shoal.core.task import Task
 from shoal.errors import ConfigError, StorageBusy, StorageFailed
 from shoal.fetch.port import Fetcher, Request, Response
 from shoal.fleet.summary import Summary
-from shoal.frontier.values import CrawlState, Lease, Stats, Verdict
+from shoal.frontier.port import Queries
+from shoal.frontier.values import CrawlState, Lease, Record, Stats, TaskState, Verdict
 from shoal.results.port import Batch, KnownPage, Results
 from shoal.results.sqlite.store import SqliteResults
 from shoal.spider.catalogue import KEY
 from shoal.spider.spider import Spider
 from shoal.worker.report import Report
 from shoal.worker.visits.recrawl import (
+    MOST_DEAD,
     Earlier,
     check_previous,
     conditional,
@@ -295,6 +298,22 @@ def stats(**changes: Any) -> Stats:
     return Stats(**(values | changes))
 
 
+async def marked_gone(
+    results: SqliteResults, ended: Stats, dead: Sequence[str] = ("parse",)
+) -> int:
+    """How many items are gone after a crawl in which tasks for these handlers have died."""
+    records = [
+        Record(fingerprint=PAGE, task=Task(url=URL, job_type=name), state=TaskState.DEAD)
+        for name in dead
+    ]
+
+    class Frontier:
+        async def dead(self, crawl: str, limit: int) -> list[Record]:
+            return records[:limit]
+
+    return await mark_gone_items(results, cast(Queries, Frontier()), ended)
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -314,11 +333,21 @@ async def test_items_are_gone_only_after_a_full_crawl(
 ) -> None:
     assert why_not_full(stats(**changes)) == reason
     await results.save("monday", Batch(items=[some_item()]))
-    assert await mark_gone_items(results, stats(**changes)) == (0 if reason else 1)
+    assert await marked_gone(results, stats(**changes)) == (0 if reason else 1)
+
+
+@pytest.mark.parametrize(
+    ("handlers", "gone"), [([FILE, FILE], 1), ([FILE, "parse"], 0), ([FILE] * (MOST_DEAD + 1), 0)]
+)
+async def test_behind_a_file_that_is_dead_is_nothing(
+    results: SqliteResults, handlers: list[str], gone: int
+) -> None:
+    await results.save("monday", Batch(items=[some_item()]))
+    assert await marked_gone(results, stats(dead=len(handlers)), handlers) == gone
 
 
 async def test_without_an_earlier_crawl_nothing_is_gone(results: SqliteResults) -> None:
-    assert await mark_gone_items(results, stats(rules=Rules())) == 0
+    assert await marked_gone(results, stats(rules=Rules())) == 0
 
 
 def text_of(table: Table) -> str:

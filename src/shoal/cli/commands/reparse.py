@@ -112,6 +112,7 @@ async def _read_again(
                 results,
                 keep,
                 canonical=settings.rules.canonical,
+                max_links=settings.rules.max_links_per_page,
                 progress=progress,
             )
     if not done.pages and not done.failed:

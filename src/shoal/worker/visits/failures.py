@@ -46,6 +46,7 @@ class FailureHooks:
             dropped=dropped,
         )
         if page is not None:
+            page.max_links = self._max_links
             await page._weigh()
         reading = await read_failure(self._spider, failure, lease.now())
         if reading.error is not None:

@@ -195,11 +195,14 @@ def file_not_had(outcome: Outcome) -> StoredFile:
 
 class EarlierFiles(Earlier):
     """What an earlier crawl has stored, for files that are asked for again. Only if it is where
-    this crawl stores its files."""
+    this crawl stores its files, and of a type that this crawl wants."""
 
-    def __init__(self, results: Results, crawl: str, file_store: str) -> None:
+    def __init__(
+        self, results: Results, crawl: str, file_store: str, types: Sequence[str] = ()
+    ) -> None:
         super().__init__(results, crawl)
         self._file_store = file_store
+        self._types = types
         self._is_here: bool | None = None
 
     async def _known(self, fingerprints: Sequence[bytes]) -> dict[bytes, KnownPage]:
@@ -212,5 +215,5 @@ class EarlierFiles(Earlier):
         return {
             key: KnownPage(etag=file.etag, last_modified=file.last_modified, file=file)
             for key, file in found.items()
-            if file.is_done
+            if file.is_done and is_wanted(file.type, self._types)
         }

@@ -204,16 +204,13 @@ def _note_warning(report: Report, warning: str) -> None:
 
 def _raw(visit: Visit, *, keeps_cookies: bool) -> RawPage:
     """The page as it came. Its task is a copy: the handler may change what it is given. Cookies
-    that are kept are not archived, nor what nobody here knows, and its session is the identity that
-    it was fetched with."""
+    that are kept are not archived, nor what nobody here knows."""
     response, identity = visit.response, visit.lease.identity
     task = decode(encode(without_unknown(visit.lease.task)))
     task.cookies = None
     headers = list(response.headers.items())
     if keeps_cookies or identity is not None:
         headers = [(name, value) for name, value in headers if name.lower() != SET_COOKIE]
-    if identity is not None:
-        task.session = identity.name
     return RawPage(
         task=task,
         fingerprint=visit.lease.fingerprint,
@@ -222,4 +219,5 @@ def _raw(visit: Visit, *, keeps_cookies: bool) -> RawPage:
         fetched_at=visit.fetched_at,
         body=response.body,
         digest=page_digest(response.body),
+        identity="" if identity is None else identity.name,
     )

@@ -18,15 +18,19 @@ from functools import partial
 from msgspec.structs import replace
 
 from shoal.config import Rules
+from shoal.core.files import FILE
 from shoal.core.records import StoredItem
 from shoal.core.task import Task
 from shoal.errors import ConfigError, StorageFailed
+from shoal.frontier.port import Queries
 from shoal.frontier.values import CrawlState, Lease, Stats
 from shoal.results.port import KnownPage, PageLog, Results
 from shoal.runtime.patience import patiently
 from shoal.spider.catalogue import KEY as CATALOGUE
 
 NOT_MODIFIED = 304
+MOST_DEAD = 1_000
+"""Of so many dead tasks it is looked whether they are files. With more, much was not seen."""
 MAX_VALIDATOR = 500
 """Characters of an ETag or a date that are worth keeping."""
 
@@ -184,15 +188,23 @@ def why_not_full(stats: Stats) -> str | None:
     return None
 
 
-async def mark_gone_items(results: Results, stats: Stats) -> int:
+async def _are_files(frontier: Queries, crawl: str) -> bool:
+    """Whether all dead tasks of a crawl are files of items."""
+    dead = await patiently("frontier", lambda: frontier.dead(crawl, MOST_DEAD + 1))
+    return len(dead) <= MOST_DEAD and all(record.task.job_type == FILE for record in dead)
+
+
+async def mark_gone_items(results: Results, frontier: Queries, stats: Stats) -> int:
     """Mark what an earlier crawl had and this one did not find; returns how many items that are.
 
-    Only after a full crawl: behind a page that could not be read anything may be. Safe to do twice,
-    and by several at once.
+    Only after a full crawl: behind a page that could not be read anything may be. Behind a file is
+    nothing. Safe to do twice, and by several at once.
     """
     previous = stats.rules.previous
     if not previous:
         return 0
+    if 0 < stats.dead <= MOST_DEAD and await _are_files(frontier, stats.crawl):
+        stats = replace(stats, dead=0)
     if (reason := why_not_full(stats)) is not None:
         if stats.state is CrawlState.FINISHED:
             log.warning("%s: items that were not seen are not marked gone", reason)

@@ -164,7 +164,7 @@ class SpiderVisits:
         results, store = self._stores.results, self._stores.files
         if not rules.previous or results is None or store is None:
             return None
-        return EarlierFiles(results, rules.previous, store.address)
+        return EarlierFiles(results, rules.previous, store.address, rules.file_types)
 
     def _identities(self, rules: Rules, fetcher: Fetcher, judge: Judge) -> IdentityVisits | None:
         sessions, jars, spider, routes = self._sessions, self._jars, self._spider, self._routes
@@ -181,7 +181,8 @@ class SpiderVisits:
         counted = own_counts.begin()
         report = await self._visited(lease, send_by, answered)
         if counted and report.outcome.verdict in ENDING:
-            report.outcome.own_counts = counted
+            # A copy: what the handler has left running may count on.
+            report.outcome.own_counts = dict(counted)
         return report
 
     async def _visited(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:

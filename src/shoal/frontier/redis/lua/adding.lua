@@ -55,11 +55,17 @@ local function push_new(groups, known)
   end
 end
 
--- Whether one more shape of a host may be kept.
+local is_cleared = {}
+
+-- Whether one more shape of a host may be kept. Room is made once in a step: a page may well bring thousands.
 local function has_room_for_shape(key)
   if call('HLEN', key) <= POLICY.most_shapes then -- One of them is for all.
     return true
   end
+  if is_cleared[key] then
+    return false
+  end
+  is_cleared[key] = true
   local kept, once = call('HGETALL', key), {}
   for i = 1, #kept, 2 do
     if kept[i] ~= '' and kept[i + 1] == '1' then

@@ -110,7 +110,7 @@ INSERT INTO files AS f (crawl, {file_fields})
 SELECT $1, r.* FROM unnest({file_arrays}) AS r ({file_fields})
 ORDER BY fingerprint
 ON CONFLICT (crawl, fingerprint) DO UPDATE SET {file_changes}
-WHERE excluded.at >= f.at AND (excluded.status = 'done' OR f.status <> 'done')
+WHERE (excluded.status = 'done', excluded.at) >= (f.status = 'done', f.at)
 
 -- files_of: what became of some files ($2)
 SELECT {file_fields} FROM files WHERE crawl = $1 AND fingerprint = ANY($2::bigint[])

@@ -70,7 +70,7 @@ ON CONFLICT (crawl, fingerprint, scraped_at, digest) DO NOTHING
 INSERT INTO files (crawl, {file_fields})
 VALUES {rows}
 ON CONFLICT (crawl, fingerprint) DO UPDATE SET {file_changes}
-WHERE excluded.at >= files.at AND (excluded.status = 'done' OR files.status <> 'done')
+WHERE (excluded.status = 'done', excluded.at) >= (files.status = 'done', files.at)
 
 -- files_of: what became of some files (a JSON array of fingerprints)
 SELECT {file_fields}
