@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ConfigError
-from shoal.frontier.values import Added, Control, CrawlState, Entry
+from shoal.frontier.values import Added, Control, CrawlState, Entry, Lease
 from support.frontiers import A_MOMENT_S, CRAWL, Backend, entry, open_rules, outcome, pages
+from support.until import until
 
 
 class TestAdd:
@@ -98,7 +99,13 @@ class TestAddByState:
         assert (grant.state, grant.leases, grant.wait_s) == (CrawlState.NEW, [], None)
         stats = await client.start()
         assert (stats.state, stats.waiting) == (CrawlState.RUNNING, 2)
-        assert len(await client.lease(5)) == 2
+        leases = list[Lease]()
+
+        async def has_all() -> bool:  # A carrier may be about to bring one of them.
+            leases.extend(await client.lease(5))
+            return len(leases) == 2
+
+        await until("both seeds", has_all)
 
     async def test_a_finished_crawl_runs_again_and_finishes_again(self, backend: Backend) -> None:
         client = backend.client()
