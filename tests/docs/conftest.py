@@ -26,9 +26,9 @@ PRODUCTS = 21
 answers 503: that would slow the host down, and the tests with it."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def open_shop() -> Iterator[Shop]:
-    """A shop that is open."""
+    """A shop that is open. Its pages that fail at first do so for everybody."""
     with serving(Shop(hosts=1, products=PRODUCTS)) as shop:
         yield shop
 
