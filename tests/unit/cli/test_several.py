@@ -16,9 +16,11 @@ from shoal.errors import ConfigError
 from shoal.fleet import several
 from shoal.fleet.several import PlannedCrawl, worst_of
 from shoal.spider.spider import Spider, settings_of
+from support.until import in_time
 
 SPIDER = """
 from shoal import Spider
+from support.until import in_time
 
 class {name}(Spider):
     category: str = "all"
@@ -110,7 +112,7 @@ async def test_one_that_breaks_keeps_no_other_from_running(
         if settings.name == "bad":
             has_failed.set()
             raise OSError("disk full")
-        await has_failed.wait()
+        await in_time("the other to fail", has_failed.wait())
         await asyncio.sleep(0)
         raise ConfigError("it has run")
 

@@ -10,9 +10,9 @@ from shoal.errors import StorageBusy
 from shoal.frontier.broker.chores import Chores
 from shoal.frontier.broker.lows import Lows
 from shoal.frontier.values import CrawlState
+from support.until import in_time, until
 
 LOWS = Lows(0.0, CrawlState.RUNNING, "ab12", "life", 1, 1, [])
-LIMIT_S = 30.0
 
 
 class Freight:
@@ -36,9 +36,7 @@ def chores(freight: Any) -> Chores:
 
 
 async def until_published(freight: Freight, times: int) -> None:
-    async with asyncio.timeout(LIMIT_S):
-        while freight.published < times:
-            await asyncio.sleep(0.01)
+    await until("blocks that leave", lambda: freight.published >= times)
 
 
 async def test_blocks_leave_again_and_again_while_none_can_be_fetched() -> None:
@@ -49,9 +47,7 @@ async def test_blocks_leave_again_and_again_while_none_can_be_fetched() -> None:
     await until_published(freight, 3)
     assert carrying.is_away
     freight.refill.side_effect = None
-    async with asyncio.timeout(LIMIT_S):
-        while carrying.is_away:
-            await asyncio.sleep(0.01)
+    await until("the broker to be back", lambda: not carrying.is_away)
     await carrying.stop()
 
 
@@ -61,13 +57,13 @@ async def test_who_is_told_to_end_in_the_middle_of_a_round_publishes_nothing_mor
 
     async def slow_lows(more: int = 0) -> Lows:
         asked.set()
-        await answer.wait()
+        await in_time("the end to be wanted", answer.wait())
         return LOWS
 
     freight.lows = slow_lows  # type: ignore[method-assign]
     carrying = chores(freight)
     carrying.begin()
-    await asked.wait()
+    await in_time("a round", asked.wait())
     stopping = asyncio.create_task(carrying.stop())
     await asyncio.sleep(0)
     answer.set()

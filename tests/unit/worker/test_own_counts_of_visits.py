@@ -9,6 +9,7 @@ from shoal.core.task import Task
 from shoal.spider.page import Page
 from shoal.spider.spider import Spider
 from shoal.workbench.one_page import try_page
+from support.until import in_time
 from support.visitors import OneAnswer
 
 
@@ -25,7 +26,7 @@ class Leaving(Spider):
         self.left = asyncio.create_task(self._count_on())
 
     async def _count_on(self) -> None:
-        await self.is_over.wait()
+        await in_time("the end of the try", self.is_over.wait())
         self.count("late")
 
 
