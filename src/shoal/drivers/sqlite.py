@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from errno import EMFILE, ENFILE
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -95,7 +96,8 @@ class Database:
         except sqlite3.Error as error:
             raise self._mapped(error) from error
         except OSError as error:
-            raise StorageFailed(f"{self._path}: {error.strerror}") from error
+            kind = StorageBusy if error.errno in (EMFILE, ENFILE) else StorageFailed
+            raise kind(f"{self._path}: {error.strerror}") from error
 
     def _sync(self) -> None:
         if self._wal is None:
@@ -152,6 +154,10 @@ class Database:
     def _mapped(self, error: sqlite3.Error) -> StorageError:
         code = getattr(error, "sqlite_errorname", "") or ""
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
+            return StorageBusy(f"{self._path}: {error}")
+        # A large statement needs a file for its journal. While connections have all that this
+        # process may open, it has to wait like them.
+        if code.startswith("SQLITE_CANTOPEN") and self._connection is not None:
             return StorageBusy(f"{self._path}: {error}")
         return StorageFailed(f"{self._path}: {error}")
 
