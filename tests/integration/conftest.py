@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,3 +35,11 @@ def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     request.getfixturevalue("raw")
     server: RedisServer = request.getfixturevalue("server")
     return server.url
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """For those whose servers are left with open connections by the proxies that they kill: Python
+    says so now, where it is expected, and not in the middle of another test."""
+    yield
+    gc.collect()

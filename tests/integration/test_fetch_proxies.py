@@ -22,7 +22,10 @@ from support.proxies import Gateway, MicroSocks, TinyProxy
 from support.redis_servers import TlsFiles
 
 # The test's own servers may have a connection left that a proxy has not closed when the loop ends.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("collected"),
+]
 
 CANARY = "c4n4ry"
 SOURCES = {

@@ -28,7 +28,10 @@ from support.redis_servers import TlsFiles
 from support.server_process import free_port
 
 # The test's own servers may have a connection left that a proxy has not closed when the loop ends.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("collected"),
+]
 
 CANARY = "c4n4ry"
 NOBODY_THERE = "http://127.0.0.1:1/"

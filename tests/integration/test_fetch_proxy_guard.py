@@ -24,7 +24,10 @@ from support.onlooker import Onlooker
 from support.own_proxies import Ask, OwnProxy, asked, pass_on
 
 # The test's own servers may have a connection left that a proxy has not closed when the loop ends.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("collected"),
+]
 
 PUBLIC = "93.184.216.34"
 PUBLIC_6 = "2606:2800:220:1::1"
