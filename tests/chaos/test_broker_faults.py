@@ -55,6 +55,11 @@ def is_quiet(folder: Folder) -> bool:
     return folder.stats("shop").leased == 0
 
 
+def has_blocks(server: RabbitServer) -> bool:
+    """Queues that are new are left alone for two seconds before anything is in them."""
+    return any(int(ready) for (ready,) in server.queues("messages_ready"))
+
+
 class TestPurged:
     def test_everything_is_found_after_a_repair(
         self, tmp_path: Path, rabbitmq_server: RabbitServer, server: RedisServer, shop: Shop
@@ -66,6 +71,7 @@ class TestPurged:
             assert (refused.code, "shoal pause shop" in refused.err) == (2, True), refused
             assert folder.shoal("pause", "shop").code == 0
             until_now("nothing in hand", partial(is_quiet, folder))
+            until_now("blocks at the broker", partial(has_blocks, rabbitmq_server))
             rabbitmq_server.ctl("eval", PURGE)
             repaired = folder.shoal("seed", "shop", "--repair", "--json", *shop.urls)
             assert repaired.code == 0, repaired
