@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from shoal.errors import UnknownCrawl
@@ -16,6 +17,8 @@ from shoal.worker.meter import Did
 WAIT_EVERY_S, LOOK_EVERY_S = 0.25, 1.0
 """Until there is a crawl, and then. Each process of a fleet looks: that must not be what its
 frontier is busy with."""
+LAST_LOOK_S = 2.0
+"""How long the last look may take: the frontier may be what is away."""
 
 log = logging.getLogger("shoal")
 
@@ -31,6 +34,7 @@ class Joining:
         self._watch = watch
         self._stopping = asyncio.Event()
         self._said = ""
+        self._has_begun = False
 
     def drain(self) -> None:
         """Glance no more: also if the frontier is away, and a look would wait for it."""
@@ -43,20 +47,26 @@ class Joining:
         await self._stopping.wait()
         if not looking.cancel():
             await looking  # Raises what has ended it.
+        elif not self._has_begun:  # Or it did, and was over before the next look.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._look(), LAST_LOOK_S)
 
     async def _look_on(self) -> None:
         while True:
-            every_s = LOOK_EVERY_S
-            try:
-                look = await self._onlooker.look()
-            except UnknownCrawl:
-                every_s = WAIT_EVERY_S
-                self._say(f"waiting for {self._crawl}: nobody has begun it at {self._address}")
-            else:
-                is_news = self._say(_told(look.stats))
-                if is_news or not look.stats.state.over:  # What is over has no progress.
-                    self._watch(look)
+            await self._look()
+            every_s = LOOK_EVERY_S if self._has_begun else WAIT_EVERY_S
             await wait_for_event(self._stopping, every_s)
+
+    async def _look(self) -> None:
+        try:
+            look = await self._onlooker.look()
+        except UnknownCrawl:
+            self._say(f"waiting for {self._crawl}: nobody has begun it at {self._address}")
+            return
+        self._has_begun = look.stats.state is not CrawlState.NEW
+        is_news = self._say(_told(look.stats))
+        if is_news or not look.stats.state.over:  # What is over has no progress.
+            self._watch(look)
 
     def _say(self, what: str) -> bool:
         """Say it, unless that was the last thing that was said. Returns whether it was not."""
