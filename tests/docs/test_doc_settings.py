@@ -204,7 +204,7 @@ def test_the_words_on_blocks_are_the_policy() -> None:
 
 def test_the_words_on_failed_logins_are_the_policy() -> None:
     text = " ".join(SESSIONS.read_text("utf-8").split())
-    assert "rests, for 1 minute, then 5, then 30; after the fourth failure in a row" in text
+    assert "rests for 1 minute, then 5, then 30. After the fourth failure in a row" in text
     assert identity_policy.RESTS_S == (60, 300, 1800)
     assert "or whose request was given up because it took too long, rests for five seconds" in text
     assert identity_policy.LOST_REST_S == 5
