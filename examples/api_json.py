@@ -1,8 +1,8 @@
-"""A JSON API instead of HTML: `page.json()`, and pages that name the next one.
+"""Reads a JSON API instead of HTML, with `page.json()`. Each answer names the next page.
 
     API_URL=https://api.example/books?page=1 shoal crawl examples/api_json.py
 
-Each answer looks like this; the last one has no "next":
+Each answer looks like this. The last one has no "next":
 
     {"books": [{"isbn": "...", "title": "...", "authors": ["..."]}], "next": "/books?page=2"}
 """
@@ -16,7 +16,7 @@ from shoal import Item, Page, Spider, Task
 
 
 class Book(Item, key="isbn"):
-    """A book. What the API sends in another shape is rejected, and kept with the reason."""
+    """A book. If the API sends one in another shape, it is rejected and kept with the reason."""
 
     isbn: str
     title: str

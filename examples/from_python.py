@@ -1,6 +1,6 @@
-"""A crawl from a script of your own: prints how it went, and ends with its exit code.
+"""Runs a crawl from a script, prints how it went, and exits with the crawl's exit code.
 
-Give it the URLs to start with:
+Pass it the URLs to start with:
 
     python examples/from_python.py 'https://shop.example/catalog?page=1'
 """
@@ -37,6 +37,6 @@ def main(urls: list[str]) -> int:
     return summary.exit_code
 
 
-# Workers that are processes of their own (workers=2) would load this file too: hence the guard.
+# With workers=2, each worker is a process that imports this file: hence the guard.
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

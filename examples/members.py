@@ -1,6 +1,6 @@
-"""Pages behind a login: the spider logs in, with accounts that the whole fleet shares.
+"""Reads pages behind a login, with accounts that the whole fleet shares.
 
-The accounts are a file of columns, `user,password` in its first line:
+The accounts are in a CSV file whose first line is `user,password`:
 
     MEMBERS_URL=https://shop.example shoal crawl examples/members.py --accounts accounts.csv
 """
@@ -16,7 +16,7 @@ SITE = os.environ.get("MEMBERS_URL", "https://shop.example")
 
 
 class Product(Item, key="url"):
-    """A product, and who has seen it."""
+    """A product, and the account that read it."""
 
     url: str
     title: str
@@ -32,7 +32,7 @@ class Members(Spider):
     logged_in = "a.logout"
 
     async def login(self, session: Session) -> None:
-        """Send the form, with the token that is in it, and say what the site has against it."""
+        """Submit the form, with its hidden token. If the site shows an error, report it."""
         form = await session.get(f"{SITE}/login")
         account = {"user": session.user, "password": session.password}
         answer = await session.submit(form, "#login", account)

@@ -15,7 +15,7 @@ from shoal import Item, Page, Spider, Task
 
 
 class Product(Item, key="sku"):
-    """A product. One without a SKU is rejected: a key must not be empty."""
+    """A product. If it has no SKU, it is rejected: a key must not be empty."""
 
     sku: str
     title: str
@@ -35,7 +35,7 @@ class Shop(Spider):
         yield from page.follow_all("a.next")
 
     def product(self, page: Page) -> Iterator[Product]:
-        """A product. One without a price raises, and its task is dead with the traceback."""
+        """A product. If it has no price, this raises, and the task is dead with the traceback."""
         yield Product(
             sku=page.css("span.sku::text").get(""),
             title=page.css("h1::text").get(""),

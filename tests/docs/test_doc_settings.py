@@ -160,8 +160,8 @@ def test_the_table_of_schedule_keys_is_the_schedule() -> None:
 @pytest.mark.parametrize(
     ("guide", "words", "table"),
     [
-        (PROXIES, "## What a pool says", PoolConfig),
-        (SESSIONS, "## What a group says", SessionConfig),
+        (PROXIES, "## Pool settings", PoolConfig),
+        (SESSIONS, "## Group settings", SessionConfig),
         (ADVISE, "What `[prices]` says", Prices),
     ],
     ids=["pool", "group", "prices"],
@@ -178,7 +178,7 @@ def test_the_tables_of_keys_are_those_of_the_code(
 
 
 def test_the_exits_of_a_gateway_are_those_of_the_code() -> None:
-    rows = table_after(PROXIES, "## What a pool says")
+    rows = table_after(PROXIES, "## Pool settings")
     assert ["exits", str(GATEWAY_EXITS)] in [row[:2] for row in rows]
 
 
@@ -204,7 +204,7 @@ def test_the_words_on_blocks_are_the_policy() -> None:
 
 def test_the_words_on_failed_logins_are_the_policy() -> None:
     text = " ".join(SESSIONS.read_text("utf-8").split())
-    assert "rests, for 1 minute, then 5, then 30; after the fourth failure in a row" in text
+    assert "rests for 1 minute, then 5, then 30. After the fourth failure in a row" in text
     assert identity_policy.RESTS_S == (60, 300, 1800)
     assert "or whose request was given up because it took too long, rests for five seconds" in text
     assert identity_policy.LOST_REST_S == 5
