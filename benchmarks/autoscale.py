@@ -21,7 +21,7 @@ def chart_of(scaled: Course, always: Course) -> str:
     """The workers over time, and those that hosts could use; with reasons."""
     minutes = [(moment.at / 60, moment) for moment in scaled.moments]
     return lines(
-        "As many workers as are of use",
+        "Workers of an autoscaled crawl",
         [
             Line("workers", _bends([(at, float(moment.workers)) for at, moment in minutes])),
             Line(

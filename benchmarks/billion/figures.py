@@ -20,7 +20,7 @@ WORKER_US = Figure(530, "µs of a worker's CPU per page of 11 KB, without TLS", 
 TLS_US = Figure(
     1_421, "µs more for a connection with TLS, if every page needs one", "python -m benchmarks.tls"
 )
-READ_US_PER_KB = Figure(18, "µs to read each further KB of a page", f"{HERE} reading")
+READ_US_PER_KB = Figure(18, "µs to parse each further KB of a page", f"{HERE} reading")
 WORKER_MB = Figure(62, "MB of a worker", "make bench")
 
 REDIS_US = Figure(
@@ -39,7 +39,7 @@ BROKER_BYTES = Figure(
 )
 STALL_MS_PER_GB = Figure(
     26,
-    "ms that Redis stands still per GB, when it forks to rewrite its file",
+    "ms per GB for which Redis stops when it forks to rewrite its file",
     f"{HERE} trial --store redis --pages 1000000",
 )
 
@@ -47,12 +47,12 @@ SAVED_BYTES = Figure(
     1_081, "bytes of PostgreSQL per page: page log, an item, its history", f"{HERE} page-log"
 )
 SAVED_INDEX_BYTES = Figure(406, "of these, bytes of indexes", f"{HERE} page-log")
-SAVED_US = Figure(39, "µs of PostgreSQL's CPU per page, to save that", f"{HERE} page-log")
+SAVED_US = Figure(39, "µs of PostgreSQL's CPU per page to save these", f"{HERE} page-log")
 
 THEIR_PER_S = Figure(10_948, "pages/s of the published crawl", PUBLISHED)
 THEIR_MACHINES = Figure(12, "its machines", PUBLISHED)
 THEIR_HOURS = Figure(25.5, "its hours", PUBLISHED)
 THEIR_DOLLARS = Figure(462, "its price in $", PUBLISHED)
-PAGE_KB = Figure(242, "KB of a page, on the average", PUBLISHED)
+PAGE_KB = Figure(242, "KB of a page, on average", PUBLISHED)
 
 FIGURES = [figure for figure in list(globals().values()) if isinstance(figure, Figure)]

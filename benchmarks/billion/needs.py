@@ -187,38 +187,38 @@ def _breaks() -> Iterator[Break]:
     stall_gb = 1000 / figures.STALL_MS_PER_GB.value
     yield Break(
         stall_gb * 1e9 / bytes_per_page,
-        "Redis stands still for a second at each rewrite of its append-only file: the fork",
+        "Redis stops for a second at each rewrite of its append-only file, to fork",
         f"shards of less than {SHARD_GB} GB; carried blocks",
     )
     yield Break(
         MACHINE_GB * 1e9 / 2 / bytes_per_page,
-        "a rewrite may need more memory than there is: at worst all is copied while it runs",
-        "half of the memory left free; carried blocks",
+        "a rewrite may run out of memory: in the worst case it copies all data",
+        "half of the memory kept free; carried blocks",
     )
     yield Break(
         MACHINE_GB * 1e9 / bytes_per_page,
         f"queued and known URLs fill {MACHINE_GB} GB",
-        "carried blocks and a Bloom filter; else a cluster, or several crawls",
+        "carried blocks and a Bloom filter; otherwise a cluster, or several crawls",
     )
     yield Break(
         bloom_capacity() / NEW_PER_PAGE,
-        "a Bloom filter, if there is one, has its eight layers: errors grow beyond `seen_error`,"
-        " and each look-up takes a layer more for every 140 million URLs",
+        "a Bloom filter, if used, reaches its eight layers: errors exceed `seen_error`,"
+        " and each look-up takes one more layer for every 140 million URLs",
         "shards; or `seen_for`, if URLs may be forgotten",
     )
     yield Break(
         MACHINE_GB * 1e9 * USE / figures.SAVED_INDEX_BYTES.value,
-        "indexes of the page log and the items no longer fit into PostgreSQL's memory: each row is"
-        " a read from disk",
-        "`history = off`; several crawls, each with a database of its own",
+        "indexes of the page log and the items no longer fit into PostgreSQL's memory: each row"
+        " causes a read from disk",
+        "`history = off`; several crawls, each with its own database",
     )
     yield Break(
         MACHINE_DISK_GB * 1e9 * USE / figures.SAVED_BYTES.value,
         f"page log and items fill {MACHINE_DISK_GB:,} GB",
-        "`shoal results prune`: tables are by month",
+        "`shoal results prune`, since there is a table per month",
     )
     yield Break(
         sqrt(2.0 ** (8 * FINGERPRINT_BYTES + 1)) / NEW_PER_PAGE,
-        "two of all URLs have the same fingerprint, so one is never fetched",
-        "nothing: it is one in billions",
+        "two URLs probably share a fingerprint, so one of them is never fetched",
+        "none: it is one URL in billions",
     )

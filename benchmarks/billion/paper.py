@@ -92,9 +92,9 @@ def _course() -> str:
     rows = [
         ("it takes", duration(course.seconds)),
         ("pages per second", f"{course.per_s:,.0f}"),
-        ("requests to a host, on the average one in", duration(course.worst_wait_s)),
-        ("URLs that wait for the largest host in the end", f"{course.longest_queue:,.0f}"),
-        ("these, on Redis alone", f"{longest_gb:,.0f} GB"),
+        ("requests to a host, on average one in", duration(course.worst_wait_s)),
+        ("URLs waiting for the largest host at the end", f"{course.longest_queue:,.0f}"),
+        ("their queue, on Redis alone", f"{longest_gb:,.0f} GB"),
         ("pages of the largest host, at most", f"{course.seconds / web_of(1, 1).turn_s:,.0f}"),
     ]
     return markdown(("by the model", ""), rows)
@@ -102,7 +102,7 @@ def _course() -> str:
 
 def _order() -> str:
     rows = [(_rounded(each.pages), each.what, each.cure) for each in needs.breaks()]
-    return markdown(("pages", "what gives out", "what removes it"), rows)
+    return markdown(("pages", "what fails", "remedy"), rows)
 
 
 def _rounded(pages: float) -> str:

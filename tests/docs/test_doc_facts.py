@@ -148,3 +148,14 @@ def test_the_decision_on_verdicts_names_the_statuses_that_are_retried() -> None:
     assert "520 to 524" in retried
     assert listed | set(range(520, 524)) == RETRY_STATUSES
     assert ", ".join(map(str, sorted(GONE_STATUSES))) in [what for what, _ in rows]
+
+
+def test_the_list_of_decisions_has_their_titles_in_order() -> None:
+    folder = ROOT / "docs/decisions"
+    pages = sorted(page for page in PAGES if page.parent == folder and page.name != "README.md")
+    titles = [page.read_text("utf-8").partition("\n")[0].removeprefix("# ") for page in pages]
+    entries = [f"- [{title}]({page.name})" for title, page in zip(titles, pages, strict=True)]
+    listed = (folder / "README.md").read_text("utf-8").splitlines()
+
+    assert all(title.startswith(page.name[:4]) for title, page in zip(titles, pages, strict=True))
+    assert [line for line in listed if line.startswith("- ")] == entries

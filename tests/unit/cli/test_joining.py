@@ -13,6 +13,7 @@ from shoal.config import Rules
 from shoal.errors import UnknownCrawl
 from shoal.fleet.looking import Glance, Onlooker
 from shoal.frontier.values import CrawlState, Stats
+from support.until import in_time
 
 
 class _Looks:
@@ -34,7 +35,7 @@ async def _told(state: CrawlState | None, caplog: pytest.LogCaptureFixture) -> l
     looks = _Looks()
     joining = Joining(cast(Onlooker, looks), "shop", "sqlite:///shoal.db", lambda _: None)
     running = asyncio.create_task(joining.run())
-    await looks.looked.wait()
+    await in_time("a look", looks.looked.wait())
     looks.state = state
     joining.drain()
     await running
