@@ -1,0 +1,65 @@
+"""One typed configuration: defaults < shoal.toml < the spider < SHOAL_* < options.
+
+`Rules` (rules.py) are agreed on by the whole fleet and are stored with the crawl. `Settings`
+(settings.py) belong to one process and may hold passwords. The types of their fields say all there
+is to know about a setting. shoal.toml is read in file.py, SHOAL_* variables in environment.py, and
+loading.py puts all sources together.
+"""
+
+from __future__ import annotations
+
+from shoal.config.environment import ENV_PREFIX, FILE_SUFFIX, of_variables, variable_of
+from shoal.config.file import (
+    ALERTS,
+    CONFIG_FILE,
+    FEEDS,
+    PRICES,
+    SCHEDULES,
+    SPIDERS,
+    of_spider,
+    read_file,
+    tables,
+)
+from shoal.config.loading import load, with_groups, with_pools
+from shoal.config.rules import Duration, History, Rules, read_rules
+from shoal.config.settings import (
+    DEFAULT_STORE,
+    SETTINGS,
+    USER_AGENT,
+    ArchiveFormat,
+    PublishFormat,
+    Settings,
+    build,
+    by_name,
+)
+
+__all__ = [
+    "ALERTS",
+    "CONFIG_FILE",
+    "DEFAULT_STORE",
+    "ENV_PREFIX",
+    "FEEDS",
+    "FILE_SUFFIX",
+    "PRICES",
+    "SCHEDULES",
+    "SETTINGS",
+    "SPIDERS",
+    "USER_AGENT",
+    "ArchiveFormat",
+    "Duration",
+    "History",
+    "PublishFormat",
+    "Rules",
+    "Settings",
+    "build",
+    "by_name",
+    "load",
+    "of_spider",
+    "of_variables",
+    "read_file",
+    "read_rules",
+    "tables",
+    "variable_of",
+    "with_groups",
+    "with_pools",
+]

@@ -1,0 +1,54 @@
+"""Reading shoal.toml: all of it, the tables that are no settings, and the table of one spider."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from shoal.config.settings import SETTINGS, build
+from shoal.core.near_names import no_such
+from shoal.errors import ConfigError
+
+CONFIG_FILE = "shoal.toml"
+SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS = "schedule", "feed", "alerts", "prices", "spider"
+"""Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py,
+alerts/config.py and insight/advise/prices.py. [proxies.NAME] and [sessions.NAME] are others: see
+core/pool_config.py and core/session_config.py."""
+
+
+def read_file(folder: Path | None = None) -> dict[str, Any]:
+    """What shoal.toml says, if there is one."""
+    path = (folder or Path()) / CONFIG_FILE
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path.name}: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path.name}: {error.strerror}") from None
+
+
+def tables(name: str, folder: Path | None = None) -> list[Any]:
+    """The tables [[name]] of shoal.toml, as they are written there."""
+    found = read_file(folder).get(name, [])
+    if not isinstance(found, list):
+        raise ConfigError(f"{CONFIG_FILE}: write [[{name}]], with two brackets")
+    return found
+
+
+def of_spider(name: str, folder: Path | None = None) -> dict[str, Any]:
+    """What the table [spider.NAME] of shoal.toml sets for one spider. Raises ConfigError."""
+    found = read_file(folder).get(SPIDERS, {})
+    where = f"{CONFIG_FILE}: [{SPIDERS}.{name}]"
+    table = found.get(name, {}) if isinstance(found, dict) else None
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where} must be a table: write its name in one pair of brackets")
+    for key in table.keys() - SETTINGS.keys():
+        raise ConfigError(f"{where} has {no_such('setting', key, SETTINGS)}")
+    try:
+        build(table)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    return table

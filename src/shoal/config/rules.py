@@ -1,0 +1,193 @@
+"""The rules of a crawl: every one with its type, its default, its bounds and its description."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from shoal.core.fields import at_most, explained
+from shoal.core.media_types import check_patterns
+from shoal.core.policy import MAX_BLOCKS, MAX_LOSSES, MAX_RETRIES, parse_duration, parse_rate
+from shoal.core.urls import TRACKING_PARAMETERS
+
+RateText = Annotated[str, Meta(extra={"check": parse_rate})]
+Duration = Annotated[str, Meta(extra={"check": parse_duration, "stands_for": "TIME"})]
+
+Fingerprints = Literal["shoal", "scrapy", "project"]
+"""Shoal, Scrapy, or the fingerprinter of a Scrapy project."""
+Seen = Literal["exact", "bloom", "auto"]
+History = Literal["changed", "always", "off"]
+Cookies = Literal["off", "visit"]
+
+
+class Rules(msgspec.Struct, kw_only=True, frozen=True):
+    """What a crawl may do. The same for every worker of the fleet."""
+
+    rate: Annotated[
+        RateText, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, auto, none")
+    ] = "1/s"
+    concurrency_per_host: Annotated[
+        int, Meta(ge=1, description="Requests in flight per host, for the whole fleet")
+    ] = 16
+    max_pages: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Stop after this many pages", extra={"unset": "no limit"}),
+    ] = None
+    max_depth: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="Follow links at most this deep; seeds are at depth 0",
+            extra={"unset": "no limit"},
+        ),
+    ] = None
+    max_pages_per_host: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Follow links to at most this many pages of each host"),
+    ] = None
+    max_pages_per_shape: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="Follow links to at most this many pages of a host whose addresses differ"
+            " only in numbers, ids and values, like /calendar/N/N?day"
+        ),
+    ] = None
+    max_retries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description=f"Retries before a failing task is declared dead, at most {MAX_RETRIES}",
+            extra={"check": at_most(MAX_RETRIES)},
+        ),
+    ] = 3
+    max_links_per_page: Annotated[
+        int, Meta(ge=1, description="Links followed from one page; the rest are only counted")
+    ] = 20_000
+    stop_after_errors: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="Pause the crawl whenever this many handlers have raised",
+            extra={"unset": "never"},
+        ),
+    ] = None
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Meta(description="Hosts that may be crawled, subdomains included; if empty, all of them"),
+    ] = ()
+    robots: Annotated[bool, Meta(description="Obey robots.txt")] = True
+    drop_params: Annotated[
+        tuple[str, ...],
+        Meta(description="Query parameters that are ignored when URLs are compared"),
+    ] = TRACKING_PARAMETERS
+    fingerprints: Annotated[
+        Fingerprints, Meta(description="What decides whether two requests are the same")
+    ] = "shoal"
+    cookies: Annotated[
+        Cookies,
+        Meta(
+            description="Which requests keep cookies: none, or visit: redirects and chains of tasks"
+        ),
+    ] = "off"
+    lease_s: Annotated[
+        float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
+    ] = 30.0
+    max_losses: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Workers that may die on a task before it is declared dead, "
+            f"at most {MAX_LOSSES}",
+            extra={"check": at_most(MAX_LOSSES)},
+        ),
+    ] = 5
+
+    pools: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Pools of exits that its tasks may name; the tables [proxies.NAME]",
+            extra={"unset": "all"},
+        ),
+    ] = ()
+    proxy_pool: Annotated[
+        str | None, Meta(description="The pool of exits for tasks that name none")
+    ] = None
+    sessions: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Groups of accounts that its tasks may name; the tables [sessions.NAME]",
+            extra={"unset": "all"},
+        ),
+    ] = ()
+    session: Annotated[
+        str | None,
+        Meta(description="The accounts for tasks that name none: a group, or one account of it"),
+    ] = None
+    max_blocks: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Blocks by a site before a task that goes by exits is declared dead, "
+            f"at most {MAX_BLOCKS}",
+            extra={"check": at_most(MAX_BLOCKS)},
+        ),
+    ] = 5
+
+    seen: Annotated[
+        Seen,
+        Meta(
+            description="How known URLs are remembered; auto is exact up to 10 million, then bloom"
+        ),
+    ] = "exact"
+    seen_error: Annotated[
+        float,
+        Meta(
+            gt=0,
+            lt=0.5,
+            description="Share of new URLs that a Bloom filter may take for known ones",
+        ),
+    ] = 0.001
+    seen_for: Annotated[
+        Duration | None,
+        Meta(description="Forget known URLs after this time (12h, 7d)", extra={"unset": "never"}),
+    ] = None
+    history: Annotated[
+        History, Meta(description="Which readings of an item are kept in its history")
+    ] = "changed"
+    refresh_after: Annotated[
+        Duration | None,
+        Meta(description="Do not update items that were read less than this long ago (1h, 7d)"),
+    ] = None
+    canonical: Annotated[
+        bool, Meta(description="Treat a page's rel=canonical as another address of the page")
+    ] = False
+    simhash: Annotated[
+        bool, Meta(description="Store a simhash of each page, to find pages that are alike")
+    ] = False
+    file_types: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Media types of files that are kept: image/*, application/pdf; if empty,"
+            " all of them",
+            extra={"check": check_patterns},
+        ),
+    ] = ()
+    previous: Annotated[
+        str | None,
+        Meta(description="An earlier crawl; pages unchanged since then are not fetched again"),
+    ] = None
+
+    args: dict[str, Any] = {}
+    """What the spider is told: see spider/arguments.py. No setting: `-a` of those who begin it."""
+
+
+_decode_rules = msgspec.json.Decoder(Rules).decode
+
+
+def read_rules(stored: str) -> Rules:
+    """The rules that are stored with a crawl. Raises ConfigError for those of a newer Shoal that
+    this one cannot follow."""
+    try:
+        return _decode_rules(stored)
+    except msgspec.ValidationError as error:
+        raise explained(error, msgspec.json.decode(stored), Rules) from None
