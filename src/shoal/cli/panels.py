@@ -12,16 +12,27 @@ PANELS = {
         *("results", "archive", "previous", "allow_private"),
     ),
     "Which pages": (
-        *("allowed_hosts", "robots", "max_links_per_page", "drop_params", "fingerprints"),
-        *("canonical", "seen", "seen_error", "seen_for"),
+        *("allowed_hosts", "robots", "max_pages_per_host", "max_pages_per_shape"),
+        *(
+            "max_links_per_page",
+            "drop_params",
+            "fingerprints",
+            "canonical",
+            "seen",
+            "seen_error",
+            "seen_for",
+        ),
     ),
     "Requests": ("concurrency_per_host", "user_agent", "timeout_s", "max_body_bytes", "cookies"),
     "Failures": ("max_retries", "max_losses", "max_blocks", "stop_after_errors", "lease_s"),
-    "What is stored": ("history", "refresh_after", "simhash", "archive_format"),
+    "Storage": (
+        *("history", "refresh_after", "simhash", "archive_format", "state"),
+        *("file_types", "file_store", "max_file_bytes"),
+    ),
     "Exits and accounts": (
         *("proxies", "proxy_pool", "pools", "accounts", "session", "sessions", "encrypt_key"),
     ),
-    "Messages to others": (
+    "Publishing": (
         *("publish", "publish_format", "publish_item", "publish_dead", "publish_finished"),
     ),
 }

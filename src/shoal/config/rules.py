@@ -26,10 +26,11 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     """What a crawl may do. The same for every worker of the fleet."""
 
     rate: Annotated[
-        RateText, Meta(description="Requests per host, for the whole fleet: 2/s, 30/m, auto, none")
+        RateText,
+        Meta(description="Maximum request rate per host, across the fleet: 2/s, 30/m, auto, none"),
     ] = "1/s"
     concurrency_per_host: Annotated[
-        int, Meta(ge=1, description="Requests in flight per host, for the whole fleet")
+        int, Meta(ge=1, description="Maximum concurrent requests per host, across the fleet")
     ] = 16
     max_pages: Annotated[
         Annotated[int, Meta(ge=1)] | None,
@@ -38,19 +39,19 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     max_depth: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Follow links at most this deep; seeds are at depth 0",
+            description="Maximum link depth to follow; seeds are at depth 0",
             extra={"unset": "no limit"},
         ),
     ] = None
     max_pages_per_host: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Follow links to at most this many pages of each host"),
+        Meta(description="Maximum number of pages per host to reach by following links"),
     ] = None
     max_pages_per_shape: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Follow links to at most this many pages of a host whose addresses differ"
-            " only in numbers, ids and values, like /calendar/N/N?day"
+            description="Maximum number of pages per host whose URLs differ only in numbers, IDs"
+            " and values, like /calendar/N/N?day"
         ),
     ] = None
     max_retries: Annotated[
@@ -62,42 +63,53 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
         ),
     ] = 3
     max_links_per_page: Annotated[
-        int, Meta(ge=1, description="Links followed from one page; the rest are only counted")
+        int,
+        Meta(
+            ge=1,
+            description="Maximum number of links to follow from one page; the rest are only"
+            " counted",
+        ),
     ] = 20_000
     stop_after_errors: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Pause the crawl whenever this many handlers have raised",
+            description="Pause the crawl each time this many handlers have raised an exception",
             extra={"unset": "never"},
         ),
     ] = None
     allowed_hosts: Annotated[
         tuple[str, ...],
-        Meta(description="Hosts that may be crawled, subdomains included; if empty, all of them"),
+        Meta(
+            description="Hosts that may be crawled, including their subdomains; if empty, any host"
+        ),
     ] = ()
     robots: Annotated[bool, Meta(description="Obey robots.txt")] = True
     drop_params: Annotated[
         tuple[str, ...],
-        Meta(description="Query parameters that are ignored when URLs are compared"),
+        Meta(description="Query parameters to ignore when comparing URLs"),
     ] = TRACKING_PARAMETERS
     fingerprints: Annotated[
-        Fingerprints, Meta(description="What decides whether two requests are the same")
+        Fingerprints, Meta(description="How to decide whether two requests are the same")
     ] = "shoal"
     cookies: Annotated[
         Cookies,
         Meta(
-            description="Which requests keep cookies: none, or visit: redirects and chains of tasks"
+            description="When to keep cookies: never, or during a visit (redirects and chains of"
+            " tasks)"
         ),
     ] = "off"
     lease_s: Annotated[
-        float, Meta(gt=0, description="Seconds after which a silent worker's tasks go to another")
+        float,
+        Meta(
+            gt=0, description="Seconds of silence after which a worker's tasks are given to another"
+        ),
     ] = 30.0
     max_losses: Annotated[
         int,
         Meta(
             ge=1,
-            description="Workers that may die on a task before it is declared dead, "
-            f"at most {MAX_LOSSES}",
+            description="Workers that may die while running a task before it is declared dead,"
+            f" at most {MAX_LOSSES}",
             extra={"check": at_most(MAX_LOSSES)},
         ),
     ] = 5
@@ -105,76 +117,79 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     pools: Annotated[
         tuple[str, ...],
         Meta(
-            description="Pools of exits that its tasks may name; the tables [proxies.NAME]",
+            description="Pools of exits that tasks may name: the [proxies.NAME] tables",
             extra={"unset": "all"},
         ),
     ] = ()
     proxy_pool: Annotated[
-        str | None, Meta(description="The pool of exits for tasks that name none")
+        str | None, Meta(description="The pool of exits for tasks that do not name one")
     ] = None
     sessions: Annotated[
         tuple[str, ...],
         Meta(
-            description="Groups of accounts that its tasks may name; the tables [sessions.NAME]",
+            description="Groups of accounts that tasks may name: the [sessions.NAME] tables",
             extra={"unset": "all"},
         ),
     ] = ()
     session: Annotated[
         str | None,
-        Meta(description="The accounts for tasks that name none: a group, or one account of it"),
+        Meta(
+            description="The accounts for tasks that do not name any: a group, or one of its"
+            " accounts"
+        ),
     ] = None
     max_blocks: Annotated[
         int,
         Meta(
             ge=0,
-            description="Blocks by a site before a task that goes by exits is declared dead, "
-            f"at most {MAX_BLOCKS}",
+            description="Times a site may block a task that uses exits before it is declared"
+            f" dead, at most {MAX_BLOCKS}",
             extra={"check": at_most(MAX_BLOCKS)},
         ),
     ] = 5
 
     seen: Annotated[
         Seen,
-        Meta(
-            description="How known URLs are remembered; auto is exact up to 10 million, then bloom"
-        ),
+        Meta(description="How to remember known URLs; auto is exact up to 10 million, then bloom"),
     ] = "exact"
     seen_error: Annotated[
         float,
         Meta(
             gt=0,
             lt=0.5,
-            description="Share of new URLs that a Bloom filter may take for known ones",
+            description="Fraction of new URLs that a Bloom filter may mistake for known ones",
         ),
     ] = 0.001
     seen_for: Annotated[
         Duration | None,
-        Meta(description="Forget known URLs after this time (12h, 7d)", extra={"unset": "never"}),
+        Meta(description="Forget known URLs after this long (12h, 7d)", extra={"unset": "never"}),
     ] = None
     history: Annotated[
-        History, Meta(description="Which readings of an item are kept in its history")
+        History, Meta(description="Which readings of an item to keep in its history")
     ] = "changed"
     refresh_after: Annotated[
         Duration | None,
-        Meta(description="Do not update items that were read less than this long ago (1h, 7d)"),
+        Meta(description="Do not update items that were read more recently than this (1h, 7d)"),
     ] = None
     canonical: Annotated[
-        bool, Meta(description="Treat a page's rel=canonical as another address of the page")
+        bool, Meta(description="Treat a page's rel=canonical as another URL of the same page")
     ] = False
     simhash: Annotated[
-        bool, Meta(description="Store a simhash of each page, to find pages that are alike")
+        bool, Meta(description="Store a simhash of each page, to find similar pages")
     ] = False
     file_types: Annotated[
         tuple[str, ...],
         Meta(
-            description="Media types of files that are kept: image/*, application/pdf; if empty,"
-            " all of them",
+            description="Media types of files to keep: image/*, application/pdf; if empty, all"
+            " types",
             extra={"check": check_patterns},
         ),
     ] = ()
     previous: Annotated[
         str | None,
-        Meta(description="An earlier crawl; pages unchanged since then are not fetched again"),
+        Meta(
+            description="An earlier crawl; pages that have not changed since are not fetched again"
+        ),
     ] = None
 
     args: dict[str, Any] = {}

@@ -42,79 +42,95 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
     session_groups: dict[str, SessionConfig] = {}
     """The tables [sessions.NAME], and the group that `accounts` makes."""
 
-    frontier: Annotated[Address, Meta(description="Where the queue is")] = DEFAULT_STORE
+    frontier: Annotated[Address, Meta(description="Where the queue is stored")] = DEFAULT_STORE
     state: Annotated[
         Address | None,
-        Meta(description="The Redis that schedules, if the frontier is a broker: amqp://, sqs://"),
+        Meta(
+            description="The Redis server that does the scheduling when the frontier is a broker"
+            " (amqp://, sqs://)"
+        ),
     ] = None
-    results: Annotated[Address, Meta(description="Where items and the page log go")] = DEFAULT_STORE
+    results: Annotated[Address, Meta(description="Where items and the page log are stored")] = (
+        DEFAULT_STORE
+    )
     archive: Annotated[
-        Address | None, Meta(description="Where raw pages go: file:///dir, s3://bucket/prefix")
+        Address | None,
+        Meta(description="Where raw pages are stored: file:///dir, s3://bucket/prefix"),
     ] = None
     archive_format: Annotated[
         ArchiveFormat,
-        Meta(description="How raw pages are stored; blobs stores each body only once"),
+        Meta(description="How to store raw pages; blobs stores each distinct body only once"),
     ] = "blobs"
     file_store: Annotated[
         Address | None,
         Meta(
-            description="Where files of items go, if not into the archive; without both, into the"
-            " folder shoal-files beside the SQLite results"
+            description="Where the files of items are stored, if not in the archive; with"
+            " neither, in the folder shoal-files beside the SQLite results"
         ),
     ] = None
     publish: Annotated[
         Address | None,
         Meta(
-            description="Tell a broker of items, dead tasks and the end:"
+            description="A broker to notify of items, dead tasks and the end of the crawl:"
             " amqp://, sqs://, redis-stream://, redis://"
         ),
     ] = None
     publish_format: Annotated[
-        PublishFormat, Meta(description="Who reads what is published: anybody, Celery or Messenger")
+        PublishFormat,
+        Meta(description="Who the messages are for: any program, Celery or Messenger"),
     ] = "plain"
     publish_item: Annotated[
-        ForeignName | None, Meta(description="The Celery task or Messenger class of an item")
+        ForeignName | None, Meta(description="The Celery task or Messenger class for an item")
     ] = None
     publish_dead: Annotated[
-        ForeignName | None, Meta(description="The Celery task or Messenger class of a dead task")
+        ForeignName | None, Meta(description="The Celery task or Messenger class for a dead task")
     ] = None
     publish_finished: Annotated[
-        ForeignName | None, Meta(description="The Celery task or Messenger class of a crawl's end")
+        ForeignName | None,
+        Meta(description="The Celery task or Messenger class for the end of a crawl"),
     ] = None
     name: Annotated[str | None, Meta(description="The crawl's name, if not the spider's")] = None
     workers: Annotated[int, Meta(ge=1, description="Number of worker processes")] = 1
-    concurrency: Annotated[int, Meta(ge=1, description="Requests in flight per worker")] = 32
-    user_agent: Annotated[
-        str, Meta(min_length=1, description="The User-Agent header of every request")
-    ] = USER_AGENT
+    concurrency: Annotated[
+        int, Meta(ge=1, description="Maximum concurrent requests per worker")
+    ] = 32
+    user_agent: Annotated[str, Meta(min_length=1, description="The User-Agent header to send")] = (
+        USER_AGENT
+    )
     timeout_s: Annotated[
-        float, Meta(gt=0, description="Seconds that one response may take, body included")
+        float, Meta(gt=0, description="Seconds allowed for each response, including its body")
     ] = 30.0
     max_body_bytes: Annotated[
-        int, Meta(ge=1, description="Largest body in bytes, before and after decompression")
+        int,
+        Meta(ge=1, description="Maximum size of a body in bytes, before and after decompression"),
     ] = 8 * 1024 * 1024
     max_file_bytes: Annotated[
-        int, Meta(ge=1, description="Largest file of an item in bytes, as for bodies of pages")
+        int,
+        Meta(
+            ge=1,
+            description="Maximum size of an item's file in bytes, before and after decompression",
+        ),
     ] = 64 * 1024 * 1024
     allow_private: Annotated[
         bool, Meta(description="Allow requests to private and loopback addresses")
     ] = False
     proxies: Annotated[
-        Hidden | None, Meta(description="A file of proxies, or a pool: a table [proxies.NAME]")
+        Hidden | None,
+        Meta(description="A file of proxies, or the name of a pool: a [proxies.NAME] table"),
     ] = None
     accounts: Annotated[
-        Hidden | None, Meta(description="A file of accounts for the session of the crawl")
+        Hidden | None, Meta(description="A file of accounts for the crawl's session")
     ] = None
     encrypt_key: Annotated[
         Hidden | None,
-        Meta(
-            description="Where the key is by which cookies of accounts are encrypted: file:PATH"
-            " or env:NAME"
-        ),
+        Meta(description="The key that encrypts the cookies of accounts: file:PATH or env:NAME"),
     ] = None
     spider_version: Annotated[
         Annotated[str, Meta(max_length=100)] | None,
-        Meta(description="What workers tell of the spider's code, if not a hash of its files"),
+        Meta(
+            description="The version of the spider's code that workers report, instead of a hash"
+            " of its files"
+        ),
     ] = None
     plugins: Annotated[
         tuple[str, ...],
