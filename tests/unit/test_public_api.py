@@ -45,7 +45,7 @@ def test_public_names_are_documented(name: str) -> None:
     thing = getattr(shoal, name)
 
     assert thing.__doc__
-    for member, value in vars(thing).items() if inspect.isclass(thing) else ():
+    for member, value in inspect.getmembers(thing) if inspect.isclass(thing) else ():
         if not member.startswith("_") and (
             inspect.isfunction(value) or isinstance(value, property)
         ):

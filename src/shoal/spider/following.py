@@ -1,4 +1,4 @@
-"""What `Page.follow` and its like are told, and the tasks that come of it."""
+"""Making tasks from links: the options of `Page.follow` and its kin, checked and applied."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Handler = Callable[..., Any] | str
 
 
 class Following(msgspec.Struct):
-    """How links are to be followed: what `Page.follow` and `Page.follow_all` are told."""
+    """How links are followed: the options of `Page.follow`, as they were given."""
 
     handler: Handler | None
     priority: int | None
@@ -28,23 +28,17 @@ class Following(msgspec.Struct):
     chain: str | None
     proxy_pool: str | None
     session: str | None
-    accept: tuple[int, ...]
+    accept: Iterable[int]
     max_retries: int | None
-    not_before: datetime | None
-    on_failure: str
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether it says nothing that few links have."""
-        return not (
-            self.accept or self.on_failure or self.max_retries is not None or self.not_before
-        )
+    not_before: datetime | str | None
+    on_failure: Handler | None
 
 
 def children(
     parent: Task, fingerprint: bytes, at: datetime, addresses: Iterable[str], how: Following
 ) -> list[Task]:
-    """The tasks to fetch addresses, as children of a page that has this fingerprint."""
+    """The tasks to fetch addresses, as children of the page with this fingerprint. Raises
+    ValueError for options that cannot be."""
     _check_chain(how.chain)
     session = parent.session if how.session is None else how.session
     check_session(session, how.proxy_pool)
@@ -52,6 +46,12 @@ def children(
     depth, parent_id, meta = parent.depth + 1, fingerprint.hex(), how.meta
     method, headers, body, body_is_base64 = how.sent
     priority, dont_filter, chain = how.priority or 0, how.dont_filter, how.chain
+    accept, not_before, max_retries = (
+        accepted(how.accept),
+        _moment_of(how.not_before),
+        how.max_retries,
+    )
+    on_failure = "" if how.on_failure is None else handler_name(how.on_failure)
     tasks = [
         Task(
             url=url,
@@ -71,16 +71,17 @@ def children(
         )
         for url in addresses
     ]
-    if body_is_base64 or not how.is_usual:
+    # Few links have one of these, and pages may have very many links.
+    if body_is_base64 or accept or on_failure or not_before or max_retries is not None:
         for task in tasks:
             task.body_is_base64 = body_is_base64
-            task.accept, task.max_retries = how.accept, how.max_retries
-            task.not_before, task.on_failure = how.not_before, how.on_failure
+            task.accept, task.max_retries = accept, max_retries
+            task.not_before, task.on_failure = not_before, on_failure
     return tasks
 
 
 def accepted(statuses: Iterable[int]) -> tuple[int, ...]:
-    """The statuses that are to be read beside 2xx, as tasks have them. Raises ValueError."""
+    """The statuses besides 2xx that handlers read, sorted, each once. Raises ValueError."""
     if isinstance(statuses, Iterable) and not isinstance(statuses, str | bytes):
         found = list(statuses)
         if all(type(each) is int and 300 <= each <= 599 for each in found):
@@ -90,8 +91,8 @@ def accepted(statuses: Iterable[int]) -> tuple[int, ...]:
     )
 
 
-def moment_of(not_before: datetime | str | None) -> datetime | None:
-    """Before which a task is not sent. Raises ValueError."""
+def _moment_of(not_before: datetime | str | None) -> datetime | None:
+    """The moment before which a task is not sent. Raises ValueError."""
     if not_before is None:
         return None
     if isinstance(not_before, str):
@@ -111,7 +112,7 @@ def _check_chain(chain: str | None) -> None:
 
 
 def check_session(session: str | None, proxy_pool: str | None) -> None:
-    """Raises ValueError for a session that cannot be, or not with this pool."""
+    """Raises ValueError for an impossible session, or one that cannot go with this pool."""
     if session is None:
         return
     if not isinstance(session, str) or not 0 < len(session) <= MAX_SESSION_LENGTH:
@@ -125,7 +126,7 @@ def check_session(session: str | None, proxy_pool: str | None) -> None:
 
 
 def handler_name(handler: Handler) -> str:
-    """The name of a method of the spider. Raises ValueError for what is none."""
+    """The name of a method of the spider. Raises ValueError for anything else."""
     name = handler if isinstance(handler, str) else getattr(handler, "__name__", "")
     if not name.isidentifier():
         raise ValueError(f"a handler is a method of the spider, or its name; not {handler!r}")

@@ -1,15 +1,12 @@
-"""A fetched page: what it says, and what to follow from it."""
+"""A fetched page, as a handler gets it: a document, and the tasks that come of it."""
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Never
 
-import can_ada
 import msgspec
 from multidict import CIMultiDict
 from selectolax.lexbor import LexborNode
@@ -18,55 +15,31 @@ from shoal.core import bodies, urls
 from shoal.core.bodies import Files, FormFields
 from shoal.core.files import DEFAULT_FIELD
 from shoal.core.task import Task
-from shoal.errors import BadUrl, MissingExtra, Unparsable
-from shoal.spider import markup, trial
-from shoal.spider.effort import Shape
+from shoal.errors import BadUrl
+from shoal.spider import markup
+from shoal.spider.document import Document
 from shoal.spider.files import FileOptions, ItemFiles, files_for
-from shoal.spider.following import (
-    Following,
-    Handler,
-    accepted,
-    check_session,
-    children,
-    handler_name,
-    moment_of,
-)
+from shoal.spider.following import Following, Handler, check_session, children
 from shoal.spider.forms import Form
 from shoal.spider.link_filter import link_filter
 from shoal.spider.links import links_inside, links_of, links_of_each
 from shoal.spider.scrapy_words import unknown_word
-from shoal.spider.selection import Selection, elements_in, links_in, parse_query
+from shoal.spider.selection import Selection, elements_in, links_in
 
 if TYPE_CHECKING:
-    from parsel import Selector, SelectorList
-
     from shoal.spider.links import Link
 
-_BASE_TAG = re.compile(rb"<base", re.IGNORECASE)
 
+class Page(Document):
+    """One response, as a handler gets it. It is parsed once, when it is first read.
 
-class Page:
-    """One response, as a handler sees it. It is parsed once, when it is first read."""
+    def parse(self, page):
+        for product in page.css("li.product"):
+            yield {"name": product.css("h2::text").get(), "url": page.url}
+        yield from page.follow_all("a.next")
+    """
 
-    __slots__ = (
-        "_base",
-        "_flaw",
-        "_followed_at",
-        "_is_tried",
-        "_parsel",
-        "_scope",
-        "_shape",
-        "_text",
-        "body",
-        "fingerprint",
-        "headers",
-        "links_cut",
-        "max_links",
-        "session",
-        "status",
-        "task",
-        "url",
-    )
+    __slots__ = ("_followed_at", "links_cut", "max_links")
 
     def __init__(
         self,
@@ -79,25 +52,19 @@ class Page:
         fingerprint: bytes,
         session: str | None = None,
     ) -> None:
-        self.url = url
-        self.status = status
-        self.headers = headers
-        self.body = body
-        self.task = task
-        self.fingerprint = fingerprint
-        self.session = session
-        """The account that it was fetched with, `shop#alice`. None: without one."""
+        super().__init__(
+            url=url,
+            status=status,
+            headers=headers,
+            body=body,
+            task=task,
+            fingerprint=fingerprint,
+            session=session,
+        )
         self.max_links: int | None = None
-        """Links that `follow_all` gives at most: a page may have a million."""
+        """How many links `follow_all` takes at most: a page may have a million."""
         self.links_cut = 0
-        """Those that it left out."""
-        self._text: str | None = None
-        self._scope: Sequence[LexborNode] | None = None
-        self._shape: Shape | None = None
-        self._flaw: Unparsable | None = None
-        self._is_tried = False
-        self._base: can_ada.URL | None = None
-        self._parsel: Selector | None = None
+        """How many links it left out."""
         self._followed_at: datetime | None = None
 
     @classmethod
@@ -111,8 +78,12 @@ class Page:
         meta: Mapping[str, Any] | None = None,
         task: Task | None = None,
     ) -> Page:
-        """A page that was not fetched, for tests of handlers. Text is UTF-8. `meta` are the notes
-        that come with its task; or it is the page of a whole `task`. Raises BadUrl."""
+        """A page that was not fetched, for testing handlers. Text is encoded as UTF-8. Give its
+        task's notes as `meta`, or a whole `task`. Raises BadUrl.
+
+            page = Page.from_html("https://example.com/", "<h1>Hello</h1>")
+            assert page.css("h1::text").get() == "Hello"
+        """
         body = html.encode() if isinstance(html, str) else html
         kind = "text/html; charset=utf-8" if isinstance(html, str) else "text/html"
         return cls._made(url, body, kind, status, headers, meta, task)
@@ -128,7 +99,7 @@ class Page:
         meta: Mapping[str, Any] | None = None,
         task: Task | None = None,
     ) -> Page:
-        """The same for an answer that is JSON: of this value."""
+        """A page whose body is this value as JSON, for testing handlers: see `from_html`."""
         body = msgspec.json.encode(value)
         return cls._made(url, body, "application/json", status, headers, meta, task)
 
@@ -155,70 +126,6 @@ class Page:
             fingerprint=urls.fingerprint(urls.Normaliser().identify(url).normal, task.method),
         )
 
-    def __repr__(self) -> str:
-        return f"<Page {self.status} {self.url}>"
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The notes that came with the task: its `meta`."""
-        return self.task.meta
-
-    @property
-    def text(self) -> str:
-        """The body as text. What cannot be decoded becomes U+FFFD."""
-        if self._text is None:
-            self._text = markup.text(self.body, self._content_type)
-        return self._text
-
-    def json(self) -> Any:
-        """The body as JSON. Raises ValueError if it is not."""
-        try:
-            return msgspec.json.decode(self.text)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ValueError(f"{self.url} is not JSON: {error}") from None
-
-    def css(self, query: str) -> Selection:
-        """What a CSS query finds: see `selection.py`. Raises ValueError if it is not CSS."""
-        return Selection(self._parsed(), parse_query(query), self._shape)
-
-    @property
-    def canonical(self) -> str | None:
-        """The address that the page gives as its own (rel=canonical). None if it gives none."""
-        if b"canonical" not in self.body.lower():
-            return None
-        try:
-            href = self.css('link[rel~="canonical" i]::attr(href)').get()
-            return self.urljoin(href) if href else None
-        except (BadUrl, Unparsable):
-            return None
-
-    @property
-    def visible_text(self) -> str:
-        """The text of an HTML page as people see it; empty for what cannot be parsed."""
-        try:
-            return markup.visible_text(self._parsed())
-        except Unparsable:
-            return ""
-
-    def xpath(self, query: str, **variables: Any) -> SelectorList[Selector]:
-        """What an XPath query finds, as parsel's selectors. Needs the extra `xpath`. Raises
-        Unparsable."""
-        if self._parsel is None:
-            try:
-                from parsel import Selector
-            except ImportError:
-                raise MissingExtra("page.xpath()", "xpath") from None
-            if self._flaw is not None:
-                raise self._flaw
-            if not self._is_tried:
-                markup.refuse_endless(self.text.encode("utf-8", "replace"))
-            self._parsel = Selector(text=self.text, type="html")  # Else it guesses.
-        return self._parsel.xpath(query, **variables)
-
-    def urljoin(self, link: str) -> str:
-        """The absolute address of a link on this page. Raises BadUrl."""
-        return urls.join(self._base_url(), link)
-
     def follow(
         self,
         target: Link,
@@ -242,27 +149,29 @@ class Page:
         on_failure: Handler | None = None,
         **unknown: Never,
     ) -> Task:
-        """The task to fetch a URL, or the link of a selection, and read it with the handler.
+        """The task to fetch a URL, or the link in a selection, and have the handler read it.
 
-        Without a handler that is `parse`. A `form` is sent urlencoded, and multipart if there are
-        `files`: for each name a file's name and its bytes, and its media type if that does not
-        follow from the name.
+            yield page.follow("/products?page=2")
+            yield page.follow(page.css("a.details"), self.product, meta={"rank": 1})
 
-        Tasks of one `chain`, a name of your choice, are done one after the other in the order in
-        which they are added, by whichever worker; of several chains side by side. With a
-        `proxy_pool` it leaves by an exit of that pool; without, by one of the crawl's own pool if
-        that has one, and "direct" is by none.
+        Without a handler, `parse` reads it. Relative URLs are resolved against the page.
 
-        It is fetched with the accounts that this page's own task names: with any of a group, or
-        with a certain one. Another `session` is "shop", "shop#alice", or "none" for none.
+        - `form` is sent urlencoded, or as multipart if there are `files`: `{"photo": ("a.png",
+          data)}`, with the media type as a third value where the name does not tell it.
+        - Tasks of one `chain`, a name of your choice, are done one after another, in the order in
+          which they are added, by any worker. Different chains run side by side.
+        - `proxy_pool`: the pool of exits it leaves by; "direct" for none. By default, the pool of
+          the crawl, if it has one.
+        - `session`: the account it is fetched with: "shop" for any of a group, "shop#alice" for a
+          certain one, "none" for none. By default, what this page's own task says.
+        - `accept`: statuses besides 2xx whose responses the handler reads.
+        - `max_retries` takes the place of the crawl's own limit.
+        - `not_before`: when it may be sent: a datetime with a time zone, or a time from now, "10m".
+        - `on_failure`: the method of the spider that is called with a `Failure` if the task dies
+          or is dropped.
 
-        Its handler reads answers of 2xx, and of the statuses that it, or the spider, `accept`s. It
-        is tried again so many times at most, in place of the crawl's own `max_retries`. It is sent
-        `not_before` a moment, which knows its time zone, or so long from now: "10m". If it dies or
-        is dropped, `on_failure` is called with a `Failure`: a method of the spider, or its name.
-
-        Raises ValueError if there is no link in the selection or the body cannot be sent, and
-        BadUrl if it does not lead to a page (`mailto:`, ...).
+        Raises ValueError if there is no link in the selection or an option cannot be, and BadUrl
+        if the link does not lead to a page (`mailto:`, ...).
         """
         if unknown:
             raise unknown_word("follow", unknown)
@@ -279,17 +188,12 @@ class Page:
             chain,
             proxy_pool,
             session,
-            accepted(accept),
+            accept,
             max_retries,
-            moment_of(not_before),
-            "" if on_failure is None else handler_name(on_failure),
+            not_before,
+            on_failure,
         )
         return self._tasks([self.urljoin(link)], how)[0]
-
-    @property
-    def is_html(self) -> bool:
-        """Whether the server calls it HTML."""
-        return "html" in self._content_type.lower()
 
     def follow_all(
         self,
@@ -318,16 +222,21 @@ class Page:
         nofollow: bool = False,
         **unknown: Never,
     ) -> list[Task]:
-        """The tasks to fetch all links that a CSS query finds, of a selection, or in a list: see
-        `follow`.
+        """The tasks to fetch all links that a CSS query finds, or those in a selection or a list.
 
-        A string is always CSS. What does not lead to a page is skipped.
+            yield from page.follow_all("a.product", self.product)
+            yield from page.follow_all("a", allow="/catalog", deny="/*?sort=")
 
-        Of these, links are followed whose addresses one of the patterns of `allow` fits, and none
-        of `deny`: texts as in robots.txt, `"/product/"`, `"/*?sort="`, `"*.pdf$"`. `within` is CSS
-        of the parts of the page that they are in. With `nofollow` those are left out that say
-        rel=nofollow, and with `files=False` those to files that are no pages, by their endings.
-        Raises ValueError for what is no pattern.
+        A string is always CSS, never a URL. Links that do not lead to a page are skipped. Options
+        that are not named here are those of `follow`.
+
+        - `allow`, `deny`: only links whose addresses fit one of the patterns of `allow`, and none
+          of `deny`. Patterns are written as in robots.txt: "/product/", "/*?sort=", "*.pdf$".
+        - `within`: CSS of the parts of the page that the links must be in.
+        - `nofollow=True` leaves out links with rel=nofollow.
+        - `files=False` leaves out links to files that are not pages, judged by their extensions.
+
+        Raises ValueError for an option that cannot be.
         """
         if unknown:
             raise unknown_word("follow_all", unknown)
@@ -344,10 +253,10 @@ class Page:
             chain,
             proxy_pool,
             session,
-            accepted(accept),
+            accept,
             max_retries,
-            moment_of(not_before),
-            "" if on_failure is None else handler_name(on_failure),
+            not_before,
+            on_failure,
         )
         addresses = self._pages(links)
         if wanted is not None:
@@ -356,22 +265,6 @@ class Page:
         if len(tasks) == self.max_links:
             self.links_cut += sum(1 for _ in links)
         return tasks
-
-    def _links(
-        self,
-        targets: str | Selection | Iterable[Link],
-        within: str | Selection | None,
-        *,
-        nofollow: bool,
-    ) -> Iterator[str]:
-        found = self.css(targets) if isinstance(targets, str) else targets
-        if within is None and not nofollow:
-            return links_in(found) if isinstance(found, Selection) else links_of_each(found)
-        if not isinstance(found, Selection):
-            raise ValueError("within= and nofollow= go with a CSS query, or a selection")
-        return links_inside(
-            found, self.css(within) if isinstance(within, str) else within, nofollow=nofollow
-        )
 
     def submit(
         self,
@@ -393,16 +286,21 @@ class Page:
         on_failure: Handler | None = None,
         **unknown: Never,
     ) -> Task:
-        """The task to send a form of this page as a browser would, with these values, and read the
-        answer with the handler.
+        """The task to send a form of this page as a browser would, and have the handler read the
+        answer.
 
-        `form` and `button` are CSS queries or selections, of which the first counts; without a
-        button it is the one that Enter would press. A value is text or a number; for a check box
-        also True or False; for a file its name and its bytes; a list where there are several. None:
-        the field is not sent. Fields that get no value are sent as the page has them.
+            yield page.submit("form#search", {"q": "shoes", "in_stock": True}, self.results)
 
-        On a page that was fetched with an account, it is sent with the same account: what is hidden
-        in the form belongs to it. Only a `session` that is given here changes that.
+        `form` and `button` are CSS queries or selections; the first match counts. Without a
+        `button`, the form is sent as if somebody pressed Enter.
+
+        A value is text or a number; True or False for a check box; a name and bytes for a file; a
+        list where a field takes several. None leaves the field out. Fields without a value here
+        are sent as the page has them.
+
+        If the page was fetched with an account, the form is sent with the same one, because its
+        hidden fields belong to it. A `session` given here overrides that. Other options are those
+        of `follow`.
 
         Raises ValueError if there is no such form, field, choice or button, BadUrl if the form does
         not lead to a page, and Unparsable if there is too much in it.
@@ -426,10 +324,10 @@ class Page:
             chain,
             proxy_pool,
             whose,
-            accepted(accept),
+            accept,
             max_retries,
-            moment_of(not_before),
-            "" if on_failure is None else handler_name(on_failure),
+            not_before,
+            on_failure,
         )
         return self._tasks([address], how)[0]
 
@@ -444,15 +342,16 @@ class Page:
         proxy_pool: str | None = None,
         session: str | None = None,
     ) -> ItemFiles:
-        """The file at a URL, or at the link of a selection, which belongs to an item. To be
-        yielded: the item need not be yielded, too.
+        """A file that belongs to an item, at a URL or at the link in a selection. Yield it; the
+        item comes along, and need not be yielded as well.
+
+            yield page.file(page.css("a.datasheet"), item=product)
 
         It is fetched as pages are, before other pages of its host, and stored once however often it
-        is named. Exports tell below `field` where it is, or why it is not there: an address that
-        leads nowhere costs the item nothing else. None, or a selection without a link, is no file.
+        is named. Exports say under `field` where it is, or why it is missing: a bad address costs
+        the item nothing else. None, or a selection without a link, means no file.
 
-        By default it is fetched with the accounts of this page's own task: see `follow` for
-        `proxy_pool` and `session`.
+        For `proxy_pool` and `session` see `follow`.
         """
         links = () if target is None else islice(links_of(target), 1)
         return self._files(links, item, field, priority, headers, proxy_pool, session)
@@ -468,9 +367,12 @@ class Page:
         proxy_pool: str | None = None,
         session: str | None = None,
     ) -> ItemFiles:
-        """All files that a CSS query finds, of a selection, or in a list, which belong to an item:
-        see `file`. A string is always CSS: `"img.gallery"` is the `src` of these, `"a.pdf"` the
-        `href`."""
+        """All files that a CSS query finds, or those in a selection or a list: see `file`.
+
+            yield page.files("img.gallery", item=product)
+
+        A string is always CSS. Of an `img` the file is at its `src`, of a link at its `href`.
+        """
         links = self._links(targets, None, nofollow=False)
         return self._files(links, item, field, priority, headers, proxy_pool, session)
 
@@ -488,17 +390,33 @@ class Page:
         how = FileOptions(priority, headers, proxy_pool, session)
         return files_for(self, links, item, field, how)
 
+    def _links(
+        self,
+        targets: str | Selection | Iterable[Link],
+        within: str | Selection | None,
+        *,
+        nofollow: bool,
+    ) -> Iterator[str]:
+        found = self.css(targets) if isinstance(targets, str) else targets
+        if within is None and not nofollow:
+            return links_in(found) if isinstance(found, Selection) else links_of_each(found)
+        if not isinstance(found, Selection):
+            raise ValueError("within= and nofollow= go with a CSS query, or a selection")
+        regions = None if within is None else self._selected(within)
+        return links_inside(found, regions, nofollow=nofollow)
+
     def _form(self, form: str | Selection) -> Form:
-        node = next(elements_in(self.css(form) if isinstance(form, str) else form), None)
+        node = next(elements_in(self._selected(form)), None)
         if node is None or node.tag != "form":
             raise ValueError("no such form" if node is None else f"<{node.tag}> is no form")
         (root,) = self._parsed()
         return Form(root, node, markup.charset(self.body, self._content_type))
 
     def _pressed(self, button: str | Selection | None) -> list[LexborNode] | None:
-        if button is None:
-            return None
-        return list(elements_in(self.css(button) if isinstance(button, str) else button))
+        return None if button is None else list(elements_in(self._selected(button)))
+
+    def _selected(self, query: str | Selection) -> Selection:
+        return self.css(query) if isinstance(query, str) else query
 
     def _pages(self, links: Iterable[str]) -> Iterator[str]:
         """The addresses of those links that lead to pages."""
@@ -513,48 +431,3 @@ class Page:
         if self._followed_at is None:
             self._followed_at = datetime.now(UTC).replace(microsecond=0)
         return children(self.task, self.fingerprint, self._followed_at, addresses, how)
-
-    async def _weigh(self) -> None:
-        """Try an odd page in a process of its own, before it is read and while other pages have
-        their turn. If it cannot be parsed, whoever reads it gets that error."""
-        if not self.is_html:
-            return
-        html = markup.as_utf8(self.body, self._content_type)
-        if markup.is_odd(html):
-            try:
-                await asyncio.to_thread(trial.check, html)
-            except Unparsable as error:
-                self._flaw = error
-        self._is_tried = True
-
-    def _parsed(self) -> Sequence[LexborNode]:
-        if self._flaw is not None:
-            raise self._flaw
-        if self._scope is None:
-            try:
-                self._scope = markup.tree(self.body, self._content_type, is_tried=self._is_tried)
-            except Unparsable as error:
-                self._flaw = error  # To find it out again would take as long.
-                raise
-            for root in self._scope:
-                self._shape = Shape(self.body, self._content_type, root)
-        return self._scope
-
-    @property
-    def _content_type(self) -> str:
-        return self.headers.get("Content-Type", "")
-
-    def _base_url(self) -> can_ada.URL:
-        if self._base is None:
-            self._base = urls.parse(self.url)
-            if _BASE_TAG.search(self.body, 0, 4_096):
-                href = self.css("base::attr(href)").get()
-                self._base = _rebased(self._base, href)
-        return self._base
-
-
-def _rebased(base: can_ada.URL, href: str | None) -> can_ada.URL:
-    try:
-        return urls.parse(urls.join(base, href)) if href else base
-    except BadUrl:
-        return base
