@@ -161,14 +161,18 @@ def test_wrong_tokens_are_limited(tmp_path: Path) -> None:
         (("--token-file", "nothing"), "--token-file nothing: "),
         (("--prefix", "x"), "--prefix 'x': write a path"),
         (("--listen", "203.0.113.1:1"), "needs a token"),
+        (("--token-file", "tokens", "--listen", f"{'x' * 70}:0"), "that is no host name"),
+        (("--token-file", "tokens", "--listen", "203.0.113.1:1"), "Cannot assign requested"),
     ],
 )
 def test_what_cannot_be_served_is_told_in_one_line(
     options: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
+    (tmp_path / "tokens").write_text("a-token-of-some-length\n")
     ended = Folder(tmp_path).process("serve", *options)
 
     assert ended.code == 2
+    assert "Traceback" not in ended.err
     assert says in ended.err.splitlines()[-1]
 
 
@@ -177,7 +181,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = Folder(tmp_path).process("serve", "--listen", listen)
     assert ended.code == 2
-    assert f"cannot listen on {listen}" in ended.err
+    assert f"cannot listen on {listen}: Address already in use" in ended.err
 
 
 def test_it_ends_in_good_order_with_a_stream_open(tmp_path: Path) -> None:

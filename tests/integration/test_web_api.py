@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 from collections.abc import Iterator
@@ -92,6 +93,19 @@ def test_what_was_seen_already_is_not_sent_again(served: Web) -> None:
     assert (first.status, again.status, again.body) == (200, 304, b"")
 
 
+def test_proxies_that_compress_change_tags_and_what_was_seen_is_still_known(served: Web) -> None:
+    tag = served.get("/live/crawls/links/rules").headers["ETag"]
+    for known, status in {
+        f"W/{tag}": 304,
+        tag[:-1] + '-gzip"': 304,
+        f'"other", W/{tag}': 304,
+        "*": 304,
+        '"other"': 200,
+    }.items():
+        answer = served.get("/live/crawls/links/rules", {"If-None-Match": known})
+        assert answer.status == status, known
+
+
 def test_dead_tasks_page_by_page(served: Web) -> None:
     path = "/api/v1/crawls/links/dead?limit=1"
     first = served.get(path).json
@@ -158,6 +172,18 @@ def test_seeds_as_json(served: Web, folder: Folder) -> None:
     again = served.post("/api/v1/crawls/json/seeds", {"seeds": seeds[:2]}).json
     assert (again["added"], again["duplicates"]) == (0, 2)
     assert folder.stats("json").waiting == 2
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/x-ndjson"])
+@pytest.mark.parametrize("encoding", ["gzip", "zstd", "compress", "identity, br"])
+def test_a_compressed_body_is_refused(served: Web, media: str, encoding: str) -> None:
+    sent = {**LOCAL, "Content-Type": media, "Content-Encoding": encoding}
+    body = gzip.compress(b'{"seeds": ["https://a.example/"]}')
+    answer = served.send("POST", "/api/v1/crawls/compressed/seeds", body, sent)
+
+    assert answer.status == 415
+    assert answer.headers["Accept-Encoding"] == "identity"
+    assert served.get("/api/v1/crawls/compressed").status == 404
 
 
 def test_seeds_of_which_none_is_good_are_a_problem(served: Web) -> None:

@@ -68,6 +68,7 @@ class Connections:
             loop=self._loop,
             max_line_size=MAX_LINE_BYTES,
             max_headers=MAX_HEADERS,
+            auto_decompress=False,  # A small body would make a large one: see guard.py.
             **self._options,
         )
 

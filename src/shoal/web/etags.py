@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from aiohttp import ETag, web
+from aiohttp import web
 
 
 def with_etag(request: web.Request, body: bytes) -> web.Response:
     """JSON, or 304 for who has it already."""
     tag = blake2b(body, digest_size=12).hexdigest()
-    known = request.if_none_match or ()
     headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
-    if ETag(tag) in known:
+    if any(_is_same(known.value, tag) for known in request.if_none_match or ()):
         return web.Response(status=304, headers=headers)
     return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+def _is_same(known: str, tag: str) -> bool:
+    """Whether a client has what this tag stands for. Proxies that compress make `W/"tag"` or
+    `"tag-gzip"` of it."""
+    return known == "*" or known.partition("-")[0] == tag

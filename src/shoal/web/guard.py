@@ -90,6 +90,7 @@ class Guard:
             self._check_origin(request)
         elif _is_fetched_elsewhere(request):
             raise Problem(403, "not for pages of others")
+        _check_encoding(request)
         if declared.is_endless:
             return await handler(request)
         await read_body(request)
@@ -138,6 +139,13 @@ class Guard:
             return
         what = "any word" if self._access.is_open else "a token"
         raise Problem(403, f"not from a page of ours; programs send Authorization: Bearer {what}")
+
+
+def _check_encoding(request: web.Request) -> None:
+    encodings = request.headers.getall("Content-Encoding", [])
+    if request.can_read_body and any(each.strip().lower() != "identity" for each in encodings):
+        told = {"Accept-Encoding": "identity"}
+        raise Problem(415, "send the body without Content-Encoding", headers=told)
 
 
 async def read_body(request: web.Request) -> None:

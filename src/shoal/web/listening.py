@@ -11,6 +11,7 @@ from shoal.errors import ConfigError
 
 DEFAULT_LISTEN = "127.0.0.1:7350"
 
+_is_listen = re.compile(r"(?:\[([^][]+)\]|([^][:\s]+)):([0-9]{1,5})").fullmatch
 _is_prefix = re.compile(r"(?:/[A-Za-z0-9._~-]+)*").fullmatch
 
 
@@ -33,11 +34,12 @@ class Listen(NamedTuple):
 
 def listen_of(text: str) -> Listen:
     """The address that `HOST:PORT` means. Raises ConfigError."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not port.isdecimal() or int(port) > 65_535 or not host:
-        raise ConfigError(f"--listen {text!r}: write HOST:PORT, for instance {DEFAULT_LISTEN}")
-    return Listen(host, int(port))
+    found = _is_listen(text)
+    if found is None or int(found[3]) > 65_535:
+        raise ConfigError(
+            f"--listen {text!r}: write HOST:PORT, for instance {DEFAULT_LISTEN} or [::1]:7350"
+        )
+    return Listen(found[1] or found[2], int(found[3]))
 
 
 def prefix_of(text: str) -> str:

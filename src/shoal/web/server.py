@@ -100,8 +100,8 @@ class WebServer:
             return await loop.create_server(
                 connections, listen.host, listen.port, backlog=BACKLOG, reuse_address=True
             )
-        except OSError as error:
-            why = f"cannot listen on {listen.shown}: {error.strerror or error}"
+        except (OSError, UnicodeError) as error:
+            why = f"cannot listen on {listen.shown}: {_reason(error)}"
             if self._is_asked_for:
                 raise ConfigError(why) from None
             # Most likely another coordinator on this machine has it: schedules still need us.
@@ -136,3 +136,11 @@ class WebServer:
         add_routes(app, context, [*API, *SCREENS, *self._more])
         pages.add_static(app)
         return app
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    """Why an address is none to listen on. The system's own words: others repeat the address."""
+    if isinstance(error, UnicodeError):
+        return "that is no host name"
+    known = error.errno is not None and error.errno > 0  # Resolvers have numbers of their own.
+    return os.strerror(error.errno) if known else error.strerror or str(error)
