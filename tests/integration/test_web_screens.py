@@ -18,7 +18,7 @@ from shoal.core.task import Task
 from shoal.frontier.admission import Admission
 from shoal.frontier.causes import LOOKED_AT
 from shoal.frontier.port import Frontier
-from shoal.frontier.values import Ask, Control, Outcome, Verdict
+from shoal.frontier.values import Ask, Control, DeadFilter, Outcome, Verdict
 from shoal.web.screens.crawls import LOOKED_INTO
 from support.coordinators import NEVER, SCHEDULE
 from support.processes import Folder
@@ -38,6 +38,7 @@ FORM = {
     "Content-Type": "application/x-www-form-urlencoded",
     "Sec-Fetch-Site": "same-origin",
 }
+FIVE = [f"https://a.example/{number}" for number in range(5)]
 HUGE, MUCH = 10 * 1024 * 1024, 50_000
 
 
@@ -57,6 +58,12 @@ def asked_count(answer: Answered) -> str:
     found = re.search(rb'name="count" value="(\d+)"', answer.body)
     assert found, answer
     return found[1].decode()
+
+
+def hidden_fields(answer: Answered) -> dict[str, str]:
+    """What a confirm page sends back."""
+    found = re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', answer.body.decode())
+    return dict(found)
 
 
 async def add(frontier: Frontier, crawl: str, *urls: str) -> None:
@@ -110,27 +117,47 @@ def served(folder: Folder, heard: Receiver) -> Iterator[Web]:
         yield server
 
 
-def test_a_confirm_page_notices_that_the_count_has_changed(served: Web, folder: Folder) -> None:
-    do(
-        folder,
-        lambda frontier: add(frontier, "stale", *(f"https://a.example/{n}" for n in range(5))),
-    )
-    do(folder, lambda frontier: kill(frontier, "stale", 2))
+@pytest.mark.parametrize("chosen", [{"all": "1"}, {"kind": "handler"}], ids=str)
+@pytest.mark.parametrize("action", ["retry", "purge"])
+def test_what_dies_after_the_question_is_not_meant(
+    served: Web, folder: Folder, action: str, chosen: dict[str, str]
+) -> None:
+    crawl = f"dying-{action}-{'-'.join(chosen)}"
+    do(folder, lambda frontier: add(frontier, crawl, *FIVE))
+    do(folder, lambda frontier: kill(frontier, crawl, 2))
+    path = f"/crawls/{crawl}/dead/{action}"
+    asked = hidden_fields(served.get(f"{path}?{urlencode(chosen)}", PAGE))
+    assert asked["count"] == "2"
+    do(folder, lambda frontier: kill(frontier, crawl, 1))
+
+    done = form(served, path, **asked)
+
+    assert done.headers["Location"].endswith("&count=2")
+    assert "2 tasks " in text_of(served.get(done.headers["Location"], PAGE))
+    assert folder.stats(crawl).dead == 1
+    again = form(served, path, **asked)  # Somebody pressed twice.
+    assert (again.status, asked_count(again), folder.stats(crawl).dead) == (409, "1", 1)
+
+
+def test_a_confirm_page_notices_that_there_are_fewer(served: Web, folder: Folder) -> None:
+    async def retry_newest(frontier: Frontier) -> None:
+        newest, *_ = await frontier.dead("stale", 1)
+        await frontier.retry_dead("stale", DeadFilter(fingerprints=[newest.fingerprint]))
+
+    do(folder, lambda frontier: add(frontier, "stale", *FIVE))
+    do(folder, lambda frontier: kill(frontier, "stale", 3))
     path = "/crawls/stale/dead/retry"
-    asked = served.get(f"{path}?all=1", PAGE)
-    assert asked_count(asked) == "2"
-    do(folder, lambda frontier: kill(frontier, "stale", 1))
+    asked = hidden_fields(served.get(f"{path}?all=1", PAGE))
+    do(folder, retry_newest)
 
-    late = form(served, path, all="1", count="2")
+    late = form(served, path, **asked)
 
-    assert (late.status, asked_count(late)) == (409, "3")
-    assert "It was 2 when you were asked. It is 3 now." in text_of(late)
-    assert folder.stats("stale").dead == 3
-    done = form(served, path, all="1", count="3")
-    assert done.headers["Location"].endswith("did=retried&count=3")
-    assert "3 tasks queued again." in text_of(served.get(done.headers["Location"], PAGE))
-    again = form(served, path, all="1", count="3")  # Somebody pressed twice.
-    assert (again.status, asked_count(again)) == (409, "0")
+    assert (late.status, asked_count(late)) == (409, "2")
+    assert "It was 3 when you were asked. It is 2 now." in text_of(late)
+    assert folder.stats("stale").dead == 2
+    assert form(served, path, **asked | {"until": "nan"}).status == 400
+    done = form(served, path, **hidden_fields(late))
+    assert done.headers["Location"].endswith("did=retried&count=2")
 
 
 def test_nobody_purges_without_having_been_asked(served: Web, folder: Folder) -> None:

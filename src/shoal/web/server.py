@@ -142,5 +142,6 @@ def _reason(error: OSError | UnicodeError) -> str:
     """Why an address is none to listen on. The system's own words: others repeat the address."""
     if isinstance(error, UnicodeError):
         return "that is no host name"
-    known = error.errno is not None and error.errno > 0  # Resolvers have numbers of their own.
-    return os.strerror(error.errno) if known else error.strerror or str(error)
+    if error.errno is None or error.errno < 0:  # Resolvers have numbers and words of their own.
+        return error.strerror or str(error)
+    return os.strerror(error.errno)

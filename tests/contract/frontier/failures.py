@@ -172,6 +172,32 @@ class TestDeadByKindAndHost:
         for dead in chosen:
             assert await client.state(dead) is TaskState.DROPPED
 
+    @pytest.mark.parametrize("host", [None, HOST])
+    async def test_those_that_die_later_may_be_left_out(
+        self, backend: Backend, host: str | None
+    ) -> None:
+        client = backend.client()
+        await client.start(*pages(3), concurrency_per_host=9)
+        *early, late = await client.lease(9)
+        for lease in early:
+            await client.end(lease, Verdict.DEAD, kind=HANDLER)
+        newest, *_ = await client.frontier.dead(CRAWL, 9)
+        await backend.advance(1.0)
+        await client.end(late, Verdict.DEAD, kind=HANDLER)
+        which = DeadFilter(host=host, died_by=newest.place.died_at)
+        named = DeadFilter(
+            fingerprints=[early[0].fingerprint, late.fingerprint], died_by=which.died_by
+        )
+
+        assert await client.frontier.retry_dead(CRAWL, which, dry_run=True) == 2
+        assert await client.frontier.retry_dead(CRAWL, named, dry_run=True) == 1
+        assert await client.frontier.dead(CRAWL, 1, None, which) == [newest]
+        assert len(await client.frontier.dead(CRAWL, 9, newest.place, which)) == 1
+        assert await client.frontier.retry_dead(CRAWL, which) == 2
+        assert [dead.fingerprint for dead in await client.frontier.dead(CRAWL, 9)] == [
+            late.fingerprint
+        ]
+
     async def test_are_listed_page_by_page(self, backend: Backend) -> None:
         client = await with_kinds(backend)
         first, second, third = await client.frontier.dead(CRAWL, 9, None, of(HANDLER))

@@ -24,7 +24,9 @@ def test_addresses(text: str, listen: Listen, is_loopback: bool) -> None:
     assert listen.is_loopback == is_loopback
 
 
-@pytest.mark.parametrize("text", ["", "7350", ":7350", "host:", "host:http", "host:70000", "[::1:80", "::1:80"])
+@pytest.mark.parametrize(
+    "text", ["", "7350", ":7350", "host:", "host:http", "host:70000", "[::1:80", "::1:80"]
+)
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ConfigError, match="write HOST:PORT"):
         listen_of(text)

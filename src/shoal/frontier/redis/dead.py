@@ -15,6 +15,8 @@ from shoal.frontier.redis.shard import Shard
 from shoal.frontier.values import ALL_DEAD, DeadFilter, DeadPlace, Record
 
 BEFORE_ALL = DeadPlace(inf, b"")
+CLOCK_TICK_S = 1e-6
+"""Moments on Redis are whole microseconds."""
 
 
 async def list_dead(
@@ -60,6 +62,8 @@ async def _fitting(
 ) -> AsyncIterator[list[Any]]:
     """The dead tasks of a shard that fit, in parts: as dead.lua returns them. Of fingerprints that
     are named, all."""
+    if which.died_by is not None:
+        after = min(after, DeadPlace(which.died_by + CLOCK_TICK_S, b""))
     asked = which.kind or "", which.host or "", int(wants_all)
     place = f"{after.died_at * 1e6:.0f}", after.fingerprint
     if which.fingerprints is not None:

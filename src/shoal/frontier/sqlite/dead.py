@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from math import inf
+from math import inf, nextafter
 from typing import Any
 
 from shoal.core.urls import number_of
@@ -26,6 +26,9 @@ Place = tuple[float, int]
 """A place in the order of dead tasks: when one died, and its fingerprint."""
 BEFORE_ALL: Place = (inf, 0)
 
+LEAST = -(1 << 63)
+"""No fingerprint is a smaller number."""
+
 Part = tuple[int, Place | None]
 """How many were moved, and after which place to go on. None: that was all."""
 
@@ -35,8 +38,13 @@ def fitting(crawl_id: int, which: DeadFilter, after: Place = BEFORE_ALL) -> dict
     keys = None
     if which.fingerprints is not None:
         keys = as_json(map(number_of, which.fingerprints))
+    died_at, last = after if which.died_by is None else min(after, _just_after(which.died_by))
     asked = {"kind": which.kind, "host": which.host, "fingerprints": keys}
-    return {"crawl_id": crawl_id, "died_at": after[0], "last": after[1], **asked}
+    return {"crawl_id": crawl_id, "died_at": died_at, "last": last, **asked}
+
+
+def _just_after(moment: float) -> Place:
+    return nextafter(moment, inf), LEAST
 
 
 def count_dead(connection: sqlite3.Connection, crawl: str, which: DeadFilter) -> int:

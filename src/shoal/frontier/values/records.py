@@ -61,6 +61,9 @@ class DeadFilter(msgspec.Struct, frozen=True, kw_only=True):
     """As `Task.site` has it."""
     fingerprints: Sequence[bytes] | None = None
     """These and no others. None: whatever their fingerprints are."""
+    died_by: float | None = None
+    """Those that died then or before. Who was told how many there are means those, though more die
+    meanwhile."""
 
 
 ALL_DEAD = DeadFilter()

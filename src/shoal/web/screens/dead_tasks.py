@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from aiohttp import web
+from msgspec import Meta
+from msgspec.structs import replace
 
 from shoal.frontier.values import DeadFilter
 from shoal.insight.figures import counted
@@ -19,6 +21,12 @@ from shoal.web.screens.confirming import Question, ask, back_to
 
 COUNT = "count"
 """The field with how many it was when somebody was asked."""
+UNTIL = "until"
+"""The field with when the last of these died: what dies later is not meant."""
+
+Moment = Annotated[float, Meta(ge=0, le=1e11)]
+Fields = list[tuple[str, str]]
+"""Of a form: which dead tasks are meant."""
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -36,11 +44,11 @@ class Action(msgspec.Struct, frozen=True):
         call = purge_these if self.destroys else retry_these
         return await call(context, crawl, which, dry_run=dry_run)
 
-    async def count(self, context: Context, crawl: str, fields: list[tuple[str, str]]) -> int:
+    async def count(self, context: Context, crawl: str, fields: Fields) -> int:
         """To how many it would be done. Raises Problem."""
         return await self.do(context, crawl, which(fields), dry_run=True)
 
-    def question(self, count: int, fields: list[tuple[str, str]], changed: str = "") -> Question:
+    def question(self, count: int, fields: Fields, changed: str = "") -> Question:
         """What somebody is asked first."""
         verb = self.name.capitalize()
         return Question(
@@ -69,15 +77,34 @@ def asking(action: Action) -> Any:
     """How many it would be."""
 
     async def show(context: Context, request: web.Request) -> web.StreamResponse:
-        crawl, fields = crawl_of(request), chosen(request.query)
-        count = await action.count(context, crawl, fields)
-        return await ask(context, request, crawl, action.question(count, fields))
+        return await _ask(action, context, request, chosen(request.query))
 
     return show
 
 
+async def _ask(
+    action: Action,
+    context: Context,
+    request: web.Request,
+    fields: Fields,
+    before: str | None = None,
+) -> web.Response:
+    crawl = crawl_of(request)
+    fields = await _until_now(context, crawl, fields)
+    count = await action.count(context, crawl, fields)
+    changed = "" if before is None else f"It was {before} when you were asked. It is {count:,} now."
+    return await ask(context, request, crawl, action.question(count, fields, changed))
+
+
+async def _until_now(context: Context, crawl: str, fields: Fields) -> Fields:
+    """The same, but none of those that die from now on."""
+    fields = [(name, value) for name, value in fields if name != UNTIL]
+    newest = await context.frontier.dead(crawl, 1, None, which(fields))
+    return [*fields, *((UNTIL, repr(record.place.died_at)) for record in newest)]
+
+
 def doing(action: Action) -> Any:
-    """Do it, if there are still as many as somebody was told."""
+    """Do it, if those that somebody was told of are still as many."""
 
     async def do(context: Context, request: web.Request) -> web.StreamResponse:
         form, crawl = await request.post(), crawl_of(request)
@@ -85,25 +112,24 @@ def doing(action: Action) -> Any:
         count = await action.count(context, crawl, fields)
         if said != str(count):
             before = f"{int(said):,}" if said.isascii() and said.isdecimal() else "not as many"
-            changed = f"It was {before} when you were asked. It is {count:,} now."
-            return await ask(context, request, crawl, action.question(count, fields, changed))
+            return await _ask(action, context, request, fields, before)
         done = await action.do(context, crawl, which(fields))
         return back_to(context, crawl, "failures", did=action.did, count=str(done))
 
     return do
 
 
-def chosen(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Which dead tasks a form names: by kind, host and fingerprints."""
+def chosen(given: Mapping[str, Any]) -> Fields:
+    """Which dead tasks a form names: by kind, host, fingerprints and when they died."""
     pairs = given.items()
     return [
         (name, value)
         for name, value in pairs
-        if name in ("kind", "host", "fp", "all") and isinstance(value, str) and value
+        if name in ("kind", "host", "fp", "all", UNTIL) and isinstance(value, str) and value
     ]
 
 
-def which(fields: list[tuple[str, str]]) -> DeadFilter:
+def which(fields: Fields) -> DeadFilter:
     """The filter that the fields of a form mean. Raises Problem."""
     said: dict[str, Any] = {name: value for name, value in fields if name in ("kind", "host")}
     keys = [value for name, value in fields if name == "fp"]
@@ -112,12 +138,13 @@ def which(fields: list[tuple[str, str]]) -> DeadFilter:
     if not said and ("all", "1") not in fields:
         raise Problem(400, "nothing was chosen")
     try:
-        return msgspec.convert(said, DeadOrder).which
+        until = msgspec.convert(dict(fields).get(UNTIL), Moment | None, strict=False)
+        return replace(msgspec.convert(said, DeadOrder).which, died_by=until)
     except msgspec.ValidationError as error:
         raise Problem(400, str(error)) from None
 
 
-def _of(fields: list[tuple[str, str]]) -> str:
+def _of(fields: Fields) -> str:
     said = [f"{name} {value}" for name, value in fields if name in ("kind", "host")]
     return f" of {' and '.join(said)}" if said else ""
 

@@ -62,6 +62,12 @@ else
   answer = {#page == most and 1 or 0, moments[#page] or '', page[#page] or ''}
 end
 
+-- Of a page they all are; of fingerprints that were named, perhaps not.
+local function is_after_place(i)
+  local at, place = tonumber(moments[i]), tonumber(ARGV[3])
+  return at < place or at == place and is_less(page[i], ARGV[4])
+end
+
 local function is_fitting(values)
   local own = KINDS[values[6]] or KINDS.other -- A later version may know others.
   return (kind == '' or own == kind) and (host == '' or values[1]:match('[^ ]*$') == host)
@@ -75,7 +81,7 @@ if ARGV[8] == nil and kind == '' and host == '' and not wants_all then
 end
 for i, packed in ipairs(ask_many('HMGET', prefix .. 'dead', page)) do
   local values = packed and cmsgpack.unpack(packed)
-  if values and is_fitting(values) then
+  if values and is_fitting(values) and is_after_place(i) then
     answer[#answer + 1] = wants_all and {moments[i], unpack(values, 1, 6)} or page[i]
   end
 end
