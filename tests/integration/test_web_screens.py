@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator
+from html import unescape
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode
 
 import pytest
 
+from contract.results_suite import some_item
 from shoal.config import Rules
 from shoal.coordinator.run_requests import RUN_KEYS
 from shoal.core.failures import FailureKind
@@ -19,12 +21,14 @@ from shoal.frontier.admission import Admission
 from shoal.frontier.causes import LOOKED_AT
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Ask, Control, DeadFilter, Outcome, Verdict
+from shoal.web.screens.crawl_tasks import SHOWN
 from shoal.web.screens.crawls import LOOKED_INTO
 from support.coordinators import NEVER, SCHEDULE
 from support.processes import Folder
 from support.receivers import Receiver
 from support.redis_servers import RedisServer
 from support.sites import serving
+from support.stored import Stored
 from support.until import until_now
 from support.web import Answered, Web, serving_web
 
@@ -283,6 +287,24 @@ def test_what_is_left_out_is_said(served: Web, folder: Folder) -> None:
     for path in ("/workers", "/hosts"):
         assert f"Of the newest {LOOKED_INTO} of" in text_of(served.get(path, PAGE)), path
     do(folder, end_them)
+
+
+def test_items_go_page_by_page(served: Web, folder: Folder) -> None:
+    keys = [f"item-{number:03}" for number in range(2 * SHOWN + 1)]
+    do(folder, lambda frontier: add(frontier, "items", "https://a.example/"))
+    Stored(folder.path).save("items", *(some_item(key, kind="lamp & co") for key in keys))
+    place, found, sizes = "/crawls/items/items?kind=lamp+%26+co", list[str](), list[int]()
+    while place:
+        shown = served.get(place, PAGE).body.decode()
+        on_page = re.findall(r"<b><bdi>(item-\d+)</bdi></b>", shown)
+        assert f"{len(on_page)} of {len(keys)}." in shown
+        sizes.append(len(on_page))
+        found += on_page
+        after = re.search(r'<a href="([^"]+)" rel="next">', shown)
+        place = unescape(after[1]) if after else ""
+
+    assert (sizes, found) == ([SHOWN, SHOWN, 1], keys)
+    assert served.get("/crawls/items/items?cursor=nonsense", PAGE).status == 400
 
 
 def test_a_page_without_scripts_does_not_forget_what_was_selected(

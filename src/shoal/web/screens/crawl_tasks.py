@@ -97,16 +97,27 @@ async def active(
 async def items(
     context: Context, request: web.Request, seen: Snapshot, live: Live
 ) -> dict[str, Any]:
-    """How many of each kind, and the first ones."""
+    """How many of each kind, and some of them: page by page, in the order of the API."""
     if request.path.startswith(f"{context.prefix}/live/"):
         return {}
     crawl, kind = seen.stats.crawl, request.query.get("kind") or None
+    cursor = request.query.get("cursor") or None
     try:
-        page = await items_page(context, crawl, ItemsQuery(kind, SHOWN))
+        page = await items_page(context, crawl, ItemsQuery(kind, SHOWN, cursor))
         counts = await context.results.count(crawl)
     except ConfigError as error:  # Results that only pass through cannot be asked.
-        return {"counts": {}, "items": [], "note": str(error), "kind": kind, "reloads": False}
-    found, total = page.items, page.total or 0
-    note = f"The first {len(found):,} of {total:,}." if total > len(found) else ""
+        nothing: dict[str, Any] = {"counts": {}, "items": [], "next_page": None}
+        return {**nothing, "note": str(error), "kind": kind, "reloads": False}
+    found = page.items
+    total = sum(counts.values()) if kind is None else counts.get(kind, 0)
+    note = f"{len(found):,} of {total:,}." if total > len(found) else ""
     shown = [(one.kind, one.key, one.url, one.data.decode("utf-8", "replace")) for one in found]
-    return {"counts": counts, "items": shown, "note": note, "kind": kind, "reloads": False}
+    asked = {name: value for name, value in (("kind", kind), ("cursor", page.cursor)) if value}
+    return {
+        "counts": counts,
+        "items": shown,
+        "note": note,
+        "kind": kind,
+        "next_page": page.cursor and context.url("crawls", crawl, "items", query=asked),
+        "reloads": False,
+    }
