@@ -27,7 +27,7 @@ from shoal.fleet.crawl import run_crawl
 from shoal.fleet.stores import stores_at
 from shoal.frontier.admission import Admission
 from shoal.runtime.eventloop import run
-from shoal.spider.spider import settings_of
+from shoal.spider.own_settings import settings_of
 
 PER_PAGE = 20
 NEXT = 'following "next"'

@@ -23,7 +23,7 @@ from shoal.config import Rules
 from shoal.frontier import frontier_at
 from shoal.runtime.eventloop import run
 from shoal.seeds.seeding import seed_from_spider
-from shoal.spider.spider import settings_of
+from shoal.spider.own_settings import settings_of
 
 ROOM = Rules().concurrency_per_host
 LEASE_S = 3.0

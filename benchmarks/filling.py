@@ -13,7 +13,7 @@ from benchmarks.spider import Bench
 from shoal import config
 from shoal.frontier import frontier_at
 from shoal.runtime.eventloop import run
-from shoal.spider.spider import settings_of
+from shoal.spider.own_settings import settings_of
 
 BATCH = 1_000
 FINGERPRINT_BYTES = 8

@@ -29,7 +29,7 @@ from shoal import config
 from shoal.frontier import frontier_at
 from shoal.runtime.eventloop import run
 from shoal.seeds.seeding import seed_from_spider
-from shoal.spider.spider import settings_of
+from shoal.spider.own_settings import settings_of
 
 HOSTS = 50
 DELAY_S = 0.2

@@ -19,7 +19,7 @@ import pytest
 
 from shoal import Page, Spider, Task
 from shoal.demo import Pages, make_ware
-from shoal.spider.spider import Harvest, harvest
+from shoal.spider.harvest import Harvest, harvest
 from support.docs import Reader
 from support.markdown import ROOT, Block, blocks, table_after
 

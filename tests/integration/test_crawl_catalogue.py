@@ -19,7 +19,7 @@ from shoal.fleet.crawl import run_crawl
 from shoal.fleet.stores import stores_at
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, TaskState
-from shoal.spider.spider import settings_of
+from shoal.spider.own_settings import settings_of
 from support.catalogues import (
     ListingSite,
     NextSpider,

@@ -21,7 +21,7 @@ from aiohttp import web
 from shoal import Item, Page, Spider, config
 from shoal.fleet.stores import stores_at
 from shoal.seeds.seeding import seed_from_spider
-from shoal.spider.spider import settings_of
+from shoal.spider.own_settings import settings_of
 from shoal.worker.assignment import Assignment
 from shoal.worker.visits.spider_visits import spider_worker
 from support.postgres_servers import QUICK, PostgresServer

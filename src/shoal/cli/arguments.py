@@ -13,7 +13,8 @@ from shoal.errors import ConfigError
 from shoal.fleet import target
 from shoal.fleet.target import is_scrapy
 from shoal.spider.crawl_names import told
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.own_settings import settings_of
+from shoal.spider.spider import Spider
 
 ArgumentOptions = Annotated[
     list[str] | None,

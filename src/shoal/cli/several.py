@@ -22,7 +22,7 @@ from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.spider.arguments import arguments_of
 from shoal.spider.crawl_names import told
-from shoal.spider.spider import settings_of
+from shoal.spider.own_settings import settings_of
 
 COLUMNS = ("crawl", "state", "done", "dead", "left", "items", "time", "")
 

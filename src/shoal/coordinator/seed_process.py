@@ -32,7 +32,8 @@ from shoal.seeds.seeding import seed_from_spider
 from shoal.seeds.sources import Seeder, Sources
 from shoal.sessions.telling import tell_of_sessions
 from shoal.spider.crawl_names import told
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.own_settings import settings_of
+from shoal.spider.spider import Spider
 from shoal.worker.visits.logins import flaw_of
 from shoal.worker.visits.recrawl import check_previous
 

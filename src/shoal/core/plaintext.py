@@ -8,6 +8,7 @@ text, a terminal or a log, goes through here: such characters are written out, a
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _UNSEEN = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1.
@@ -39,3 +40,9 @@ def _written_out(found: re.Match[str]) -> str:
     character = found[0]
     code = ord(character)
     return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def shown(value: Any) -> str:
+    """A value as an error names it: its repr, cut short if it is long."""
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"

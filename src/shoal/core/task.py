@@ -219,6 +219,17 @@ def decode_seed(wire: bytes) -> Task:
         raise _too_deep() from None
 
 
+def flaw_of(task: Task) -> str | None:
+    """Why a task could not travel to another worker; None if it can."""
+    if flaw := bad_body(task):
+        return flaw
+    try:
+        decode(encode(task))
+    except Exception as error:  # What is in `meta` may raise anything.
+        return str(error)
+    return None
+
+
 def _decode_later(wire: bytes) -> Task:
     """Almost none are like this, so it may take its time."""
     try:

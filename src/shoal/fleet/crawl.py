@@ -41,7 +41,8 @@ from shoal.seeds.seeding import collect, refuse_private_seeds, seed_from_spider
 from shoal.sessions.telling import tell_of_sessions
 from shoal.spider.attributes import mistaken_attributes, mistaken_line
 from shoal.spider.crawl_names import told
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.own_settings import settings_of
+from shoal.spider.spider import Spider
 from shoal.worker.assignment import Stores
 from shoal.worker.error_limit import ErrorLimit
 from shoal.worker.visits.logins import flaw_of

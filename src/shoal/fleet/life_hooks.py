@@ -16,7 +16,7 @@ from shoal.frontier.once import Once
 from shoal.frontier.port import HasNotes, IntakeAndNotes
 from shoal.frontier.values import CrawlState, Stats
 from shoal.runtime.patience import NowAndThen
-from shoal.spider.harvest import is_meant_for_us
+from shoal.spider.reading import is_meant_for_us
 from shoal.spider.spider import Spider
 
 OPENED, CLOSED = "opened", "closed"

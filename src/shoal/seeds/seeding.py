@@ -17,7 +17,8 @@ from shoal.frontier.admission import Admission, NotAdmitted
 from shoal.frontier.patient import patient
 from shoal.frontier.port import IntakeAndUpkeep, WorkIntake
 from shoal.frontier.values import Added, Control, Entry
-from shoal.spider.spider import Spider, seeds
+from shoal.spider.spider import Spider
+from shoal.spider.starting import seeds
 
 BATCH = 500
 

@@ -1,133 +1,135 @@
-"""Reading a page with a spider: run its handler, and get items to be stored and tasks to be
-followed. For visits and for reparsing."""
+"""Calling the handler of a page, and sorting what it yields into tasks, items and files."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+import inspect
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
 
-from shoal.core import own_counts
-from shoal.core.files import StoredFile, with_refs
-from shoal.core.records import RejectedItem, StoredItem
-from shoal.core.task import Task
-from shoal.errors import OwnFault
-from shoal.spider.asking import Drop
+from shoal.core.plaintext import shown
+from shoal.core.task import MAX_PRIORITY, Task, flaw_of
+from shoal.errors import ShoalError
 from shoal.spider.failure import Failure
-from shoal.spider.files import ItemFiles, WantedFiles
-from shoal.spider.hooks import ItemHook, through_hooks
-from shoal.spider.items import store_form
+from shoal.spider.files import ItemFiles
+from shoal.spider.items import is_item_class
 from shoal.spider.page import Page
-from shoal.spider.spider import Harvest, Spider, harvest, harvest_failure
+from shoal.spider.selection import Selection
+from shoal.spider.spider import ON_FAILURE, Spider, is_handler
 
 
-class Reading(msgspec.Struct):
-    """What a handler gave for one page, with items as they are stored."""
+class UnknownHandler(ShoalError):
+    """A task names a handler that its spider does not have."""
+
+
+class Harvest(msgspec.Struct):
+    """The tasks and items that a handler yielded for a page."""
 
     tasks: list[Task] = []
-    links_cut: int = 0
-    """Links that were left out, as there were too many."""
-    items: list[StoredItem] = []
-    rejected: list[RejectedItem] = []
-    files: list[Task] = []
-    """The tasks for the files of these items."""
-    no_files: list[StoredFile] = []
-    """Files of these items that are never asked for."""
-    error: BaseException | None = None
-    """What the handler raised. Then there is nothing else."""
-
-
-async def read(
-    spider: Spider, page: Page, scraped_at: float, *, canonical: bool = False
-) -> Reading:
-    """Run the task's handler on its page. Raises only what came through it from outside, OwnFault
-    for one.
-
-    With `canonical`, items have the address that the page gives as its own.
-    """
-    return await _read(harvest(spider, page), spider, page, scraped_at, canonical=canonical)
-
-
-async def read_failure(spider: Spider, failure: Failure, scraped_at: float) -> Reading:
-    """Tell the spider of a task that has failed. What it gives is read as from a page."""
-    return await _read(harvest_failure(spider, failure), spider, failure._page, scraped_at)
-
-
-async def _read(
-    harvesting: Awaitable[Harvest],
-    spider: Spider,
-    page: Page,
-    scraped_at: float,
-    *,
-    canonical: bool = False,
-) -> Reading:
-    try:
-        found = await harvesting
-        files: list[Sequence[ItemFiles]] = []
-        hooks = spider._shoal_hooks.item
-        if found.files:
-            found.items, files = await _with_files(found, page, hooks)
-        elif hooks:
-            found.items = await through_hooks(found.items, page, hooks)
-    except BaseException as error:  # Also sys.exit(): a page must not end its worker.
-        if is_meant_for_us(error):
-            raise
-        if not isinstance(error, Drop):  # Its items are no items either.
-            own_counts.forget()
-        return Reading(error=error)
-    reading = Reading(found.tasks, page.links_cut)
-    url = (canonical and page.canonical) or page.url
-    rows = [
-        store_form(item, url=url, fingerprint=page.fingerprint, scraped_at=scraped_at)
-        for item in found.items
-    ]
-    if files:
-        _refer(rows, files, reading, WantedFiles(page.max_links, scraped_at))
-    for row in rows:
-        if isinstance(row, StoredItem):
-            reading.items.append(row)
-        else:
-            reading.rejected.append(row)
-    return reading
-
-
-async def _with_files(
-    found: Harvest, page: Page, hooks: Sequence[ItemHook]
-) -> tuple[list[Any], list[Sequence[ItemFiles]]]:
-    """The items that are left, and the files of each. What hooks make of an item has its files."""
-    of_items: dict[int, list[ItemFiles]] = {}
-    for each in found.files:
-        of_items.setdefault(id(each.item), []).append(each)
-    yielded = {id(item) for item in found.items}
-    others = [given[0].item for at, given in of_items.items() if at not in yielded]
     items: list[Any] = []
-    files: list[Sequence[ItemFiles]] = []
-    for item in [*found.items, *others]:
-        left = await through_hooks([item], page, hooks)
-        items += left
-        files += [of_items.get(id(item), ())] * len(left)
-    return items, files
+    files: list[ItemFiles] = []
 
 
-def _refer(
-    rows: Iterable[StoredItem | RejectedItem],
-    files: Iterable[Sequence[ItemFiles]],
-    reading: Reading,
-    wanted: WantedFiles,
-) -> None:
-    """Give items that are stored references to their files, and have these fetched."""
-    for row, given in zip(rows, files, strict=True):
-        if isinstance(row, StoredItem) and (refs := wanted.refs(given)):
-            row.data = with_refs(row.data, refs)
-    reading.files, reading.no_files = wanted.tasks, wanted.refused
+async def harvest(spider: Spider, page: Page) -> Harvest:
+    """Run the task's handler on its page. Whatever the handler raises is passed on."""
+    name = page.task.job_type
+    if not is_handler(type(spider), name):
+        raise UnknownHandler(f"{type(spider).__name__} has no handler {shown(name)}")
+    into = Harvest()
+    await _sort(await _awaited(getattr(spider, name)(page)), into)
+    if spider.rules:
+        into.tasks += spider._shoal_rules.tasks(page)
+    return _as_children(into, page)
 
 
-def is_meant_for_us(error: BaseException) -> bool:
-    """Whether it came through the user's code from outside: Ctrl-C, or the visit was cancelled, or
-    our own machine could not read the page."""
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is not None and task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt | OwnFault)
+async def harvest_failure(spider: Spider, failure: Failure) -> Harvest:
+    """Tell the spider of a task that has failed: the method that the task names, or all that there
+    are for any. Whatever it raises is passed on."""
+    name = failure.task.on_failure
+    hooks: Sequence[Callable[[Failure], Any]] = spider._shoal_hooks.on_failure
+    if name and name != ON_FAILURE:
+        if not is_handler(type(spider), name):
+            raise UnknownHandler(f"{type(spider).__name__} has no method {shown(name)}")
+        hooks = [getattr(spider, name)]
+    into = Harvest()
+    for hook in hooks:
+        await _sort(await _awaited(hook(failure)), into)
+    return _as_children(into, failure._page)
+
+
+async def _awaited(result: Any) -> Any:
+    return await result if inspect.isawaitable(result) else result
+
+
+async def _sort(thing: Any, into: Harvest) -> None:
+    """Put what a handler yielded where it belongs; look into lists, generators and the like."""
+    if isinstance(thing, Task):
+        into.tasks.append(thing)
+    elif _is_item(type(thing)):
+        into.items.append(thing)
+    elif isinstance(thing, ItemFiles):
+        into.files.append(thing)
+    elif isinstance(thing, AsyncIterable):
+        async for inner in thing:
+            await _sort(inner, into)
+    elif thing is not None:
+        for inner in _inside(thing):
+            # Nearly everything a page gives is a link, and a call for each would add up.
+            if type(inner) is Task:
+                into.tasks.append(inner)
+            else:
+                await _sort(inner, into)
+
+
+_is_item: Callable[[type], bool] = cache(is_item_class)
+
+
+def _inside(thing: Any) -> Iterable[Any]:
+    if isinstance(thing, str):
+        raise TypeError(f"a handler yielded the text {shown(thing)}: use page.follow(url)")
+    if isinstance(thing, Selection):
+        raise TypeError("a handler yielded a selection: use page.follow_all(selection)")
+    if inspect.iscoroutine(thing):
+        thing.close()
+        raise TypeError("a handler yielded a coroutine: await it first")
+    if isinstance(thing, Iterable) and not isinstance(thing, bytes | bytearray):
+        return thing
+    raise TypeError(f"a handler yielded {shown(thing)}: neither an item nor a task")
+
+
+def _as_children(into: Harvest, page: Page) -> Harvest:
+    """Check the tasks that were yielded, and make them children of their page."""
+    deeper = page.task.depth + 1
+    for index, task in enumerate(into.tasks):
+        if not _is_plain(task, page) and (flaw := flaw_of(task)):
+            raise TypeError(f"a handler yielded a task that cannot be sent: {flaw}")
+        if task.parent is None or task.depth < deeper:
+            into.tasks[index] = _as_child(task, page)
+    return into
+
+
+def _as_child(task: Task, page: Page) -> Task:
+    """A task that a handler made itself is as deep as if it were made by `page.follow`, at least:
+    no limit on depth would hold otherwise."""
+    return msgspec.structs.replace(
+        task,
+        depth=max(task.depth, page.task.depth + 1),
+        parent=task.parent or page.fingerprint.hex(),
+    )
+
+
+def _is_plain(task: Task, page: Page) -> bool:
+    """Made by `page.follow` with nothing in it that could be wrong. Most are, and this is quick."""
+    return (
+        task.parent is not None
+        and type(task.priority) is int
+        and -MAX_PRIORITY <= task.priority <= MAX_PRIORITY
+        and not task.meta
+        and not task.headers
+        and task.body is None
+        and task.chain is None
+        and task.max_retries is None
+        and task.session == page.task.session
+    )

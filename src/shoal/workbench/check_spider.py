@@ -20,8 +20,9 @@ from shoal.spider.attributes import mistaken_attributes, mistaken_line
 from shoal.spider.catalogue import catalogues_of, first_tasks
 from shoal.spider.hooks import TAKES, is_hook
 from shoal.spider.items import is_item_class
+from shoal.spider.own_settings import settings_of
 from shoal.spider.page import Page
-from shoal.spider.spider import ON_FAILURE, Spider, handlers_of, settings_of
+from shoal.spider.spider import ON_FAILURE, Spider, handlers_of
 from shoal.workbench.findings import Finding
 from shoal.workbench.sources import FOLLOWING, Source, file_of, own_classes
 

@@ -15,7 +15,8 @@ from shoal.config import Settings
 from shoal.errors import ConfigError
 from shoal.fleet import target
 from shoal.fleet.spider_files import Fault, FoundSpider, FoundSpiders, spiders_in
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.own_settings import settings_of
+from shoal.spider.spider import Spider
 from shoal.workbench.check_file import check_file, check_variables
 from shoal.workbench.check_servers import check_servers
 from shoal.workbench.check_spider import check_spider

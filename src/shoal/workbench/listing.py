@@ -9,7 +9,8 @@ import msgspec
 
 from shoal.errors import ConfigError
 from shoal.fleet.spider_files import FoundSpider
-from shoal.spider.spider import Spider, handlers_of, settings_of
+from shoal.spider.own_settings import settings_of
+from shoal.spider.spider import Spider, handlers_of
 
 MAX_URLS = 3
 

@@ -19,7 +19,8 @@ from shoal.errors import BadUrl, ConfigError, ShoalError
 from shoal.frontier.admission import Admission
 from shoal.insight.figures import duration
 from shoal.results import results_at
-from shoal.spider.spider import Spider, handlers_of, seeds
+from shoal.spider.spider import Spider, handlers_of
+from shoal.spider.starting import seeds
 from shoal.workbench.kept_pages import ArchivedPage, CachingFetcher
 from shoal.workbench.one_page import Tried, try_page
 from shoal.worker.visits.spider_visits import fetchers_for

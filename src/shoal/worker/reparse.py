@@ -13,8 +13,8 @@ from shoal.errors import OwnFault, StorageFailed
 from shoal.results.port import Batch, Keep, Results
 from shoal.runtime.patience import patiently
 from shoal.spider.asking import Drop
-from shoal.spider.harvest import Reading, read
 from shoal.spider.page import Page
+from shoal.spider.reading import Reading, read
 from shoal.spider.spider import Spider
 
 BATCH_ROWS = 500

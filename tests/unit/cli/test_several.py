@@ -15,7 +15,8 @@ from shoal.config import Settings, of_spider
 from shoal.errors import ConfigError
 from shoal.fleet import several
 from shoal.fleet.several import PlannedCrawl, worst_of
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.own_settings import settings_of
+from shoal.spider.spider import Spider
 from support.until import in_time
 
 SPIDER = """

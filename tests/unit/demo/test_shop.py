@@ -21,8 +21,9 @@ from shoal.demo import Pages, WareKind, make_ware
 from shoal.demo.shop import CLOSED, Hit, Shop
 from shoal.demo.spider import Product, ShopSpider, spider_for
 from shoal.errors import BadUrl
+from shoal.spider.harvest import harvest
 from shoal.spider.page import Page
-from shoal.spider.spider import harvest, seeds
+from shoal.spider.starting import seeds
 from support.until import in_time
 
 FORBIDDEN = ("/cart", "/private/")

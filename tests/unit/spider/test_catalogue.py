@@ -9,7 +9,8 @@ import pytest
 from shoal.errors import ConfigError
 from shoal.spider.catalogue import KEY, Catalogue
 from shoal.spider.page import Page
-from shoal.spider.spider import Spider, seeds
+from shoal.spider.spider import Spider
+from shoal.spider.starting import seeds
 from support.catalogues import page_of
 
 URL = "https://shop.example/catalog?page={page}"

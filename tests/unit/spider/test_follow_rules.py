@@ -10,7 +10,7 @@ import pytest
 from shoal import Follow, Page, Spider, Task
 from shoal.errors import ConfigError
 from shoal.fleet.target import create
-from shoal.spider.spider import harvest
+from shoal.spider.harvest import harvest
 
 URL = "https://shop.example/"
 HTML = b"""

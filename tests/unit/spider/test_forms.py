@@ -15,8 +15,9 @@ from multidict import CIMultiDict
 
 from shoal.core.task import Task, raw_body
 from shoal.errors import BadUrl, Unparsable
+from shoal.spider.harvest import harvest
 from shoal.spider.page import Page
-from shoal.spider.spider import Spider, harvest
+from shoal.spider.spider import Spider
 
 URL = "https://shop.example/a/b?c=1#top"
 PNG = b"\x89PNG\r\n\x1a\n"

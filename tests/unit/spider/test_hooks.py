@@ -11,11 +11,13 @@ import pytest
 from shoal.core.task import Task
 from shoal.errors import BadUrl, ConfigError
 from shoal.fleet import target
-from shoal.spider.harvest import Reading, read
+from shoal.spider.harvest import UnknownHandler, harvest
 from shoal.spider.hooks import Hooks, is_hook
 from shoal.spider.outgoing import Outgoing, outgoing
+from shoal.spider.own_settings import settings_of
 from shoal.spider.page import Page
-from shoal.spider.spider import Spider, UnknownHandler, harvest, settings_of
+from shoal.spider.reading import Reading, read
+from shoal.spider.spider import Spider
 
 URL = "https://shop.example/lamp?id=1"
 

@@ -13,7 +13,7 @@ from shoal import Item, Page, Spider
 from shoal.core.files import refs_in
 from shoal.core.task import Task
 from shoal.spider.files import ItemFiles
-from shoal.spider.harvest import Reading, read
+from shoal.spider.reading import Reading, read
 
 HTML = b"""<img class=a src=/1.png><img class=b src="/2.png"><img src=""><img>
 <a class=pdf href=/m.pdf></a><img class=data src="data:image/png;base64,AA">"""

@@ -17,11 +17,14 @@ from shoal.config import SETTINGS, Rules, Settings, build
 from shoal.core.task import Task
 from shoal.errors import ConfigError
 from shoal.spider.follow_rules import Follow
+from shoal.spider.harvest import UnknownHandler, harvest
 from shoal.spider.items import Item
 from shoal.spider.link_spider import LinkSpider, WebPage, spider_for
+from shoal.spider.own_settings import settings_of
 from shoal.spider.page import Page
 from shoal.spider.session import Session
-from shoal.spider.spider import Spider, UnknownHandler, harvest, login_of, seeds, settings_of
+from shoal.spider.spider import Spider, login_of
+from shoal.spider.starting import seeds
 
 
 def page_for(handler: str = "parse", body: bytes = b"<a href=/1></a><a href=/2></a>") -> Page:

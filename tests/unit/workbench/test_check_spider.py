@@ -11,7 +11,7 @@ import pytest
 from shoal.config import Settings, load
 from shoal.fleet.spider_files import spiders_in
 from shoal.spider.hooks import TAKES
-from shoal.spider.spider import settings_of
+from shoal.spider.own_settings import settings_of
 from shoal.workbench.check_spider import _HOOKS_TAKE, check_spider
 
 HEAD = "from shoal import Item, Spider\nclass Shop(Spider):\n"

@@ -19,7 +19,8 @@ from shoal.spider.asking import Drop, Retry
 from shoal.spider.catalogue import KEY, Catalogue
 from shoal.spider.outgoing import Outgoing
 from shoal.spider.page import Page
-from shoal.spider.spider import Spider, seeds
+from shoal.spider.spider import Spider
+from shoal.spider.starting import seeds
 from shoal.worker.report import Report
 from support.visitors import OneAnswer, page_visitor
 

@@ -26,7 +26,7 @@ from shoal.demo.spider import URLS_VARIABLE, ShopSpider
 from shoal.fleet import target
 from shoal.fleet.stores import stores_at
 from shoal.runtime.eventloop import run
-from shoal.spider.spider import settings_of
+from shoal.spider.own_settings import settings_of
 from shoal.workbench.wanted_page import try_from_site
 
 ITEMS_SHOWN = 8

@@ -33,7 +33,8 @@ from shoal.results.port import Keep, Results, RunNote
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.spider.arguments import arguments_of
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.own_settings import settings_of
+from shoal.spider.spider import Spider
 from shoal.worker.reparse import Progress, Reparsed
 from shoal.worker.reparse import reparse as read_again
 

@@ -32,7 +32,8 @@ from shoal.insight.sessions import chosen, groups_of_crawl
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
 from shoal.sessions.own import own_sessions
-from shoal.spider.spider import Spider, settings_of
+from shoal.spider.own_settings import settings_of
+from shoal.spider.spider import Spider
 from shoal.worker.login_checks import CheckedLogin, LoginChecks
 from shoal.worker.visits.sending import no_routes
 

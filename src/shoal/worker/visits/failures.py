@@ -7,8 +7,8 @@ from shoal.errors import BadUrl
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.spider.failure import Failure
-from shoal.spider.harvest import Reading, read_failure
 from shoal.spider.page import Page
+from shoal.spider.reading import Reading, read_failure
 from shoal.spider.spider import Spider
 from shoal.worker.report import Report
 from shoal.worker.visits.outcomes import one_line, tail

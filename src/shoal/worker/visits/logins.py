@@ -18,8 +18,8 @@ from shoal.core.session_config import USER_AGENT, SessionConfig
 from shoal.errors import LoginFailed, StorageError, UnknownCrawl
 from shoal.fetch.port import Fetcher, Route
 from shoal.spider.form_login import log_in_by_form
-from shoal.spider.harvest import is_meant_for_us
 from shoal.spider.page import Page
+from shoal.spider.reading import is_meant_for_us
 from shoal.spider.selection import parse_query
 from shoal.spider.session import Session, place
 from shoal.spider.spider import Spider, login_of

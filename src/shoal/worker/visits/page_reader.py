@@ -17,8 +17,8 @@ from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 from shoal.results.near import simhash
 from shoal.spider.asking import Retry
 from shoal.spider.following import accepted
-from shoal.spider.harvest import Reading, read
 from shoal.spider.page import Page
+from shoal.spider.reading import Reading, read
 from shoal.spider.spider import Spider
 from shoal.worker.mishaps import Mishaps
 from shoal.worker.report import Report

@@ -30,9 +30,9 @@ from shoal.frontier.values import Lease, Outcome, Verdict
 from shoal.results.port import KnownPage
 from shoal.runtime.patience import Shortage, jitter
 from shoal.spider.asking import Retry
-from shoal.spider.harvest import is_meant_for_us
 from shoal.spider.outgoing import RequestHook, outgoing
 from shoal.spider.page import Page
+from shoal.spider.reading import is_meant_for_us
 from shoal.worker.report import Report, give_back, not_due, note_identity, page_log
 from shoal.worker.slots import nobody_waits
 from shoal.worker.visits.blocks import Blocked, BlockWatch

@@ -9,7 +9,7 @@ from shoal.core.files import FileStatus, StoredFile, known_as
 from shoal.errors import BadUrl
 from shoal.frontier.admission import Admission
 from shoal.frontier.values import Outcome
-from shoal.spider.harvest import Reading
+from shoal.spider.reading import Reading
 
 AT_ONCE = 1_000
 """Files that are looked at before others have their turn."""
