@@ -20,6 +20,7 @@ pytestmark = pytest.mark.rare
 
 PAGES = 300
 ROOM = 6
+JOINED = "joined links"
 LATE = "somebody else has the lease by now"
 READS = "this page is read now"
 MORE = f"""
@@ -56,9 +57,12 @@ def test_it_sends_nothing_before_it_has_asked_again(
     chance = seeded_random("the moment")
     with serving(CrowdedSite(PAGES, chance)) as site, TcpProxy(redis_server.port) as network:
         put_telling_spider(folder, site)
+        site.held_agents.add(STARTERS)  # Else little may be left when the other comes.
         with crowd(folder, "links.py:Telling", starters=2) as workers:
             name = workers.join({"SHOAL_FRONTIER": f"redis://127.0.0.1:{network.port}/0"})
             worker = workers.others[name]
+            until_now("the other worker to join", lambda: JOINED in worker.err)
+            site.held_agents.clear()
             until_now("visits of all", lambda: site.visits[name] and site.visits[STARTERS])
             wait_for_request(site, len(site.hits) + chance.randrange(20, 60))
             site.held_agents |= {STARTERS, name}

@@ -8,10 +8,12 @@ import os
 import random
 import signal
 import time
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -70,20 +72,24 @@ class Crowded(Site):
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         agent = request.headers["User-Agent"]
-        self._note(agent, 1)
+        began = time.monotonic()
+        self._note(Change(began, agent, 1))
         try:
             response = await super()._respond(request)
             await asyncio.sleep(self.chance.uniform(*self._takes_s))
             if agent in self.held_agents:
                 await until(f"{agent} to be answered", lambda: agent not in self.held_agents)
-        finally:
-            self._note(agent, -1)
+        except asyncio.CancelledError:
+            # The client hung up, perhaps before requests that were noticed earlier were sent.
+            self._note(Change(max(began, self._idle_at), agent, -1))
+            raise
+        self._note(Change(time.monotonic(), agent, -1))
         self.visits[agent] += 1
         return response
 
-    def _note(self, agent: str, by: int) -> None:
-        self.changes.append(Change(time.monotonic(), agent, by))
-        self.in_flight[agent] += by
+    def _note(self, change: Change) -> None:
+        insort(self.changes, change, key=attrgetter("at"))
+        self.in_flight[change.agent] += change.by
 
 
 class CrowdedSite(Crowded):
