@@ -69,7 +69,7 @@ class ExitEntry(msgspec.Struct, frozen=True):
 
     id: str
     kind: str = ""
-    """datacenter, residential, or nothing."""
+    """`datacenter`, `residential`, or empty if unknown."""
     country: str = ""
 
 

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 _UNSEEN = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1.
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed, DEL, C1.
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # Characters that change text direction.
     r"\u2028\u2029"  # More line breaks.
     r"\ud800-\udfff"  # Lone surrogates, which cannot be encoded.
