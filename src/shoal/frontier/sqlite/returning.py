@@ -1,4 +1,4 @@
-"""Exits that come back: what a try says of the exit that it left by, and of its lane."""
+"""Takes exits back when leases end, and applies what the tries say about exits and lanes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _read_tried = msgspec.json.Decoder(list[str]).decode
 
 
 class Passed(msgspec.Struct):
-    """A row of the table `passages`: what was lent to a task."""
+    """What was lent to a task: a row of the table `passages`."""
 
     task_id: int
     exit: str
@@ -34,7 +34,7 @@ class Passed(msgspec.Struct):
 
 
 class Returning:
-    """What was lent to the tasks of a step that end now."""
+    """What was lent to those tasks of a step that end now."""
 
     def __init__(self, current: Step, task_ids: Iterable[int]) -> None:
         self._current = current
@@ -46,7 +46,7 @@ class Returning:
         self._exits.read(filter(None, lent))
 
     def read_pairs(self, keys: Iterable[tuple[int, LaneSchedule]]) -> None:
-        """Read the pairs of tasks and their lanes, all at once."""
+        """Read the pairs of these tasks and lanes at once."""
         found = ((self._passed.get(task_id), lane) for task_id, lane in keys)
         self._exits.read_pairs(
             (lane.host, passed.exit) for passed, lane in found if passed and passed.exit
@@ -55,7 +55,7 @@ class Returning:
     def settle(
         self, task_id: int, lane: LaneSchedule, host: HostSchedule, outcome: Outcome | None
     ) -> None:
-        """A lease has ended, with an outcome or without one. Its exit is free again."""
+        """Free the exit of a lease that has ended, with an outcome or without one."""
         if (passed := self._passed.get(task_id)) is None:
             return
         passage = outcome.passage if outcome else None
@@ -65,14 +65,15 @@ class Returning:
         if passed.account:
             return_account(self._exits, passed.account, outcome)
             passed.expired += has_met_an_end(outcome)
-        if lane.state.starved_at == 0.0:  # It may have waited for this very lease.
+        if lane.state.starved_at == 0.0:  # The lane may have waited for this lease to end.
             lane.next_at = min(lane.next_at, max(host.next_at, self._current.now))
         if passage is not None and passage.block:
             passed.blocks = min(passed.blocks + 1, MAX_BLOCKS)
             passed.tried = _with(passed.tried, passed.exit)
 
     def forget(self, task_id: int, *, has_ended: bool) -> None:
-        """Of a task that will be tried again, what it has met stays known."""
+        """Forget what was lent to a task. If it will be tried again, its blocks and ended sessions
+        stay known."""
         passed = self._passed.get(task_id)
         if has_ended or passed is None or not (passed.blocks or passed.expired):
             self._ended.append(task_id)
@@ -81,12 +82,12 @@ class Returning:
             self._current.execute("keep_blocks", task_id, *kept)
 
     def write(self) -> None:
-        """Strike what is of no use any more, all at once."""
+        """Delete all rows that are no longer needed, at once."""
         self._current.execute("end_passages", as_json(self._ended))
 
 
 class Word:
-    """What one try says."""
+    """What one try says about its exit."""
 
     def __init__(
         self, current: Step, exit_: Exit, lane: LaneSchedule, host: HostSchedule, passed: Passed
@@ -100,7 +101,7 @@ class Word:
         self._retries = False
 
     def say(self, outcome: Outcome | None) -> None:
-        """Take the exit back, and heed what the outcome says of it."""
+        """Take the exit back, and apply what the outcome says about it."""
         before = self._pair
         self._exits.give_back(self._exit, before, self._leased_at)
         if outcome is not None and outcome.passage is not None:
@@ -152,7 +153,8 @@ class Word:
             )
 
     def _is_site_wide(self, *, is_block: bool) -> bool:
-        """Count an answer for its tier. Of another tier, it is a probe, or comes too late."""
+        """Count a response for the lane's tier; True if the site is now to blame for its blocks. A
+        response to an exit of another tier is a probe, or too late."""
         pool, names, state = self._exit.pool, self._tiers, self._lane.state
         if pool != names[min(state.tier, len(names) - 1)]:
             if policy.is_probe(state, pool, names, self._leased_at):
@@ -163,7 +165,8 @@ class Word:
         return policy.count_answer(lane, exit_id, self._now, is_block=is_block, exits=listed)
 
     def _blame_site(self, passage: Passage) -> None:
-        """The site blocks whatever comes by this pool: go by a better one, or leave it alone."""
+        """The site blocks all exits of this pool: escalate to the next one, or leave the site
+        alone."""
         lane, names = self._lane.state, self._tiers
         tier = min(lane.tier, len(names) - 1)
         if tier + 1 < len(names) and self._exits.may_spend(names[tier + 1]):
@@ -189,7 +192,7 @@ class Word:
     @property
     def _tiers(self) -> list[str]:
         if is_group(self._lane.pool):
-            return [self._exit.pool]  # Accounts go by one pool.
+            return [self._exit.pool]  # Accounts have no further tiers.
         return policy.tiers(self._lane.pool, self._exits.rules)
 
     @property
