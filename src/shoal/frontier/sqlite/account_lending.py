@@ -51,13 +51,13 @@ class Chooser:
         exits = self._exits
         rules = exits.rules.get(group_of(pool))
         if rules is None:
-            return Choice(exits, self._worker, [], Ways(exits, "", host))
+            return Choice(exits, self._worker, [], AccountExits(exits, "", host))
         if only := account_of(pool):
             account = exits.exit(only)
             found = [account] if account is not None and account.pool == rules.name else []
         else:
             found = self._free(rules, count)
-        return Choice(exits, self._worker, found, Ways(exits, rules.through, host))
+        return Choice(exits, self._worker, found, AccountExits(exits, rules.through, host))
 
     def _free(self, rules: PoolRules, count: int) -> list[Exit]:
         exits = self._exits
@@ -76,17 +76,17 @@ class Chooser:
 class Choice:
     """The accounts to choose from."""
 
-    def __init__(self, exits: Exits, worker: str, found: list[Exit], ways: Ways) -> None:
-        self._exits, self._worker, self._found, self._ways = exits, worker, found, ways
+    def __init__(self, exits: Exits, worker: str, found: list[Exit], through: AccountExits) -> None:
+        self._exits, self._worker, self._found, self._through = exits, worker, found, through
         exits.accounts.read(account.id for account in found)
-        ways.read(exits.accounts.state(account.id) for account in found)
+        through.read(exits.accounts.state(account.id) for account in found)
 
     def take(self) -> Chosen | None:
         """Choose the next usable account, and lend it. None if there is none."""
         usable = [account for account in self._found if self._is_usable(account)]
         for account in sorted(usable, key=self._rank):
             state = self._exits.accounts.state(account.id)
-            is_free, through = self._ways.of(account, state)
+            is_free, through = self._through.of(account, state)
             if is_free:
                 return self._lend(account, state, through)
         return None
@@ -101,7 +101,7 @@ class Choice:
         is of no use any more."""
         state = self._exits.accounts.state(account.id)
         rank = identity_policy.rank_at(state, account)
-        if state.is_in and not self._ways.is_kept(state):
+        if state.is_in and not self._through.is_kept(state):
             rank += identity_policy.LOGGED_OUT_RANK_S
         return rank, account.id
 
@@ -109,12 +109,12 @@ class Choice:
         if through is not None:
             identity_policy.bind(state, through)
         identity_policy.lend(state, self._worker)
-        self._exits.lend(account, self._ways.host)
+        self._exits.lend(account, self._through.host)
         self._exits.accounts.put(account.id)
         return Chosen(account, state, through)
 
 
-class Ways:
+class AccountExits:
     """The exits through which the accounts of a group leave for a host."""
 
     def __init__(self, exits: Exits, pool: str, host: str) -> None:

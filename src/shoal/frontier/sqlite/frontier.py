@@ -23,18 +23,6 @@ from shoal.drivers.sqlite import Database, transaction
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.facts import steered
 from shoal.frontier.port import Capabilities, Frontier, Held
-from shoal.frontier.sqlite.asking import (
-    chains_of,
-    dead_of,
-    holders_of,
-    hosts_of,
-    leased_of,
-    record_of,
-    records_of,
-    robots_of,
-    traps_in,
-    workers_of,
-)
 from shoal.frontier.sqlite.board import SqliteNotes
 from shoal.frontier.sqlite.dead import (
     BEFORE_ALL,
@@ -51,6 +39,18 @@ from shoal.frontier.sqlite.handing import hand_out
 from shoal.frontier.sqlite.holds import accounts_of, hold, hold_on, let_go
 from shoal.frontier.sqlite.lease import lose, queue, wait_s
 from shoal.frontier.sqlite.pools import exits_of, lanes_of, pools_of, put_pool
+from shoal.frontier.sqlite.queries import (
+    chains_of,
+    dead_of,
+    holders_of,
+    hosts_of,
+    leased_of,
+    record_of,
+    records_of,
+    robots_of,
+    traps_in,
+    workers_of,
+)
 from shoal.frontier.sqlite.statements import PART, SCHEMA, SQL, add_missing_counters
 from shoal.frontier.sqlite.step import (
     Clock,

@@ -17,8 +17,8 @@ def pools_known(exits: Exits, ask: Ask) -> tuple[str, ...]:
     """The pools that a worker can use. For a group whose accounts use a pool, it must know both."""
     if not any(map(is_group, ask.pools)):
         return ask.pools
-    ways = {name: exits.rules[name].through for name in ask.pools if name in exits.rules}
-    return tuple(name for name in ask.pools if not ways.get(name) or ways[name] in ask.pools)
+    through = {name: exits.rules[name].through for name in ask.pools if name in exits.rules}
+    return tuple(name for name in ask.pools if not through.get(name) or through[name] in ask.pools)
 
 
 class HeldUp:

@@ -66,7 +66,7 @@ def _of_accounts(exits: Exits, lane: LaneSchedule, rules: PoolRules, worker: str
     exits."""
     outlook = account_outlook(exits, lane.pool, worker)
     if outlook.free and rules.through:
-        return _of_ways(exits, lane, rules, are_shared=outlook.shared > 0)
+        return _of_account_exits(exits, lane, rules, are_shared=outlook.shared > 0)
     if outlook.listed > outlook.out:
         return Hindrance(is_busy=True, next_at=outlook.again_at(exits.now))
     reason = identity_policy.starved_reason(
@@ -80,7 +80,9 @@ def _of_accounts(exits: Exits, lane: LaneSchedule, rules: PoolRules, worker: str
     return Hindrance(is_busy=False, next_at=outlook.next_at, reason=reason, is_final=is_final)
 
 
-def _of_ways(exits: Exits, lane: LaneSchedule, rules: PoolRules, *, are_shared: bool) -> Hindrance:
+def _of_account_exits(
+    exits: Exits, lane: LaneSchedule, rules: PoolRules, *, are_shared: bool
+) -> Hindrance:
     """The hindrance in the exits of accounts.
 
     An account that needs another exit waits until its requests in flight end, even if other exits

@@ -18,7 +18,7 @@ from shoal.core.identities import (
 )
 from shoal.drivers.sqlite import transaction
 from shoal.frontier.port import Held
-from shoal.frontier.sqlite.account_lending import Chosen, Ways
+from shoal.frontier.sqlite.account_lending import AccountExits, Chosen
 from shoal.frontier.sqlite.exits import Exits
 from shoal.frontier.sqlite.pools import exits_of, wake
 from shoal.frontier.sqlite.step import Clock
@@ -55,7 +55,7 @@ def hold(
             return None
         state, through, lent = at.accounts.state(exit_.id), None, None
         if host is not None:
-            is_free, through = Ways(at, at.rules[exit_.pool].through, host).of(exit_, state)
+            is_free, through = AccountExits(at, at.rules[exit_.pool].through, host).of(exit_, state)
             if not is_free:
                 return None
         if host is not None and through is not None:

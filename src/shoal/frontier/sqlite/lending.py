@@ -25,7 +25,7 @@ from shoal.frontier.values import Ask, Lease
 
 _read_tried = msgspec.json.Decoder(list[str]).decode
 
-Passing = tuple[int, str, int, str, float, int, str, str, int]
+PassageRow = tuple[int, str, int, str, float, int, str, str, int]
 """A row of the table `passages`."""
 
 
@@ -55,7 +55,7 @@ class Lending:
         self._pools = pools_known(self._exits, ask)
         self._grants = grants
         self._left = ask.slots
-        self._passings: list[Passing] = []
+        self._passages: list[PassageRow] = []
         self._held_up = HeldUp(self._exits, self._pools, ask.worker)
         self._chooser = Chooser(self._exits, ask.worker)
         self._served: set[int] = set()
@@ -284,7 +284,7 @@ class Lending:
             lease.identity = chosen.identity(self._exits.accounts, task.expired)
         lent = (task.id, exit_id, session, pool, self._exits.now)
         account = "" if chosen is None else chosen.account.id
-        self._passings.append((*lent, task.blocks, task.tried, account, task.expired))
+        self._passages.append((*lent, task.blocks, task.tried, account, task.expired))
         self._left -= 1
 
     def _note_probe(self, lane: LaneSchedule, pool: str) -> None:
@@ -296,4 +296,4 @@ class Lending:
 
     def write(self) -> None:
         """Store what was lent."""
-        self._current.write("lend", self._passings)
+        self._current.write("lend", self._passages)

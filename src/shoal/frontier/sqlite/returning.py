@@ -19,7 +19,7 @@ from shoal.frontier.values import Outcome
 _read_tried = msgspec.json.Decoder(list[str]).decode
 
 
-class Passed(msgspec.Struct):
+class LentRow(msgspec.Struct):
     """What was lent to a task: a row of the table `passages`."""
 
     task_id: int
@@ -41,7 +41,7 @@ class Returning:
         self._exits = current.exits
         self._ended: list[int] = []
         rows = current.execute("passages", as_json(task_ids)).fetchall()
-        self._passed = {row[0]: Passed(*row) for row in rows}
+        self._passed = {row[0]: LentRow(*row) for row in rows}
         lent = [name for each in self._passed.values() for name in (each.exit, each.account)]
         self._exits.read(filter(None, lent))
 
@@ -61,7 +61,7 @@ class Returning:
         passage = outcome.passage if outcome else None
         exit_ = self._exits.exit(passed.exit) if passed.exit else None
         if exit_ is not None:
-            Word(self._current, exit_, lane, host, passed).say(outcome)
+            ExitReturn(self._current, exit_, lane, host, passed).apply(outcome)
         if passed.account:
             return_account(self._exits, passed.account, outcome)
             passed.expired += has_met_an_end(outcome)
@@ -86,21 +86,21 @@ class Returning:
         self._current.execute("end_passages", as_json(self._ended))
 
 
-class Word:
+class ExitReturn:
     """What one try says about its exit."""
 
     def __init__(
-        self, current: Step, exit_: Exit, lane: LaneSchedule, host: HostSchedule, passed: Passed
+        self, current: Step, exit_: Exit, lane: LaneSchedule, host: HostSchedule, passed: LentRow
     ) -> None:
         self._current, self._exits = current, current.exits
         self._exit, self._lane, self._host = exit_, lane, host
         self._leased_at = passed.leased_at
         self._now = self._exits.now
         self._pair = self._exits.pair(lane.host, exit_)
-        self._says = policy.is_of_session(exit_, passed.session)
+        self._is_same_session = policy.is_of_session(exit_, passed.session)
         self._retries = False
 
-    def say(self, outcome: Outcome | None) -> None:
+    def apply(self, outcome: Outcome | None) -> None:
         """Take the exit back, and apply what the outcome says about it."""
         before = self._pair
         self._exits.give_back(self._exit, before, self._leased_at)
@@ -108,7 +108,7 @@ class Word:
             self._retries = outcome.lease.task.retry_count > 0
             if outcome.sent:
                 self._count(outcome)
-            self._heed(outcome.passage, sent=outcome.sent)
+            self._apply_passage(outcome.passage, sent=outcome.sent)
         self._exits.put(self._exit)
         if self._pair is not None or before is not None:
             self._exits.put_pair(self._lane.host, self._exit.id, self._pair)
@@ -119,7 +119,7 @@ class Word:
         spent = self._exits.spent[self._exit.pool]
         policy.spend(spent, self._exits.rules[self._exit.pool], outcome.wire_bytes, self._now)
 
-    def _heed(self, passage: Passage, *, sent: bool) -> None:
+    def _apply_passage(self, passage: Passage, *, sent: bool) -> None:
         match passage.blame:
             case Blame.EXIT | Blame.FORGED:
                 forged = passage.blame is Blame.FORGED
@@ -132,7 +132,7 @@ class Word:
                 self._good()
 
     def _good(self) -> None:
-        if self._says:
+        if self._is_same_session:
             policy.after_good(self._exit, self._pair, self._now, self._leased_at)
         self._is_site_wide(is_block=False)
 
@@ -141,7 +141,7 @@ class Word:
         if self._is_site_wide(is_block=True):
             self._blame_site(passage)
             return
-        if self._says and self._now >= lane.site_until:
+        if self._is_same_session and self._now >= lane.site_until:
             self._pair = policy.after_block(
                 self._exit,
                 self._pair,
@@ -179,7 +179,7 @@ class Word:
         host.pace = after_pushback(host.pace, now, self._leased_by_crawl, wait_s, meant=True)
 
     def _unreached(self) -> None:
-        if not self._says:
+        if not self._is_same_session:
             return
         host, lane = self._host, self._lane
         self._pair, is_host = policy.after_unreached(
