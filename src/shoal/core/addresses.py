@@ -51,8 +51,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def masked(address: str) -> str:
-    """The address without its password, for messages and logs. Works for text that is no valid
-    address, too."""
+    """The address without its password, for messages and logs. Also for text that is no address."""
     login, at, rest = address.rpartition("@")
     scheme = _SCHEME.match(login)
     begin = scheme.end() if scheme else 0

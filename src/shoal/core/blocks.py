@@ -113,7 +113,7 @@ def is_marked(headers: Mapping[str, str]) -> bool:
 
 
 def _leads_to_guard(url: str, location: str) -> Block | None:
-    """The block, if a redirect leads to a login, challenge or captcha page that was not itself
+    """The block if a redirect leads to a login, challenge or captcha page that was not
     requested."""
     kind = _guards_place(location)
     if kind is None or _guards_place(url) == kind:
@@ -122,8 +122,8 @@ def _leads_to_guard(url: str, location: str) -> Block | None:
 
 
 def leads_to_login(url: str, location: str) -> bool:
-    """Whether a redirect leads to a login page, by the look of its address, and the request was not
-    for one."""
+    """Whether a redirect leads to a login page that was not requested, by the look of its
+    address."""
     return _guards_place(location) == "login" != _guards_place(url)
 
 
@@ -167,8 +167,7 @@ def _is_usual(size: int, usual_bytes: int) -> bool:
 
 
 def _words(body: bytes, *, needs_both: bool = False) -> tuple[str, str] | None:
-    """The typical words of block pages at the start of a body: the kind of block, and the words
-    found."""
+    """The kind of block, and the typical words of block pages found at the start of a body."""
     head = body[:HEAD_BYTES].lower()
     widget = next((word for word in _WIDGETS if word in head), b"")
     if needs_both and not widget:

@@ -80,10 +80,10 @@ def sent(
     json: Any = None,
     files: Files | None = None,
 ) -> Sent:
-    """The fields of a task that send this. The default method is POST with a form, JSON or files;
-    otherwise GET.
+    """The fields of a task that send this.
 
-    Raises ValueError if these cannot be sent, or not together.
+    The default method is POST with a form, JSON or files, otherwise GET. Raises ValueError if these
+    cannot be sent, or not together.
     """
     if body is None and form is None and json is None and files is None:
         if method is None and not headers:  # The most frequent case by far.
@@ -127,8 +127,7 @@ def _with_type(headers: Mapping[str, str], kind: str) -> dict[str, str]:
 
 
 def on_wire(content: bytes) -> tuple[str, bool]:
-    """A body as a task holds it, and whether that is base64. Raises ValueError if it is too
-    long."""
+    """A body as a task holds it, and whether that is base64. Raises ValueError if too long."""
     if len(content) > MAX_BODY_BYTES:
         raise ValueError(too_long(len(content)))
     try:
@@ -209,8 +208,7 @@ def _uploads(files: Files) -> Iterable[tuple[str, File]]:
 
 @cache
 def _types() -> MimeTypes:
-    """The media types that Python itself knows: the machine's own list may differ from another
-    machine's."""
+    """The media types known to Python itself: those of the machine differ between machines."""
     return MimeTypes()
 
 

@@ -95,8 +95,7 @@ def lines(
     wide: Axis | None = None,
     marks: Sequence[Mark] = (),
 ) -> str:
-    """Draw lines in a chart. The y axis begins at 0, and so does the x axis unless `wide` gives
-    another."""
+    """Draw a line chart. Both axes begin at 0, unless `wide` gives another x axis."""
     points = [point for line in series for point in line.points]
     wide = wide or FromZero(max(x for x, _ in points))
     high = FromZero(max(y for _, y in points))

@@ -92,8 +92,7 @@ class Jar(msgspec.Struct, frozen=True, array_like=True):
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in sent)
 
     def after(self, changed: Iterable[Cookie], now: float) -> Jar:
-        """The jar with these changes, without expired cookies. If there are too many, the oldest
-        are removed."""
+        """The jar with these changes, without expired cookies. If it is too full, the oldest go."""
         kept = {cookie.key: cookie for cookie in self.cookies}
         for cookie in changed:
             kept[cookie.key] = cookie  # A cookie that is replaced keeps its place.
@@ -147,8 +146,7 @@ def _cookie(said: set_cookie.SetCookie, url: URL, now: float) -> Cookie | None:
 
 
 def _is_allowed(said: set_cookie.SetCookie, url: URL) -> bool:
-    """Whether a cookie keeps the promise of its name prefix, and is secure only if it came over
-    https."""
+    """Whether a cookie keeps the promise of its name prefix. A secure one must come over https."""
     if said.secure and url.protocol != "https:":
         return False
     name = said.name.lower()

@@ -19,19 +19,16 @@ class PageCounts(msgspec.Struct, kw_only=True):
     filtered: int = 0
     """Links that were not admitted: other hosts, too deep, not http."""
     duplicates: int = 0
-    """Links that were already in the frontier. In the counts of a single try: those that the worker
-    itself knew about."""
+    """Links that were already in the frontier. For a single try: those that the worker knew."""
     items: int = 0
     rejected: int = 0
     """Items that failed validation."""
     body_bytes: int = 0
     """Bytes of bodies, decompressed."""
     wire_bytes: int = 0
-    """Bytes on the wire, of requests and responses, robots.txt included, without TLS and TCP
-    overhead."""
+    """Bytes of requests and responses on the wire, robots.txt included, without TLS and TCP."""
     blocked: int = 0
-    """Requests that the host refused to serve (403, 429, 503). In the counts of a single try: 1 or
-    0."""
+    """Requests that the host refused to serve (403, 429, 503). For a single try: 1 or 0."""
     unchanged: int = 0
     """Pages that have not changed since an earlier crawl and were not sent again (304)."""
     files: int = 0

@@ -1,5 +1,4 @@
-"""Decisions about exits: when one may be used, which one is used, and what a response says about
-it.
+"""Decisions about exits: which one may be used, when, and what a response says about it.
 
 Functions of values; no I/O, no clock. Frontiers keep the values. SQLite calls these functions;
 Redis has the same decisions in lua/exit_policy.lua, and tests run both in lockstep.
@@ -52,8 +51,8 @@ PAIR_KEPT_S = 86_400.0
 level of yesterday is no reason for caution."""
 
 SWEEP_EVERY_S = 60.0
-"""How often exits are taken back from crawls that no worker runs any more, and pairs removed that
-carry no information."""
+"""How often pairs without information are removed, and exits of crawls without workers taken
+back."""
 
 RETRY_S = 1.0
 """After how long a blocked task may be tried through another exit."""
@@ -63,7 +62,7 @@ TURN_S = 1e-6
 EXITS_SEEN = 200
 """How many exits of a pool are examined to find one that may be used at a host."""
 TASKS_SEEN = 8
-"""How many tasks of a lane are examined to find one that this exit did not get blocked before."""
+"""How many tasks of a lane are checked for one that this exit has not been blocked with before."""
 LANES_SEEN = 200
 """How many lanes of a pool are examined to find one that can be served."""
 BUSY_WAIT_S = 0.25
@@ -95,8 +94,7 @@ def score_at(pair: Pair | None, exit_: Exit, now: float) -> float:
 
 
 def valid_pair(pair: Pair | None, exit_: Exit) -> Pair | None:
-    """The pair if it belongs to the exit's current session; None otherwise, as another session is
-    another address."""
+    """The pair, if it belongs to the exit's current session: another session is another address."""
     return pair if pair is not None and pair.session == exit_.session else None
 
 
@@ -110,8 +108,7 @@ def is_of_session(exit_: Exit, session: int) -> bool:
 
 
 def exit_limit(exit_: Exit, rules: PoolRules) -> int:
-    """How many requests may be in flight through an exit: one, if it was out and is being tried
-    again."""
+    """How many requests may be in flight through an exit: one, if it was out and is tried again."""
     return 1 if exit_.faults >= FAULTS_OUT else rules.concurrency
 
 
@@ -172,8 +169,7 @@ def lend(exit_: Exit, pair: Pair | None, rules: PoolRules, now: float) -> Pair |
 
 
 def unlend(exit_: Exit, pair: Pair | None, leased_at: float) -> None:
-    """Take an exit back at the end of a lease, whatever its result. A pair on probation may be
-    tried again."""
+    """Take an exit back at the end of a lease. A pair on probation may then be tried again."""
     exit_.leased = max(exit_.leased - 1, 0)
     if pair is not None and leased_at >= pair.blocked_at:
         pair.is_tried = False
@@ -306,8 +302,7 @@ def is_probe(lane: Lane, pool: str, names: Sequence[str], leased_at: float) -> b
 
 
 def after_probe(lane: Lane, now: float, *, is_good: bool) -> None:
-    """Note that the tier below was tried. After a few good responses in a row, the tasks use it
-    again."""
+    """Note that the tier below was tried. After a few good responses in a row, it is used again."""
     lane.good_probes = lane.good_probes + 1 if is_good else 0
     if lane.good_probes >= GOOD_PROBES:
         lane.tier = max(lane.tier - 1, 0)
@@ -316,8 +311,7 @@ def after_probe(lane: Lane, now: float, *, is_good: bool) -> None:
 
 
 def blocked_wait_s(dice: float) -> float:
-    """How long a blocked task waits. Randomised, so that tasks blocked together do not return
-    together."""
+    """How long a blocked task waits. Random, so that tasks blocked together return separately."""
     return RETRY_S * (0.5 + 0.5 * dice)
 
 

@@ -47,11 +47,10 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     """What may be spent in a period. 0: no limit."""
     budget_period_s: float = 86_400.0
     through: str = ""
-    """For groups of accounts (identities.py): the pool through whose exits they leave. Empty:
-    directly."""
+    """For groups of accounts (identities.py): the pool of exits through which they leave. Empty:
+    none."""
     most_bytes: int = 8 * 1024 * 1024
-    """The bytes set aside for each request in flight and its response, so that a budget is never
-    overspent."""
+    """Bytes set aside for each request in flight and its response: so no budget is overspent."""
 
     @property
     def is_paced(self) -> bool:
@@ -112,8 +111,7 @@ class Pair(msgspec.Struct, kw_only=True):
     session: int = 0
     """The session of the exit that this pair describes. It says nothing about others."""
     since: float = 0.0
-    """When the host was first visited through it, since it was last released: see
-    `PoolRules.sticky_s`."""
+    """When the host was first visited through it since its last release: see `sticky_s`."""
     next_at: float = 0.0
     level: int = 0
     cool_until: float = 0.0

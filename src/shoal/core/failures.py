@@ -56,8 +56,7 @@ _KINDS = {kind.value: kind for kind in FailureKind}
 
 
 def kind_of(error: FetchError) -> FailureKind:
-    """The kind of a failure to get a page. Fetchers attach the system's error as the cause, if
-    there was one."""
+    """The kind of a failure to get a page. If the system reported it, that error is its cause."""
     if isinstance(error.__cause__, TimeoutError):
         return FailureKind.TIMEOUT
     if isinstance(error.__cause__, ssl.SSLError):

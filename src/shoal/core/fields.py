@@ -1,5 +1,4 @@
-"""Describes the fields of a struct by their types, and checks the values that users write into
-them.
+"""Describes the fields of a struct by their types, and checks values that users write.
 
 Besides the limits that msgspec knows, `Meta(extra=...)` of a type may have the fields of `Field`.
 """
@@ -69,8 +68,7 @@ class Field(msgspec.Struct, kw_only=True, frozen=True):
         return f"{kind}{self.limits}" if kind else ""
 
     def from_text(self, value: Any) -> Any:
-        """Turn a value written as text into the field's form: a list may be separated by commas, a
-        switch may be a word."""
+        """Convert a value written as text: a list separated by commas, a switch as a word."""
         if isinstance(value, str) and self.is_list:
             return [part.strip() for part in value.split(",") if part.strip()]
         if isinstance(value, str) and self.type is bool:
@@ -123,8 +121,7 @@ def _unwrapped(hint: Any) -> tuple[Any, list[Meta]]:
 
 
 def checked(values: Any, struct: type[Struct], *, strict: bool = True) -> Struct:
-    """Make a struct from values that users wrote. Raises ConfigError: one line that names the
-    field."""
+    """Make a struct from values that users wrote. Raises ConfigError: one line with the field."""
     try:
         made = msgspec.convert(values, struct, strict=strict)
     except msgspec.ValidationError as error:
@@ -148,7 +145,7 @@ def _check(field: Field, value: Any) -> None:
 def explained(
     error: msgspec.ValidationError, values: Any, struct: type[msgspec.Struct]
 ) -> ConfigError:
-    """What is wrong with the values, in one line. msgspec's own messages name types, and list no
+    """What is wrong with the values, in one line. msgspec's messages name types and list no
     choices."""
     reason, _, where = str(error).partition(" - at `$.")
     path = where.rstrip("`")

@@ -1,5 +1,4 @@
-"""Files of items: the tasks that fetch them, the references in items, and the records of what was
-stored.
+"""Files of items: tasks that fetch them, references in items, and records of what was stored.
 
 A file is a task of its own. Its item has a reference, and the result of the task is a record of its
 own. So neither waits for the other; both are joined when somebody reads them.
@@ -72,8 +71,7 @@ class StoredFile(msgspec.Struct, kw_only=True):
     """Its place in the file store."""
     etag: str = ""
     last_modified: str = ""
-    """The server's validators for this version of the file, for conditional requests of the next
-    crawl."""
+    """With `etag`: the server's validators of this version, for the requests of the next crawl."""
 
     @property
     def is_done(self) -> bool:
@@ -120,8 +118,8 @@ def no_file(url: str, error: str, at: float) -> StoredFile:
 
 
 def note_of(task: Task) -> FileNote:
-    """The notes of a task. The defaults, if the task has none or they are invalid: any program may
-    have written it."""
+    """The notes of a task. The defaults if they are missing or invalid: any program may write
+    tasks."""
     try:
         return msgspec.convert(task.meta[FILE], FileNote)
     except (KeyError, msgspec.ValidationError):
@@ -143,8 +141,10 @@ def known_as(task: Task, fingerprint: bytes) -> bytes:
 
 
 def redirected_file(target: Task, known: bytes) -> Task:
-    """The task for the target of a redirect. Each file that leads there has one of its own, so that
-    each gets a result."""
+    """The task for the target of a redirect.
+
+    Each file that leads there has one of its own, so that each gets a result.
+    """
     return _as_file(target, FileNote(known.hex()), f"file {known.hex()} at {target.url}")
 
 

@@ -18,8 +18,8 @@ it is banned: whoever keeps trying passwords looks like a thief."""
 BANNED_S = 10 * 365 * 86_400.0
 """How long a banned account rests, unless a person logs it out or checks it."""
 LOST_REST_S = 5.0
-"""How long an account rests if its worker died or gave up its request: the site may still be
-processing that."""
+"""How long an account rests if its worker died or gave up: the site may still process its
+request."""
 MAX_EXPIRED = 2
 """How often a task is sent back because its session has ended. After that it dies: some page ends
 every session, or was never meant for this account."""

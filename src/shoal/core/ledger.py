@@ -1,5 +1,4 @@
-"""Accounts for a worker's work and for the time of its slots: each second of each slot has one
-cause."""
+"""Accounts for a worker's work and its slots: each second of each slot has one cause."""
 
 from __future__ import annotations
 

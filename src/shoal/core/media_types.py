@@ -35,8 +35,7 @@ _FTYP = {
     b"qt  ": "video/quicktime",
 }
 _WEAK = ("image/bmp", "audio/mpeg", "image/x-icon", "audio/ogg", "video/webm")
-"""Types recognised by very few bytes, or only by their container: the server's type is more
-precise."""
+"""Types recognised by very few bytes, or by a container: the server's type is more precise."""
 _MARKUP = {
     b"<!doctype html": "text/html",
     b"<html": "text/html",

@@ -10,8 +10,7 @@ MAX_NAMES = 20
 
 
 def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The known name that is most like this one. None if none is at least as similar as `likeness`,
-    from 0 to 1."""
+    """The known name most like this one. None if none is at least `likeness` (0 to 1) similar."""
     return next(iter(get_close_matches(name[:MAX_SHOWN], sorted(known), 1, likeness)), None)
 
 
@@ -22,8 +21,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def no_such(kind: str, name: str, known: Iterable[str]) -> str:
-    """An error message: there is no `kind` of this name, and which one was probably meant, or which
-    exist."""
+    """An error message: no `kind` has this name, and which one was meant, or which exist."""
     names, shown = sorted(known), name[:MAX_SHOWN]
     if near := meant(name, names):
         return f"no {kind} {shown!r}{near}"

@@ -44,8 +44,7 @@ _NOT_PUBLIC_6 = [
 
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
-"""Outside of this network nothing has been assigned: fc00::/7, fe80::/10, ::/96, 64:ff9b:1::/48,
-..."""
+"""No public address lies outside of it: not in fc00::/7, fe80::/10, ::/96, 64:ff9b:1::/48, ..."""
 
 
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -66,8 +65,7 @@ def is_public(address: str) -> bool:
 
 
 def _carried(ip: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that traffic to this address ends up at: mapped, 6to4 or NAT64. None if
-    there is none."""
+    """The IPv4 address at which traffic to this address ends up: mapped, 6to4 or NAT64."""
     if ip in _NAT64:
         return IPv4Address(int(ip) & 0xFFFFFFFF)
     return ip.ipv4_mapped or ip.sixtofour
@@ -80,8 +78,7 @@ def is_private_literal(host: str) -> bool:
 
 
 def is_private_name(host: str) -> bool:
-    """Whether a host is on this machine or in its network, as far as that is known without a
-    lookup."""
+    """Whether a host is on this machine or near it, as far as that is clear without a lookup."""
     return host == "localhost" or host.endswith(".localhost") or is_private_literal(host)
 
 

@@ -25,16 +25,15 @@ REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 10
 
 MAX_TRIES = 255
-"""The most tries of a task, whatever rules and senders say: queues have one byte to count its
-failed tries."""
+"""The most tries of a task, whatever rules and senders say: a queue has one byte to count them."""
 MAX_RETRIES = MAX_TRIES - 1
 MAX_LOSSES = 255
 """Up to how many workers that died with a task are counted: queues have one byte for them."""
 MAX_BLOCKS = 100
 """Up to how many blocks of a task are counted. The exits that met them are stored with the task."""
 SUSPECT_AFTER = 2
-"""A task with which this many workers died is a suspect: it is leased alone, to a worker that holds
-no other task."""
+"""A task with which this many workers died is a suspect: leased alone, to a worker without
+others."""
 
 BACKOFF_FIRST_S = 1.0
 BACKOFF_LIMIT_S = 300.0
@@ -112,8 +111,7 @@ def parse_duration(text: str) -> float:
 
 
 def months_before(now: datetime, age: str) -> datetime:
-    """The start of the month that lies the given months (`6m`) or years (`1y`) back. Raises
-    ConfigError."""
+    """The start of the month this many months (`6m`) or years (`1y`) ago. Raises ConfigError."""
     match = _AGE.fullmatch(age)
     if not match or int(match[1]) == 0:
         raise ConfigError(f"not an age: {age!r} (write 6m for six months, 1y for a year)")
@@ -149,8 +147,7 @@ def is_poison(losses: int, max_losses: int) -> bool:
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:
-    """The seconds that a Retry-After header asks for, as a number or a date. None if it is absent
-    or invalid."""
+    """The seconds that a Retry-After header asks for, by number or date. None if it has neither."""
     if not value:
         return None
     try:
@@ -221,8 +218,8 @@ def after_pushback(
 
 
 def after_success(pace: Pace, leased_at: float) -> Pace:
-    """The pace after a successful request that was leased after the last refusal: the penalty
-    shrinks."""
+    """The pace after a success: the penalty shrinks, if the request was leased after the last
+    refusal."""
     if not pace.penalty_s or leased_at < pace.pushed_at:
         return pace
     penalty_s = pace.penalty_s * RECOVERY_FACTOR
@@ -268,6 +265,5 @@ def smoothed_s(average_s: float, latency_s: float) -> float:
 
 
 def eta_s(remaining: int, per_second: float) -> float | None:
-    """Seconds until the remaining tasks are done at the recent rate. None if nothing was done
-    recently."""
+    """Seconds until the remaining tasks are done at the recent rate. None if that rate is 0."""
     return remaining / per_second if per_second > 0 else None

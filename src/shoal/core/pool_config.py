@@ -15,8 +15,7 @@ from shoal.core.task import DIRECT
 from shoal.errors import ConfigError
 
 TABLES = "proxies"
-"""The name of the tables: [proxies.NAME]. It is also the name of the pool that --proxies FILE
-makes."""
+"""The tables are [proxies.NAME]. The pool that --proxies FILE makes has this name, too."""
 MAX_EXITS = 100_000
 GATEWAY_EXITS = 100
 """Sessions at a gateway if the table does not set `exits`."""
@@ -35,8 +34,8 @@ Duration = Annotated[str, Meta(extra={"check": parse_duration})]
 
 
 def parse_budget(text: str) -> tuple[float, float]:
-    """Read a budget such as `20/day`, `1.50/hour` or `300/month`: the amount, and the period in
-    seconds."""
+    """Read a budget such as `20/day`, `1.50/hour` or `300/month`: the amount, and its period in
+    seconds. Raises ConfigError."""
     found = _BUDGET.fullmatch(text)
     if not found or float(found[1]) == 0:
         raise ConfigError(f"not a budget: {text!r} (write 20/day, 1.50/hour or 300/month)")
@@ -69,16 +68,15 @@ class PoolConfig(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_field
     source: Annotated[str | list[str], Meta(description="Where its list is")] = msgspec.field(
         default_factory=list, name="from"
     )
-    """Where the list of exits is: file:PATH, env:NAME (a list, or the path of a file), https://...;
-    one or several."""
+    """Where the list of exits is: file:PATH, env:NAME (a list, or a file's path), https://...; one
+    or several places."""
     endpoint: str = ""
     """A provider's gateway instead of a list. `${NAME}` is replaced by an environment variable;
     `{country}` and `{session}` differ from exit to exit."""
     refresh: Duration = "10m"
     """How often the list is read again."""
     exits: Annotated[int, Meta(ge=1, le=MAX_EXITS)] | None = None
-    """How many sessions to use at the gateway. By default 100, or 1 if the endpoint has no
-    {session}."""
+    """How many sessions to use at the gateway: by default 100, or 1 without {session}."""
     kind: Literal["datacenter", "residential"] | None = None
     """The kind of its exits. Unless `sticky` says otherwise, residential ones are sticky for 10
     minutes, and datacenter ones change with every request."""
@@ -100,8 +98,7 @@ class PoolConfig(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_field
     cost: Cost = Cost()
     """`{ per_gb = 8.0, per_request = 0.001 }`."""
     budget: Annotated[str, Meta(extra={"check": parse_budget})] | None = None
-    """What may be spent, such as 20/day. When it is spent, requests wait for the next hour, day or
-    30 days."""
+    """What may be spent, such as 20/day. Then requests wait for the next hour, day or 30 days."""
     pool_timeout: Duration = "1h"
     """A task dies if no exit could be used for it during this time."""
     allow_direct: bool = False
@@ -168,8 +165,10 @@ def _read(name: str, table: Any) -> PoolConfig:
 
 
 def _check(pool: PoolConfig) -> None:
-    """Check what involves several fields. Errors show no values of endpoints or addresses, which
-    may hold secrets."""
+    """Check what involves several fields.
+
+    Errors show no values of endpoints or addresses, which may hold secrets.
+    """
     if bool(pool.sources) == bool(pool.endpoint):
         raise ConfigError("give it a list (from) or a gateway (endpoint), one of both")
     for source in pool.sources:

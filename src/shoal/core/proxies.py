@@ -95,8 +95,7 @@ def split_proxy(text: str) -> tuple[str, str | None, str]:
 
 
 def proxy_at(scheme: str, host: str, port: str, user: str, password: str) -> ProxyAddress:
-    """Make an address from its parts, and check them. Raises ConfigError, whose message shows no
-    part."""
+    """Make an address from its parts, and check them. Raises ConfigError, which shows no part."""
     if words := _UNSUPPORTED.get(scheme):
         raise ConfigError(words)
     if scheme not in _SCHEMES:

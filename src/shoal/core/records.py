@@ -41,10 +41,9 @@ class Robots(msgspec.Struct, frozen=True):
     """How long it is valid before it is fetched again."""
     crawl_delay_s: float = 0.0
     error: str = ""
-    """Why it could not be fetched. While this record is valid, nothing may be fetched from the
-    host."""
+    """Why it could not be fetched. Until `ttl_s` is over, nothing may be fetched from the host."""
     location: str = ""
-    """Where a redirect says that the file is. Its rules are unknown then: the next lease fetches it
+    """Where a redirect says that the file is. It is unknown until the next lease fetches it
     there."""
     hops: int = 0
     """Redirects followed so far."""

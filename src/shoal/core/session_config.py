@@ -43,8 +43,7 @@ class SessionConfig(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fi
     login_url: str = ""
     """The page with the login form. A redirect to it means that a session has ended."""
     form: str = ""
-    """CSS selector of the login form on that page. If empty, the spider logs in with its method
-    `login`."""
+    """CSS selector of the login form. If empty, the spider logs in with its method `login`."""
     fields: dict[str, str] = {}
     """The values for the form: `{ user = "{user}", password = "{password}" }`. Braces name columns
     of the accounts."""
@@ -56,8 +55,7 @@ class SessionConfig(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fi
     concurrency: Annotated[int, Meta(ge=1, le=1000)] = 1
     """Requests in flight with one account."""
     pool: str = ""
-    """The pool of exits through which its accounts leave, each account through one of its own. By
-    default the crawl's."""
+    """The pool of exits, of which each account uses one of its own. By default the crawl's."""
     user_agent: str = ""
     """The User-Agent of its requests. A column `user_agent` sets it for each account."""
     timeout: Duration = "1h"

@@ -43,8 +43,7 @@ def lines_in(headers: Mapping[str, str]) -> Sequence[str]:
 
 
 class SetCookie(msgspec.Struct):
-    """One Set-Cookie line as the server meant it. Nothing is checked yet against the address it
-    came from."""
+    """One Set-Cookie line, parsed but not yet checked against the address that it came from."""
 
     name: str
     value: str

@@ -27,8 +27,7 @@ def registered(host: str) -> str:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    """The list that comes with the package. Loaded on first use: processes without cookies do not
-    pay for it."""
+    """The list of the package, loaded on first use: processes without cookies do not pay for it."""
     from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList()

@@ -59,8 +59,8 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     max_retries: Annotated[int, Meta(ge=0, le=MAX_COUNT)] | None = None
     """Overrides the crawl's own limit."""
     proxy_pool: str | None = None
-    """The pool of exits through which the request leaves. `direct`: through none, whatever the
-    crawl says."""
+    """The pool of exits that the request leaves through. `direct`: none, whatever the crawl
+    says."""
     session: Annotated[str, Meta(min_length=1, max_length=MAX_SESSION_LENGTH)] | None = None
     """The accounts with which the request may be sent: `shop` for any account of that group,
     `shop#alice` for this one, `none` for none, whatever the crawl says."""
@@ -68,8 +68,8 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """The name of the spider's method that is called if the task dies or is dropped. Empty: the
     method for all tasks, if the spider has one."""
     not_before: datetime | None = None
-    """The earliest time to send it; UTC if it has no time zone. A worker that gets it earlier puts
-    it off."""
+    """The earliest time to send it, in UTC if it has no zone. A worker that gets it early puts it
+    off."""
     chain: Annotated[str, Meta(min_length=1, max_length=MAX_CHAIN_LENGTH)] | None = None
     """Tasks of one chain are done one after the other, in the order in which they were added."""
     meta: dict[str, Any] = {}
@@ -78,8 +78,7 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """The fingerprint (hex) of the task whose page led here."""
     created_at: datetime | None = None
     redirects: list[str] = []
-    """The addresses that redirected here, oldest first; each with its method in front, unless that
-    is GET."""
+    """The addresses that redirected here, oldest first; with the method in front, if not GET."""
     cookies: Jar | None = None
     """Cookies that a redirect outside of a chain brings along: see `Rules.cookies`. Never shown."""
     cookies_since: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
@@ -90,13 +89,11 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""
     retry: bool = False
-    """For seeds: if the task is dead already, try it again. Applied when the seed is added, and not
-    stored."""
+    """For seeds: if the task is dead, try it again. Applied when the seed is added; not stored."""
 
     @property
     def pool(self) -> str | None:
-        """The pool of exits, or the group of accounts, that the task waits for. None if it needs
-        neither."""
+        """The pool of exits, or the group of accounts, that the task waits for, if any."""
         if self.session is not None and self.session != NO_SESSION:
             return pool_of_session(self.session)
         return None if self.proxy_pool == DIRECT else self.proxy_pool
@@ -173,8 +170,7 @@ def bad_number(task: Task) -> str | None:
 
 
 def raw_body(task: Task) -> bytes:
-    """The body that is sent; empty if there is none. Raises ValueError if it is invalid base64, or
-    cannot be encoded."""
+    """The body that is sent. Raises ValueError if it is invalid base64, or cannot be encoded."""
     body = task.body or ""
     if not task.body_is_base64:
         return body.encode()
@@ -227,8 +223,7 @@ def decode(wire: bytes) -> Task:
 
 
 def decode_seed(wire: bytes) -> Task:
-    """Decode a task that a user has just written. An unknown field is taken for a mistake, and
-    rejected.
+    """Decode a task that a user has just written. An unknown field is a mistake, and rejected.
 
     Raises msgspec.DecodeError or UnicodeDecodeError.
     """
