@@ -9,8 +9,7 @@ _QUERY_NAME = re.compile(r"^-- ([a-z_]+): .*$", re.MULTILINE)
 
 
 def load_schema(package: str, *names: str) -> list[str]:
-    """The versions of a schema, oldest first. Each .sql file upgrades from the version before
-    it."""
+    """The versions of a schema, oldest first. Each .sql file upgrades from the previous version."""
     return [load_script(package, name) for name in names]
 
 

@@ -50,8 +50,7 @@ def path_of(address: str) -> Path:
 
 
 class Database:
-    """A connection in a thread of its own, so that waiting for a lock never stops the event
-    loop."""
+    """A connection in a thread of its own: waiting for a lock never stops the event loop."""
 
     def __init__(
         self,
@@ -190,8 +189,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction: all or nothing. It has the write lock from the start, so no step uses stale
-    reads."""
+    """A transaction: all or nothing. It takes the write lock first, so no step uses stale reads."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

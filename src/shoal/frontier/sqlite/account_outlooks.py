@@ -1,5 +1,4 @@
-"""Summarises the accounts of a group: how many can be used, by which worker, and when more can
-be."""
+"""Summarises the accounts of a group: how many can be used, by which worker, and when."""
 
 from __future__ import annotations
 

@@ -29,8 +29,7 @@ class Accounts:
         self._changed_jars: dict[str, bytes] = {}
 
     def read(self, account_ids: Iterable[str]) -> None:
-        """Read accounts that are needed soon. One that was never used has the state of a new
-        one."""
+        """Read accounts that are needed soon. One that was never used has a fresh state."""
         if unread := [each for each in set(account_ids) if each not in self._states]:
             found = dict(self._connection.execute(SQL["accounts"], (_text(unread),)).fetchall())
             for account_id in unread:

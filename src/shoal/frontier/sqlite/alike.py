@@ -62,8 +62,7 @@ def _beyond_limits(current: Step, host_id: int, alike: Alike) -> list[int]:
 def _kept_shapes(
     current: Step, host_id: int, shapes: Iterable[str], known: Mapping[str, int]
 ) -> list[str]:
-    """Those of the shapes that are counted: the known ones, and as many more as there is room
-    for."""
+    """Those of the shapes that are counted: the known ones, and new ones while there is room."""
     kept = [shape for shape in shapes if shape in known or shape == OF_HOST]
     new = [shape for shape in shapes if shape and shape not in known]
     if not new:

@@ -105,8 +105,7 @@ class Exits:
         return policy.valid_pair(self._pairs[host, exit_.id], exit_)
 
     def seen(self, body: str) -> Exit:
-        """Decode an exit that a statement has found. If this step has it already, that one is
-        returned."""
+        """Decode an exit found by a statement, unless this step has it already, perhaps changed."""
         exit_ = _read_exit(body)
         return self._exits.setdefault(exit_.id, exit_)
 

@@ -37,8 +37,7 @@ class Failures:
 def failures_of(
     connection: sqlite3.Connection, crawl_id: int, host_ids: Iterable[int]
 ) -> dict[int, dict[FailureKind, int]]:
-    """The number of failed tries by host and kind. Kinds of later versions are added up as
-    OTHER."""
+    """The number of failed tries by host and kind. Kinds of later versions count as OTHER."""
     ids = list(host_ids)
     found: dict[int, dict[FailureKind, int]] = {host_id: {} for host_id in ids}
     values = crawl_id, msgspec.json.encode(ids).decode()

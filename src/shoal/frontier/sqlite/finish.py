@@ -1,5 +1,4 @@
-"""Ends tries: the part of a step that moves tasks out of LEASED, and applies what they say about
-hosts."""
+"""Ends tries: moves tasks out of LEASED, and applies what the tries say about their hosts."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ _read_owned = msgspec.json.Decoder(list[Owned]).decode
 
 
 def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
-    """End the tries whose leases are still owned, and queue what follows. Returns the other
-    leases."""
+    """End the tries whose leases are still owned, and queue what follows. Returns stale leases."""
     if not outcomes:
         return []
     leases = as_json(name_of(outcome.lease) for outcome in outcomes)
@@ -196,20 +194,18 @@ def _was_asked_for(outcome: Outcome) -> bool:
 
 
 def _served(outcome: Outcome) -> bool:
-    """Whether the host answered like a healthy one that serves the crawler, whatever became of the
-    page."""
+    """Whether the host answered like a healthy one that serves us, whatever became of the page."""
     return _was_asked_for(outcome) and not outcome.fault and not outcome.blocked
 
 
 def _gave_page(outcome: Outcome) -> bool:
-    """Whether the host served a page. Other responses are quick, and do not show how long pages
+    """Whether the host served a page. Other responses are quick, and do not tell how long pages
     take."""
     return _served(outcome) and (outcome.verdict is Verdict.DONE or outcome.ours)
 
 
 def _free_turn(current: Step, host: HostSchedule, outcome: Outcome, task: Owned) -> None:
-    """Free a turn that was not used, unless the host was since served again or told the crawler to
-    wait."""
+    """Free an unused turn, unless the host was served since, or has asked the crawler to wait."""
     is_last = abs(host.next_at - task.reserved) < SAME_MOMENT_S
     if not outcome.sent and is_last and host.pushed_at < task.since:
         host.next_at = current.now

@@ -1,4 +1,4 @@
-"""Hands out tasks: the part of a step that moves them from WAITING to LEASED."""
+"""Hands out tasks: moves them from WAITING to LEASED."""
 
 from __future__ import annotations
 
@@ -146,8 +146,7 @@ class HandOut:
         return _read_queued(found)
 
     def _serve_suspect(self) -> None:
-        """Lease one task with which workers died, to a worker that holds no other task it could
-        lose."""
+        """Lease one task with which workers died, to a worker that has nothing else to lose."""
         current = self._current
         suspects = current.execute("suspects", current.id, SUSPECTS_SEEN).fetchall()
         if not suspects or current.execute("holds_any", current.id, self._ask.worker).fetchone()[0]:

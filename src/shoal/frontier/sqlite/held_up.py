@@ -22,8 +22,7 @@ def pools_known(exits: Exits, ask: Ask) -> tuple[str, ...]:
 
 
 class HeldUp:
-    """Pools whose exits cannot be used now, some of them only because they are busy. Their lanes
-    need no look."""
+    """Pools whose exits cannot be used now, though some are only busy: their lanes need no look."""
 
     def __init__(self, exits: Exits, known: Sequence[str], worker: str) -> None:
         self._exits = exits
@@ -42,8 +41,7 @@ class HeldUp:
             self._outlooks.clear()
 
     def until(self, pool: str) -> float | None:
-        """Until when the lanes of a pool need no look, by the clock of the exits. None: look
-        now."""
+        """Until when the lanes of a pool need no look, by the exits' clock. None: look now."""
         if pool not in self._until:
             self._until[pool] = self._earliest(policy.tiers(pool, self._exits.rules))
         return self._until[pool]
@@ -57,8 +55,7 @@ class HeldUp:
         return min(busy) if busy else None
 
     def _of(self, pool: str) -> float | None:
-        """0 if an exit may be used now; None if no exit is even busy; otherwise when a busy one may
-        be used."""
+        """0 if an exit may be used now; None if none is even busy; otherwise when to look again."""
         if pool not in self._outlooks:
             self._outlooks[pool] = self._look(pool)
         return self._outlooks[pool]

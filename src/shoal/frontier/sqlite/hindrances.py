@@ -1,5 +1,4 @@
-"""Finds out why a lane cannot be served although its host may be hit: its exits, or its
-accounts."""
+"""Finds out why a lane cannot be served although its host may be hit: exits, or accounts."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ def _of_exits(
 
 
 def _of_accounts(exits: Exits, lane: LaneSchedule, rules: PoolRules, worker: str) -> Hindrance:
-    """The hindrance if no account of a group could be used. If an account is free, it lies in the
-    exits."""
+    """The hindrance if no account of a group could be used. If one is free, it is its exit."""
     outlook = account_outlook(exits, lane.pool, worker)
     if outlook.free and rules.through:
         return _of_account_exits(exits, lane, rules, are_shared=outlook.shared > 0)

@@ -44,8 +44,8 @@ def _account(at: Exits, exit_: Exit, jar: bytes) -> Account:
 def hold(
     connection: sqlite3.Connection, clock: Clock, identity: str, host: str | None, seconds: float
 ) -> Held | None:
-    """Keep an account from all workers. None if it is unknown, in use or held, or has no usable
-    exit."""
+    """Keep an account from all workers. None if it is unknown, in use or held, or no exit is
+    usable."""
     with transaction(connection):
         at = Exits(connection, clock())
         exit_ = _known(at, identity)
@@ -86,8 +86,7 @@ def hold_on(
 def let_go(
     connection: sqlite3.Connection, clock: Clock, held: Held, report: IdentityReport
 ) -> bool:
-    """End a hold, and look at lanes that may have waited for that. Returns False if the hold had
-    ended.
+    """End a hold, and look at lanes that may have waited for that. False if it had ended before.
 
     If the account is not listed any more, its state is stored all the same.
     """

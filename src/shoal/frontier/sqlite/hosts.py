@@ -9,8 +9,7 @@ from shoal.core.policy import Pace
 
 
 class HostSchedule(msgspec.Struct):
-    """A row of the table `hosts`. The fields are its columns, and statements name them in this
-    order."""
+    """A row of the table `hosts`. Its fields are columns; statements name them in this order."""
 
     id: int
     waiting: int
@@ -40,7 +39,7 @@ class HostSchedule(msgspec.Struct):
         return self.leased - self.shared
 
     def limit(self, rules: Rules, now: float) -> int:
-        """How many requests may be in flight: one until robots.txt is known, or while the host only
+        """How many requests may be in flight: one without a robots.txt, or if the host only
         fails."""
         return rules.concurrency_per_host if self.is_open(rules, now) else 1
 

@@ -1,5 +1,4 @@
-"""Lanes: a host's tasks that leave through the exits of one pool, as a step reads and changes
-them."""
+"""Lanes, as a step reads and changes them: a host's tasks that leave through exits of one pool."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Queues tasks, and takes back those of lost leases. Also says how many tasks may be leased, and
-when."""
+"""Queues tasks and takes back lost ones. Also says how many may be leased, and when."""
 
 from __future__ import annotations
 
@@ -119,8 +118,7 @@ def reclaim(current: Step) -> None:
 
 
 def lose(current: Step, row: tuple[int, int, str | None, int, int, int]) -> None:
-    """Take back a task whose worker is gone. It dies as poison once too many workers died with
-    it."""
+    """Take back a task whose worker is gone. If too many workers died with it, it is poison."""
     row_id, host_id, chain, _, losses, shared = row
     poisoned = is_poison(losses + 1, current.rules.max_losses)
     host = current.host_of(host_id)

@@ -180,8 +180,7 @@ class Lending:
         *,
         alone: bool = False,
     ) -> int:
-        """Hand out up to `count` of these tasks, as long as there are exits for them. Returns how
-        many."""
+        """Hand out up to `count` of these tasks, as far as there are exits. Returns how many."""
         if is_group(lane.pool):
             return self._lend_accounts(lane, host, tasks, count, alone=alone)
         given = 0
@@ -206,8 +205,8 @@ class Lending:
         *,
         alone: bool,
     ) -> int:
-        """Hand out up to `count` of these tasks, as long as there are accounts: any account suits
-        any task."""
+        """Hand out up to `count` of these tasks, as far as there are accounts. Any suits any
+        task."""
         choice = self._chooser.choice(lane.pool, lane.host, count)
         for given, task in enumerate(tasks[:count]):
             if (chosen := choice.take()) is None:
@@ -251,8 +250,7 @@ class Lending:
         return is_known and self._exits.may_spend(pool)
 
     def _pool_of(self, lane: LaneSchedule) -> str:
-        """The pool of the lane's tier, or the first one below it that may spend, if that pool may
-        not."""
+        """The pool of the lane's tier. If that may not spend, the first one below it that may."""
         if is_group(lane.pool):
             return group_of(lane.pool)
         names = policy.tiers(lane.pool, self._exits.rules)

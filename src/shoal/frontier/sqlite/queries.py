@@ -46,7 +46,7 @@ def robots_of(connection: sqlite3.Connection, crawl: str, host: str) -> Robots |
 
 
 def holders_of(connection: sqlite3.Connection, crawl: str, clock: Clock) -> list[str]:
-    """The workers that hold leases or shares of hosts. Void shares that are still stored do not
+    """The workers with leases or shares of hosts. Void shares that are still stored do not
     count."""
     row = crawl_row(connection, crawl)
     values = {"crawl_id": row["id"], "now": moment_of(row, clock).now}

@@ -72,8 +72,10 @@ class Returning:
             passed.tried = _with(passed.tried, passed.exit)
 
     def forget(self, task_id: int, *, has_ended: bool) -> None:
-        """Forget what was lent to a task. If it will be tried again, its blocks and ended sessions
-        stay known."""
+        """Forget what was lent to a task.
+
+        If it will be tried again, its blocks and ended sessions stay known.
+        """
         passed = self._passed.get(task_id)
         if has_ended or passed is None or not (passed.blocks or passed.expired):
             self._ended.append(task_id)
@@ -87,7 +89,7 @@ class Returning:
 
 
 class ExitReturn:
-    """What one try says about its exit."""
+    """Applies one try to its exit and its lane."""
 
     def __init__(
         self, current: Step, exit_: Exit, lane: LaneSchedule, host: HostSchedule, passed: LentRow
@@ -165,8 +167,7 @@ class ExitReturn:
         return policy.count_answer(lane, exit_id, self._now, is_block=is_block, exits=listed)
 
     def _blame_site(self, passage: Passage) -> None:
-        """The site blocks all exits of this pool: escalate to the next one, or leave the site
-        alone."""
+        """Escalate to the next pool, as the site blocks this one, or leave the site alone."""
         lane, names = self._lane.state, self._tiers
         tier = min(lane.tier, len(names) - 1)
         if tier + 1 < len(names) and self._exits.may_spend(names[tier + 1]):

@@ -26,8 +26,7 @@ class Sharing:
         """The shares that the worker is told, by host."""
 
     def settle_all(self, ask: Ask, limit: int) -> None:
-        """Settle the shares of all hosts that the ask names. `limit` is how many tasks the worker
-        can take."""
+        """Settle the shares of all hosts that the ask names. The worker can take `limit` tasks."""
         self._named = self._current.known_hosts(ask.holdings)
         for name, host in self._named.items():
             holding = self._holdings[host.id] = ask.holdings[name]

@@ -52,8 +52,7 @@ _HOSTS = f"(SELECT {_SHOWN} FROM hosts)"  # noqa: S608
 
 _IN_USE = """e.is_listed AND e.out_until <= :now
   AND (e.free_at IS NULL OR e.free_at > :now OR COALESCE(a.worker, '') NOT IN ('', :worker))"""
-"""Whether a worker cannot use an account only because other requests use it. NULL if there is
-none."""
+"""Whether only other requests keep a worker from using an account. NULL if there is none."""
 
 
 _KIND = f"""CASE WHEN kind IN ({", ".join(f"'{kind}'" for kind in FailureKind)})

@@ -126,8 +126,7 @@ class Step:
         return max(host.limit(self.rules, self.now) - host.plain - shares, 0)
 
     def may_share(self, host: HostSchedule) -> bool:
-        """Whether workers may share the host's room: not if each of its requests has a turn of its
-        own."""
+        """Whether workers may share the host's room: not if each request has its own turn."""
         return not self.interval_of(host) and host.is_open(self.rules, self.now)
 
     def _ready_at(self, host: HostSchedule) -> float | None:
@@ -151,8 +150,7 @@ class Step:
         return int(self.row[name]) + self.tally[name]
 
     def cancel(self) -> None:
-        """Cancel the crawl: all tasks that have not ended are dropped, and their leases are
-        void."""
+        """Cancel the crawl: drop all tasks that have not ended, and void their leases."""
         self.save_hosts()
         take_back_all(self.exits, self.id)
         self.execute("drop_unended", self.id)
@@ -167,8 +165,7 @@ class Step:
         self.set_state(CrawlState.CANCELLED)
 
     def touch_chain(self, chain: str | None) -> None:
-        """Note that a task has joined its chain, or has ended: the chain's next task may have to
-        go."""
+        """Note that a task has joined its chain or has ended, so the chain may have to advance."""
         if chain is not None:
             self._touched_chains[chain] = None
 
@@ -185,8 +182,7 @@ class Step:
         self._touched_chains.clear()
 
     def settle(self) -> None:
-        """Apply the consequences of all moves so far: chains go on, and the crawl ends if nothing
-        is left."""
+        """Apply the consequences of all moves so far: advance chains, end the crawl if done."""
         self.advance_chains()
         self._finish_if_done()
 

@@ -1,5 +1,4 @@
-"""Takes back exits and accounts lent with leases that are void: there may be no worker left in
-their crawl to end them."""
+"""Takes back exits and accounts lent with void leases, which no worker may be left to end."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ SWEPT_AT_ONCE = 1000
 """How many pairs are removed, and how many leases are looked at, at a time."""
 
 Lost = tuple[str, str, str, float]
-"""An exit, an account, the host for which they were lent, and when. Exit or account may be
-empty."""
+"""An exit or "", an account or "", the host for which they were lent, and when."""
 
 
 def take_back_all(exits: Exits, crawl_id: int) -> None:
@@ -27,8 +25,7 @@ def take_back_all(exits: Exits, crawl_id: int) -> None:
 
 
 def sweep(exits: Exits) -> None:
-    """Now and then, remove pairs that carry no information any more, and take back what was lent
-    with expired leases."""
+    """Now and then, remove pairs without information, and take back what expired leases had."""
     if not exits.is_sweep_due:
         return
     exits.note_sweep()
