@@ -61,7 +61,8 @@ def _of_exits(
 
 
 def _of_accounts(exits: Exits, lane: LaneSchedule, rules: PoolRules, worker: str) -> Hindrance:
-    """The hindrance if no account of a group could be used. If one is free, it is its exit."""
+    """The hindrance if no account of a group could be used: if one is free, it lies in the
+    exits."""
     outlook = account_outlook(exits, lane.pool, worker)
     if outlook.free and rules.through:
         return _of_account_exits(exits, lane, rules, are_shared=outlook.shared > 0)
