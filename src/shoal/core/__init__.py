@@ -1,3 +1,4 @@
-"""What everything else is made of: tasks, URLs, policy, the values that parts hand to each other.
-Pure: no I/O, no clock, no event loop. Imports nothing of Shoal but its errors.
+"""The building blocks of Shoal: tasks, URLs, policies, and the values that its parts exchange.
+
+Pure code: no I/O, no clock, no event loop. Of Shoal's other packages it imports only the errors.
 """

@@ -1,4 +1,4 @@
-"""Addresses of servers: who is where, and what of it may be shown."""
+"""Addresses of servers: parsing them, and showing them without secrets."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import msgspec
 from shoal.errors import ConfigError
 
 _SCHEME = re.compile(r"[A-Za-z+-]*:?/*")
-# Wide enough for those who misspell `password`.
+# Wide enough to match misspellings of `password`.
 _NAMES = r"[\w-]*(?:pas|pw|auth|secret|token|key)[\w-]*"
-# The second is no URL, but what some give for one: `host=x password='a b'`. Where the secret ends
-# is then anybody's guess.
+# The second form is no URL, but users give it for one: `host=x password='a b'`. There is no telling
+# where its secret ends.
 _SECRET_OPTION = re.compile(rf"([?&]{_NAMES}=)[^&#]*|((?:^|[\s;]){_NAMES}\s*=).*", re.I | re.S)
-# The key of a stream or a list is its name.
+# In the address of a stream or a list, `key` is its name and no secret.
 _STREAM = re.compile(r"rediss?(-stream|\+[a-z]+)?:")
 _SECRET_OF_STREAM = re.compile(rf"([?&](?!key=){_NAMES}=)[^&#]*()", re.I)
-# In the middle of a text, where nobody knows which word is an address. Each part has a bound, or
-# ends at the next slash: a text made for it takes no longer than another one.
+# For addresses within a text, where nothing marks them. Each part has a bound or ends at the next
+# slash, so that a malicious text takes no longer than any other.
 _LOGIN_IN_TEXT = re.compile(r"(://)[^\s/?#]*@")
 _OPTION_IN_TEXT = re.compile(
     r"([?&](?:[\w.-]{0,40}[_.-])?"
@@ -27,7 +27,7 @@ _OPTION_IN_TEXT = re.compile(
     r"|signature|sig|session|sessionid|credential|credentials)=)[^&#\s\"'<>]+",
     re.I,
 )
-# Greedy up to the last @: a password may hold what a well-formed address would escape.
+# Greedy up to the last @: a password may have characters that should have been escaped.
 _PARTS = re.compile(
     r"(?P<scheme>[a-z+-]+)://(?:(?P<login>.*)@)?(?P<hosts>[^/?#]*)(?P<rest>.*)", re.S
 )
@@ -36,22 +36,22 @@ _MAX_PORT = 65535
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A server's address, or that of several that belong together."""
+    """The address of a server, or of several that belong together."""
 
     shown: str
-    """Without secrets: for messages."""
+    """The address without secrets, for messages."""
     scheme: str
     hosts: list[tuple[str, int]]
     user: str = ""
     password: str = ""
     path: str = ""
     segments: list[str] = []
-    """The path in parts: it is cut before escapes are read, so that a part may have slashes."""
+    """The path, split before escapes are decoded, so that a part may contain slashes."""
     options: dict[str, str] = {}
 
 
 def masked(address: str) -> str:
-    """The address without its password: for messages and logs. Also of what is no address."""
+    """The address without its password, for messages and logs. Also for text that is no address."""
     login, at, rest = address.rpartition("@")
     scheme = _SCHEME.match(login)
     begin = scheme.end() if scheme else 0
@@ -60,15 +60,15 @@ def masked(address: str) -> str:
     if not at:
         return shown
     if _SECRET_OPTION.search(login):
-        return f"{login[:begin]}***"  # Where the secret ends is anybody's guess.
+        return f"{login[:begin]}***"  # There is no telling where the secret ends.
     user, colon, _ = login[begin:].partition(":")
-    # Where no scheme is written out, what looks like one may be the user, and this the password.
+    # Without `//`, what looks like the scheme may be the user, and what follows the password.
     is_user = colon or login[:begin].endswith("//")
     return f"{login[:begin]}{user if is_user else '***'}{colon and ':***'}@{shown}"
 
 
 def without_credentials(text: str) -> str:
-    """A text without the logins and secrets of the addresses in it: for logs."""
+    """A text with the logins and secrets of all addresses in it masked, for logs."""
     if "://" not in text and "?" not in text:
         return text
     return _OPTION_IN_TEXT.sub(_without_value, _LOGIN_IN_TEXT.sub(r"\1***@", text))
@@ -106,6 +106,6 @@ def _host(text: str, default_port: int) -> tuple[str, int]:
     host = _HOST.fullmatch(text)
     port = int((host and host["port"]) or default_port)
     if not host or not 0 < port <= _MAX_PORT:
-        # What stands for the port may be a password: without an @, it is where the port would be.
+        # The supposed port may be a password: if the @ is missing, it is in the port's place.
         raise ConfigError(f"not a host and port: {re.sub(':.*', ':***', text)!r}")
     return host["v6"] or host["name"], port

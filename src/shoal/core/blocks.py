@@ -1,8 +1,8 @@
-"""Whether an answer is a block: the site serves somebody else, but not whoever asked like this.
+"""Recognises blocks: responses by which a site refuses this client, although it serves others.
 
-A function of values. Strong signs stand alone. Weak ones need a second, for a page may well write
-about captchas, and a short page may be a short page. Only the start of a body is looked at, and
-only where there is some other reason to.
+A function of values. One strong sign is enough. A weak one needs a second, because a page may well
+write about captchas, and a short page may just be short. Only the start of a body is searched, and
+only if there is another reason to.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import msgspec
 from shoal.core.policy import REDIRECT_STATUSES, TOO_MANY
 
 HEAD_BYTES = 8 * 1024
-"""So much of a body is looked at: what tells people that they are blocked comes early."""
+"""How much of a body is searched: a message that tells people they are blocked comes early."""
 SMALL_BYTES = 8 * 1024
-"""Pages of sites are seldom as small as this, those of their guards nearly always."""
+"""Few pages of sites are this small, but nearly all block pages are."""
 FAR_SHORTER = 4
-"""A body is far shorter than usual if it is less than this part of it."""
+"""A body is far shorter than usual if it is shorter than the usual size divided by this."""
 
 FORBIDDEN = 403
 MARKED_BY = ("cf-mitigated", "x-amzn-waf-action")
-"""Headers by which guards say that it is them who answer: challenge, captcha."""
+"""Headers by which bot protection says that the response is its own: challenge, captcha."""
 
 ODD_STATUSES = frozenset({202, 401, 405, 406, 503, 999})
-"""What guards answer with, and sites as well: a weak sign."""
+"""Statuses that bot protection uses, and sites as well: a weak sign."""
 
 _SAID = (
     b"just a moment",
@@ -47,7 +47,7 @@ _SAID = (
     b"enable javascript and cookies",
     b"pardon our interruption",
 )
-"""What guards tell people, in lower case."""
+"""What block pages tell people, in lower case."""
 _WIDGETS = (
     b"captcha",
     b"turnstile",
@@ -55,7 +55,7 @@ _WIDGETS = (
     b"challenge-platform",
     b"awswaf",
 )
-"""What guards put into their pages, in lower case."""
+"""What bot protection puts into its pages, in lower case."""
 
 _LOGIN = frozenset({"login", "log-in", "log_in", "logon", "signin", "sign-in", "sign_in"})
 _CHALLENGE = frozenset({"challenge", "blocked", "access-denied", "accessdenied", "sorry"})
@@ -63,12 +63,12 @@ _PLACE = re.compile(r"(?:https?:)?//([^/?#.]*)[^/?#]*([^?#]*)|([^?#]*)", re.IGNO
 
 
 class Block(msgspec.Struct, frozen=True):
-    """An answer that is none."""
+    """A response that is a block, and why."""
 
     kind: str
-    """In a word or two: forbidden, too many requests, challenge, captcha, login, empty."""
+    """A word or two: forbidden, too many requests, challenge, captcha, login, empty."""
     evidence: str = ""
-    """What it was known by. One line."""
+    """What it was recognised by. One line."""
 
 
 def find_block(
@@ -80,10 +80,10 @@ def find_block(
     usual_bytes: int = 0,
     may_be_empty: bool = False,
 ) -> Block | None:
-    """What kind of block an answer is. None: it is none, as far as can be told.
+    """The kind of block that a response is. None if it is none, as far as can be told.
 
-    `url` is what was asked for, `usual_bytes` the median of the bodies of such pages; 0 if it is
-    not known. An answer to a HEAD, say, may be empty.
+    `url` is the address that was requested. `usual_bytes` is the median size of such pages, 0 if
+    unknown. `may_be_empty` is for responses without a body, such as those to HEAD.
     """
     if (marked := _marked(headers)) is not None:
         return marked
@@ -108,12 +108,13 @@ def _marked(headers: Mapping[str, str]) -> Block | None:
 
 
 def is_marked(headers: Mapping[str, str]) -> bool:
-    """Whether a guard says in a header that it is the one who answers."""
+    """Whether a header says that the response comes from bot protection."""
     return MARKED_BY[0] in headers or MARKED_BY[1] in headers
 
 
 def _leads_to_guard(url: str, location: str) -> Block | None:
-    """A redirect to where people log in, or show what they are; unless that was asked for."""
+    """The block if a redirect leads to a login, challenge or captcha page that was not
+    requested."""
     kind = _guards_place(location)
     if kind is None or _guards_place(url) == kind:
         return None
@@ -121,8 +122,8 @@ def _leads_to_guard(url: str, location: str) -> Block | None:
 
 
 def leads_to_login(url: str, location: str) -> bool:
-    """Whether a redirect leads to where people log in, by the looks of its address; unless that was
-    asked for."""
+    """Whether a redirect leads to a login page that was not requested, by the look of its
+    address."""
     return _guards_place(location) == "login" != _guards_place(url)
 
 
@@ -146,7 +147,7 @@ def _weak_signs(status: int, body: bytes, usual_bytes: int) -> Block | None:
     is_small = is_page and size <= SMALL_BYTES and not _is_usual(size, usual_bytes)
     if not (is_odd or is_short or is_small):
         return None
-    # Small pages are of their own kind on some sites: then both kinds of words have to be there.
+    # Some sites have small pages of their own, so these need both kinds of words.
     found = _words(body, needs_both=not is_odd and not is_short)
     if found is None:
         return None
@@ -157,13 +158,16 @@ def _weak_signs(status: int, body: bytes, usual_bytes: int) -> Block | None:
 
 
 def _is_usual(size: int, usual_bytes: int) -> bool:
-    """Whether a page is about as long as others: most are, and need not be looked through. A block
-    of just that length is missed; what a spider expects of a page finds it."""
+    """Whether a page is about as long as others, and so need not be searched: most pages are.
+
+    A block page of just that length is missed, unless the spider's expectations of the page reveal
+    it.
+    """
     return usual_bytes * 2 <= size * 3 and size * 2 <= usual_bytes * 3
 
 
 def _words(body: bytes, *, needs_both: bool = False) -> tuple[str, str] | None:
-    """What of a guard's words is in the start of a body: the kind of block, and the words."""
+    """The kind of block, and the typical words of block pages found at the start of a body."""
     head = body[:HEAD_BYTES].lower()
     widget = next((word for word in _WIDGETS if word in head), b"")
     if needs_both and not widget:
@@ -177,11 +181,11 @@ def _words(body: bytes, *, needs_both: bool = False) -> tuple[str, str] | None:
 
 
 class UsualSizes:
-    """How long the pages of each handler are: the median of the last ones."""
+    """The usual size of each handler's pages: the median of the most recent ones."""
 
     LAST = 31
     ENOUGH = 8
-    """With fewer pages, nothing is usual yet."""
+    """With fewer pages there is no usual size yet."""
 
     def __init__(self) -> None:
         self._last: dict[str, deque[int]] = {}
@@ -189,11 +193,11 @@ class UsualSizes:
         self._noted = 0
 
     def usual(self, handler: str) -> int:
-        """The median; 0 while it is not known."""
+        """The median size; 0 while it is unknown."""
         return self._usual.get(handler, 0)
 
     def note(self, handler: str, size: int) -> None:
-        """One more page that was read. The median is taken anew every few pages."""
+        """Add the size of one more page. The median is updated every few pages."""
         last = self._last.setdefault(handler, deque(maxlen=self.LAST))
         last.append(size)
         self._noted += 1

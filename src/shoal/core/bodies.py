@@ -1,6 +1,6 @@
-"""Bodies of requests: forms, files and JSON as bytes, written as browsers write them.
+"""Bodies of requests: encodes forms, files and JSON as browsers do.
 
-The same values always give the same bytes: a task's body is part of what it is known by.
+The same values always give the same bytes, because a task's body is part of its identity.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import quote_plus
 import msgspec
 
 MAX_BODY_BYTES = 1024 * 1024
-"""Of one task: it is kept in the queue, and in memory with others."""
+"""The largest body of a task: it is kept in the queue, and in memory together with others."""
 
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
@@ -27,9 +27,9 @@ OCTETS = "application/octet-stream"
 
 Text = str | int | float
 Upload = tuple[str, bytes] | tuple[str, bytes, str]
-"""A file: its name, its content, and its media type unless that follows from the name."""
+"""A file: its name, its content and, unless it follows from the name, its media type."""
 FormFields = Mapping[str, Text | Sequence[Text]] | Iterable[tuple[str, Text]]
-"""Names and values; in a dict, a list is a field that is there several times."""
+"""Names and values. In a dict, a list stands for a field that occurs several times."""
 Files = Mapping[str, Upload | Sequence[Upload]] | Iterable[tuple[str, Upload]]
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -45,21 +45,21 @@ class File(msgspec.Struct, frozen=True):
 
 
 NO_FILE = File("", b"")
-"""What a field for files sends if none was chosen."""
+"""What a file field sends if no file was chosen."""
 
 Field = tuple[str, str | File]
-"""One entry of a form's data: its name, and a text or a file."""
+"""One entry of a form: its name, and a text or a file."""
 
 
 class Body(NamedTuple):
-    """A body and what it is."""
+    """A body and its media type."""
 
     content: bytes
     type: str
 
 
 class Sent(NamedTuple):
-    """What of a request depends on its body, as a task has it."""
+    """The parts of a request that depend on its body, as fields of a task."""
 
     method: str
     headers: dict[str, str]
@@ -68,7 +68,7 @@ class Sent(NamedTuple):
 
 
 _PAGE = Sent("GET", {}, None, False)
-"""A page as such. Whoever makes a task of it copies the headers."""
+"""A plain GET. Code that makes a task from it copies the headers."""
 
 
 def sent(
@@ -80,10 +80,13 @@ def sent(
     json: Any = None,
     files: Files | None = None,
 ) -> Sent:
-    """What a task has of these. Without a method it is a POST, if there is a form, JSON or a file.
-    Raises ValueError if they cannot be sent, or not together."""
+    """The fields of a task that send this.
+
+    The default method is POST with a form, JSON or files, otherwise GET. Raises ValueError if these
+    cannot be sent, or not together.
+    """
     if body is None and form is None and json is None and files is None:
-        if method is None and not headers:  # Almost all are like this.
+        if method is None and not headers:  # The most frequent case by far.
             return _PAGE
         return Sent((method or "GET").upper(), {**headers} if headers else {}, None, False)
     given = {"body": body, "json": json, "form": form if files is None else files}
@@ -98,7 +101,7 @@ def sent(
 
 
 def as_sent(method: str, headers: Mapping[str, str] | None, body: Body) -> Sent:
-    """What a task has of a body. Raises ValueError."""
+    """The fields of a task that send this body. Raises ValueError."""
     return Sent(method, _with_type(headers or {}, body.type), *on_wire(body.content))
 
 
@@ -116,7 +119,7 @@ def _made(
 
 
 def _with_type(headers: Mapping[str, str], kind: str) -> dict[str, str]:
-    """The headers, with the type of the body unless they have one."""
+    """The headers, with the type of the body unless they have a type already."""
     has_type = any(name.lower() == "content-type" for name in headers)
     if has_type and kind.startswith(MULTIPART):
         raise ValueError("the Content-Type of files follows from them and cannot be set")
@@ -124,7 +127,7 @@ def _with_type(headers: Mapping[str, str], kind: str) -> dict[str, str]:
 
 
 def on_wire(content: bytes) -> tuple[str, bool]:
-    """A body as a task has it, and whether that is base64. Raises ValueError if it is too long."""
+    """A body as a task holds it, and whether that is base64. Raises ValueError if too long."""
     if len(content) > MAX_BODY_BYTES:
         raise ValueError(too_long(len(content)))
     try:
@@ -134,12 +137,12 @@ def on_wire(content: bytes) -> tuple[str, bool]:
 
 
 def too_long(size: int) -> str:
-    """What is said of a body that no task may have."""
+    """The error message for a body that is too long for a task."""
     return f"a body of {size:,} bytes: a task has at most {MAX_BODY_BYTES:,}"
 
 
 def urlencoded(fields: Iterable[Field], charset: str = "utf-8") -> str:
-    """Fields as the query of a URL has them. Of a file that is its name."""
+    """Fields as the query of a URL. Of a file it has only the name."""
     return "&".join(
         f"{_quoted(name, charset)}={_quoted(_name_or_text(value), charset)}"
         for name, value in fields
@@ -147,14 +150,14 @@ def urlencoded(fields: Iterable[Field], charset: str = "utf-8") -> str:
 
 
 def plain_text(fields: Iterable[Field], charset: str = "utf-8") -> Body:
-    """Fields in lines, which only people can read without fail."""
+    """Fields as lines of text. Only people can read this format reliably."""
     lines = (f"{_crlf(name)}={_crlf(_name_or_text(value))}\r\n" for name, value in fields)
     return Body(_encoded("".join(lines), charset), PLAIN)
 
 
 def multipart(fields: Iterable[Field], charset: str = "utf-8") -> Body:
-    """Fields and files, each a part of its own. The line between parts follows from them, as no
-    part could contain the digest of all."""
+    """Fields and files, each as a part of its own. The boundary is the digest of all parts, so none
+    of them can contain it."""
     parts = [_part(name, value, charset) for name, value in fields]
     boundary = f"shoal-{blake2b(b''.join(parts), digest_size=16).hexdigest()}"
     line = f"--{boundary}\r\n".encode()
@@ -176,7 +179,7 @@ def file_of(upload: object, name: str) -> File:
 
 
 def text_of(value: object, name: str) -> str:
-    """A value that a user gave for a field, as it is sent. Raises ValueError."""
+    """The text to send for a value that a user gave for a field. Raises ValueError."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -185,7 +188,7 @@ def text_of(value: object, name: str) -> str:
 
 
 def _pairs(fields: Any, lists: tuple[type, ...]) -> Iterable[tuple[str, Any]]:
-    """Names and values of what a user gave, one pair for each value of a list."""
+    """The names and values that a user gave, one pair for each value of a list."""
     for pair in fields.items() if isinstance(fields, Mapping) else fields:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(f"fields are a dict, or pairs of name and value, not {pair!r:.80}")
@@ -205,7 +208,7 @@ def _uploads(files: Files) -> Iterable[tuple[str, File]]:
 
 @cache
 def _types() -> MimeTypes:
-    """Those that Python knows by itself: the machine's own list may differ from another's."""
+    """The media types known to Python itself: those of the machine differ between machines."""
     return MimeTypes()
 
 
@@ -235,7 +238,7 @@ def _crlf(text: str) -> str:
 
 
 def _encoded(text: str, charset: str) -> bytes:
-    """What a charset has no sign for becomes a reference, as in HTML."""
+    """Encode text. Characters that the charset lacks become references, as in HTML."""
     return text.encode(charset, "xmlcharrefreplace")
 
 

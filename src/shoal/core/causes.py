@@ -1,4 +1,4 @@
-"""Why tasks fail, in words that many share: `TypeError at spider.py:19 in product`. Pure."""
+"""Groups failures by cause, such as `TypeError at spider.py:19 in product`. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 import msgspec
 
 SHOWN = 5
-"""Causes that are named; the rest is only counted."""
+"""How many causes are listed by name; the rest are only counted."""
 
 _LONGEST, _READ = 200, 2000
-"""Characters of a cause, and of a reason that is read for one: what a handler raised may say
-anything."""
+"""Limits in characters: of a cause, and of how much of a reason is read to find its cause. A
+handler's error may say anything, at any length."""
 
 _FRAME = re.compile(
     r'^ *(?:[|] *)?File "([^"\n]{1,1000})", line (\d+), in (\S{1,200})', re.MULTILINE
@@ -25,23 +25,23 @@ _LIBRARIES = re.compile(r"[/\\](?:site-packages|dist-packages|python3\.\d+)[/\\]
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """What some tasks died of, or some items were rejected for."""
+    """Why some tasks died, or why some items were rejected."""
 
     count: int
     cause: str
     reason: str = ""
-    """What one of them said."""
+    """The full reason of one of them."""
     url: str = ""
-    """Where one of them was found."""
+    """The URL of one of them."""
 
     @property
     def told(self) -> str:
-        """In one line, for people."""
+        """The cause and its count on one line, for people."""
         return f"{self.count:,} × {self.cause}"
 
 
 class Failure(NamedTuple):
-    """One of many that are to be counted by cause."""
+    """A single failure, to be counted by its cause."""
 
     cause: str
     reason: str
@@ -55,8 +55,11 @@ class _Frame(NamedTuple):
 
 
 def cause_of(reason: str, traceback: str, handler: str) -> str:
-    """What a task died of, without what is only its own. Where a handler raised: which error, and
-    the line of the user's code that it came from."""
+    """The cause of a task's death, without the details that only this task has.
+
+    If a handler raised, it is the type of the error and the line of the user's code that it came
+    from.
+    """
     if place := _place(traceback, handler):
         return f"{_cut(reason.partition(':')[0])} at {place}"
     return _cut(_ADDRESS.sub("…", reason[:_READ])) or "no reason given"
@@ -67,7 +70,8 @@ def _cut(text: str) -> str:
 
 
 def counted_by_cause(failures: Iterable[Failure]) -> list[Cause]:
-    """The causes, the most frequent first; each with the first that had it."""
+    """Count failures by cause, the most frequent first. Each cause has the reason and URL of the
+    first failure that had it."""
     first: dict[str, Failure] = {}
     counts: dict[str, int] = {}
     for failure in failures:
@@ -78,8 +82,11 @@ def counted_by_cause(failures: Iterable[Failure]) -> list[Cause]:
 
 
 def lines_of(causes: list[Cause], total: int, noun: str) -> list[str]:
-    """The causes, for people. `total` is how many there are in all: of very many, only some were
-    looked at, and then it is said how many."""
+    """The causes as lines for people.
+
+    `total` is the number of all failures. If only some of them were looked at, the last line says
+    how many.
+    """
     lines = [cause.told for cause in causes[:SHOWN]]
     if others := causes[SHOWN:]:
         lines.append(f"{sum(cause.count for cause in others):,} × other causes")
@@ -90,8 +97,11 @@ def lines_of(causes: list[Cause], total: int, noun: str) -> list[str]:
 
 
 def _place(traceback: str, handler: str) -> str:
-    """Where the user's code was, by a traceback: its innermost line. What it called of libraries is
-    left out, where it is known which file is the user's: that of the handler."""
+    """The innermost line of the user's code in a traceback, as `file:line in function`.
+
+    The user's code is what lies in the folder of the handler's file; library code below it is
+    skipped. If the handler is not in the traceback, the innermost frame stands for it.
+    """
     frames = [_Frame(*found.groups()) for found in _FRAME.finditer(traceback)]
     if not frames:
         return ""

@@ -1,7 +1,7 @@
-"""Lines over two axes as SVG, written by hand.
+"""Draws line charts as SVG, written by hand.
 
-There is no background, and all colours are of middling brightness: they can be read on white and on
-black.
+They have no background, and all colours are of medium brightness, so they can be read on white and
+on black.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A place in a chart of which something is said below."""
+    """A numbered point in a chart, explained below it."""
 
     x: float
     y: float
@@ -41,17 +41,17 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Axis(Protocol):
-    """Where values are, and which of them are written beside it."""
+    """Maps values to places along an axis, and says which values to label."""
 
     def at(self, value: float) -> float:
-        """The place of a value."""
+        """The place of a value, from 0 to 1."""
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """The values that are written, and how."""
+        """The values to label, each with its label."""
 
 
 class FromZero:
-    """An axis from 0 to a value, with numbers that are easy to read."""
+    """An axis from 0 to a value, labelled with round numbers."""
 
     def __init__(self, largest: float, least_step: float = 0.0) -> None:
         self._step = max(_easy(largest / _TICKS), least_step) if largest > 0 else 1.0
@@ -66,7 +66,7 @@ class FromZero:
 
 
 class Logarithmic:
-    """An axis on which each of these values is written."""
+    """A logarithmic axis on which each of the given values is labelled."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self._values = sorted(set(values))
@@ -82,7 +82,7 @@ class Logarithmic:
 
 
 def time_unit(longest_s: float) -> tuple[float, str]:
-    """The unit in which times up to this are easy to read: its seconds, and its name."""
+    """A readable unit for times up to this one: its seconds and its name."""
     return next((unit for unit in _UNITS if longest_s >= 2 * unit[0]), _UNITS[-1])
 
 
@@ -95,7 +95,7 @@ def lines(
     wide: Axis | None = None,
     marks: Sequence[Mark] = (),
 ) -> str:
-    """Lines over an axis that begins at 0, unless another is given; y begins at 0."""
+    """Draw a line chart. Both axes begin at 0, unless `wide` gives another x axis."""
     points = [point for line in series for point in line.points]
     wide = wide or FromZero(max(x for x, _ in points))
     high = FromZero(max(y for _, y in points))
@@ -152,13 +152,13 @@ def _marked(number: int, at: tuple[float, float]) -> Iterator[str]:
 
 
 def _easy(value: float) -> float:
-    """The next number above that is easy to read: 1, 2, 5 or 10 of its magnitude."""
+    """The next higher round number: 1, 2, 5 or 10 times a power of ten."""
     magnitude = 10.0 ** floor(log10(value))
     return next(by * magnitude for by in (1, 2, 5, 10) if by * magnitude >= value)
 
 
 def _short(number: float) -> str:
-    """10 thousand, 5 million."""
+    """A short form of a number: 10 thousand, 5 million."""
     for size, name in ((1e6, "million"), (1e3, "thousand")):
         if number >= size:
             return f"{number / size:g} {name}"
@@ -168,7 +168,7 @@ def _short(number: float) -> str:
 def written(
     x: float, y: float, text: str, *, anchor: str = "start", size: int = 13, bold: bool = False
 ) -> str:
-    """A line of text."""
+    """A line of text as SVG."""
     weight = ' font-weight="600"' if bold else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}"{weight}>'
@@ -177,7 +177,7 @@ def written(
 
 
 def svg(parts: Sequence[str], height: float) -> str:
-    """A picture of these parts."""
+    """An SVG picture of these parts."""
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '

@@ -1,4 +1,4 @@
-"""The identity of content: when do two items, or two pages, say the same?"""
+"""The identity of content: whether two items, or two pages, say the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def page_digest(body: bytes) -> bytes:
 
 
 def item_content(data: bytes) -> int:
-    """A number of 64 bits, signed, that stands for an item's fields, in whatever order."""
-    with suppress(msgspec.DecodeError):  # What is no object is what its bytes are.
+    """A signed 64-bit number that identifies an item's fields, whatever their order."""
+    with suppress(msgspec.DecodeError):  # Data that is no object is compared byte by byte.
         data = _encode_sorted(_fields_of(data))
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), signed=True)

@@ -1,10 +1,10 @@
-"""A jar of cookies, as a value: RFC 6265, with what browsers have added since.
+"""A cookie jar as a value: RFC 6265, with what browsers have added since.
 
 A response changes a jar by a list of cookies (`changes`): each is set, or deleted if it has
-expired. `Jar.after` is the jar that they make of another one. So a jar can be kept by one who does
-not know what a response is, and what several responses changed can be put together in their order.
+expired. `Jar.after` applies them to a jar. So a jar can be kept by code that knows nothing of
+responses, and the changes of several responses can be combined in order.
 
-Nothing here shows a value: it may be all that a login is made of.
+Nothing here shows the value of a cookie: it may be all that a login consists of.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from shoal.core.urls import parse
 MAX_PER_DOMAIN = 50
 MAX_IN_JAR = 300
 MAX_JAR_BYTES = 64 * 1024
-"""Of all in a jar. Servers take no more than a part of that; and there may be a jar for each of ten
-thousand accounts, in the frontier and in the memory of workers."""
+"""The most bytes of all cookies in a jar. Servers accept less than that. There may be a jar for
+each of ten thousand accounts, in the frontier and in the memory of workers."""
 
 _Key = tuple[str, str, str, bool]
 
 
 class Cookie(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One cookie. As a change: set it, or if it has expired, delete it."""
+    """One cookie. As a change it means: set this cookie, or delete it if it has expired."""
 
     name: str
     value: str
     domain: str
-    """The host that set it, or the domain of which all hosts get it."""
+    """The host that set it, or the domain whose hosts all receive it."""
     host_only: bool = False
     path: str = "/"
     secure: bool = False
     http_only: bool = False
     expires: float | None = None
-    """None: it is kept as long as the jar."""
+    """None: kept as long as the jar."""
     set_at: float = 0.0
-    """Of two that are the same but for their values, the later one counts."""
+    """Of two cookies with the same key, the later one wins."""
 
     @property
     def key(self) -> _Key:
-        """Which one it is: another with the same takes its place."""
+        """What identifies the cookie: a new one with the same key replaces it."""
         return self.domain, self.path, self.name, self.host_only
 
     @property
     def size(self) -> int:
-        """Its bytes, roughly."""
+        """Its approximate size in bytes."""
         return len(self.name) + len(self.value) + len(self.domain) + len(self.path)
 
     def is_over(self, now: float) -> bool:
@@ -59,7 +59,7 @@ class Cookie(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
         return self.expires is not None and self.expires <= now
 
     def is_for(self, url: URL) -> bool:
-        """Whether a request for this address has it, unless it has expired."""
+        """Whether a request for this address carries it, unless it has expired."""
         if self.secure and url.protocol != "https:":
             return False
         host = url.hostname
@@ -71,7 +71,7 @@ class Cookie(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class Jar(msgspec.Struct, frozen=True, array_like=True):
-    """Cookies, the first that was made first."""
+    """Cookies, in the order in which they were first set."""
 
     cookies: tuple[Cookie, ...] = ()
 
@@ -82,8 +82,8 @@ class Jar(msgspec.Struct, frozen=True, array_like=True):
         return f"Jar({len(self.cookies)} cookies)"
 
     def header(self, url: str, now: float) -> str:
-        """The Cookie header of a request for this address; empty if it has none. Longer paths go
-        first, and of these the cookie that was made first."""
+        """The Cookie header of a request for this address; empty if no cookie applies. Longer paths
+        go first; of these, the cookie that was set first."""
         if not self.cookies:
             return ""
         parsed = parse(url)
@@ -92,20 +92,20 @@ class Jar(msgspec.Struct, frozen=True, array_like=True):
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in sent)
 
     def after(self, changed: Iterable[Cookie], now: float) -> Jar:
-        """The jar with these changes, without what has expired. Of too many, the oldest go."""
+        """The jar with these changes, without expired cookies. If it is too full, the oldest go."""
         kept = {cookie.key: cookie for cookie in self.cookies}
         for cookie in changed:
-            kept[cookie.key] = cookie  # One that was there keeps its place.
+            kept[cookie.key] = cookie  # A cookie that is replaced keeps its place.
         return Jar(_bounded([it for it in kept.values() if not it.is_over(now)]))
 
     def with_newer(self, other: Jar, now: float) -> Jar:
-        """The cookies of both; of each the one that was set later."""
+        """The cookies of both jars; where both have one of the same key, the later one."""
         own = {cookie.key: cookie.set_at for cookie in self.cookies}
         newer = [it for it in other.cookies if it.set_at >= own.get(it.key, 0.0)]
         return self.after(newer, now)
 
     def says_the_same(self, other: Jar) -> bool:
-        """Whether hosts are told the same with both, whenever it may expire."""
+        """Whether hosts would receive the same from both jars, apart from expiry."""
         return _said(self) == _said(other)
 
 
@@ -113,8 +113,10 @@ EMPTY = Jar()
 
 
 def changes(jar: Jar, lines: Iterable[str], url: str, now: float) -> list[Cookie]:
-    """What the Set-Cookie lines of a response from this address change in a jar. Most cookies are
-    kept; one that the address has no right to set is not."""
+    """The changes that the Set-Cookie lines of a response from this address make to a jar.
+
+    Cookies that the address has no right to set are left out.
+    """
     parsed = parse(url)
     found = (_cookie(said, parsed, now) for line in lines if (said := set_cookie.read(line, now)))
     return [it for it in found if it is not None and not _hides_secure(it, parsed, jar)]
@@ -125,7 +127,7 @@ def _cookie(said: set_cookie.SetCookie, url: URL, now: float) -> Cookie | None:
     if domain and (is_address(host) or is_public_suffix(domain)):
         if domain != host:
             return None
-        host_only = True  # Of a site that is a public suffix, only it itself.
+        host_only = True  # If the site is a public suffix, only the site itself gets the cookie.
     if not host_only and not _is_within(host, domain):
         return None
     if not _is_allowed(said, url):
@@ -144,7 +146,7 @@ def _cookie(said: set_cookie.SetCookie, url: URL, now: float) -> Cookie | None:
 
 
 def _is_allowed(said: set_cookie.SetCookie, url: URL) -> bool:
-    """Whether it keeps what its name promises; and it is secure only if it came so."""
+    """Whether a cookie keeps the promise of its name prefix. A secure one must come over https."""
     if said.secure and url.protocol != "https:":
         return False
     name = said.name.lower()
@@ -154,8 +156,8 @@ def _is_allowed(said: set_cookie.SetCookie, url: URL) -> bool:
 
 
 def _hides_secure(cookie: Cookie, url: URL, jar: Jar) -> bool:
-    """Whether it would take the place of one that came encrypted: who stands between the host and
-    us could have set it."""
+    """Whether a cookie from a plain connection would replace a secure one: an attacker between the
+    host and the crawler could have set it."""
     if url.protocol == "https:":
         return False
     return any(
@@ -168,7 +170,7 @@ def _hides_secure(cookie: Cookie, url: URL, jar: Jar) -> bool:
 
 
 def _is_within(host: str, domain: str) -> bool:
-    """Whether a host is this domain or one below it."""
+    """Whether a host is this domain or a subdomain of it."""
     return host == domain or (host.endswith(f".{domain}") and not is_address(host))
 
 
@@ -179,7 +181,7 @@ def _is_below(path: str, parent: str) -> bool:
 
 
 def _default_path(path: str) -> str:
-    """The folder of a path."""
+    """The directory of a path."""
     return path[: path.rindex("/")] or "/" if path.startswith("/") else "/"
 
 

@@ -1,7 +1,7 @@
-"""Decisions about exits: when one may be used, which, and what an answer says of it.
+"""Decisions about exits: which one may be used, when, and what a response says about it.
 
-Functions of values; no I/O, no clock. Frontiers keep the values and call these (SQLite), or say the
-same in their own language (lua/exit_policy.lua) and are held to it by tests in lock step.
+Functions of values; no I/O, no clock. Frontiers keep the values. SQLite calls these functions;
+Redis has the same decisions in lua/exit_policy.lua, and tests run both in lockstep.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from math import inf
 from shoal.core.exits import Exit, Lane, Pair, PoolRules, Spent
 
 HALF_LIFE_S = 1800.0
-"""Answers and blocks count half after so long: bans are lifted, and addresses change hands."""
+"""After how long responses and blocks count half: bans are lifted, and addresses change hands."""
 PRIOR = 2.0
-"""So many answers stand for what is not known yet."""
+"""How many responses the prior weighs, as long as little is known."""
 
 COOL_FIRST_S = 300.0
 COOL_LIMIT_S = 7200.0
@@ -22,68 +22,69 @@ MAX_LEVEL = 10
 
 UNREACHED_FIRST_S = 10.0
 UNREACHED_LIMIT_S = 600.0
-"""How long a pair cools down where the exit could not reach the host."""
+"""How long a pair cools down if the exit could not reach the host: the first time, and at most."""
 
 FAULTS_OUT = 3
-"""Transport faults in a row that put an exit out."""
+"""Transport faults in a row after which an exit is out."""
 OUT_FIRST_S = 10.0
 OUT_LIMIT_S = 600.0
 
 AGREE_S = 60.0
 AGREE = 3
-"""If so many exits cannot reach a host within this time, it is the host; if an exit cannot reach so
-many hosts, it is the exit."""
+"""If this many exits cannot reach a host within AGREE_S, the host is to blame; if an exit cannot
+reach this many hosts, the exit is."""
 
 WINDOW_S = 60.0
 WINDOW_ANSWERS = 10
 BLOCKED_EXITS = 3
-"""If half of so many answers within this time are blocks, met by so many exits, it is the site."""
+"""If at least WINDOW_ANSWERS responses came within WINDOW_S, half of them are blocks, and this many
+exits met them, the site is to blame."""
 SITE_S = 300.0
-"""So long a block is taken for the word of the site, then exits are to blame again."""
+"""How long blocks are blamed on the site; after that, exits are to blame again."""
 
 PROBE_EVERY_S = 600.0
 GOOD_PROBES = 5
 MAX_TIER = 3
 
 PAIR_KEPT_S = 86_400.0
-"""A pair that was not used for so long, since it could be, says nothing any more: its answers have
-faded, and a level of yesterday is no reason to be careful today."""
+"""How long a pair is kept after it could last be used. By then its responses have faded, and its
+level of yesterday is no reason for caution."""
 
 SWEEP_EVERY_S = 60.0
-"""So often exits are taken back from crawls that nobody works on any more, and pairs removed that
-say nothing."""
+"""How often pairs without information are removed, and exits of crawls without workers taken
+back."""
 
 RETRY_S = 1.0
-"""After so long a task that was blocked may be tried by another exit."""
+"""After how long a blocked task may be tried through another exit."""
 TURN_S = 1e-6
-"""So much later, for each request in flight by it, an exit counts as used."""
+"""How much later an exit counts as used, for each of its requests in flight."""
 
 EXITS_SEEN = 200
-"""So many exits of a pool are looked at for one that may be used at a host."""
+"""How many exits of a pool are examined to find one that may be used at a host."""
 TASKS_SEEN = 8
-"""So many tasks of a lane are looked at for one that was not blocked by the exit before."""
+"""How many tasks of a lane are checked for one that this exit has not been blocked with before."""
 LANES_SEEN = 200
-"""So many lanes of a pool are looked at for one that can be served."""
+"""How many lanes of a pool are examined to find one that can be served."""
 BUSY_WAIT_S = 0.25
-"""A lane whose exits are all busy is looked at again after so long."""
+"""When a lane whose exits are all busy is looked at again."""
 UNSEEN_S = 60.0
-"""If nobody has looked at a lane for so long, it was not starved, but its crawl stood still."""
+"""A lane that no worker looked at for this long was not starved: its crawl stood still."""
 STARVED_BATCH = 100
-"""So many tasks of a starved lane die at a time."""
+"""How many tasks of a starved lane die at a time."""
 
 
 def faded(count: float, since: float, now: float) -> float:
-    """What answers of that time count for now."""
+    """The present weight of responses counted at an earlier time."""
     return count * 0.5 ** (max(now - since, 0.0) / HALF_LIFE_S) if count else 0.0
 
 
 def score(good: float, bad: float, prior: float = 1.0) -> float:
-    """The share of answers that were good, where little is known as the prior has it."""
+    """The share of good responses; the prior fills in where little is known."""
     return (good + PRIOR * prior) / (good + bad + PRIOR)
 
 
 def score_at(pair: Pair | None, exit_: Exit, now: float) -> float:
-    """How well an exit does at a host. What it does elsewhere stands for what is not known yet."""
+    """How well an exit does at a host. What is unknown is taken from how it does elsewhere."""
     good, bad = faded(exit_.good, exit_.scored_at, now), faded(exit_.bad, exit_.scored_at, now)
     prior = score(good, bad)
     if pair is None:
@@ -93,18 +94,21 @@ def score_at(pair: Pair | None, exit_: Exit, now: float) -> float:
 
 
 def valid_pair(pair: Pair | None, exit_: Exit) -> Pair | None:
-    """A pair, if it is of the exit as it is: another session is another address."""
+    """The pair, if it belongs to the exit's current session: another session is another address."""
     return pair if pair is not None and pair.session == exit_.session else None
 
 
 def is_of_session(exit_: Exit, session: int) -> bool:
-    """Whether what was lent is still what the exit is. If not, the answer to a request by it says
-    nothing of the exit: of a gateway, a block has made it another session meanwhile."""
+    """Whether the exit still has the session that was lent.
+
+    If not, the response to that request says nothing about the exit: a block has given the gateway
+    another session meanwhile.
+    """
     return exit_.session == session
 
 
 def exit_limit(exit_: Exit, rules: PoolRules) -> int:
-    """How many requests may be in flight by it: one, if it was out and is tried again."""
+    """How many requests may be in flight through an exit: one, if it was out and is tried again."""
     return 1 if exit_.faults >= FAULTS_OUT else rules.concurrency
 
 
@@ -116,7 +120,7 @@ def exit_ready_at(exit_: Exit, rules: PoolRules) -> float:
 
 
 def pair_ready_at(pair: Pair | None) -> float:
-    """When an exit may be used at a host, as far as that is about the host. Infinity while the one
+    """When an exit may be used at a host, as far as that host decides. Infinity while the single
     request is in flight that shows whether it is still blocked."""
     if pair is None:
         return 0.0
@@ -126,19 +130,19 @@ def pair_ready_at(pair: Pair | None) -> float:
 
 
 def pair_void_at(pair: Pair, rules: PoolRules | None, now: float) -> float:
-    """When a pair that is not used any more says nothing, and may be forgotten."""
+    """When a pair that is no longer used carries no information any more, and may be deleted."""
     sticks_until = pair.since + rules.sticky_s if rules and pair.since else 0.0
     return max(now, pair.next_at, pair.cool_until, sticks_until) + PAIR_KEPT_S
 
 
 def is_sticking(pair: Pair | None, rules: PoolRules, now: float) -> bool:
-    """Whether a host is still to be visited by this exit before others."""
+    """Whether a host is still to be visited through this exit before others."""
     return pair is not None and rules.sticky_s > 0 and now < pair.since + rules.sticky_s
 
 
 def reserve(exit_: Exit, pair: Pair | None, rules: PoolRules, now: float) -> Pair | None:
-    """A request goes out by an exit: the next one has to wait. Returns the pair as it is to be
-    kept; None if there is nothing to say."""
+    """Note that a request leaves through an exit, so that the next one has to wait. Returns the
+    pair to store, or None if there is nothing to store."""
     exit_.next_at = now + rules.interval_s
     if pair is None:
         if not rules.pair_interval_s:
@@ -149,9 +153,9 @@ def reserve(exit_: Exit, pair: Pair | None, rules: PoolRules, now: float) -> Pai
 
 
 def lend(exit_: Exit, pair: Pair | None, rules: PoolRules, now: float) -> Pair | None:
-    """Hand an exit out. Returns the pair as it is to be kept; None if there is nothing to say."""
+    """Hand out an exit. Returns the pair to store, or None if there is nothing to store."""
     exit_.leased += 1
-    # What is handed out in one step is handed out at one moment: then the least busy is next.
+    # Exits handed out in one step have the same time. The addition makes the least busy one next.
     exit_.used_at = now + exit_.leased * TURN_S
     pair = reserve(exit_, pair, rules, now)
     if pair is None:
@@ -165,14 +169,14 @@ def lend(exit_: Exit, pair: Pair | None, rules: PoolRules, now: float) -> Pair |
 
 
 def unlend(exit_: Exit, pair: Pair | None, leased_at: float) -> None:
-    """A lease has ended, one way or another. What is on probation may be tried again."""
+    """Take an exit back at the end of a lease. A pair on probation may then be tried again."""
     exit_.leased = max(exit_.leased - 1, 0)
     if pair is not None and leased_at >= pair.blocked_at:
         pair.is_tried = False
 
 
 def after_good(exit_: Exit, pair: Pair | None, now: float, leased_at: float) -> None:
-    """The host answered, and not with a block."""
+    """Note that the host answered, and not with a block."""
     _note(exit_, now, good=1.0)
     if leased_at >= exit_.out_at:
         exit_.faults, exit_.out_until = 0, 0.0
@@ -191,17 +195,18 @@ def after_block(
     retry_after_s: float,
     dice: float,
 ) -> Pair | None:
-    """The host blocked a request by this exit. It cools down there, twice as long as the last time;
-    of a gateway, it becomes another session. Returns the pair as it is to be kept.
+    """Note that the host blocked a request through this exit. Returns the pair to store, or None.
 
-    The answer to a request that left before the last block says nothing new.
+    The exit cools down at this host, twice as long as the last time; an exit of a gateway becomes
+    another session instead. The response to a request that was leased before the last block says
+    nothing new.
     """
     pair = pair or Pair(session=exit_.session, scored_at=now)
     if leased_at < pair.blocked_at:
         return pair
     _note(exit_, now, bad=1.0)
     if leased_at >= exit_.out_at:
-        exit_.faults, exit_.out_until = 0, 0.0  # It works: it brought us the answer.
+        exit_.faults, exit_.out_until = 0, 0.0  # It works: it delivered the response.
     if rules.is_gateway:
         exit_.session += 1
         return None
@@ -214,8 +219,11 @@ def after_block(
 
 
 def after_fault(exit_: Exit, now: float, leased_at: float, *, forged: bool = False) -> None:
-    """An exit could not be used. After a few times in a row it is out for a while, longer each
-    time; one that forges certificates is out at once. What left before says nothing new."""
+    """Note that an exit could not be used.
+
+    After a few faults in a row it is out for a while, longer each time. An exit that forges
+    certificates is out at once. A request leased before the exit was last put out says nothing new.
+    """
     if leased_at < exit_.out_at:
         return
     exit_.faults += 1
@@ -229,8 +237,11 @@ def after_fault(exit_: Exit, now: float, leased_at: float, *, forged: bool = Fal
 def after_unreached(
     exit_: Exit, pair: Pair | None, lane: Lane, host: str, now: float, leased_at: float
 ) -> tuple[Pair, bool]:
-    """An exit could not reach a host. Returns the pair as it is to be kept, and whether it is the
-    host that is to blame, as several exits agree. If several hosts agree, it is the exit."""
+    """Note that an exit could not reach a host.
+
+    Returns the pair to store, and whether the host is to blame, which it is if several exits could
+    not reach it. If the exit could not reach several hosts, the exit is to blame.
+    """
     pair = pair or Pair(session=exit_.session, scored_at=now)
     lane.faulty_exits, lane.faulty_since = _one_more(
         lane.faulty_exits, lane.faulty_since, exit_.id, now
@@ -253,9 +264,12 @@ def after_unreached(
 
 
 def count_answer(lane: Lane, exit_id: str, now: float, *, is_block: bool, exits: int) -> bool:
-    """Count an answer of a host to an exit of the lane's tier. Returns whether the blocks are now
-    the site's doing and not the exit's: half of the answers within a minute are blocks, and several
-    exits, or all there are, have met them. The count begins anew then."""
+    """Count a host's response to an exit of the lane's tier. Returns whether the site is now to
+    blame for its blocks, rather than the exits.
+
+    It is if half of the responses within a minute are blocks, and several exits, or all there are,
+    have met them. The count then starts again.
+    """
     if now >= lane.window_at + WINDOW_S:
         lane.window_at, lane.answers, lane.blocks, lane.blocked_exits = now, 0, 0, []
     lane.answers += 1
@@ -272,20 +286,23 @@ def count_answer(lane: Lane, exit_id: str, now: float, *, is_block: bool, exits:
 
 
 def go_up(lane: Lane, now: float) -> None:
-    """The host blocks the exits of this tier: its tasks use the next."""
+    """Move the host's tasks up to the next tier, as the host blocks the exits of this one."""
     lane.tier += 1
     lane.probe_at, lane.good_probes = now + PROBE_EVERY_S, 0
 
 
 def is_probe(lane: Lane, pool: str, names: Sequence[str], leased_at: float) -> bool:
-    """Whether an answer to an exit of this pool tells of the tiers below the lane's own; `names`
-    are its tiers. What left before the lane went up, or before the last probe, tells nothing."""
+    """Whether a response to an exit of this pool tells about the tiers below the lane's own.
+    `names` are the lane's tiers.
+
+    A request leased before the lane went up, or before the last probe, tells nothing.
+    """
     below = names[: min(lane.tier, len(names) - 1)]
     return pool in below and leased_at + PROBE_EVERY_S >= lane.probe_at
 
 
 def after_probe(lane: Lane, now: float, *, is_good: bool) -> None:
-    """The tier below was tried. After a few good answers in a row the tasks use it again."""
+    """Note that the tier below was tried. After a few good responses in a row, it is used again."""
     lane.good_probes = lane.good_probes + 1 if is_good else 0
     if lane.good_probes >= GOOD_PROBES:
         lane.tier = max(lane.tier - 1, 0)
@@ -294,12 +311,12 @@ def after_probe(lane: Lane, now: float, *, is_good: bool) -> None:
 
 
 def blocked_wait_s(dice: float) -> float:
-    """How long a task waits that was blocked: what was blocked together does not come back so."""
+    """How long a blocked task waits. Random, so that tasks blocked together return separately."""
     return RETRY_S * (0.5 + 0.5 * dice)
 
 
 def tiers(pool: str, rules: dict[str, PoolRules]) -> list[str]:
-    """A pool and those that its tasks may go up to, as far as they are known."""
+    """A pool, and the pools to which its tasks may escalate, as far as they are known."""
     found = [pool]
     while (at := rules.get(found[-1])) and at.escalate_to and len(found) <= MAX_TIER:
         if at.escalate_to in found or at.escalate_to not in rules:
@@ -311,7 +328,7 @@ def tiers(pool: str, rules: dict[str, PoolRules]) -> list[str]:
 def starved_reason(
     pool: str, for_s: float, *, listed: int, out: int, cooling: int, may_spend: bool
 ) -> str:
-    """Why a task is dead that no exit could be used for."""
+    """Why a task died for which no exit could be used."""
     if not may_spend:
         state = "budget spent"
     elif not listed:
@@ -334,13 +351,13 @@ def span(seconds: float) -> str:
 
 
 def period_of(rules: PoolRules, now: float) -> int:
-    """The number of the period of a budget."""
+    """The number of the budget's current period."""
     return int(now // rules.budget_period_s)
 
 
 def may_spend(spent: Spent, rules: PoolRules, now: float) -> bool:
-    """Whether one more request may leave. All that are in flight are taken to cost the most they
-    can: so a budget is never overspent."""
+    """Whether one more request may leave. Each request in flight is assumed to cost the most it
+    can, so a budget is never overspent."""
     if not rules.budget:
         return True
     used = spent.spent if spent.period == period_of(rules, now) else 0.0
@@ -348,7 +365,7 @@ def may_spend(spent: Spent, rules: PoolRules, now: float) -> bool:
 
 
 def spend(spent: Spent, rules: PoolRules, wire_bytes: int, now: float) -> None:
-    """A request was sent, and took so much of the network."""
+    """Account for a request that was sent, and for its bytes on the wire."""
     period = period_of(rules, now)
     if period > spent.period:
         spent.period, spent.spent = period, 0.0
@@ -366,7 +383,8 @@ def _note(of: Exit | Pair, now: float, good: float = 0.0, bad: float = 0.0) -> N
 
 
 def _one_more(names: Sequence[str], since: float, name: str, now: float) -> tuple[list[str], float]:
-    """Names that were noted within a time, and one more: each once, and no more than it takes."""
+    """The names noted within AGREE_S, with one more: each once, and no more than `AGREE`. Also
+    returns when the first of them was noted."""
     if now >= since + AGREE_S:
         return [name], now
     return ([*names, name] if name not in names else list(names))[:AGREE], since

@@ -1,4 +1,4 @@
-"""Why tries fail, by kind: few enough to count each of them, for a crawl and for every host."""
+"""The kinds of failed tries: few enough to count each of them for a crawl and for every host."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from shoal.errors import FetchError
 
 
 class FailureKind(StrEnum):
-    """The kind of a failure: of a try that is retried, or that its task died of. Frontiers store
-    the names, so none of them changes."""
+    """The kind of a failure that leads to a retry or to the death of a task. Frontiers store the
+    names, so they must not change."""
 
     TIMEOUT = "timeout"
     """The host did not answer in time."""
     CONNECTION = "connection"
-    """No connection, or it was closed too early."""
+    """No connection could be made, or it was closed too early."""
     DNS = "dns"
     """The host's name could not be looked up."""
     TLS = "tls"
-    """The certificate does not hold, or the handshake failed."""
+    """The certificate is not valid, or the handshake failed."""
     PROTOCOL = "protocol"
-    """What came is no HTTP, or cannot be unpacked."""
+    """The response is no valid HTTP, or cannot be decompressed."""
     TOO_LARGE = "too_large"
     STATUS_4XX = "status_4xx"
     STATUS_5XX = "status_5xx"
     BLOCKED = "blocked"
-    """The site did not serve us: 403, 429, or what blocks.py knows it by."""
+    """The site refused to serve the request: 403, 429, or a block that blocks.py recognises."""
     ROBOTS = "robots"
-    """The host's robots.txt could not be had."""
+    """The host's robots.txt could not be fetched."""
     REDIRECT = "redirect"
-    """Redirects in a loop, too many of them, or to something that is no address."""
+    """Redirects in a loop, too many of them, or one to an invalid address."""
     REFUSED = "refused"
-    """We did not send it: a private address, or what the rules of the crawl do not allow."""
+    """The worker refused to send it: a private address, or something that the rules forbid."""
     EXIT = "exit"
-    """For too long no exit of its pool could be used."""
+    """No exit of its pool could be used for too long."""
     LOGIN = "login"
-    """For too long no account could be used, or its session ended again and again."""
+    """No account could be used for too long, or its session ended again and again."""
     HANDLER = "handler"
-    """The spider raised an error, or what came cannot be parsed."""
+    """The spider raised an error, or the response cannot be parsed."""
     POISON = "poison"
-    """Worker after worker died with it."""
+    """Several workers died while they worked on it."""
     OTHER = "other"
-    """None of these, or not known: an earlier version noted no kinds."""
+    """None of these, or unknown: earlier versions stored no kinds."""
 
 
 def kind_named(name: str | None) -> FailureKind:
-    """The kind that was stored by this name. A later version may know others."""
+    """The kind stored under this name. A name that only a later version knows is OTHER."""
     return _KINDS.get(name or "", FailureKind.OTHER)
 
 
@@ -56,8 +56,7 @@ _KINDS = {kind.value: kind for kind in FailureKind}
 
 
 def kind_of(error: FetchError) -> FailureKind:
-    """The kind of failure that the lack of a page is. Fetchers say by the cause what it was, where
-    that is an error of the system's."""
+    """The kind of a failure to get a page. If the system reported it, that error is its cause."""
     if isinstance(error.__cause__, TimeoutError):
         return FailureKind.TIMEOUT
     if isinstance(error.__cause__, ssl.SSLError):
@@ -66,7 +65,7 @@ def kind_of(error: FetchError) -> FailureKind:
 
 
 def kind_of_status(status: int) -> FailureKind:
-    """The kind of failure that an answer is, by its status alone."""
+    """The kind of failure of a response, by its status alone."""
     if status in (FORBIDDEN, TOO_MANY):
         return FailureKind.BLOCKED
     if 400 <= status < 500:

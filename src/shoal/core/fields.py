@@ -1,6 +1,6 @@
-"""What the types of a struct's fields say of the values that people may write into them.
+"""Describes the fields of a struct by their types, and checks values that users write.
 
-Beside the limits that msgspec knows, `Meta(extra=...)` of a type may hold the fields of `Field`.
+Besides the limits that msgspec knows, `Meta(extra=...)` of a type may have the fields of `Field`.
 """
 
 from __future__ import annotations
@@ -39,36 +39,36 @@ class Field(msgspec.Struct, kw_only=True, frozen=True):
     """Without None and without limits: bool, int, float, str, tuple[str, ...], a Literal."""
     description: str = ""
     check: Callable[[Any], object] | None = None
-    """Raises ConfigError for a value that nobody may set. What is stored already is not asked."""
+    """Raises ConfigError for a value that nobody may set. Stored values are not checked."""
     is_secret: bool = False
-    """Whether its value must not be shown."""
+    """Whether its value must never be shown."""
     is_in_files: bool = False
-    """Whether a variable may name a file that has its value."""
+    """Whether an environment variable may name a file with the value."""
     stands_for: str = ""
-    """What stands for its value in help, if its type and its name do not say it."""
+    """The placeholder for its value in help texts, if type and name do not give a good one."""
     unset: str = ""
-    """What holds without it, in words, where its description does not say it."""
+    """What applies if it is not set, in words, if the description does not say so."""
     limits: str = ""
-    """What its type says of the values beyond what they are: `, at least 1`."""
+    """The limits that its type sets, in words: `, at least 1`."""
 
     @property
     def is_list(self) -> bool:
-        """Whether it has any number of values."""
+        """Whether it takes any number of values."""
         return get_origin(self.type) is tuple
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The only values that it can have, if they can be listed."""
+        """All values that it can have, if they can be listed; otherwise empty."""
         return get_args(self.type) if get_origin(self.type) is Literal else ()
 
     @property
     def wanted(self) -> str:
-        """What a value must be, in words. Empty if it is nothing so simple."""
+        """What a value must be, in words. Empty if that cannot be said simply."""
         kind = "a list of texts" if self.is_list else _KINDS.get(self.type, "")
         return f"{kind}{self.limits}" if kind else ""
 
     def from_text(self, value: Any) -> Any:
-        """A list may be written as text with commas, a switch as a word."""
+        """Convert a value written as text: a list separated by commas, a switch as a word."""
         if isinstance(value, str) and self.is_list:
             return [part.strip() for part in value.split(",") if part.strip()]
         if isinstance(value, str) and self.type is bool:
@@ -77,7 +77,7 @@ class Field(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def at_most(most: int) -> Callable[[int], None]:
-    """A check for a limit that was not always there: what is stored may be beyond it."""
+    """A check for a limit introduced later: stored values may exceed it."""
 
     def check(value: int) -> None:
         if value > most:
@@ -110,7 +110,7 @@ def _limits(meta: Meta) -> str:
 
 
 def _unwrapped(hint: Any) -> tuple[Any, list[Meta]]:
-    """A type without None, and what is noted beside it."""
+    """A type without None, and its annotations."""
     args = get_args(hint)
     if get_origin(hint) is Annotated:
         bare, metas = _unwrapped(args[0])
@@ -121,7 +121,7 @@ def _unwrapped(hint: Any) -> tuple[Any, list[Meta]]:
 
 
 def checked(values: Any, struct: type[Struct], *, strict: bool = True) -> Struct:
-    """Make a struct of values that people wrote. Raises ConfigError: one line, with the field."""
+    """Make a struct from values that users wrote. Raises ConfigError: one line with the field."""
     try:
         made = msgspec.convert(values, struct, strict=strict)
     except msgspec.ValidationError as error:
@@ -132,7 +132,7 @@ def checked(values: Any, struct: type[Struct], *, strict: bool = True) -> Struct
 
 
 def _check(field: Field, value: Any) -> None:
-    if isinstance(value, float) and not isfinite(value):  # JSON, as it is stored, has none.
+    if isinstance(value, float) and not isfinite(value):  # Stored as JSON, which has none.
         raise BadField(field.name, f"{field.name}: {value} is not finite")
     if field.check is None or value is None:
         return
@@ -145,7 +145,8 @@ def _check(field: Field, value: Any) -> None:
 def explained(
     error: msgspec.ValidationError, values: Any, struct: type[msgspec.Struct]
 ) -> ConfigError:
-    """What is wrong with the values, in one line. msgspec speaks of types, and lists no choices."""
+    """What is wrong with the values, in one line. msgspec's messages name types and list no
+    choices."""
     reason, _, where = str(error).partition(" - at `$.")
     path = where.rstrip("`")
     field = fields_of(struct).get(path.partition("[")[0])
@@ -158,7 +159,7 @@ def _mistake(field: Field, value: Any) -> str:
     if field.choices:
         return f"{field.name}: {value!r} is none of {', '.join(field.choices)}"
     if field.type is str and field.check and isinstance(value, int | float):
-        try:  # A number in place of a text: what is to be written, the check says best.
+        try:  # A number instead of text: the field's own check explains best what to write.
             field.check(str(value))
         except ConfigError as error:
             return f"{field.name}: {error}"

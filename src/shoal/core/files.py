@@ -1,7 +1,7 @@
-"""Files of items: what a task for one is called, how an item refers to it, and what is kept of it.
+"""Files of items: tasks that fetch them, references in items, and records of what was stored.
 
-The file is a task of its own. Its item has a reference, and what became of the file is a record of
-its own: so neither waits for the other, and both are joined where somebody reads them.
+A file is a task of its own. Its item has a reference, and the result of the task is a record of its
+own. So neither waits for the other; both are joined when somebody reads them.
 """
 
 from __future__ import annotations
@@ -15,50 +15,52 @@ from shoal.core.task import Task
 from shoal.core.urls import FINGERPRINT_BYTES, Normaliser, digest
 
 FILE = "shoal:file"
-"""The handler of such tasks, and the key of `meta` for their notes. No method can be called so."""
+"""Handler of these tasks, and the key in `meta` for their notes. No method can have this name."""
 FILES_FIELD = "_files"
-"""The field of an item that has its references."""
+"""The field of an item that has the references to its files."""
 DEFAULT_FIELD = "files"
-"""What a spider calls the files of an item if it does not say otherwise."""
+"""The name for the files of an item unless the spider gives another."""
 
 MAX_SHOWN = 200
-"""Characters that are kept of an address that is none: pages write whole pictures there."""
+"""How many characters of an invalid address are kept: some pages put whole pictures there."""
 
 _every_parameter = Normaliser(())
 
 
 class FileStatus(StrEnum):
-    """What became of a file."""
+    """What happened to a file."""
 
     DONE = "done"
     """It is stored."""
     DROPPED = "dropped"
-    """It is not wanted, not allowed, or not there. The error says which."""
+    """It is not wanted, not allowed, or not there. The record's error says which."""
     DEAD = "dead"
-    """It could not be had."""
+    """It could not be fetched."""
     MISSING = "missing"
-    """Nothing is known of it: it was not fetched, or not yet. No record has this."""
+    """Nothing is known about it: it was not fetched, or not yet. No record has this status."""
 
 
 class FileRef(msgspec.Struct, frozen=True):
-    """A reference to a file, as an item has it."""
+    """An item's reference to a file."""
 
     field: str
-    """What the spider calls it: `image`."""
+    """The spider's name for it: `image`."""
     url: str
     id: str
     """The fingerprint of its task, in hex."""
 
 
 class StoredFile(msgspec.Struct, kw_only=True):
-    """What became of a file: unique on (crawl, fingerprint). What was stored stays known as
-    stored; apart from that the newest counts."""
+    """The record of what happened to a file: unique on (crawl, fingerprint).
+
+    A record that says "stored" is kept; otherwise the newest wins.
+    """
 
     fingerprint: bytes
     url: str
     status: FileStatus
     at: float
-    """When that was known."""
+    """When this became known."""
     error: str = ""
     """Why it is not stored."""
     type: str = ""
@@ -66,10 +68,10 @@ class StoredFile(msgspec.Struct, kw_only=True):
     size: int = 0
     sha256: bytes = b""
     place: str = ""
-    """Where it is in the store of files."""
+    """Its place in the file store."""
     etag: str = ""
     last_modified: str = ""
-    """What the server said of this version of it, for the next crawl to ask with."""
+    """With `etag`: the server's validators of this version, for the requests of the next crawl."""
 
     @property
     def is_done(self) -> bool:
@@ -78,20 +80,20 @@ class StoredFile(msgspec.Struct, kw_only=True):
 
 
 class FileNote(msgspec.Struct, omit_defaults=True):
-    """What the task for a file brings along."""
+    """Notes that the task for a file carries in its `meta`."""
 
     id: str = ""
-    """The fingerprint, in hex, under which the file is known: of the task that the item named. A
-    redirect from there has another."""
+    """The fingerprint, in hex, under which the file is known: that of the task that the item named.
+    The target of a redirect has another."""
     is_large: bool = False
-    """Whether it was found to be larger than a page may be."""
+    """Whether the file was found to be larger than a page may be."""
 
 
 def file_task(url: str, session: str | None) -> Task:
-    """The task for the file at an address. Raises BadUrl.
+    """The task that fetches the file at an address. Raises BadUrl.
 
-    Its identity is not that of the page at this address, and follows from the address alone: a file
-    that many items name is one task.
+    Its identity differs from that of the page at this address, and depends on nothing but the
+    address and the session: a file that many items refer to is one task.
     """
     normal = _every_parameter.identify(url).normal
     task_id = uuid5(NAMESPACE_URL, f"file {session or ''} {normal}").hex
@@ -106,15 +108,18 @@ def file_task(url: str, session: str | None) -> Task:
 
 
 def no_file(url: str, error: str, at: float) -> StoredFile:
-    """The record of a file that is never asked for. Another item may have it all the same: so it is
-    known by the reason, too."""
+    """The record of a file that is never requested.
+
+    Its key includes the reason, since another item may get the file at this address after all.
+    """
     url = url[:MAX_SHOWN].encode("utf-8", "replace").decode()
     key = digest(f"no file {url} {error}")[:FINGERPRINT_BYTES]
     return StoredFile(fingerprint=key, url=url, status=FileStatus.DROPPED, at=at, error=error)
 
 
 def note_of(task: Task) -> FileNote:
-    """The note of a task. One that somebody else wrote may have none, or anything."""
+    """The notes of a task. The defaults if they are missing or invalid: any program may write
+    tasks."""
     try:
         return msgspec.convert(task.meta[FILE], FileNote)
     except (KeyError, msgspec.ValidationError):
@@ -122,7 +127,7 @@ def note_of(task: Task) -> FileNote:
 
 
 def is_large(task: Task) -> bool:
-    """Whether a task is for a file that needs more room than a page."""
+    """Whether a task fetches a file that needs more room than a page."""
     return note_of(task).is_large
 
 
@@ -136,8 +141,10 @@ def known_as(task: Task, fingerprint: bytes) -> bytes:
 
 
 def redirected_file(target: Task, known: bytes) -> Task:
-    """The task for the target of a redirect: one for each file that leads there, so that each hears
-    of it."""
+    """The task for the target of a redirect.
+
+    Each file that leads there has one of its own, so that each gets a result.
+    """
     return _as_file(target, FileNote(known.hex()), f"file {known.hex()} at {target.url}")
 
 
@@ -158,7 +165,7 @@ def _as_file(task: Task, note: FileNote, name: str) -> Task:
 
 
 def _fingerprint(task_id: str) -> bytes:
-    """As the frontier's door knows a task with an id of its own."""
+    """The fingerprint that admission gives to a task with an id of its own."""
     return digest(f"task {task_id}")[:FINGERPRINT_BYTES]
 
 
@@ -170,14 +177,14 @@ _MARK = f'"{FILES_FIELD}"'.encode()
 
 
 def with_refs(data: bytes, refs: list[FileRef]) -> bytes:
-    """An item's data, a JSON object, with references to its files. Of two fields with one name,
-    readers of JSON take the last."""
+    """An item's data, a JSON object, with references to its files added. Of two fields with the
+    same name, JSON readers take the last."""
     comma = b"" if data == b"{}" else b","
     return data[:-1] + comma + _MARK + b":" + msgspec.json.encode(refs) + b"}"
 
 
 def refs_in(data: bytes) -> list[FileRef]:
-    """The references in an item's data. A field of that name may be something else."""
+    """The references in an item's data. Empty if the field of that name has something else."""
     if _MARK not in data:
         return []
     try:

@@ -1,5 +1,4 @@
-"""What a worker did in some time, and where the time of its slots went: every second of every slot
-has one cause."""
+"""Accounts for a worker's work and its slots: each second of each slot has one cause."""
 
 from __future__ import annotations
 
@@ -9,24 +8,24 @@ import msgspec
 
 
 class Cause(StrEnum):
-    """What a slot does, or what it waits for."""
+    """What a slot is doing or waiting for."""
 
     FETCH = "fetch"
-    """A request is under way: the network, and the host."""
+    """A request is in flight: the time goes to the network and the host."""
     PARSE = "parse"
     """A page is being read."""
     POLITE = "polite"
-    """Tasks wait, but may not be sent yet: rates, room at hosts, chains, accounts, exits."""
+    """Tasks wait but may not be sent yet: rates, full hosts, chains, accounts, exits."""
     STARVED = "starved"
-    """No task waits."""
+    """No task is waiting."""
     STORES = "stores"
-    """Results or the archive take their time, and no more is leased until they are done."""
+    """The results or the archive are slow, and nothing more is leased until they have caught up."""
     FRONTIER = "frontier"
-    """Leases are on their way."""
+    """Leases are being fetched from the frontier."""
 
 
 class SlotTime(msgspec.Struct, frozen=True):
-    """Seconds of slots, by cause. Ten slots have ten in each second."""
+    """Seconds of slot time by cause. Ten slots spend ten seconds each second."""
 
     fetch: float = 0.0
     parse: float = 0.0
@@ -42,45 +41,45 @@ class SlotTime(msgspec.Struct, frozen=True):
         return SlotTime(*(self.of(cause) - other.of(cause) for cause in Cause))
 
     def of(self, cause: Cause) -> float:
-        """The seconds of one cause."""
+        """The seconds spent on one cause."""
         seconds: float = getattr(self, cause)
         return seconds
 
     @property
     def total(self) -> float:
-        """All of them."""
+        """The seconds of all causes together."""
         return sum(map(self.of, Cause))
 
     def share(self, *causes: Cause) -> float:
-        """The share that some causes have. 0 if there was no time yet."""
+        """The share of the time that some causes have. 0 if no time was counted yet."""
         return sum(map(self.of, causes)) / self.total if self.total > 0 else 0.0
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker did in some time."""
+    """What a worker did in a span of time."""
 
     seconds: float = 0.0
     pages: int = 0
     ended: int = 0
-    """Tasks that have ended, one way or another: pages among them."""
+    """Tasks that ended, in whatever way, pages included."""
     slots: SlotTime = SlotTime()
     fetches: int = 0
     fetch_s: float = 0.0
-    """What these took, each from the lookup of its host's name to the end of its body."""
+    """Time of these fetches, each from the name lookup to the end of the body."""
     saves: int = 0
     save_s: float = 0.0
-    """What these took, the archive included."""
+    """Time of these saves, the archive included."""
     finish_s: float = 0.0
-    """What the frontier took to end tries and hand out the next ones."""
+    """Time that the frontier took to finish tries and hand out the next tasks."""
     wire_bytes: int = 0
     main_s: float = 0.0
-    """CPU time of its main thread, in which all pages are read."""
+    """CPU time of the worker's main thread, which reads all pages."""
     queued_s: float = 0.0
-    """Time in which its main thread could have run, and others had the cores."""
+    """Time during which the main thread was ready to run, but other threads had the cores."""
     machine_s: float = 0.0
-    """CPU time of all processes of its machine, or its container."""
+    """CPU time of all processes on the machine, or in the container."""
     stolen_s: float = 0.0
-    """CPU time that the host of a virtual machine gave to others."""
+    """CPU time that the hypervisor gave to other virtual machines."""
 
     def __sub__(self, earlier: Work) -> Work:
         pairs = ((name, getattr(self, name), getattr(earlier, name)) for name in _WORK)

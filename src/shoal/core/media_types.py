@@ -1,4 +1,4 @@
-"""The media type of a file: by how its bytes begin, else by what the server says. Pure."""
+"""The media type of a file: by its first bytes if they tell, else by what the server says. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoal.errors import ConfigError
 UNKNOWN = "application/octet-stream"
 MAX_LENGTH = 100
 PROBE = 1024
-"""Bytes that are looked at."""
+"""How many of the first bytes are looked at."""
 
 _STARTS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -35,7 +35,7 @@ _FTYP = {
     b"qt  ": "video/quicktime",
 }
 _WEAK = ("image/bmp", "audio/mpeg", "image/x-icon", "audio/ogg", "video/webm")
-"""Found by few bytes, or by those of a container: what the server says is finer."""
+"""Types recognised by very few bytes, or by a container: the server's type is more precise."""
 _MARKUP = {
     b"<!doctype html": "text/html",
     b"<html": "text/html",
@@ -45,7 +45,7 @@ _MARKUP = {
     b"<svg": "image/svg+xml",
 }
 _BESIDE = ((b"<!--", b"-->"), (b"<?xml", b"?>"))
-"""What may stand before the first tag: how it begins and ends."""
+"""What may stand before the first tag: its beginning and its end."""
 _TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*")
 _PATTERN = re.compile(r"(?:\*|[a-z0-9][a-z0-9!#$&^_.+-]*)/(?:\*|[a-z0-9][a-z0-9!#$&^_.+-]*)")
 
@@ -87,12 +87,14 @@ _SUFFIXES = {
     "text/html": "html",
     "text/xml": "xml",
 }
-"""The endings of exported files. What a page says is never part of a name."""
+"""Suffixes for the names of exported files. Text from a page never becomes part of a name."""
 
 
 def media_type(body: bytes, content_type: str) -> str:
-    """The media type of a file. Servers say `image/jpeg` of pages that say sorry: where the bytes
-    know better, they count."""
+    """The media type of a file.
+
+    Servers label error pages as `image/jpeg`: if the bytes tell the type reliably, they win.
+    """
     said = content_type.partition(";")[0].strip().lower()
     said = said if len(said) <= MAX_LENGTH and _TYPE.fullmatch(said) else UNKNOWN
     found = _by_start(body[:PROBE])
@@ -113,7 +115,7 @@ def _by_start(start: bytes) -> str | None:
 
 
 def _by_tag(text: bytes) -> str | None:
-    """What kind of markup it is, by its first tag."""
+    """The kind of markup, by its first tag."""
     text = text.lstrip()
     while ends := [end for begin, end in _BESIDE if text.startswith(begin)]:
         text = text.partition(ends[0])[2].lstrip()
@@ -122,12 +124,13 @@ def _by_tag(text: bytes) -> str | None:
 
 
 def suffix_of(name: str) -> str:
-    """The ending for the name of a file of some type."""
+    """The suffix for the names of files of a media type, without the dot."""
     return _SUFFIXES.get(name, "bin")
 
 
 def is_wanted(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a type is one of these: `image/*`, `application/pdf`. Without any, all are."""
+    """Whether a type matches one of the patterns, such as `image/*` or `application/pdf`. Without
+    patterns, every type does."""
     return not patterns or any(_fits(name, pattern) for pattern in patterns)
 
 
@@ -138,7 +141,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def check_patterns(patterns: Iterable[str]) -> None:
-    """Raises ConfigError for what is no pattern of types."""
+    """Check patterns of media types. Raises ConfigError for the first that is none."""
     for pattern in patterns:
         if not _PATTERN.fullmatch(pattern.lower()):
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""Names that somebody has misspelt, for an error that says what was meant."""
+"""Suggestions for misspelt names in error messages."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ MAX_NAMES = 20
 
 
 def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The known name that is most like this one. None: none is, to this degree of 0 to 1."""
+    """The known name most like this one. None if none is at least `likeness` (0 to 1) similar."""
     return next(iter(get_close_matches(name[:MAX_SHOWN], sorted(known), 1, likeness)), None)
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """`; did you mean product?`, or nothing."""
+    """A hint such as `; did you mean product?`, or an empty text."""
     near = nearest(name, known)
     return f"; did you mean {near}?" if near else ""
 
 
 def no_such(kind: str, name: str, known: Iterable[str]) -> str:
-    """Says that there is no `kind` of this name, and which was meant, or which there are."""
+    """An error message: no `kind` has this name, and which one was meant, or which exist."""
     names, shown = sorted(known), name[:MAX_SHOWN]
     if near := meant(name, names):
         return f"no {kind} {shown!r}{near}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-# IANA's registries of special-purpose addresses, reachable or not, and what clouds use beside them.
+# IANA's registries of special-purpose addresses, reachable or not, and further ones of clouds.
 _NOT_PUBLIC_4 = [
     IPv4Network(network)
     for network in (
@@ -44,14 +44,14 @@ _NOT_PUBLIC_6 = [
 
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
-"""Outside of it nothing has been handed out: fc00::/7, fe80::/10, ::/96, 64:ff9b:1::/48, ..."""
+"""No public address lies outside of it: not in fc00::/7, fe80::/10, ::/96, 64:ff9b:1::/48, ..."""
 
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the public internet. What is not an address does not."""
+    """Whether an IP address belongs to the public internet. False for text that is no address."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -65,7 +65,7 @@ def is_public(address: str) -> bool:
 
 
 def _carried(ip: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that traffic to this one ends up at: mapped, 6to4 or NAT64."""
+    """The IPv4 address at which traffic to this address ends up: mapped, 6to4 or NAT64."""
     if ip in _NAT64:
         return IPv4Address(int(ip) & 0xFFFFFFFF)
     return ip.ipv4_mapped or ip.sixtofour
@@ -73,18 +73,18 @@ def _carried(ip: IPv6Address) -> IPv4Address | None:
 
 @lru_cache(maxsize=4096)
 def is_private_literal(host: str) -> bool:
-    """Whether the host of a URL is itself an address, and a private one."""
+    """Whether the host of a URL is itself an IP address, and a private one."""
     return is_address(host) and not is_public(host)
 
 
 def is_private_name(host: str) -> bool:
-    """Whether it is plain, without a look-up, that a host is on this machine or near it."""
+    """Whether a host is on this machine or near it, as far as that is clear without a lookup."""
     return host == "localhost" or host.endswith(".localhost") or is_private_literal(host)
 
 
 @lru_cache(maxsize=4096)
 def is_address(host: str) -> bool:
-    """Whether the host of a URL is an IP address; an IPv6 one may have its brackets."""
+    """Whether the host of a URL is an IP address. IPv6 addresses may have brackets."""
     try:
         ip_address(host)
     except ValueError:

@@ -1,7 +1,7 @@
-"""What spiders count of their own: `self.count("sold_out")`.
+"""Counters of the user's own: `self.count("sold_out")` in a spider.
 
-A try at a task has a dict of its own, which everything that runs for it finds in its context:
-handlers of several pages take turns, and what they start goes on beside them. Outside of a try
+Each try at a task has a dict of its own in a context variable. So the handlers of several pages,
+which take turns, and what they start beside themselves, count for the right try. Outside of a try,
 nothing is counted.
 """
 
@@ -12,25 +12,26 @@ from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 
 MAX_NAMES = 64
-"""Names of a crawl. What is counted by others is added up."""
+"""Names that a crawl may count by. Counts by further names are added up under `OTHERS`."""
 MAX_COUNT = 10**9
-"""Of one name, so much in one try."""
+"""The most that one try may count by one name."""
 OTHERS = "(others)"
-"""The name for what is counted by more names than there may be. Nobody can count by it."""
+"""The name for everything counted beyond `MAX_NAMES` names. Its spelling is not allowed for names,
+so no spider can count by it."""
 
 _is_name = re.compile("[A-Za-z0-9_.-]{1,64}").fullmatch
 _of_try: ContextVar[dict[str, int] | None] = ContextVar("shoal_own_counts", default=None)
 
 
 def begin() -> dict[str, int]:
-    """A try begins. What it counts from now on is in this dict."""
+    """Begin a try. From now on its counts go into the dict returned."""
     counts: dict[str, int] = {}
     _of_try.set(counts)
     return counts
 
 
 def count(name: str, times: int = 1) -> None:
-    """Count something for the try that this is called for. Raises ValueError."""
+    """Count something for the try that is running. Raises ValueError for a bad name or number."""
     if not isinstance(name, str) or not _is_name(name):
         raise ValueError(f"not a name to count by: {name!r:.80} (letters, digits, and - _ . only)")
     if type(times) is not int or not 0 <= times <= MAX_COUNT:
@@ -44,13 +45,13 @@ def count(name: str, times: int = 1) -> None:
 
 
 def forget() -> None:
-    """What the try has counted so far does not count."""
+    """Discard what the try has counted so far."""
     if counts := _of_try.get():
         counts.clear()
 
 
 def added(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Counts of several parts, added up, by name."""
+    """The sum of several sets of counts, by name."""
     total: dict[str, int] = {}
     for part in parts:
         for name, times in sorted(part.items()):

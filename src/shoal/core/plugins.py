@@ -1,7 +1,7 @@
-"""What an upper layer adds to a lower one: entry points of what is installed. Scrapy's part is
-added so: the layers below know that there is such a thing, and import nothing of it.
+"""Extensions that an upper layer adds to a lower one, found as entry points of installed packages.
 
-Groups, and what is called under which name:
+Scrapy support is added this way: the layers below know that it may exist, and import nothing of it.
+Groups, names, and the signature of what each name loads:
 
     shoal.targets        scrapy: the target `scrapy:NAME`: (targets) -> the class of a spider
     shoal.workers        scrapy: the worker process of such a target: (order) -> None, at its end
@@ -18,8 +18,11 @@ from shoal.errors import ConfigError
 
 @cache
 def plugin(group: str, name: str) -> Any:
-    """What is installed under this name. Raises ConfigError, and MissingExtra as it likes."""
-    # Ten milliseconds to import, which most processes need not wait for.
+    """Load the entry point of this name.
+
+    Raises ConfigError if nothing of that name is installed. Importing it may raise MissingExtra.
+    """
+    # Takes ten milliseconds to import, and most processes never need it.
     from importlib.metadata import entry_points
 
     found = entry_points(group=group, name=name)

@@ -1,4 +1,4 @@
-"""Decisions: rates, retries, throttling. Functions of values; no I/O, no clock."""
+"""Decisions about rates, retries and throttling. Functions of values; no I/O, no clock."""
 
 from __future__ import annotations
 
@@ -20,29 +20,28 @@ GONE_STATUSES = frozenset({404, 410})
 TOO_MANY = 429
 PUSHBACK_STATUSES = frozenset({TOO_MANY, 503})
 BLOCKED_STATUSES = frozenset({403, TOO_MANY, 503})
-"""Answers of hosts that do not want to serve us."""
+"""Statuses by which hosts refuse to serve the crawler."""
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 10
 
 MAX_TRIES = 255
-"""Failed tries of a task that are counted: a queue has a byte for them, whatever rules and senders
-say. Not one more is made."""
+"""The most tries of a task, whatever rules and senders say: a queue has one byte to count them."""
 MAX_RETRIES = MAX_TRIES - 1
 MAX_LOSSES = 255
-"""Workers that died with a task are counted so far: a queue has a byte for these, too."""
+"""Up to how many workers that died with a task are counted: queues have one byte for them."""
 MAX_BLOCKS = 100
-"""Blocks of a task are counted so far; the exits that met them are remembered with it."""
+"""Up to how many blocks of a task are counted. The exits that met them are stored with the task."""
 SUSPECT_AFTER = 2
-"""A task that so many workers died with is a suspect: it is handed out alone, to a worker that
-holds nothing else."""
+"""A task with which this many workers died is a suspect: leased alone, to a worker without
+others."""
 
 BACKOFF_FIRST_S = 1.0
 BACKOFF_LIMIT_S = 300.0
 RETRY_AFTER_LIMIT_S = 3600.0
 
 REFUSALS_IN_A_ROW = 3
-"""A 503 is the host's word only if so many tries in a row have failed. One among answers says
-something of its page: that one is tried again later, and the others go on."""
+"""How many tries in a row must fail before a 503 is taken as an answer of the whole host. A single
+one tells about its page: that page is tried again later, and the others go on."""
 
 PUSHBACK_FIRST_S = 1.0
 PUSHBACK_LIMIT_S = 300.0
@@ -51,15 +50,15 @@ PENALTY_FLOOR_S = 0.05
 
 AUTO_START_S = 1.0
 AUTO_FLOOR_S = 0.1
-"""`auto` goes no faster than ten requests a second, however quickly a host answers."""
+"""`auto` sends at most ten requests a second, however quickly a host responds."""
 
 LATENCY_WEIGHT = 0.2
 
 BREAKER_AFTER = 10
-"""Failures in a row after which a host is only probed, one request at a time."""
+"""Failures in a row after which a host is only probed, with one request at a time."""
 BREAKER_PROBES = 14
-"""Probes that may fail before the host is treated like any other again (about ten minutes): its
-tasks then die, with their reason, and the crawl can finish."""
+"""Probes that may fail before the host is treated like any other again (about ten minutes). Its
+tasks then die with their reason, and the crawl can finish."""
 PROBE_FIRST_S = 2.0
 PROBE_LIMIT_S = 60.0
 
@@ -71,16 +70,16 @@ _PERIOD_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """So many requests in so many seconds, to one host, from the whole fleet."""
+    """A number of requests in a number of seconds, to one host, from the whole fleet."""
 
     count: float
     period_s: float
     auto: bool = False
-    """Whether each host's own latency decides."""
+    """Whether the rate follows each host's own latency."""
 
     @property
     def interval_s(self) -> float:
-        """The time between two permissions to send."""
+        """The time between two permissions to send a request."""
         return (self.period_s + SEND_SLACK_S) / self.count if self.count else 0.0
 
 
@@ -112,7 +111,7 @@ def parse_duration(text: str) -> float:
 
 
 def months_before(now: datetime, age: str) -> datetime:
-    """The first moment of the month that was so many months (`6m`) or years (`1y`) ago."""
+    """The start of the month this many months (`6m`) or years (`1y`) ago. Raises ConfigError."""
     match = _AGE.fullmatch(age)
     if not match or int(match[1]) == 0:
         raise ConfigError(f"not an age: {age!r} (write 6m for six months, 1y for a year)")
@@ -126,7 +125,7 @@ def backoff_s(failures: int, jitter: float) -> float:
     """How long to wait after the given number of failures: 1, 2, 4, ... seconds.
 
     `jitter` is a random number in [0, 1): a fleet's retries must not come back in step. It spreads
-    the wait over the upper half, so that a wait is never shorter than half of what it should be.
+    the wait over the upper half, so that a wait is never shorter than half of the full time.
     """
     full = min(BACKOFF_FIRST_S * 2.0 ** min(failures - 1, 30), BACKOFF_LIMIT_S)
     return full * (0.5 + 0.5 * jitter)
@@ -138,7 +137,7 @@ def retry_wait_s(failures: int, jitter: float, retry_after_s: float | None) -> f
 
 
 def may_retry(failures: int, max_retries: int) -> bool:
-    """Whether a task that has failed so often gets another try."""
+    """Whether a task with this many failed tries gets another one."""
     return failures <= min(max_retries, MAX_RETRIES)
 
 
@@ -148,7 +147,7 @@ def is_poison(losses: int, max_losses: int) -> bool:
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:
-    """Seconds asked for by a Retry-After header: a number or a date. None if absent or garbage."""
+    """The seconds that a Retry-After header asks for, by number or date. None if it has neither."""
     if not value:
         return None
     try:
@@ -165,19 +164,19 @@ def _seconds_until(http_date: str, now: float) -> float:
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How a host is being treated: the extra delay it earned, and until when it is left alone."""
+    """How a host is treated: the extra delay it has earned, and until when it is left alone."""
 
     penalty_s: float = 0.0
-    """A pause between two requests; the longest of this, the rate's and Crawl-delay counts. Under
-    `auto` it is the pause that the host's answers led to; 0 while it has not answered."""
+    """A pause between two requests. The longest of this, the rate's and Crawl-delay applies. Under
+    `auto` it is the pause derived from the host's responses, and 0 until it has responded."""
     next_at: float = 0.0
     """The earliest moment of the next request."""
     pushed_at: float = 0.0
     """When the penalty was last raised."""
     failures: int = 0
-    """Requests in a row that the host did not answer as a healthy one would."""
+    """Requests in a row that did not get the response of a healthy host."""
     broken_at: float = 0.0
-    """When a failure was last counted while the host was only probed."""
+    """When a failure was last counted while the host was being probed."""
 
     @property
     def is_broken(self) -> bool:
@@ -186,8 +185,11 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 def is_meant(status: int, retry_after_s: float | None) -> bool:
-    """Whether a refusal is the host's word by itself: 429 is about us, Retry-After about a time.
-    A bare 503 is what many a broken page says."""
+    """Whether a refusal by itself speaks for the whole host.
+
+    A 429 is about the crawler, and Retry-After names a time. A bare 503 is also what a broken page
+    may return.
+    """
     return status == TOO_MANY or retry_after_s is not None
 
 
@@ -199,11 +201,11 @@ def after_pushback(
     *,
     meant: bool = True,
 ) -> Pace:
-    """The host said 429 or 503: everybody waits, twice as long as the last time. Comes after
-    `after_fault`: a refusal that is not meant counts if the host has failed often enough in a row.
+    """The pace after a 429 or 503: all workers wait, twice as long as the last time.
 
-    Answers to requests that left before the penalty was raised say nothing new: a burst of sixteen
-    429s is one refusal, not sixteen.
+    Call it after `after_fault`: a refusal that is not `meant` counts only if the host has failed
+    often enough in a row. Responses to requests leased before the penalty was raised say nothing
+    new: a burst of sixteen 429s is one refusal, not sixteen.
     """
     if not meant and pace.failures < REFUSALS_IN_A_ROW:
         return pace
@@ -216,7 +218,8 @@ def after_pushback(
 
 
 def after_success(pace: Pace, leased_at: float) -> Pace:
-    """The host answered a request that left after the last refusal: its penalty melts."""
+    """The pace after a success: the penalty shrinks, if the request was leased after the last
+    refusal."""
     if not pace.penalty_s or leased_at < pace.pushed_at:
         return pace
     penalty_s = pace.penalty_s * RECOVERY_FACTOR
@@ -224,9 +227,12 @@ def after_success(pace: Pace, leased_at: float) -> Pace:
 
 
 def after_success_auto(pace: Pace, leased_at: float, latency_s: float) -> Pace:
-    """The host answered, under `auto`: the pause moves half-way to the time that took, which keeps
-    about one request of the whole fleet with it. A host that takes longer is believed at once, one
-    that becomes quicker step by step."""
+    """The pace after a successful request under `auto`.
+
+    The pause moves half-way to the response time, which keeps about one request of the whole fleet
+    in flight there. If the host became slower, the pause follows at once; if it became quicker,
+    step by step.
+    """
     if leased_at < pace.pushed_at:
         return pace
     own_s = pace.penalty_s or AUTO_START_S
@@ -235,11 +241,12 @@ def after_success_auto(pace: Pace, leased_at: float, latency_s: float) -> Pace:
 
 
 def after_fault(pace: Pace, now: float, leased_at: float, *, is_retry: bool = False) -> Pace:
-    """The host did not answer, or not as a healthy one would (5xx, 429).
+    """The pace after a request without a response, or not with that of a healthy host (5xx, 429).
 
-    Above a threshold it is only probed: one request at a time, each after a longer wait than the
-    last, until one succeeds. What left before the last counted failure says nothing new. Nor does
-    a page that fails once more: a healthy host may have many that always do, and they come last.
+    Above a threshold the host is only probed: one request at a time, each after a longer wait than
+    the last, until one succeeds. A request leased before the last counted failure says nothing new.
+    Nor does a page that fails again on a retry: a healthy host may have many pages that always
+    fail, and they come last.
     """
     if is_retry and not pace.is_broken:
         return pace
@@ -253,10 +260,10 @@ def after_fault(pace: Pace, now: float, leased_at: float, *, is_retry: bool = Fa
 
 
 def smoothed_s(average_s: float, latency_s: float) -> float:
-    """A host's latency, averaged so that recent answers count most."""
+    """A host's average latency, in which recent responses weigh most."""
     return average_s + LATENCY_WEIGHT * (latency_s - average_s) if average_s else latency_s
 
 
 def eta_s(remaining: int, per_second: float) -> float | None:
-    """Seconds until the rest is done at the recent rate. None while nothing moves."""
+    """Seconds until the remaining tasks are done at the recent rate. None if that rate is 0."""
     return remaining / per_second if per_second > 0 else None

@@ -1,4 +1,4 @@
-"""Pools of exits as people write them: the tables [proxies.NAME] of shoal.toml."""
+"""Pools of exits as users write them: the tables [proxies.NAME] of shoal.toml."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from shoal.core.task import DIRECT
 from shoal.errors import ConfigError
 
 TABLES = "proxies"
-"""The tables are [proxies.NAME]. It is also the name of the pool that --proxies FILE makes."""
+"""The tables are [proxies.NAME]. The pool that --proxies FILE makes has this name, too."""
 MAX_EXITS = 100_000
 GATEWAY_EXITS = 100
-"""Sessions at a gateway, where the table does not say how many."""
+"""Sessions at a gateway if the table does not set `exits`."""
 
 RESIDENTIAL_STICKY = "10m"
-"""An address at somebody's home is kept for as long as a visitor there would stay."""
+"""How long residential exits stay with a host by default: as long as a human visitor would."""
 
 _PERIODS_S = {"hour": 3600.0, "day": 86_400.0, "month": 30 * 86_400.0}
 _BUDGET = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*(hour|day|month)\s*")
@@ -34,7 +34,8 @@ Duration = Annotated[str, Meta(extra={"check": parse_duration})]
 
 
 def parse_budget(text: str) -> tuple[float, float]:
-    """How much may be spent, and in how many seconds: `20/day`, `1.50/hour`, `300/month`."""
+    """Read a budget such as `20/day`, `1.50/hour` or `300/month`: the amount, and its period in
+    seconds. Raises ConfigError."""
     found = _BUDGET.fullmatch(text)
     if not found or float(found[1]) == 0:
         raise ConfigError(f"not a budget: {text!r} (write 20/day, 1.50/hour or 300/month)")
@@ -55,7 +56,7 @@ RateText = Annotated[str, Meta(extra={"check": _check_rate})]
 
 
 class Cost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What requests cost, in any currency."""
+    """The price of requests, in any currency."""
 
     per_gb: Annotated[float, Meta(ge=0)] = 0.0
     per_request: Annotated[float, Meta(ge=0)] = 0.0
@@ -67,58 +68,60 @@ class PoolConfig(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_field
     source: Annotated[str | list[str], Meta(description="Where its list is")] = msgspec.field(
         default_factory=list, name="from"
     )
-    """file:PATH, env:NAME (a list, or the path of a file), https://...; one or several."""
+    """Where the list of exits is: file:PATH, env:NAME (a list, or a file's path), https://...; one
+    or several places."""
     endpoint: str = ""
-    """A provider's gateway in place of a list. `${NAME}` is a variable of the environment;
+    """A provider's gateway instead of a list. `${NAME}` is replaced by an environment variable;
     `{country}` and `{session}` differ from exit to exit."""
     refresh: Duration = "10m"
     """How often the list is read again."""
     exits: Annotated[int, Meta(ge=1, le=MAX_EXITS)] | None = None
-    """Sessions at the gateway. By default 100; 1, if the endpoint has no {session}."""
+    """How many sessions to use at the gateway: by default 100, or 1 without {session}."""
     kind: Literal["datacenter", "residential"] | None = None
-    """What its exits are. Residential ones are sticky for 10 minutes, if `sticky` does not say
-    otherwise; datacenter ones change with every request."""
+    """The kind of its exits. Unless `sticky` says otherwise, residential ones are sticky for 10
+    minutes, and datacenter ones change with every request."""
     countries: list[str] = []
-    """Where its exits are: those of a gateway by turns."""
+    """The countries of its exits. The exits of a gateway take turns through them."""
     rotation: Rotation = "rested"
-    """Which exit is next: the one that was not used for longest, any, or the one that does best at
-    the host."""
+    """Which exit is used next: the one unused for longest (`rested`), a random one, or the one that
+    does best at the host."""
     sticky: Annotated[str, Meta(extra={"check": _check_sticky})] | None = None
-    """So long a host is visited by the same exits; or none."""
+    """How long a host is visited by the same exits, or `none`."""
     rate: RateText = "none"
-    """Requests by one exit, over all hosts and crawls."""
+    """Requests through one exit, over all hosts and crawls."""
     rate_per_host: RateText = "none"
-    """Requests by one exit to one host."""
+    """Requests through one exit to one host."""
     concurrency: Annotated[int, Meta(ge=1, le=10_000)] = 8
-    """Requests in flight by one exit."""
+    """Requests in flight through one exit."""
     escalate_to: str = ""
-    """The pool that is used at hosts that block this one."""
+    """The pool to use at hosts that block this one."""
     cost: Cost = Cost()
     """`{ per_gb = 8.0, per_request = 0.001 }`."""
     budget: Annotated[str, Meta(extra={"check": parse_budget})] | None = None
-    """What may be spent: 20/day. The next request waits for the next hour, day or 30 days."""
+    """What may be spent, such as 20/day. Then requests wait for the next hour, day or 30 days."""
     pool_timeout: Duration = "1h"
-    """A task that no exit could be used for during this time is dead."""
+    """A task dies if no exit could be used for it during this time."""
     allow_direct: bool = False
     """Whether requests leave without an exit while none can be used."""
     tunnel: Literal["https", "always"] = "https"
-    """What goes through a tunnel of the proxy: https, or plain http as well."""
+    """Which requests go through a tunnel (CONNECT) of the proxy: only https, or plain http as well.
+    """
 
     @property
     def sources(self) -> list[str]:
-        """Where the list is, as a list."""
+        """The places of the list; always a list."""
         return [self.source] if isinstance(self.source, str) else self.source
 
     @property
     def sticky_s(self) -> float:
-        """How long exits stay with a host."""
+        """How long exits stay with a host, in seconds."""
         if self.sticky is None:
             return parse_duration(RESIDENTIAL_STICKY) if self.kind == "residential" else 0.0
         return 0.0 if self.sticky == "none" else parse_duration(self.sticky)
 
 
 def check_pool_name(name: str) -> None:
-    """Raises ConfigError for a name that no pool can have."""
+    """Check the name of a pool. Raises ConfigError if no pool can have it."""
     if not _is_name(name):
         raise ConfigError("a pool's name has at most 32 letters, digits, - and _")
     if name.lower() == DIRECT:
@@ -126,7 +129,7 @@ def check_pool_name(name: str) -> None:
 
 
 def read_tables(tables: Any) -> dict[str, PoolConfig]:
-    """The pools of a [proxies] table, by name. Raises ConfigError, which names table and key."""
+    """Read the pools of a [proxies] table, by name. Raises ConfigError, naming table and key."""
     if not isinstance(tables, dict):
         raise ConfigError(f"{TABLES}: write [{TABLES}.NAME]")
     pools = {name: _read(name, table) for name, table in tables.items()}
@@ -143,7 +146,7 @@ def read_tables(tables: Any) -> dict[str, PoolConfig]:
 
 
 def pool_of(source: str) -> PoolConfig:
-    """The pool that --proxies makes of a file, or of another place where a list is."""
+    """The pool that --proxies makes from a file, or from another place where a list is kept."""
     return PoolConfig(source=source if source.startswith(SOURCES) else f"file:{source}")
 
 
@@ -162,8 +165,10 @@ def _read(name: str, table: Any) -> PoolConfig:
 
 
 def _check(pool: PoolConfig) -> None:
-    """What no single field can say. An endpoint and an address may hold secrets: no value of them
-    is shown."""
+    """Check what involves several fields.
+
+    Errors show no values of endpoints or addresses, which may hold secrets.
+    """
     if bool(pool.sources) == bool(pool.endpoint):
         raise ConfigError("give it a list (from) or a gateway (endpoint), one of both")
     for source in pool.sources:

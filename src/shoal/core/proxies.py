@@ -1,4 +1,4 @@
-"""The address of a proxy. It never shows what may be a secret: a key is often the user name."""
+"""The address of a proxy. It is never shown with its login: keys are often given as user names."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import msgspec
 from shoal.errors import ConfigError
 
 ProxyScheme = Literal["http", "socks5", "bind"]
-"""`bind` is no proxy: an address of this machine that requests leave from."""
+"""`bind` is no proxy, but an address of this machine that requests leave from."""
 
 _SCHEMES: dict[str, ProxyScheme] = {
     "http": "http",
     "socks5": "socks5",
-    "socks5h": "socks5",  # Whether names are looked up there is for our own guard to decide.
+    "socks5h": "socks5",  # Our own guard decides whether the proxy looks names up.
     "bind": "bind",
 }
 _UNSUPPORTED = {
@@ -28,10 +28,10 @@ _UNSUPPORTED = {
 _FORMS = "host:port, host:port:user:password, user:password@host:port, or a URL"
 _MAX_PORT = 65535
 MAX_LOGIN_BYTES = 255
-"""SOCKS has one byte for the length of a name or a password."""
+"""SOCKS has one byte for the length of a user name or a password."""
 
 _scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.S).fullmatch
-# A name, or an IPv6 address in brackets; then a port; then, where no @ came before, a login.
+# A name, or an IPv6 address in brackets; then a port; then a login, unless one came before an @.
 _place = re.compile(
     r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@]+))(?::(?P<port>[^:/]*)(?::(?P<login>.+))?)?",
     re.S,
@@ -42,7 +42,7 @@ _is_unprintable = re.compile(r"[\x00-\x1f\x7f]").search
 
 
 class ProxyAddress(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """Where a proxy is, and how it lets us in."""
+    """Where a proxy is, and the login that it asks for."""
 
     scheme: ProxyScheme
     host: str
@@ -51,7 +51,7 @@ class ProxyAddress(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     password: str = ""
 
     def __repr__(self) -> str:
-        """Without all that is before the host."""
+        """The address without its login."""
         secret = "***@" if self.user or self.password else ""
         port = f":{self.port}" if self.port else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -61,8 +61,11 @@ class ProxyAddress(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
 
 def parse_proxy(text: str) -> ProxyAddress:
-    """Read an address as people have them. Raises ConfigError, in which nothing of it is shown:
-    what looks like a port may be a password."""
+    """Parse a proxy address in any of the usual notations.
+
+    Raises ConfigError. The message shows no part of the address: what looks like a port may be a
+    password.
+    """
     scheme, login, place = split_proxy(text.strip())
     is_url = bool(scheme)
     user, _, password = (login or "").partition(":")
@@ -80,8 +83,11 @@ def parse_proxy(text: str) -> ProxyAddress:
 
 
 def split_proxy(text: str) -> tuple[str, str | None, str]:
-    """The scheme, if there is one, the login before an @, if there is one, and the rest. A password
-    may hold what a well-formed address would escape."""
+    """Split an address into its scheme, the login before an @, and the rest. Without a scheme the
+    first is empty, without an @ the login is None.
+
+    A password may contain characters that a well-formed address would escape.
+    """
     found = _scheme(text)
     scheme, rest = (found[1].lower(), found[2].removesuffix("/")) if found else ("", text)
     login, at, place = rest.rpartition("@")
@@ -89,7 +95,7 @@ def split_proxy(text: str) -> tuple[str, str | None, str]:
 
 
 def proxy_at(scheme: str, host: str, port: str, user: str, password: str) -> ProxyAddress:
-    """An address of its parts, checked. Raises ConfigError, in which no part is shown."""
+    """Make an address from its parts, and check them. Raises ConfigError, which shows no part."""
     if words := _UNSUPPORTED.get(scheme):
         raise ConfigError(words)
     if scheme not in _SCHEMES:

@@ -1,4 +1,4 @@
-"""The request that a redirect asks for, as browsers make it. Functions of values."""
+"""Makes the request that a redirect asks for, as browsers do. Functions of values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from shoal.core.urls import parse
 from shoal.errors import BadUrl
 
 KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
-"""Headers of a task that go along to another site. Any other may be a secret."""
+"""Headers of a task that are sent to another site as well. Any other may be a secret."""
 
 
 def redirected(task: Task, status: int, url: str) -> Task:
-    """The task that a redirect asks for. Browsers turn all but 307 and 308 into a GET.
+    """The task that a redirect asks for. As in browsers, all but 307 and 308 turn it into a GET.
 
-    What may be a secret stays with the host it was meant for. Raises BadUrl if nothing is left.
+    What may be a secret is not sent to another host. Raises BadUrl if the request makes no sense
+    without it.
     """
     keeps_method = status in (307, 308) or task.method in ("GET", "HEAD")
     headers = task.headers
@@ -42,13 +43,16 @@ def redirected(task: Task, status: int, url: str) -> Task:
 
 
 def hop(task: Task) -> str:
-    """What stands for a request among `redirects`: a form and the page at its address are two."""
+    """The entry for a request in `redirects`: a form and the page at its address must differ."""
     return task.url if task.method == "GET" else f"{task.method} {task.url}"
 
 
 def is_same_place(one: URL, other: URL) -> bool:
-    """Whether both are served by the same: scheme, host and port. What was sent in the clear to a
-    host may also be sent to it under encryption, but never the other way round."""
+    """Whether two addresses have the same scheme, host and port.
+
+    An upgrade to https counts as the same place, for what was sent in the clear may also be sent
+    encrypted; a downgrade does not.
+    """
     is_upgrade = (one.protocol, other.protocol) == ("http:", "https:")
     same_scheme = one.protocol == other.protocol or (is_upgrade and not one.port + other.port)
     return same_scheme and (one.hostname, one.port) == (other.hostname, other.port)

@@ -1,4 +1,4 @@
-"""Groups of accounts as people write them: the tables [sessions.NAME] of shoal.toml."""
+"""Groups of accounts as users write them: the tables [sessions.NAME] of shoal.toml."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from shoal.core.urls import parse
 from shoal.errors import ConfigError
 
 TABLES = "sessions"
-"""The tables are [sessions.NAME]."""
+"""The name of the tables: [sessions.NAME]."""
 ACCOUNTS = "accounts"
-"""The group that --accounts FILE makes, where the crawl names no session."""
+"""The name of the group that --accounts FILE makes if the crawl names no session."""
 MAX_ACCOUNTS = 10_000
 USER_AGENT = "user_agent"
-"""The column of what an account says it is."""
+"""The column that has an account's User-Agent."""
 MAX_USER_AGENT = 500
 SOURCES = ("file:", "env:", "command:")
 COLUMN = re.compile(r"\{([^{}]*)\}")
-"""What names a column of the accounts in `fields`."""
+"""A reference to a column of the accounts, in `fields`."""
 
 _is_name = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,31}").fullmatch
 _is_account = re.compile("[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}").fullmatch
@@ -36,56 +36,56 @@ class SessionConfig(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fi
     """One [sessions.NAME] table."""
 
     accounts: Annotated[str | list[str], Meta(description="Where its accounts are")]
-    """file:PATH, env:NAME (the accounts, or the path of a file), command:PROGRAM ARGUMENTS; one or
-    several."""
+    """Where the accounts are: file:PATH, env:NAME (the accounts, or the path of a file),
+    command:PROGRAM ARGUMENTS; one or several."""
     refresh: Duration = "10m"
     """How often the accounts are read again."""
     login_url: str = ""
-    """The page with the login form. A redirect to there says that a session has ended."""
+    """The page with the login form. A redirect to it means that a session has ended."""
     form: str = ""
-    """CSS of the login form on that page. Without, the spider logs in: its method `login`."""
+    """CSS selector of the login form. If empty, the spider logs in with its method `login`."""
     fields: dict[str, str] = {}
-    """What the form is filled in with: `{ user = "{user}", password = "{password}" }`, where the
-    braces name columns of the accounts."""
+    """The values for the form: `{ user = "{user}", password = "{password}" }`. Braces name columns
+    of the accounts."""
     button: str = ""
-    """CSS of the button that is pressed, if that is not the first."""
+    """CSS selector of the button to press, if that is not the first one."""
     logged_in: str = ""
-    """CSS of something that only pages for who is logged in have: the proof of a login. The
-    spider's own `logged_in` wins."""
+    """CSS selector of something that only pages for logged-in users have: the proof of a login. The
+    spider's own `logged_in` takes precedence."""
     concurrency: Annotated[int, Meta(ge=1, le=1000)] = 1
     """Requests in flight with one account."""
     pool: str = ""
-    """The pool of exits by which its accounts leave, each by its own. By default the crawl's."""
+    """The pool of exits, of which each account uses one of its own. By default the crawl's."""
     user_agent: str = ""
-    """The User-Agent of its requests. An account may have its own: a column `user_agent`."""
+    """The User-Agent of its requests. A column `user_agent` sets it for each account."""
     timeout: Duration = "1h"
-    """A task that no account could be used for during this time is dead."""
+    """A task dies if no account could be used for it during this time."""
 
     @property
     def sources(self) -> list[str]:
-        """Where the accounts are, as a list."""
+        """The places of the accounts; always a list."""
         return [self.accounts] if isinstance(self.accounts, str) else self.accounts
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the accounts that the form is filled in with."""
+        """The columns of the accounts that the values for the form use."""
         return [name for text in self.fields.values() for name in COLUMN.findall(text)]
 
 
 def read_session_tables(tables: Any) -> dict[str, SessionConfig]:
-    """The groups of a [sessions] table, by name. Raises ConfigError, which names table and key."""
+    """Read the groups of a [sessions] table, by name. Raises ConfigError, naming table and key."""
     if not isinstance(tables, dict):
         raise ConfigError(f"{TABLES}: write [{TABLES}.NAME]")
     return {name: _read(name, table) for name, table in tables.items()}
 
 
 def accounts_at(source: str) -> SessionConfig:
-    """The group that --accounts makes of a file, or of another place where accounts are."""
+    """The group that --accounts makes from a file, or from another place with accounts."""
     return SessionConfig(accounts=source if source.startswith(SOURCES) else f"file:{source}")
 
 
 def check_group_name(name: str) -> None:
-    """Raises ConfigError for a name that no group can have."""
+    """Check the name of a group. Raises ConfigError if no group can have it."""
     if not _is_name(name):
         raise ConfigError("a session's name has at most 32 letters, digits, - and _")
     if name.lower() == NO_SESSION:
@@ -93,8 +93,8 @@ def check_group_name(name: str) -> None:
 
 
 def check_account_name(name: str) -> None:
-    """Raises ConfigError for a name that no account can have. The name is not shown: in a file that
-    was written wrongly it may be a password."""
+    """Check the name of an account. Raises ConfigError if no account can have it. The message does
+    not show the name: in a malformed file it may be a password."""
     if not _is_account(name):
         raise ConfigError(
             "the name of an account has at most 64 letters, digits and . _ @ + -"
@@ -103,8 +103,8 @@ def check_account_name(name: str) -> None:
 
 
 def check_user_agent(text: str) -> None:
-    """Raises ConfigError for what no request can say it is. It is not shown: the columns of a file
-    may be mixed up."""
+    """Check a User-Agent. Raises ConfigError if no request can have it. The message does not show
+    it: the columns of a file may be mixed up."""
     if len(text) > MAX_USER_AGENT or not text.isprintable():
         raise ConfigError(f"{USER_AGENT}: a line of at most {MAX_USER_AGENT} characters")
 
@@ -124,7 +124,7 @@ def _read(name: str, table: Any) -> SessionConfig:
 
 
 def _check(group: SessionConfig) -> None:
-    """What no single field can say."""
+    """Check what involves several fields."""
     if not group.sources:
         raise ConfigError("accounts: none are named")
     for source in group.sources:

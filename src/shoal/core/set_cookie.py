@@ -1,4 +1,4 @@
-"""Reading `Set-Cookie`, as RFC 6265 (section 5.2) and browsers do: what is odd is ignored."""
+"""Parses `Set-Cookie` headers as RFC 6265 (section 5.2) and browsers do: odd parts are ignored."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from multidict import MultiMapping
 
 HEADER = "Set-Cookie"
 MAX_COOKIE_BYTES = 4096
-"""Of name and value. Longer cookies are not kept."""
+"""The most bytes of a name and its value together. Longer cookies are not kept."""
 
 MAX_ATTRIBUTE_BYTES = 1024
 """Longer attributes are ignored."""
 
 FOREVER_S = 10**10
-"""A longer Max-Age is as good as this one."""
+"""A longer Max-Age is treated as this one."""
 
 LONG_AGO = 0.0
-"""When a cookie expired that is to be deleted."""
+"""The expiry of a cookie that is to be deleted."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _BLANKS = " \t"
@@ -35,7 +35,7 @@ _FIRST_YEAR = 1601
 
 
 def lines_in(headers: Mapping[str, str]) -> Sequence[str]:
-    """All Set-Cookie lines of a response, in their order."""
+    """All Set-Cookie lines of a response, in order."""
     if isinstance(headers, MultiMapping):
         lines: Sequence[str] = headers.getall(HEADER, [])
         return lines
@@ -43,26 +43,29 @@ def lines_in(headers: Mapping[str, str]) -> Sequence[str]:
 
 
 class SetCookie(msgspec.Struct):
-    """One line, as it was meant. Nothing of it was checked against the address it came from."""
+    """One Set-Cookie line, parsed but not yet checked against the address that it came from."""
 
     name: str
     value: str
     domain: str = ""
-    """In lower case, without a leading dot. Empty: only the host that sent it."""
+    """In lower case, without a leading dot. Empty: only the host that sent it gets the cookie."""
     path: str = ""
-    """Empty: it follows from the address."""
+    """Empty: it is derived from the address."""
     secure: bool = False
     http_only: bool = False
     expires: float | None = None
-    """None: with the session."""
+    """None: it ends with the session."""
 
     def __repr__(self) -> str:
         return f"SetCookie({self.name!r})"
 
 
 def read(line: str, now: float) -> SetCookie | None:
-    """What a line sets. None if that is nothing: no name, too long, control characters, or bytes
-    that are no text."""
+    """Parse one Set-Cookie line.
+
+    Returns None if it sets nothing: it has no name, is too long, has control characters, or has
+    bytes that are no text.
+    """
     pair, _, rest = line.partition(";")
     name, equals, value = (part.strip(_BLANKS) for part in pair.partition("="))
     if not equals or not name or _CONTROLS.search(line):
@@ -80,7 +83,7 @@ def read(line: str, now: float) -> SetCookie | None:
             max_age = _after(text, now) if _MAX_AGE.fullmatch(text) else max_age
         else:
             _note(cookie, key, text)
-    if max_age is not None:  # Wherever it stands, it comes before Expires.
+    if max_age is not None:  # It wins over Expires, whatever their order.
         cookie.expires = max_age
     return cookie
 
@@ -93,8 +96,8 @@ def _is_kept(name: str, value: str) -> bool:
 
 
 def _note(cookie: SetCookie, key: str, text: str) -> None:
-    """Of an attribute that comes twice, the last counts. Others, such as SameSite, say nothing to
-    who has no pages open."""
+    """Apply one attribute. If it occurs twice, the last one counts. Others, such as SameSite, mean
+    nothing to a client that has no pages open."""
     if key == "domain":
         cookie.domain = text.removeprefix(".").lower()
     elif key == "path":
@@ -114,7 +117,7 @@ def _after(max_age: str, now: float) -> float:
 
 
 def date(text: str) -> float | None:
-    """A date in any of the forms that servers send (RFC 6265, 5.1.1). None if it is none."""
+    """Parse a date in any of the forms that servers send (RFC 6265, 5.1.1). None if it is none."""
     time = day = month = year = None
     for token in _DELIMITERS.split(text):
         if time is None and (found := _TIME.fullmatch(token)):

@@ -1,4 +1,4 @@
-"""Public suffixes: the names under which anybody can register one, such as `co.uk`."""
+"""Public suffixes: names such as `co.uk`, under which anybody can register a domain."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=4096)
 def is_public_suffix(domain: str) -> bool:
     """Whether a domain, in lower case, belongs to nobody in particular. A single label that is on
-    no list is taken for one as well."""
+    no list counts as a public suffix as well."""
     return bool(_suffixes().is_public(domain))
 
 
 @lru_cache(maxsize=4096)
 def registered(host: str) -> str:
-    """The domain of a host that somebody has registered: `shop.co.uk` of `www.shop.co.uk`. An
-    address, or a name that nobody can register, is its own."""
+    """The registered domain of a host: `shop.co.uk` for `www.shop.co.uk`. IP addresses and names
+    that nobody can register are returned as they are."""
     return host if is_address(host) else _suffixes().privatesuffix(host) or host
 
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    """The list that the package brings along. It is read by the first who asks: who uses no cookies
-    does not pay for it."""
+    """The list of the package, loaded on first use: processes without cookies do not pay for it."""
     from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList()

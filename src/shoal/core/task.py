@@ -1,6 +1,6 @@
-"""A task: one URL to fetch. This is also what travels on every wire, as JSON.
+"""A task: one URL to fetch. As JSON, this is also the format of tasks on every wire.
 
-Any language can write one: only `url` is required, defaults are not sent.
+Any language can write one: only `url` is required, and defaults are not sent.
 """
 
 from __future__ import annotations
@@ -28,46 +28,48 @@ MAX_SESSION_LENGTH = 100
 MAX_ACCEPTED = 100
 Status = Annotated[int, Meta(ge=300, le=599)]
 DIRECT = "direct"
-"""The name that stands for no pool, where a crawl has one for all its tasks."""
+"""The pool name that means no pool, in crawls that have one for all tasks."""
 
 
 class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One URL to fetch, and all that is needed to fetch and read it."""
+    """One URL to fetch, and everything needed to fetch and read it."""
 
     url: str
     """The address to request, as the page spelled it."""
     task_id: str = ""
-    """A UUID. Where the sender leaves it out, it follows from the request: see `task_id`."""
+    """A UUID. With `dont_filter` it tells tasks apart, and is generated if it is missing."""
     crawl: str = ""
-    """The crawl it belongs to. Implied by the queue it is in, so usually not sent."""
+    """The crawl that the task belongs to. Usually not sent, as the queue implies it."""
     job_type: str = DEFAULT_HANDLER
     """The name of the spider's handler that reads the page."""
     method: str = "GET"
     headers: dict[str, str] = {}
     body: str | None = None
     body_is_base64: bool = False
-    """Whether `body` stands for bytes that are no text, such as those of a picture."""
+    """Whether `body` is base64 of bytes that are no text, such as those of a picture."""
     site: str = ""
-    """The host that is scheduled and throttled: `shop.example` or `shop.example:8080`."""
+    """The host by which the task is scheduled and throttled: `shop.example` or `shop.example:8080`.
+    """
     depth: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
-    """Links followed since a seed."""
+    """Links followed since the seed."""
     priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
-    """Higher goes first, within its host."""
+    """Tasks of higher priority go first within their host."""
     retry_count: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
-    """Failed tries so far. The frontier keeps it."""
+    """Failed tries so far. Kept by the frontier."""
     max_retries: Annotated[int, Meta(ge=0, le=MAX_COUNT)] | None = None
     """Overrides the crawl's own limit."""
     proxy_pool: str | None = None
-    """The pool of exits by which its request leaves. `direct`: by none, whatever the crawl says."""
+    """The pool of exits that the request leaves through. `direct`: none, whatever the crawl
+    says."""
     session: Annotated[str, Meta(min_length=1, max_length=MAX_SESSION_LENGTH)] | None = None
-    """The accounts that its request may be sent with: `shop`, any of that group; `shop#alice`, this
-    one. `none`: with none, whatever the crawl says."""
+    """The accounts with which the request may be sent: `shop` for any account of that group,
+    `shop#alice` for this one, `none` for none, whatever the crawl says."""
     on_failure: str = ""
-    """The name of the spider's method that is told if it dies, or is dropped. Empty: the one for
-    all tasks, if the spider has any."""
+    """The name of the spider's method that is called if the task dies or is dropped. Empty: the
+    method for all tasks, if the spider has one."""
     not_before: datetime | None = None
-    """When it may be sent at the earliest; UTC if it has no time zone. Whoever is handed it before
-    then puts it off."""
+    """The earliest time to send it, in UTC if it has no zone. A worker that gets it early puts it
+    off."""
     chain: Annotated[str, Meta(min_length=1, max_length=MAX_CHAIN_LENGTH)] | None = None
     """Tasks of one chain are done one after the other, in the order in which they were added."""
     meta: dict[str, Any] = {}
@@ -76,21 +78,22 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     """The fingerprint (hex) of the task whose page led here."""
     created_at: datetime | None = None
     redirects: list[str] = []
-    """The addresses that redirected here, oldest first; with the method before it, if no GET."""
+    """The addresses that redirected here, oldest first; with the method in front, if not GET."""
     cookies: Jar | None = None
-    """What a redirect outside of a chain brings along: see `Rules.cookies`. Never shown."""
+    """Cookies that a redirect outside of a chain brings along: see `Rules.cookies`. Never shown."""
     cookies_since: Annotated[int, Meta(ge=0, le=MAX_COUNT)] = 0
-    """How many of the first `redirects` were asked for with other cookies than this is."""
+    """How many of the first `redirects` were requested with other cookies than those in `cookies`.
+    """
     accept: Annotated[tuple[Status, ...], Meta(max_length=MAX_ACCEPTED)] = ()
-    """Statuses, beside 2xx, whose answers its handler reads."""
+    """Statuses other than 2xx whose responses the handler reads."""
     dont_filter: bool = False
     """Fetch it even if this address was seen before."""
     retry: bool = False
-    """Of a seed: if it is dead, try it again. That is done when it is added, and is not kept."""
+    """For seeds: if the task is dead, try it again. Applied when the seed is added; not stored."""
 
     @property
     def pool(self) -> str | None:
-        """The pool of exits, or the group of accounts, that it waits for. None: for none."""
+        """The pool of exits, or the group of accounts, that the task waits for, if any."""
         if self.session is not None and self.session != NO_SESSION:
             return pool_of_session(self.session)
         return None if self.proxy_pool == DIRECT else self.proxy_pool
@@ -108,15 +111,21 @@ class Task(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
         headers: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> Task:
-        """The task to send a form, JSON, files or other bytes. With a form they are urlencoded,
-        with files multipart; `fields` are those of a task. Raises ValueError if that cannot be."""
+        """Make a task that sends a form, JSON, files or other bytes.
+
+        Forms are urlencoded; with files they are multipart. `fields` are further fields of the
+        task. Raises ValueError if these cannot be sent, or not together.
+        """
         sent = bodies.sent(method, headers, body=body, form=form, json=json, files=files)
         return cls(url=url, **sent._asdict(), **fields)
 
 
 class LaterTask(Task):
-    """A task with fields that only a later version knows. Nobody here looks into them: they stay
-    with it wherever it goes on, and one of them may be a secret, so they are never shown."""
+    """A task with fields that only a later version of Shoal knows.
+
+    This version does not interpret them: they stay with the task wherever it goes on. They are
+    never shown, as one of them may be a secret.
+    """
 
     unknown: dict[str, Any] = {}
 
@@ -125,7 +134,7 @@ class LaterTask(Task):
 
 
 def without_unknown(task: Task) -> Task:
-    """The task as this version knows it."""
+    """The task with only the fields that this version knows."""
     if type(task) is Task:
         return task
     return Task(**{name: getattr(task, name) for name in Task.__struct_fields__})
@@ -140,9 +149,11 @@ _LIMITS = {
 
 
 def bad_number(task: Task) -> str | None:
-    """Which number of a task no other worker could read; None if all is well. What comes over a
-    wire was checked there; what is made in Python was not."""
-    if (  # Almost all are like this.
+    """Which number of a task no other worker could read. None if all are valid.
+
+    Tasks from a wire were checked when they were decoded; tasks made in Python were not.
+    """
+    if (  # A quick check that almost all tasks pass.
         task.max_retries is None
         and type(task.priority) is type(task.depth) is type(task.retry_count) is int
         and -MAX_PRIORITY <= task.priority <= MAX_PRIORITY
@@ -159,8 +170,7 @@ def bad_number(task: Task) -> str | None:
 
 
 def raw_body(task: Task) -> bytes:
-    """The body that is sent, empty without one. Raises ValueError for what is no base64, or has no
-    bytes."""
+    """The body that is sent. Raises ValueError if it is invalid base64, or cannot be encoded."""
     body = task.body or ""
     if not task.body_is_base64:
         return body.encode()
@@ -171,7 +181,7 @@ def raw_body(task: Task) -> bytes:
 
 
 def bad_body(task: Task) -> str | None:
-    """Why the body of a task is none that may be sent; None if all is well."""
+    """Why the body of a task may not be sent. None if it may."""
     if not isinstance(task.body, str | None):
         return f"the body must be text, not {type(task.body).__name__}: Task.post() takes bytes"
     try:
@@ -189,7 +199,7 @@ _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def encode(task: Task) -> bytes:
-    """Task to JSON bytes."""
+    """Encode a task as JSON."""
     return _encode(task) if type(task) is Task else _encode(_all_fields(task))
 
 
@@ -200,8 +210,10 @@ def _all_fields(task: Task) -> dict[str, Any]:
 
 
 def decode(wire: bytes) -> Task:
-    """JSON bytes to Task: of one that is stored, whose fields may be those of a later version.
-    Raises msgspec.DecodeError or UnicodeDecodeError on anything else."""
+    """Decode a stored task from JSON. Its fields may be those of a later version.
+
+    Raises msgspec.DecodeError or UnicodeDecodeError on anything else.
+    """
     try:
         return _decode(wire)
     except msgspec.ValidationError:
@@ -211,8 +223,10 @@ def decode(wire: bytes) -> Task:
 
 
 def decode_seed(wire: bytes) -> Task:
-    """The same of one that somebody has written just now: a field that nobody knows is a mistake,
-    and refused."""
+    """Decode a task that a user has just written. An unknown field is a mistake, and rejected.
+
+    Raises msgspec.DecodeError or UnicodeDecodeError.
+    """
     try:
         return _decode(wire)
     except RecursionError:
@@ -220,18 +234,18 @@ def decode_seed(wire: bytes) -> Task:
 
 
 def flaw_of(task: Task) -> str | None:
-    """Why a task could not travel to another worker; None if it can."""
+    """Why a task could not travel to another worker. None if it can."""
     if flaw := bad_body(task):
         return flaw
     try:
         decode(encode(task))
-    except Exception as error:  # What is in `meta` may raise anything.
+    except Exception as error:  # The values in `meta` may raise anything.
         return str(error)
     return None
 
 
 def _decode_later(wire: bytes) -> Task:
-    """Almost none are like this, so it may take its time."""
+    """Decode a task with unknown fields. Rare, so it need not be fast."""
     try:
         fields = _decode_fields(wire)
         unknown = {name: fields.pop(name) for name in fields.keys() - _KNOWN}
@@ -246,6 +260,6 @@ def _too_deep() -> msgspec.DecodeError:
 
 
 def may_be_more(wire: bytes) -> bool:
-    """Whether a task, as JSON or as part of something, may be more than the GET of its address. If
-    not, its address alone says which task it is."""
+    """Whether a task, given as JSON or as part of some text, may be more than a GET of its address.
+    If not, the address alone identifies it."""
     return _MORE.search(wire) is not None

@@ -1,8 +1,8 @@
 """Patterns of addresses, written as in robots.txt: `/product/`, `/*?sort=`, `*.pdf$`.
 
-A pattern is compared with the beginning of an address: `*` is any text, `$` at its end is the end
-of the address. They are no regular expressions, because pages choose what they are compared with:
-here every address takes a time that grows with its length and no more.
+A pattern is compared with the beginning of an address: `*` matches any text, `$` at the end of the
+pattern the end of the address. Patterns are no regular expressions, because pages choose the
+addresses: matching takes time linear in their length.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from shoal.errors import BadUrl
 MAX_LENGTH = 1_000
 _SCHEMES = ("http://", "https://")
 _OF_REGEX = ("\\", "(?", "[^", "[0-9", "[a-z", ".+", "/.*", "|")
-"""What regular expressions have, and addresses have not, or hardly ever."""
+"""Signs of regular expressions that addresses hardly ever contain."""
 _UNCHANGED = "".join(map(chr, range(33, 127)))
 
 
 class UrlPattern(msgspec.Struct, frozen=True):
-    """A pattern that was read."""
+    """A parsed pattern."""
 
     pieces: tuple[str, ...]
-    """The texts that its `*` part."""
+    """The texts between its `*`."""
     is_whole: bool = False
-    """Whether it is compared with the whole address, and not from the path on."""
+    """Whether it is compared with the whole address, rather than from the path on."""
     ends: bool = False
 
     def matches(self, url: str) -> bool:
-        """Whether an absolute address is one of these."""
+        """Whether an absolute address matches."""
         first, *others = self.pieces
         at = 0 if self.is_whole else path_at(url)
         if not url.startswith(first, at):
@@ -50,7 +50,8 @@ class UrlPattern(msgspec.Struct, frozen=True):
 
 
 def _end_of(pieces: Iterable[str], url: str, at: int) -> int | None:
-    """Where the pieces end, one after the other. The first place of each is as good as any."""
+    """Where the last of the pieces ends if they occur in this order; None if they do not. Taking
+    the first occurrence of each is enough."""
     for piece in pieces:
         found = url.find(piece, at)
         if found < 0:
@@ -60,14 +61,16 @@ def _end_of(pieces: Iterable[str], url: str, at: int) -> int | None:
 
 
 def path_at(url: str) -> int:
-    """Where the path of an absolute http(s) address begins."""
+    """The index at which the path of an absolute http(s) address begins."""
     found = url.find("/", len("https://"))
     return len(url) if found < 0 else found
 
 
 def read_patterns(name: str, patterns: str | Iterable[str]) -> tuple[UrlPattern, ...]:
-    """One pattern, or several. Raises ValueError, which says what to write; `name` is what the user
-    calls them."""
+    """Parse one pattern or several. Raises ValueError, which says what to write.
+
+    `name` is what the user calls the patterns.
+    """
     if isinstance(patterns, str):
         patterns = (patterns,)
     if not isinstance(patterns, Iterable) or isinstance(patterns, bytes):
@@ -102,7 +105,7 @@ def _pattern(text: str) -> UrlPattern:
     is_whole = bare.startswith(_SCHEMES)
     if is_whole:
         bare = _with_host(bare)
-    # Addresses are compared in the spelling that they are sent in.
+    # Patterns are compared with addresses as they are sent.
     return UrlPattern(tuple(quote(bare, safe=_UNCHANGED).split("*")), is_whole, ends)
 
 
@@ -120,7 +123,7 @@ def _flaw(text: str) -> str | None:
 
 
 def _with_host(text: str) -> str:
-    """A pattern with its scheme and its host as addresses have them."""
+    """A pattern with its scheme and host in the spelling of addresses."""
     at = path_at(text)
     origin, rest = text[:at], text[at:]
     if "*" in origin:

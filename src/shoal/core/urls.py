@@ -1,6 +1,6 @@
-"""The identity of a URL: when are two spellings one address, and whose host is it?
+"""The identity of a URL: whether two spellings are one address, and which host it belongs to.
 
-What is compared is the normal form; what is sent stays what the page said.
+Comparisons use the normal form. Requests are sent to the address as the page spelled it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TRACKING_PARAMETERS = (
     "wbraid",
     "yclid",
 )
-"""Query parameters that say where a visitor came from, never what the page is."""
+"""Query parameters that tell where a visitor came from, never which page it is."""
 
 MAX_URL_LENGTH = 8000
 
@@ -42,16 +42,16 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who a URL is."""
+    """The identity of a URL."""
 
     normal: str
-    """The one spelling that all spellings of this address share."""
+    """The spelling that stands for all spellings of this address."""
     site: str
-    """The host as it is scheduled: with its port unless that is the scheme's own."""
+    """The host by which it is scheduled, with its port unless that is the scheme's default."""
 
 
 class Normaliser:
-    """Turns URLs into identities. Holds which query parameters do not count."""
+    """Turns URLs into identities, and knows which query parameters do not count."""
 
     def __init__(self, dropped_parameters: Iterable[str] = TRACKING_PARAMETERS) -> None:
         dropped = tuple(dropped_parameters)
@@ -81,11 +81,11 @@ class Normaliser:
 def parse(url: str) -> can_ada.URL:
     """Parse an absolute http(s) URL as browsers do. Raises BadUrl.
 
-    The name of a host loses the dot that may end it: it is the same host with it and without.
+    A dot at the end of the host's name is removed: with and without it, it is the same host.
     """
     try:
         parsed = can_ada.parse(url)
-    except (ValueError, TypeError):  # TypeError: a lone surrogate is no text to can_ada
+    except (ValueError, TypeError):  # TypeError: can_ada rejects lone surrogates
         raise BadUrl(f"not a URL: {_shown(url)}") from None
     if parsed.protocol not in ("http:", "https:"):
         raise BadUrl(f"not an http(s) URL: {_shown(url)}")
@@ -97,7 +97,7 @@ def parse(url: str) -> can_ada.URL:
 
 def _drop_dot(parsed: can_ada.URL) -> None:
     name = parsed.hostname
-    if not name.endswith(".."):  # That is no name, with one dot less either.
+    if not name.endswith(".."):  # Two dots are invalid, and so is the name with one of them.
         parsed.hostname = name[:-1]
 
 
@@ -114,8 +114,10 @@ def join(base: can_ada.URL, link: str) -> str:
 
 
 def digest(normal: str, method: str = "GET", body: bytes = b"", *more: str) -> bytes:
-    """Sixteen bytes that stand for a request; the first eight are its fingerprint. `more` tells
-    apart what is the same but for that."""
+    """Sixteen bytes that identify a request; the first eight are its fingerprint.
+
+    `more` distinguishes requests that are otherwise the same.
+    """
     is_plain = method == "GET" and not body and not more
     identity = normal if is_plain else f"{' '.join((method, normal, *more))}\n"
     whole = identity.encode("utf-8", "surrogatepass") + body
@@ -123,22 +125,22 @@ def digest(normal: str, method: str = "GET", body: bytes = b"", *more: str) -> b
 
 
 def fingerprint(normal: str, method: str = "GET", body: bytes = b"") -> bytes:
-    """The short digest under which a request is known to the frontier."""
+    """The short digest by which the frontier knows a request."""
     return digest(normal, method, body)[:FINGERPRINT_BYTES]
 
 
 def number_of(fingerprint: bytes) -> int:
-    """A fingerprint as tables keep it: a signed number of 64 bits."""
+    """A fingerprint as tables store it: a signed 64-bit number."""
     return int.from_bytes(fingerprint, signed=True)
 
 
 def fingerprint_of(number: int) -> bytes:
-    """The fingerprint that tables keep as this number."""
+    """The fingerprint that tables store as this number."""
     return number.to_bytes(FINGERPRINT_BYTES, signed=True)
 
 
 def allowed_host(written: str) -> str:
-    """A host as a user wrote it, in the spelling that sites have. Raises BadUrl."""
+    """A host as a user wrote it, in the spelling of `Identity.site`. Raises BadUrl."""
     parsed = parse(f"http://{written}/")
     if parsed.pathname != "/" or parsed.search or parsed.has_credentials():
         raise BadUrl(f"not a host: {_shown(written)}")
@@ -146,12 +148,12 @@ def allowed_host(written: str) -> str:
 
 
 def without_port(site: str) -> str:
-    """The name of a site's host."""
+    """The host name of a site."""
     return site.rpartition(":")[0] if ":" in site and not site.endswith("]") else site
 
 
 def host_matches(site: str, allowed: Iterable[str]) -> bool:
-    """Whether a site is one of the allowed hosts or below one of them.
+    """Whether a site is one of the allowed hosts, or a subdomain of one.
 
     `shop.example` allows `www.shop.example` and any port; `shop.example:8080` only that port.
     """
@@ -163,7 +165,7 @@ def host_matches(site: str, allowed: Iterable[str]) -> bool:
 
 
 def _same_escapes(text: str) -> str:
-    """One spelling of percent escapes: upper case, none where none is needed (RFC 3986)."""
+    """Normalise percent escapes (RFC 3986): upper case, and none where none is needed."""
     return _ESCAPE.sub(_same_escape, _BARE_PERCENT.sub("%25", text))
 
 

@@ -1,7 +1,7 @@
-"""SQLite as the frontier and the results use it: one connection, one thread, short transactions.
+"""SQLite for the frontier and the results: one connection, one thread, short transactions.
 
-Several processes share the file (WAL). Every write is one BEGIN IMMEDIATE ... COMMIT, so a killed
-process leaves either all of a step or nothing of it.
+Several processes share the file (WAL). Every write is one BEGIN IMMEDIATE ... COMMIT, so a process
+that is killed leaves either a whole step or nothing of it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ T = TypeVar("T")
 BUSY_TIMEOUT_S = 30.0
 
 OLDEST_SQLITE = (3, 33)
-"""The first one with UPDATE ... FROM."""
+"""The first version with UPDATE ... FROM."""
 
 MAX_ROWS = 64
-"""Rows that one statement writes at most."""
+"""The most rows that one statement writes."""
 
 _VERSIONS = """
 CREATE TABLE IF NOT EXISTS versions (part TEXT PRIMARY KEY, version INTEGER NOT NULL)
@@ -38,7 +38,10 @@ CREATE TABLE IF NOT EXISTS versions (part TEXT PRIMARY KEY, version INTEGER NOT 
 
 
 def path_of(address: str) -> Path:
-    """The file of a `sqlite:///path` address: relative with three slashes, absolute with four."""
+    """The file of a `sqlite:///path` address: relative with three slashes, absolute with four.
+
+    Raises ConfigError if it is no such address.
+    """
     scheme, _, rest = address.partition(":///")
     path = unquote(rest)
     if scheme != "sqlite" or not path or "\0" in path:
@@ -56,8 +59,8 @@ class Database:
         schema: Sequence[str],
         complete: Callable[[sqlite3.Connection], None] = lambda _: None,
     ) -> None:
-        """`part` is what the tables are for: several parts share a file, each with its version.
-        `complete` adds to the tables what may come without a new version."""
+        """`part` is what the tables are for: several parts may share a file, each with its own
+        version. `complete` adds to the tables what may change without a new version."""
         self._path = path
         self._part = part
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"sqlite-{path.name}")
@@ -67,15 +70,15 @@ class Database:
         self._wal: int | None = None
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a piece of work in the database's thread. sqlite3's errors become StorageErrors."""
+        """Run a function in the database's thread. Errors of sqlite3 become StorageErrors."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._guarded, work)
 
     async def run_durably(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `run`; and what was committed survives a power cut, not only the process's death.
+        """As `run`, but what was committed survives a power cut, not only the death of the process.
 
-        SQLite's own way (synchronous = FULL) waits for the disk with the write lock held. Waiting
-        after the commit lets the other writers go on meanwhile.
+        SQLite's own way (synchronous = FULL) waits for the disk while it holds the write lock.
+        Waiting after the commit lets other writers go on meanwhile.
         """
 
         def then_sync(connection: sqlite3.Connection) -> T:
@@ -155,15 +158,15 @@ class Database:
         code = getattr(error, "sqlite_errorname", "") or ""
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")):
             return StorageBusy(f"{self._path}: {error}")
-        # A large statement needs a file for its journal. While connections have all that this
-        # process may open, it has to wait like them.
+        # A large statement needs a file for its journal. If connections use up all files that this
+        # process may open, the statement has to wait.
         if code.startswith("SQLITE_CANTOPEN") and self._connection is not None:
             return StorageBusy(f"{self._path}: {error}")
         return StorageFailed(f"{self._path}: {error}")
 
 
 def newer_file(path: Path | str, part: str, version: int, known: int) -> NewerFormat:
-    """What is to be said of a file that a later version has brought up to date."""
+    """The error for a file that a later version of Shoal has upgraded."""
     return NewerFormat(
         f"{path} was written by a newer shoal ({part} version {version},"
         f" this one knows {known}): upgrade shoal, or use another file"
@@ -171,7 +174,7 @@ def newer_file(path: Path | str, part: str, version: int, known: int) -> NewerFo
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL. SQLite itself does not wait when two processes do this to a new file."""
+    """Switch to WAL. SQLite itself does not wait if two processes do this to a new file."""
     give_up_at = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -186,12 +189,12 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing, and the write lock from the start: no step works on stale reads."""
+    """A transaction: all or nothing. It takes the write lock first, so no step uses stale reads."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
     except BaseException:
-        # A full disk may have rolled back by itself.
+        # SQLite may have rolled back already, as on a full disk.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
@@ -201,12 +204,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 def write_rows(
     connection: sqlite3.Connection, query: str, rows: Sequence[Sequence[Any]], *others: Any
 ) -> None:
-    """Run a statement for many rows at once. They stand where it says `{rows}`; its other values
-    come after them.
+    """Run a statement for many rows at once. They replace `{rows}` in the statement; `others` are
+    the values of its parameters after that.
 
-    Each statement gives the interpreter's lock away and has to get it back from the event loop.
-    One for every row would do little else. SQLite translates a statement for each number of rows
-    anew, so there are few of them: powers of two.
+    Each statement releases the interpreter's lock and has to get it back from the event loop, so
+    one statement for each row would do little else. SQLite compiles a statement anew for each
+    number of rows, so only few numbers are used: powers of two.
     """
     start = 0
     while left := len(rows) - start:

@@ -1,1 +1,1 @@
-"""The frontier in one file: each step is a transaction, its statements are in `sql/`."""
+"""The frontier in one SQLite file: each step is a transaction, and its statements are in `sql/`."""

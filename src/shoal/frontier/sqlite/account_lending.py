@@ -1,4 +1,4 @@
-"""Choosing accounts: which one goes next, and by which exit."""
+"""Chooses accounts: which one is used next, and through which exit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from shoal.frontier.sqlite.statements import SQL
 
 
 class Chosen(NamedTuple):
-    """An account that was lent, and the exit that it goes by, which is still to be lent."""
+    """An account that was lent, and its exit, which is still to be lent."""
 
     account: Exit
     state: AccountState
     through: Exit | None
 
     def identity(self, accounts: Accounts, expired: int = 0) -> LeasedIdentity:
-        """What whoever uses it is told."""
+        """The identity as the worker that uses it is told."""
         return LeasedIdentity(
             session_of_pool(self.account.id),
             self.state.is_in,
@@ -39,29 +39,29 @@ class Chosen(NamedTuple):
 
 
 class Chooser:
-    """Chooses for one worker, in one step."""
+    """Chooses accounts for one worker in one step."""
 
     def __init__(self, exits: Exits, worker: str) -> None:
         self._exits = exits
         self._worker = worker
 
     def choice(self, pool: str, host: str, count: int) -> Choice:
-        """The accounts of a group, or the one that is named, that may be used at a host: so many at
-        least, if there are."""
+        """The accounts of a group, or the single one named, that may be used at a host: at least
+        `count`, if there are as many."""
         exits = self._exits
         rules = exits.rules.get(group_of(pool))
         if rules is None:
-            return Choice(exits, self._worker, [], Ways(exits, "", host))
+            return Choice(exits, self._worker, [], AccountExits(exits, "", host))
         if only := account_of(pool):
             account = exits.exit(only)
             found = [account] if account is not None and account.pool == rules.name else []
         else:
             found = self._free(rules, count)
-        return Choice(exits, self._worker, found, Ways(exits, rules.through, host))
+        return Choice(exits, self._worker, found, AccountExits(exits, rules.through, host))
 
     def _free(self, rules: PoolRules, count: int) -> list[Exit]:
         exits = self._exits
-        # What this step has changed is seen as it was; and some may have to wait for their exits.
+        # The statement does not see this step's changes, and some may have to wait for their exits.
         seen = exit_policy.EXITS_SEEN if rules.through else min(count, exit_policy.EXITS_SEEN)
         values = {
             "pool": rules.name,
@@ -74,19 +74,19 @@ class Chooser:
 
 
 class Choice:
-    """Accounts to choose from."""
+    """The accounts to choose from."""
 
-    def __init__(self, exits: Exits, worker: str, found: list[Exit], ways: Ways) -> None:
-        self._exits, self._worker, self._found, self._ways = exits, worker, found, ways
+    def __init__(self, exits: Exits, worker: str, found: list[Exit], through: AccountExits) -> None:
+        self._exits, self._worker, self._found, self._through = exits, worker, found, through
         exits.accounts.read(account.id for account in found)
-        ways.read(exits.accounts.state(account.id) for account in found)
+        through.read(exits.accounts.state(account.id) for account in found)
 
     def take(self) -> Chosen | None:
-        """The next one that may be used; it is lent then. None if there is none."""
+        """Choose the next usable account, and lend it. None if there is none."""
         usable = [account for account in self._found if self._is_usable(account)]
         for account in sorted(usable, key=self._rank):
             state = self._exits.accounts.state(account.id)
-            is_free, through = self._ways.of(account, state)
+            is_free, through = self._through.of(account, state)
             if is_free:
                 return self._lend(account, state, through)
         return None
@@ -97,10 +97,11 @@ class Choice:
         return is_ready and identity_policy.may_use(state, account, self._worker)
 
     def _rank(self, account: Exit) -> tuple[float, str]:
-        """Who has to log in, and be it because its exit is of no use any more, goes last."""
+        """The order of accounts. Those that have to log in go last, even if only because their exit
+        is of no use any more."""
         state = self._exits.accounts.state(account.id)
         rank = identity_policy.rank_at(state, account)
-        if state.is_in and not self._ways.is_kept(state):
+        if state.is_in and not self._through.is_kept(state):
             rank += identity_policy.LOGGED_OUT_RANK_S
         return rank, account.id
 
@@ -108,27 +109,30 @@ class Choice:
         if through is not None:
             identity_policy.bind(state, through)
         identity_policy.lend(state, self._worker)
-        self._exits.lend(account, self._ways.host)
+        self._exits.lend(account, self._through.host)
         self._exits.accounts.put(account.id)
         return Chosen(account, state, through)
 
 
-class Ways:
-    """The exits that the accounts of a group go by at a host."""
+class AccountExits:
+    """The exits through which the accounts of a group leave for a host."""
 
     def __init__(self, exits: Exits, pool: str, host: str) -> None:
         self._exits, self._pool, self.host = exits, pool, host
         self._others: list[Exit] | None = None
 
     def read(self, states: Iterable[AccountState]) -> None:
-        """Read the exits that accounts are bound to, all at once."""
+        """Read the exits to which accounts are bound, all at once."""
         if bound := {state.through for state in states if state.through and self._pool}:
             self._exits.read(bound)
             self._exits.read_pairs((self.host, exit_id) for exit_id in bound)
 
     def of(self, account: Exit, state: AccountState) -> tuple[bool, Exit | None]:
-        """Whether an account can leave now, and by which exit, if by any. While its own is busy, it
-        waits. It gets another one only while nothing of it is in flight."""
+        """Whether an account can leave now, and through which exit, if it needs one.
+
+        While its own exit is busy, it waits. It gets another one only while no request with it is
+        in flight.
+        """
         if not self._pool:
             return True, None
         if self._pool not in self._exits.rules or not self._exits.may_spend(self._pool):
@@ -140,7 +144,7 @@ class Ways:
         return another is not None, another
 
     def is_kept(self, state: AccountState) -> bool:
-        """Whether an account needs no other exit than it has."""
+        """Whether an account can stay with the exit it has, or needs none."""
         if not self._pool:
             return True
         bound = self._bound(state)

@@ -1,4 +1,4 @@
-"""How the accounts of a group are doing: what can be used, by whom, and when."""
+"""Summarises the accounts of a group: how many can be used, by which worker, and when."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from shoal.frontier.sqlite.statements import SQL
 
 
 class AccountOutlook(NamedTuple):
-    """How the accounts of a group, or one of them, are doing."""
+    """The states of a group's accounts, or of one of them, counted."""
 
     listed: int
     out: int
-    """Those that rest or are banned."""
+    """Accounts that rest or are banned."""
     banned: int
     free: int
-    """Of the others, those that may be used by somebody."""
+    """Of the others, those that some worker may use now."""
     shared: int
-    """And of these, those that the worker uses already."""
+    """Of these, the ones that this worker already uses."""
     full: int
-    """And those that can be used when a lease ends."""
+    """Accounts that can be used once a lease ends."""
     next_at: float
-    """When the next one may be used that cannot be now. Infinity where time alone frees none."""
+    """When the next account becomes usable that is not now. Infinity if none does by time alone."""
 
     def again_at(self, now: float) -> float:
-        """When a look makes sense, where some are neither out nor for this worker now."""
+        """When to look again, if some accounts are not out, but not usable by this worker now."""
         is_any_used = self.free or self.full
         return min(self.next_at, now + exit_policy.BUSY_WAIT_S) if is_any_used else self.next_at
 
 
 def account_outlook(exits: Exits, pool: str, worker: str) -> AccountOutlook:
-    """Of all accounts of a group, or of the one that is named, as a worker sees it."""
+    """The accounts of a group, or the single one named, as a worker sees them."""
     if only := account_of(pool):
         return _of_one(exits, only, worker)
     exits.save_changes()
@@ -64,8 +64,8 @@ def _of_one(exits: Exits, account_id: str, worker: str) -> AccountOutlook:
 
 
 def busy_until(exits: Exits, pool: str, worker: str) -> float | None:
-    """When a look at a group makes sense for a worker, if none of its accounts is for it now, and
-    some merely because they are in use. None: one makes sense now."""
+    """When a worker should look at a group again, if it can use none of its accounts now, and some
+    only because they are in use. None: now."""
     if account_of(pool):
         return _one_busy_until(exits, pool, worker)
     exits.save_changes()

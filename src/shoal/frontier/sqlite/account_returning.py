@@ -1,4 +1,4 @@
-"""Accounts that come back: what a try, or its loss, makes of the one that it was made with."""
+"""Takes accounts back when leases end, and applies what the try, or its loss, says about them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shoal.frontier.values import Outcome
 
 
 def return_account(exits: Exits, account_id: str, outcome: Outcome | None) -> None:
-    """A lease has ended, with an outcome or without one. Its account is free again."""
+    """Free the account of a lease that has ended, with an outcome or without one."""
     if outcome is None:
         lose_account(exits, account_id)
         return
@@ -29,7 +29,7 @@ def return_account(exits: Exits, account_id: str, outcome: Outcome | None) -> No
 
 
 def lose_account(exits: Exits, account_id: str) -> None:
-    """Who used it is gone, or need not end its lease any more."""
+    """Free an account whose worker is gone, or need not end its lease any more."""
     if (exit_ := exits.exit(account_id)) is None:
         return
     state = exits.accounts.state(account_id)
@@ -40,6 +40,6 @@ def lose_account(exits: Exits, account_id: str) -> None:
 
 
 def has_met_an_end(outcome: Outcome | None) -> bool:
-    """Whether a try has found that its session had ended."""
+    """Whether a try found that its session had ended."""
     report = outcome.identity if outcome is not None else None
     return report is not None and report.change is LoginChange.OUT

@@ -1,6 +1,6 @@
-"""Accounts, as a step sees and changes them, beside what they are as exits.
+"""Accounts as a step reads and changes them, apart from their state as exits.
 
-What they say is core/identity_policy.py's.
+core/identity_policy.py decides what the values mean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Accounts:
         self._changed_jars: dict[str, bytes] = {}
 
     def read(self, account_ids: Iterable[str]) -> None:
-        """Read accounts that will be asked for. One that nobody has used yet is as new."""
+        """Read accounts that are needed soon. One that was never used has a fresh state."""
         if unread := [each for each in set(account_ids) if each not in self._states]:
             found = dict(self._connection.execute(SQL["accounts"], (_text(unread),)).fetchall())
             for account_id in unread:
@@ -37,31 +37,31 @@ class Accounts:
                 self._states[account_id] = _read_state(body) if body else AccountState()
 
     def state(self, account_id: str) -> AccountState:
-        """What is known of an account. Who changes it says so by `put`."""
+        """The state of an account. After changing it, call `put`."""
         if account_id not in self._states:
             self.read([account_id])
         return self._states[account_id]
 
     def jar(self, account_id: str) -> bytes:
-        """Its cookies."""
+        """The cookies of an account."""
         if account_id in self._changed_jars:
             return self._changed_jars[account_id]
         found = self._connection.execute(SQL["jar_of_account"], (account_id,)).fetchone()
         return bytes(found[0]) if found else b""
 
     def jars(self, account_ids: Iterable[str]) -> dict[str, bytes]:
-        """The cookies of several, as they are stored."""
+        """The stored cookies of several accounts."""
         rows = self._connection.execute(SQL["jars_of_accounts"], (_text(list(account_ids)),))
         return dict(rows.fetchall())
 
     def put(self, account_id: str, jar: bytes | None = None) -> None:
-        """An account has changed, and its cookies too, if these are given."""
+        """Note that an account has changed, and its cookies too, if given."""
         self._changed[account_id] = self.state(account_id)
         if jar is not None:
             self._changed_jars[account_id] = jar
 
     def save(self) -> None:
-        """Write what has changed."""
+        """Write all changes."""
         rows = [
             (account_id, state.worker, state.is_banned, _text(state))
             for account_id, state in self._changed.items()

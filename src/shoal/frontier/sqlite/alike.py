@@ -1,4 +1,4 @@
-"""Limits for links whose addresses are alike: what is kept out, and what is told of that."""
+"""Limits for links with similar addresses: which links are kept out, and how that is reported."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from shoal.frontier.sqlite.step import Step, as_json
 from shoal.frontier.values import Entry
 
 OF_HOST = ""
-"""In place of a shape: all links of the host."""
+"""Stands in place of a shape for all links of the host."""
 
 Alike = dict[str, list[int]]
-"""New links of a host by the shape of their addresses."""
+"""The new links of a host, by the shape of their addresses."""
 
 
 def keep_out(current: Step, found: dict[int, Task], entries: Iterable[Entry]) -> int:
-    """Take those out of what was found that a limit of the crawl keeps out. Returns how many."""
+    """Remove from `found` the links that a limit of the crawl keeps out. Returns how many."""
     shapes = {number_of(entry.fingerprint): entry.shape for entry in entries}
     sites: dict[str, Alike] = {}
     for fingerprint, task in found.items():
@@ -40,7 +40,7 @@ def keep_out(current: Step, found: dict[int, Task], entries: Iterable[Entry]) ->
 
 
 def _beyond_limits(current: Step, host_id: int, alike: Alike) -> list[int]:
-    """Those of a host that may not be queued. The others are counted."""
+    """The links of a host that may not be queued. The others are counted."""
     pages = dict(current.execute("alike", host_id, as_json([OF_HOST, *alike])).fetchall())
     total, rules = pages.get(OF_HOST, 0), current.rules
     queued, kept_out = {OF_HOST: 0}, dict.fromkeys([OF_HOST, *alike], 0)
@@ -62,7 +62,7 @@ def _beyond_limits(current: Step, host_id: int, alike: Alike) -> list[int]:
 def _kept_shapes(
     current: Step, host_id: int, shapes: Iterable[str], known: Mapping[str, int]
 ) -> list[str]:
-    """Those of some shapes that are counted: known ones, and as many more as there is room for."""
+    """Those of the shapes that are counted: the known ones, and new ones while there is room."""
     kept = [shape for shape in shapes if shape in known or shape == OF_HOST]
     new = [shape for shape in shapes if shape and shape not in known]
     if not new:
@@ -74,5 +74,5 @@ def _kept_shapes(
 
 
 def traps_of(connection: sqlite3.Connection, crawl_id: int, limit: int) -> list[Trap]:
-    """Of what most links were kept out."""
+    """The hosts and shapes from which most links were kept out."""
     return [Trap(*row) for row in connection.execute(SQL["traps"], (crawl_id, limit))]

@@ -1,4 +1,4 @@
-"""What coordinators share, in the frontier's SQLite file."""
+"""The coordinators' shared notes and leadership, in the frontier's SQLite file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class SqliteNotes(Notes):
                 now = self._clock()
                 was, term, until = connection.execute(SQL["leader"]).fetchone() or ("", 0, 0.0)
                 if until > now + ttl_s:
-                    # Nobody leads for longer at a time: the clock was set back.
+                    # No term is that long: the clock was set back.
                     connection.execute(SQL["lead"], (was, term, now + ttl_s))
                 if now < until and was != holder:
                     return None
-                # A leader whose time ran out, and that nobody has followed, leads on.
+                # A leader whose time ran out keeps its term if no other has led since.
                 term += was != holder or until == 0
                 connection.execute(SQL["lead"], (holder, term, now + ttl_s))
             return Leader(holder, int(term))

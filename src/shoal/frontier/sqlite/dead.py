@@ -1,7 +1,7 @@
-"""Dead tasks on SQLite: some of them are listed, counted, retried or purged.
+"""Dead tasks in the SQLite frontier: selects, counts, retries and purges them.
 
-Of many, a part at a time: others want the write lock, too. The newest go first, so that one which
-is retried and dies anew meanwhile is not met again.
+Large numbers are moved in parts, as other processes need the write lock, too. The newest go first,
+so that a task that dies again after its retry is not met twice.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Dead = tuple[int, int, str | None, float, int]
 """A row of the query `dead_ids`."""
 
 Place = tuple[float, int]
-"""A place in the order of dead tasks: when one died, and its fingerprint."""
+"""A place in the order of dead tasks: a time of death, and a fingerprint."""
 BEFORE_ALL: Place = (inf, 0)
 
 LEAST = -(1 << 63)
-"""No fingerprint is a smaller number."""
+"""The smallest number that a fingerprint can have."""
 
 Part = tuple[int, Place | None]
-"""How many were moved, and after which place to go on. None: that was all."""
+"""How many tasks were moved, and the place after which to continue. None: nothing is left."""
 
 
 def fitting(crawl_id: int, which: DeadFilter, after: Place = BEFORE_ALL) -> dict[str, Any]:
-    """What the statements that say FITTING ask for."""
+    """The parameters of statements with {FITTING}."""
     keys = None
     if which.fingerprints is not None:
         keys = as_json(map(number_of, which.fingerprints))
@@ -48,7 +48,7 @@ def _just_after(moment: float) -> Place:
 
 
 def count_dead(connection: sqlite3.Connection, crawl: str, which: DeadFilter) -> int:
-    """How many dead tasks fit."""
+    """How many dead tasks match."""
     values = fitting(crawl_row(connection, crawl)["id"], which)
     (count,) = connection.execute(SQL["count_dead"], values).fetchone()
     return int(count)
@@ -57,13 +57,12 @@ def count_dead(connection: sqlite3.Connection, crawl: str, which: DeadFilter) ->
 def retry_some(
     connection: sqlite3.Connection, crawl: str, clock: Clock, which: DeadFilter, after: Place
 ) -> Part:
-    """Give some dead tasks a fresh start."""
+    """Retry some of the matching dead tasks: each starts afresh."""
     return _move_some(connection, crawl, clock, which, after, _retry)
 
 
 def retry_these(current: Step, fingerprints: Sequence[bytes]) -> int:
-    """Give those of these that are dead a fresh start, in a step that is under way. Returns how
-    many."""
+    """Retry those of these tasks that are dead, within a running step. Returns how many."""
     values = fitting(current.id, DeadFilter(fingerprints=fingerprints))
     values["limit"] = len(fingerprints)
     dead = current.connection.execute(SQL["dead_ids"], values).fetchall()
@@ -75,7 +74,7 @@ def retry_these(current: Step, fingerprints: Sequence[bytes]) -> int:
 def purge_some(
     connection: sqlite3.Connection, crawl: str, clock: Clock, which: DeadFilter, after: Place
 ) -> Part:
-    """Drop some dead tasks."""
+    """Purge some of the matching dead tasks: they become dropped."""
     return _move_some(connection, crawl, clock, which, after, _purge)
 
 

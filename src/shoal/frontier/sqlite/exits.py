@@ -1,6 +1,6 @@
-"""Exits, pairs and pools, as a step sees and changes them. What they say is core/exit_policy.py's.
+"""Exits, pairs and pools as a step reads and changes them. core/exit_policy.py decides about them.
 
-Exits have a clock of their own: all crawls share them.
+Exits have a clock of their own, as all crawls share them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _read_spent = msgspec.json.Decoder(Spent).decode
 _encode = msgspec.json.encode
 
 RANDOM_AMONG = 50
-"""If any exit will do, it is one of so many: to read all of a large pool would take longer."""
+"""How many exits a random one is chosen from: reading all of a large pool would take longer."""
 
 
 @lru_cache(maxsize=256)
 def read_pool(text: str) -> PoolRules:
-    """The rules of a pool, as they are stored."""
+    """Decode the stored rules of a pool."""
     return msgspec.json.decode(text, type=PoolRules)
 
 
@@ -60,19 +60,19 @@ class Exits:
         self._changed: dict[str, Exit] = {}
         self._unusable: dict[str, Outlook] = {}
         self.changes = 0
-        """How often an exit has changed in this step."""
+        """How often exits have changed in this step."""
         self._pairs: dict[tuple[str, str], Pair | None] = {}
         self._changed_pairs: dict[tuple[str, str], Pair | None] = {}
         self._accounts: Accounts | None = None
 
     @property
     def unsaved(self) -> int:
-        """How many exits statements do not see as they are."""
+        """How many exits have changes that statements do not see yet."""
         return len(self._changed)
 
     @property
     def accounts(self) -> Accounts:
-        """What accounts have beside what they have as exits."""
+        """The state that accounts have besides their state as exits."""
         if self._accounts is None:
             self._accounts = Accounts(self.connection)
         return self._accounts
@@ -80,45 +80,45 @@ class Exits:
     # Reading
 
     def read(self, exit_ids: Iterable[str]) -> None:
-        """Read exits that will be asked for."""
+        """Read exits that are needed soon."""
         if unread := [exit_id for exit_id in set(exit_ids) if exit_id not in self._exits]:
             for (body,) in self.connection.execute(SQL["exits"], (_text(unread),)):
                 self.seen(body)
 
     def exit(self, exit_id: str) -> Exit | None:
-        """One exit. None if there is none of this id."""
+        """An exit by its id; None if there is none."""
         if exit_id not in self._exits:
             self.read([exit_id])
         return self._exits.get(exit_id)
 
     def read_pairs(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Read pairs that will be asked for, by host and exit."""
+        """Read pairs that are needed soon, by host and exit."""
         if unread := [key for key in set(keys) if key not in self._pairs]:
             self._pairs.update(dict.fromkeys(unread))
             for host, exit_id, body in self.connection.execute(SQL["pairs"], (_text(unread),)):
                 self._pairs[host, exit_id] = _read_pair(body)
 
     def pair(self, host: str, exit_: Exit) -> Pair | None:
-        """What is known of an exit, as it is, at a host."""
+        """The pair of a host and an exit, if it belongs to the exit's current session."""
         if (host, exit_.id) not in self._pairs:
             self.read_pairs([(host, exit_.id)])
         return policy.valid_pair(self._pairs[host, exit_.id], exit_)
 
     def seen(self, body: str) -> Exit:
-        """An exit that a statement has found, as this step knows it."""
+        """Decode an exit found by a statement, unless this step has it already, perhaps changed."""
         exit_ = _read_exit(body)
         return self._exits.setdefault(exit_.id, exit_)
 
     # Choosing
 
     def usable(self, pool: str, host: str, count: int) -> list[Exit]:
-        """Exits that may be used at a host now: so many at least, if there are."""
+        """Exits that may be used at a host now: at least `count`, if there are as many."""
         if pool in self._unusable:
             return []
         rules = self.rules[pool]
         if rules.rotation != "rested":
             count = max(count, policy.EXITS_SEEN if rules.rotation == "best" else RANDOM_AMONG)
-        # What this step has changed is seen as it was: those may have to be passed over.
+        # The statements do not see this step's changes: changed exits may have to be passed over.
         limit = min(count, policy.EXITS_SEEN) + self.unsaved
         values = {"pool": pool, "host": host, "now": self.now, "limit": limit}
         found: dict[str, Exit] = {}
@@ -140,13 +140,13 @@ class Exits:
             found[exit_.id] = exit_
 
     def ordered(self, exits: Sequence[Exit], host: str) -> list[Exit]:
-        """Those that may still be used at a host, now that some were lent, in the order to use
-        them: first what sticks to the host, then as the pool has it."""
+        """Those exits that may still be used at a host, now that some were lent, in the order to
+        use them: first those that stick to the host, then by the pool's rotation."""
         ranks = [(self._rank(exit_, host), exit_) for exit_ in exits if self.is_usable(exit_, host)]
         return [exit_ for _, exit_ in sorted(ranks, key=itemgetter(0))]
 
     def is_usable(self, exit_: Exit, host: str) -> bool:
-        """Whether one exit may be used at a host now."""
+        """Whether an exit may be used at a host now."""
         ready_at = policy.exit_ready_at(exit_, self.rules[exit_.pool])
         return max(ready_at, policy.pair_ready_at(self.pair(host, exit_))) <= self.now
 
@@ -161,7 +161,7 @@ class Exits:
         return 1, exit_.used_at, exit_.id
 
     def may_spend(self, pool: str) -> bool:
-        """Whether one more request may leave by an exit of this pool."""
+        """Whether one more request may leave through an exit of this pool."""
         return policy.may_spend(self.spent[pool], self.rules[pool], self.now)
 
     def next_free(self, pool: str) -> float:
@@ -170,8 +170,11 @@ class Exits:
         return inf if at is None else float(at)
 
     def outlook(self, pool: str, host: str = "") -> Outlook:
-        """How the exits of a pool are doing, at a host or without one. If all are out, that is
-        known of all hosts until one changes; one that is merely busy may cool down at a host."""
+        """The outlook of a pool, at a host or without one.
+
+        If all exits are out, that is known for all hosts until one changes. An exit that is merely
+        busy may also cool down at a host.
+        """
         known = self._unusable.get(pool)
         if known is not None and not (host and known.busy):
             return known
@@ -187,7 +190,7 @@ class Exits:
     # Changing
 
     def lend(self, exit_: Exit, host: str) -> None:
-        """Hand an exit out for a request to a host."""
+        """Hand out an exit for a request to a host."""
         self.spent[exit_.pool].leased += 1
         kept = policy.lend(exit_, self.pair(host, exit_), self.rules[exit_.pool], self.now)
         self.put(exit_)
@@ -195,31 +198,31 @@ class Exits:
             self.put_pair(host, exit_.id, kept)
 
     def reserve(self, exit_: Exit, host: str) -> None:
-        """One more request goes to a host by an exit, beside what was lent."""
+        """Note a further request to a host through an exit, besides those for which it was lent."""
         kept = policy.reserve(exit_, self.pair(host, exit_), self.rules[exit_.pool], self.now)
         self.put(exit_)
         if kept is not None:
             self.put_pair(host, exit_.id, kept)
 
     def give_back(self, exit_: Exit, pair: Pair | None, leased_at: float) -> None:
-        """An exit that was lent is free again."""
+        """Free an exit that was lent."""
         policy.unlend(exit_, pair, leased_at)
         spent = self.spent[exit_.pool]
         spent.leased = max(spent.leased - 1, 0)
         self.put(exit_)
 
     def put(self, exit_: Exit) -> None:
-        """An exit has changed."""
+        """Note that an exit has changed."""
         self._changed[exit_.id] = self._exits[exit_.id] = exit_
         self._unusable.clear()
         self.changes += 1
 
     def put_pair(self, host: str, exit_id: str, pair: Pair | None) -> None:
-        """What is known of an exit at a host has changed. None: there is nothing to say."""
+        """Note that a pair has changed. None deletes it."""
         self._pairs[host, exit_id] = self._changed_pairs[host, exit_id] = pair
 
     def save(self) -> None:
-        """Write what has changed."""
+        """Write all changes."""
         write_rows(self.connection, SQL["save_exits"], list(map(self._row, self._changed.values())))
         kept = [(*key, pair) for key, pair in self._changed_pairs.items() if pair is not None]
         write_rows(self.connection, SQL["save_pairs"], [self._pair_row(*row) for row in kept])
@@ -237,7 +240,7 @@ class Exits:
         self._save_clock()
 
     def save_changes(self) -> None:
-        """Write, if there is anything: who only looks must not wait for others who write."""
+        """Write changes of exits if there are any: a mere query must not wait for other writers."""
         if self._changed:
             self.save()
 
@@ -248,11 +251,11 @@ class Exits:
 
     @property
     def is_sweep_due(self) -> bool:
-        """Whether the last one was long ago."""
+        """Whether the last sweep was long enough ago."""
         return bool(self.now >= self._swept_at + policy.SWEEP_EVERY_S)
 
     def note_sweep(self) -> None:
-        """It is done for now."""
+        """Note that the sweep is done for now."""
         self._swept_at = self.now
 
     def _row(self, exit_: Exit) -> tuple[Any, ...]:

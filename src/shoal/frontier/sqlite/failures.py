@@ -1,4 +1,4 @@
-"""Failures by kind on SQLite: of a whole crawl, and of each host."""
+"""Failures by kind in the SQLite frontier: of a whole crawl, and of each host."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from shoal.drivers.sqlite import write_rows
 from shoal.frontier.sqlite.statements import SQL
 
 WHOLE_CRAWL = 0
-"""In the place of a host."""
+"""The host id that stands for the whole crawl."""
 
 
 class Failures:
-    """What a step counts, until it is written at the step's end."""
+    """The failures counted in a step, written when it ends."""
 
     def __init__(self) -> None:
         self._tries: Counter[tuple[int, FailureKind]] = Counter()
 
     def note(self, host_id: int, kind: FailureKind, tries: int = 1) -> None:
-        """Tries have failed."""
+        """Count failed tries, for the host and for the whole crawl."""
         self._tries[host_id, kind] += tries
         self._tries[WHOLE_CRAWL, kind] += tries
 
     def save(self, connection: sqlite3.Connection, crawl_id: int) -> None:
-        """Write them, all at once."""
+        """Write all counts at once."""
         rows = [(crawl_id, *key, tries) for key, tries in self._tries.items() if tries]
         write_rows(connection, SQL["count_failures"], rows)
         self._tries.clear()
@@ -37,7 +37,7 @@ class Failures:
 def failures_of(
     connection: sqlite3.Connection, crawl_id: int, host_ids: Iterable[int]
 ) -> dict[int, dict[FailureKind, int]]:
-    """Tries that have failed, by host and kind. Kinds of a later version are added up."""
+    """The number of failed tries by host and kind. Kinds of later versions count as OTHER."""
     ids = list(host_ids)
     found: dict[int, dict[FailureKind, int]] = {host_id: {} for host_id in ids}
     values = crawl_id, msgspec.json.encode(ids).decode()

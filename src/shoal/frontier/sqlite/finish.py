@@ -1,4 +1,4 @@
-"""Ending a try: the move of a step out of LEASED, and what the try says of its host."""
+"""Ends tries: moves tasks out of LEASED, and applies what the tries say about their hosts."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from shoal.frontier.sqlite.step import Step, as_json, name_of
 from shoal.frontier.values import Entry, Lease, Outcome, TaskState, Verdict
 
 SAME_MOMENT_S = 0.0001
-"""Times that were read as JSON are rounded: to a hundred thousandth of a second."""
+"""Times read as JSON are rounded to a hundred thousandth of a second."""
 
 Move = tuple[int, int, int, float | None, str | None, str, str]
-"""A row of the query `move_tasks`."""
+"""A row for the statement `move_tasks`."""
 
 
 class Owned(msgspec.Struct, array_like=True):
-    """A task whose lease is still owned, in the order of the query `owned_tasks`."""
+    """A task whose lease is still owned: a row of the query `owned_tasks`, in its column order."""
 
     token: str
     id: int
@@ -59,7 +59,7 @@ _read_owned = msgspec.json.Decoder(list[Owned]).decode
 
 
 def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
-    """End tries whose leases are still owned, and queue what follows. Returns the other leases."""
+    """End the tries whose leases are still owned, and queue what follows. Returns stale leases."""
     if not outcomes:
         return []
     leases = as_json(name_of(outcome.lease) for outcome in outcomes)
@@ -73,7 +73,7 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
     counted: list[tuple[int, ...]] = []
     own: list[dict[str, int]] = []
     for outcome in outcomes:
-        # A lease ends once, even if it was handed in twice.
+        # A lease ends only once, even if two outcomes have it.
         task = owned.pop(outcome.lease.token, None)
         if task is None:
             stale.append(outcome.lease)
@@ -92,12 +92,12 @@ def end_tries(current: Step, outcomes: Sequence[Outcome]) -> list[Lease]:
     if own:
         add_own_counts(current.connection, current.id, own)
     queue(current, follow_ups)
-    current.settle()  # In an exchange too, before anything is taken back or handed out.
+    current.settle()  # In an exchange, this comes before tasks are taken back or handed out.
     return stale
 
 
 def _by_exits(current: Step, tasks: Iterable[Owned]) -> Returning | None:
-    """What was lent to those tasks that are of lanes, if there are any."""
+    """What was lent to the tasks of lanes among these. None if there are none."""
     found = [task for task in tasks if task.host_id < 0]
     if not found:
         return None
@@ -110,7 +110,7 @@ def _by_exits(current: Step, tasks: Iterable[Owned]) -> Returning | None:
 
 
 def _add_up(current: Step, counted: list[tuple[int, ...]]) -> None:
-    """Add what tries say of their pages to the counters of the crawl, all at once."""
+    """Add what the tries counted of their pages to the counters of the crawl, all at once."""
     for name, counts in zip(PAGE_COUNTERS, zip(*counted, strict=True), strict=False):
         current.tally[name] += sum(counts)
 
@@ -130,7 +130,7 @@ def _end_try(current: Step, task: Owned, outcome: Outcome, by_exits: Returning |
         current.failures.note(host.id, outcome.kind)
     if state >= ENDED_FROM:
         current.touch_chain(task.chain)
-        if outcome.lease.task.cookies is not None and state != DEAD:  # What is dead may be retried.
+        if outcome.lease.task.cookies is not None and state != DEAD:  # Dead tasks may be retried.
             current.execute("strip_cookies", task.id)
     _tally(current, outcome, STATES[state])
     attempts = min(task.attempts + (has_failed and not _was_blocked(outcome)), MAX_TRIES)
@@ -142,7 +142,7 @@ def _end_try(current: Step, task: Owned, outcome: Outcome, by_exits: Returning |
 
 
 def _was_blocked(outcome: Outcome) -> bool:
-    """Whether an exit met a block: those are counted apart from tries."""
+    """Whether an exit met a block. Blocks are counted apart from failed tries."""
     return outcome.passage is not None and outcome.passage.block != ""
 
 
@@ -163,7 +163,7 @@ def _next_state(current: Step, outcome: Outcome) -> tuple[int, float | None]:
 
 
 def _adjust(current: Step, host: HostSchedule, outcome: Outcome, leased_at: float) -> None:
-    """What the try says of its host: its robots.txt, its pace, whether it is well."""
+    """Apply what a try says about its host: its robots.txt, its pace, its health."""
     if outcome.robots is not None:
         _keep_robots(current, host, outcome.robots, leased_at)
     if outcome.fault:
@@ -183,25 +183,29 @@ def _adjust(current: Step, host: HostSchedule, outcome: Outcome, leased_at: floa
 
 
 def _was_asked_for(outcome: Outcome) -> bool:
-    """Whether the page was asked for. What is given back was cut short, or was for robots.txt; what
-    an exit is to blame for did not get to the host."""
+    """Whether the host was asked for the page.
+
+    A returned task was cut short, or its request was for robots.txt. If an exit is to blame, the
+    request did not reach the host.
+    """
     passage = outcome.passage
     has_passed = passage is None or passage.blame is Blame.NOBODY
     return outcome.sent and outcome.verdict is not Verdict.RETURNED and has_passed
 
 
 def _served(outcome: Outcome) -> bool:
-    """Whether the host answered as one that is well and wants us, whatever we made of it."""
+    """Whether the host answered like a healthy one that serves us, whatever became of the page."""
     return _was_asked_for(outcome) and not outcome.fault and not outcome.blocked
 
 
 def _gave_page(outcome: Outcome) -> bool:
-    """Whether it served a page. Other answers are quick, and say nothing of how long pages take."""
+    """Whether the host served a page. Other responses are quick, and do not tell how long pages
+    take."""
     return _served(outcome) and (outcome.verdict is Verdict.DONE or outcome.ours)
 
 
 def _free_turn(current: Step, host: HostSchedule, outcome: Outcome, task: Owned) -> None:
-    """A turn that was not used is free again, if nobody was served or told to wait since."""
+    """Free an unused turn, unless the host was served since, or has asked the crawler to wait."""
     is_last = abs(host.next_at - task.reserved) < SAME_MOMENT_S
     if not outcome.sent and is_last and host.pushed_at < task.since:
         host.next_at = current.now
@@ -210,7 +214,7 @@ def _free_turn(current: Step, host: HostSchedule, outcome: Outcome, task: Owned)
 def _keep_robots(current: Step, host: HostSchedule, robots: Robots, leased_at: float) -> None:
     current.execute("save_robots", host.id, stored_robots.pack(robots))
     if robots.location:
-        return  # It is elsewhere: known only when the next lease has fetched it there.
+        return  # The file is elsewhere. The next lease fetches it there.
     host.robots_at = current.now
     host.robots_until = current.now + robots.ttl_s
     host.crawl_delay_s = robots.crawl_delay_s

@@ -23,18 +23,6 @@ from shoal.drivers.sqlite import Database, transaction
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.facts import steered
 from shoal.frontier.port import Capabilities, Frontier, Held
-from shoal.frontier.sqlite.asking import (
-    chains_of,
-    dead_of,
-    holders_of,
-    hosts_of,
-    leased_of,
-    record_of,
-    records_of,
-    robots_of,
-    traps_in,
-    workers_of,
-)
 from shoal.frontier.sqlite.board import SqliteNotes
 from shoal.frontier.sqlite.dead import (
     BEFORE_ALL,
@@ -51,6 +39,18 @@ from shoal.frontier.sqlite.handing import hand_out
 from shoal.frontier.sqlite.holds import accounts_of, hold, hold_on, let_go
 from shoal.frontier.sqlite.lease import lose, queue, wait_s
 from shoal.frontier.sqlite.pools import exits_of, lanes_of, pools_of, put_pool
+from shoal.frontier.sqlite.queries import (
+    chains_of,
+    dead_of,
+    holders_of,
+    hosts_of,
+    leased_of,
+    record_of,
+    records_of,
+    robots_of,
+    traps_in,
+    workers_of,
+)
 from shoal.frontier.sqlite.statements import PART, SCHEMA, SQL, add_missing_counters
 from shoal.frontier.sqlite.step import (
     Clock,
@@ -105,7 +105,7 @@ _encode_json = msgspec.json.encode
 
 
 class SqliteFrontier(Frontier):
-    """Everything the port promises, on one file. Each method is one transaction."""
+    """The complete port on one file. Each method is one transaction."""
 
     capabilities = Capabilities(
         strict_priorities=True,
@@ -119,7 +119,7 @@ class SqliteFrontier(Frontier):
     )
 
     def __init__(self, path: Path, clock: Clock = time.time) -> None:
-        # A power cut may undo the last steps, in order: work is then done again, never lost.
+        # A power cut may undo the last steps, the latest first: their work is done again, not lost.
         self._db = Database(path, PART, SCHEMA, add_missing_counters)
         self._clock = clock
         self._notes = SqliteNotes(self._db, clock)
@@ -128,7 +128,7 @@ class SqliteFrontier(Frontier):
     def notes(self) -> SqliteNotes:
         return self._notes
 
-    # Bringing work
+    # Adding work
 
     async def start(self, crawl: str, rules: Rules, *, again: bool = True) -> Stats:
         _refuse_what_only_redis_can(rules)
@@ -201,12 +201,13 @@ class SqliteFrontier(Frontier):
     def _nothing_to_lease(
         self, connection: sqlite3.Connection, crawl: str, ask: Ask
     ) -> Grant | None:
-        """A look before the write lock is asked for: idle workers must not hinder busy ones."""
+        """The answer if there is nothing to lease; otherwise None. It needs no write lock, so that
+        idle workers do not hinder busy ones."""
         current = Step(connection, crawl_row(connection, crawl), self._clock)
         if current.state is not CrawlState.RUNNING:
             return Grant(current.state)
         if current.has_jumped:
-            return None  # Which has to be noted, or this moment would last.
+            return None  # Has to be written, or the clock would stay at this moment.
         if ask.pools and ask.slots > 0 and current.exits.is_sweep_due:
             return None  # Exits may be taken back.
         idle_s = wait_s(current, ask)
@@ -261,7 +262,7 @@ class SqliteFrontier(Frontier):
         await self._db.run(write)
         return False
 
-    # Looking after a crawl
+    # Controlling a crawl
 
     async def control(self, crawl: str, action: Control) -> CrawlState:
         return await self._db.run(partial(self._control, crawl=crawl, action=action))
@@ -325,7 +326,7 @@ class SqliteFrontier(Frontier):
             total += count
         return total
 
-    # Asking
+    # Queries
 
     async def stats(self, crawl: str) -> Stats:
         return await self._db.run(lambda c: stats_of(c, crawl_row(c, crawl), self._clock))

@@ -1,4 +1,4 @@
-"""Handing tasks out: the move of a step from WAITING to LEASED."""
+"""Hands out tasks: moves them from WAITING to LEASED."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shoal.frontier.sqlite.step import Step
 from shoal.frontier.values import Ask, CrawlState, Grant, Lease
 
 Granted = tuple[int, Lease, float]
-"""The row of a task, its lease, and its host's next turn as the lease left it."""
+"""The row of a task, its lease, and the next turn of its host after this lease."""
 
 
 _read_queued = msgspec.json.Decoder(list[Queued]).decode
@@ -41,7 +41,7 @@ def hand_out(current: Step, ask: Ask) -> HandOut:
 
 
 class HandOut:
-    """The answer to one ask, as it comes about."""
+    """Builds the answer to one ask."""
 
     def __init__(self, current: Step, ask: Ask) -> None:
         self._current = current
@@ -49,11 +49,11 @@ class HandOut:
         self._sharing = Sharing(current, ask)
         self._granted: list[Granted] = []
         self._written = 0
-        self._is_withheld = False  # A host gave nothing: others have its room.
+        self._is_withheld = False  # Whether a host gave nothing because others have its room.
         self._lending = Lending(current, ask, self) if ask.pools and ask.slots > 0 else None
 
     def serve(self) -> None:
-        """Find what the worker gets, and hand it out."""
+        """Choose tasks for the worker, and lease them to it."""
         limit = max(allowed(self._current, self._ask.room), 0)
         if self._ask.holdings:
             self._sharing.settle_all(self._ask, limit)
@@ -66,7 +66,7 @@ class HandOut:
         self._write()
 
     def answer(self) -> Grant:
-        """What the worker is told, once the step is written."""
+        """The answer to the worker. Call it when the step has been written."""
         current = self._current
         again_s = wait_s(current, self._ask)
         if self._is_withheld and not self._granted and again_s is not None:
@@ -85,8 +85,8 @@ class HandOut:
         )
 
     def _serve_all(self, limit: int) -> None:
-        """Serve hosts and lanes. Neither keeps the other from its turn: lanes get up to half, then
-        hosts what they want, and lanes the rest."""
+        """Serve hosts and lanes, so that neither keeps the other from its turn: lanes get up to
+        half, then hosts what they can use, then lanes the rest."""
         if self._lending is None:
             self._serve_ready(limit)
             return
@@ -97,7 +97,7 @@ class HandOut:
         self._lending.serve(limit - len(self._granted), yields=False)
 
     def _serve_ready(self, limit: int) -> None:
-        """Serve the ready hosts in turn; a host without a rate may give several at once."""
+        """Serve the ready hosts in turn. A host without a rate may give several tasks at once."""
         seen, before = 0, len(self._granted)
         while seen < WITHHELD_SEEN and len(self._granted) == before:
             when = (self._current.id, self._current.now)
@@ -113,7 +113,7 @@ class HandOut:
             wanted = -(-(limit - len(self._granted)) // (len(host_ids) - served))
             host = self._current.host(host_id)
             if host.next_at > self._current.now:
-                continue  # One of its lanes has had its turn.
+                continue  # One of its lanes took its turn.
             room = self._current.room(host)
             if self._sharing.takes_part(host, wanted, room):
                 self._serve_shared(host, wanted)
@@ -137,7 +137,7 @@ class HandOut:
 
     def _withhold(self, host: HostSchedule) -> None:
         self._is_withheld = True
-        host.next_at = self._current.now  # Others go first.
+        host.next_at = self._current.now  # Other hosts go first next time.
 
     def _best(self, host: HostSchedule, count: int) -> list[Queued]:
         if count <= 0:
@@ -146,7 +146,7 @@ class HandOut:
         return _read_queued(found)
 
     def _serve_suspect(self) -> None:
-        """One task that workers died with, for a worker that has nothing else to lose."""
+        """Lease one task with which workers died, to a worker that has nothing else to lose."""
         current = self._current
         suspects = current.execute("suspects", current.id, SUSPECTS_SEEN).fetchall()
         if not suspects or current.execute("holds_any", current.id, self._ask.worker).fetchone()[0]:
@@ -171,7 +171,7 @@ class HandOut:
     def grant(
         self, host: HostSchedule, task: Queued, lane: LaneSchedule, *, alone: bool = False
     ) -> Lease:
-        """Grant a task of a lane."""
+        """Lease a task of a lane."""
         self._grant(host, [task], alone=alone, line=lane)
         return self._granted[-1][1]
 

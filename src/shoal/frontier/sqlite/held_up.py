@@ -1,4 +1,4 @@
-"""Which lanes a worker may be served from, and which of them need no look now."""
+"""Decides which lanes a worker may be served from, and which of them need no look now."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from shoal.frontier.values import Ask
 
 
 def pools_known(exits: Exits, ask: Ask) -> tuple[str, ...]:
-    """The pools that a worker can use. Of a group that goes by a pool, it has to know both."""
+    """The pools that a worker can use. For a group whose accounts use a pool, it must know both."""
     if not any(map(is_group, ask.pools)):
         return ask.pools
-    ways = {name: exits.rules[name].through for name in ask.pools if name in exits.rules}
-    return tuple(name for name in ask.pools if not ways.get(name) or ways[name] in ask.pools)
+    through = {name: exits.rules[name].through for name in ask.pools if name in exits.rules}
+    return tuple(name for name in ask.pools if not through.get(name) or through[name] in ask.pools)
 
 
 class HeldUp:
-    """Pools none of whose exits may be used now, though some only for a moment: their lanes need no
-    look."""
+    """Pools whose exits cannot be used now, though some are only busy: their lanes need no look."""
 
     def __init__(self, exits: Exits, known: Sequence[str], worker: str) -> None:
         self._exits = exits
@@ -34,7 +33,7 @@ class HeldUp:
         self._as_of = exits.changes
 
     def look_again(self) -> None:
-        """Exits may have been lent meanwhile."""
+        """Discard what is known if exits have changed meanwhile."""
         if self._as_of != self._exits.changes:
             self._exits.save()
             self._as_of = self._exits.changes
@@ -42,14 +41,13 @@ class HeldUp:
             self._outlooks.clear()
 
     def until(self, pool: str) -> float | None:
-        """How long the lanes of a pool need not be looked at, by the clock of the exits. None: they
-        are to be looked at."""
+        """Until when the lanes of a pool need no look, by the exits' clock. None: look now."""
         if pool not in self._until:
             self._until[pool] = self._earliest(policy.tiers(pool, self._exits.rules))
         return self._until[pool]
 
     def _earliest(self, names: Sequence[str]) -> float | None:
-        """Of a pool and those that its tasks may go up to."""
+        """The earliest time of a pool and those to which its tasks may escalate."""
         found = [self._of(name) for name in names if group_of(name) in self._known]
         if not found or 0.0 in found:
             return None
@@ -57,8 +55,7 @@ class HeldUp:
         return min(busy) if busy else None
 
     def _of(self, pool: str) -> float | None:
-        """0 if an exit may be used, None if there is none that is merely busy, else when one may
-        be."""
+        """0 if an exit may be used now; None if none is even busy; otherwise when to look again."""
         if pool not in self._outlooks:
             self._outlooks[pool] = self._look(pool)
         return self._outlooks[pool]
@@ -77,19 +74,19 @@ class HeldUp:
 
 
 def pools_served(exits: Exits, known: Sequence[str]) -> list[str]:
-    """The pools whose lanes may use exits of those that a worker knows."""
+    """The pools whose lanes may use exits of the pools that a worker knows."""
     above = (name for name in exits.rules if set(policy.tiers(name, exits.rules)) & set(known))
     return list(dict.fromkeys([*known, *above]))
 
 
 def of_accounts(current: Step, group: str, worker: str) -> dict[str, object]:
-    """What the statements about lanes of single accounts take."""
+    """The parameters of statements about lanes of single accounts."""
     whose = {"crawl_id": current.id, "group": group, "worker": worker}
     return {**whose, "now": current.exits.now, "crawl_now": current.now}
 
 
 def next_look(current: Step, ask: Ask) -> float | None:
-    """When a look at the lanes makes sense for this worker, by the clock of the crawl."""
+    """When this worker should look at the lanes next, by the clock of the crawl."""
     exits = current.exits
     known = pools_known(exits, ask)
     held_up = HeldUp(exits, known, ask.worker)

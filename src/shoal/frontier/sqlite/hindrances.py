@@ -1,4 +1,4 @@
-"""What keeps a lane from being served, where its host may be hit: its exits, or its accounts."""
+"""Finds out why a lane cannot be served although its host may be hit: exits, or accounts."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from shoal.frontier.sqlite.lanes import LaneSchedule
 
 
 class Hindrance(NamedTuple):
-    """Why nothing could be used."""
+    """Why no exit or account could be used."""
 
     is_busy: bool
-    """Whether a lease that ends, or a pace, is all that is waited for."""
+    """Whether it only takes the end of a lease, or the next turn of an exit."""
     next_at: float
-    """When a look makes sense, by the clock of the exits."""
+    """When to look again, by the clock of the exits."""
     reason: str = ""
-    """What those die of who wait too long."""
+    """The reason for the death of tasks that wait too long."""
     is_final: bool = False
-    """Whether there is nothing to wait for."""
+    """Whether waiting is pointless."""
 
 
 def hindrance(
     exits: Exits, lane: LaneSchedule, pool: str, rules: PoolRules, worker: str
 ) -> Hindrance:
-    """What keeps a lane from being served to a worker, whose tasks are to use this pool now. The
-    rules are those of the lane's own."""
+    """What keeps a worker from being served a lane, whose tasks would now use `pool`.
+
+    `rules` are those of the lane's own pool.
+    """
     if is_group(lane.pool):
         return _of_accounts(exits, lane, rules, worker)
     return _of_exits(exits, pool, lane, rules.timeout_s, lane.pool)
@@ -38,7 +40,7 @@ def hindrance(
 def _of_exits(
     exits: Exits, pool: str, lane: LaneSchedule, timeout_s: float, named: str
 ) -> Hindrance:
-    """Of a pool whose exits could not be used at the host of a lane."""
+    """The hindrance if no exit of a pool could be used at the lane's host."""
     outlook = exits.outlook(pool, lane.host)
     may_spend = pool not in exits.rules or exits.may_spend(pool)
     if not may_spend and exits.spent[pool].leased > 0:
@@ -59,10 +61,11 @@ def _of_exits(
 
 
 def _of_accounts(exits: Exits, lane: LaneSchedule, rules: PoolRules, worker: str) -> Hindrance:
-    """Of a group. If one of its accounts may be used, it is the exits that they go by."""
+    """The hindrance if no account of a group could be used: if one is free, it lies in the
+    exits."""
     outlook = account_outlook(exits, lane.pool, worker)
     if outlook.free and rules.through:
-        return _of_ways(exits, lane, rules, are_shared=outlook.shared > 0)
+        return _of_account_exits(exits, lane, rules, are_shared=outlook.shared > 0)
     if outlook.listed > outlook.out:
         return Hindrance(is_busy=True, next_at=outlook.again_at(exits.now))
     reason = identity_policy.starved_reason(
@@ -76,9 +79,14 @@ def _of_accounts(exits: Exits, lane: LaneSchedule, rules: PoolRules, worker: str
     return Hindrance(is_busy=False, next_at=outlook.next_at, reason=reason, is_final=is_final)
 
 
-def _of_ways(exits: Exits, lane: LaneSchedule, rules: PoolRules, *, are_shared: bool) -> Hindrance:
-    """Of the exits that accounts go by. One that is to get another exit waits for the end of what
-    is in flight with it, be there exits that could be used."""
+def _of_account_exits(
+    exits: Exits, lane: LaneSchedule, rules: PoolRules, *, are_shared: bool
+) -> Hindrance:
+    """The hindrance in the exits of accounts.
+
+    An account that needs another exit waits until its requests in flight end, even if other exits
+    could be used.
+    """
     found = _of_exits(exits, rules.through, lane, rules.timeout_s, rules.through)
     may_spend = rules.through in exits.rules and exits.may_spend(rules.through)
     are_usable = may_spend and exits.outlook(rules.through, lane.host).usable > 0

@@ -1,4 +1,4 @@
-"""Accounts for people: how they are doing, and keeping one from everybody for a while."""
+"""Accounts for people: lists them, and keeps one from all workers for a while."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shoal.core.identities import (
 )
 from shoal.drivers.sqlite import transaction
 from shoal.frontier.port import Held
-from shoal.frontier.sqlite.account_lending import Chosen, Ways
+from shoal.frontier.sqlite.account_lending import AccountExits, Chosen
 from shoal.frontier.sqlite.exits import Exits
 from shoal.frontier.sqlite.pools import exits_of, wake
 from shoal.frontier.sqlite.step import Clock
@@ -27,7 +27,7 @@ from shoal.frontier.sqlite.step import Clock
 def accounts_of(
     connection: sqlite3.Connection, clock: Clock, group: str, *, jars: bool
 ) -> list[Account]:
-    """The accounts of a group that are listed, by name, with their cookies or without."""
+    """The listed accounts of a group, by name, with or without their cookies."""
     found = exits_of(connection, clock, pool_of_session(group))
     at = Exits(connection, clock())
     at.accounts.read(exit_.id for exit_ in found)
@@ -44,7 +44,8 @@ def _account(at: Exits, exit_: Exit, jar: bytes) -> Account:
 def hold(
     connection: sqlite3.Connection, clock: Clock, identity: str, host: str | None, seconds: float
 ) -> Held | None:
-    """Keep an account from everybody."""
+    """Keep an account from all workers. None if it is unknown, in use or held, or no exit is
+    usable."""
     with transaction(connection):
         at = Exits(connection, clock())
         exit_ = _known(at, identity)
@@ -54,7 +55,7 @@ def hold(
             return None
         state, through, lent = at.accounts.state(exit_.id), None, None
         if host is not None:
-            is_free, through = Ways(at, at.rules[exit_.pool].through, host).of(exit_, state)
+            is_free, through = AccountExits(at, at.rules[exit_.pool].through, host).of(exit_, state)
             if not is_free:
                 return None
         if host is not None and through is not None:
@@ -71,7 +72,7 @@ def hold(
 def hold_on(
     connection: sqlite3.Connection, clock: Clock, held: Held, seconds: float
 ) -> Held | None:
-    """Somebody who holds an account is still at it."""
+    """Prolong a hold. None if it has ended."""
     with transaction(connection):
         at = Exits(connection, clock())
         if (exit_ := _held(at, held)) is None:
@@ -85,8 +86,10 @@ def hold_on(
 def let_go(
     connection: sqlite3.Connection, clock: Clock, held: Held, report: IdentityReport
 ) -> bool:
-    """Somebody who held an account has done with it. Lanes may have waited for that. If it is not
-    listed any more, what is known of it stays all the same."""
+    """End a hold, and look at lanes that may have waited for that. False if it had ended before.
+
+    If the account is not listed any more, its state is stored all the same.
+    """
     with transaction(connection):
         at = Exits(connection, clock())
         if (exit_ := _held(at, held)) is None:
@@ -100,13 +103,13 @@ def let_go(
 
 
 def _held(at: Exits, held: Held) -> Exit | None:
-    """The account of a hold that still lasts."""
+    """The account of a hold that has not ended."""
     exit_ = _known(at, held.identity.name)
     is_mine = exit_ is not None and identity_policy.is_hold(exit_, held.until, at.now)
     return exit_ if is_mine else None
 
 
 def _known(at: Exits, identity: str) -> Exit | None:
-    """An account that was listed at some time."""
+    """An account that is listed, or was at some time."""
     name = account_of(pool_of_session(identity))
     return at.exit(name) if name and group_of(name) in at.rules else None

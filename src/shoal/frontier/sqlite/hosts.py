@@ -1,4 +1,4 @@
-"""How one host is being served: what a step reads of it, changes and writes back."""
+"""The schedule of one host: what a step reads, changes and writes back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shoal.core.policy import Pace
 
 
 class HostSchedule(msgspec.Struct):
-    """A row of the table `hosts`. The fields are columns: statements name them in this order."""
+    """A row of the table `hosts`. Its fields are columns; statements name them in this order."""
 
     id: int
     waiting: int
@@ -30,17 +30,17 @@ class HostSchedule(msgspec.Struct):
 
     @property
     def queue_id(self) -> int:
-        """What stands for it with its tasks. Lanes have other numbers."""
+        """The number that stands for this host in its tasks. Lanes have negative numbers."""
         return self.id
 
     @property
     def plain(self) -> int:
-        """Leases that take room by themselves."""
+        """Leases that each take room: those that are not shared."""
         return self.leased - self.shared
 
     def limit(self, rules: Rules, now: float) -> int:
-        """How many requests may be in flight. One until robots.txt is known, and one to a host that
-        only fails."""
+        """How many requests may be in flight: one without a robots.txt, or if the host only
+        fails."""
         return rules.concurrency_per_host if self.is_open(rules, now) else 1
 
     def is_open(self, rules: Rules, now: float) -> bool:
@@ -50,7 +50,7 @@ class HostSchedule(msgspec.Struct):
         return not (self.failures and self.pace.is_broken)
 
     def knows_robots(self, now: float) -> bool:
-        """Whether a robots.txt has been stored and still holds."""
+        """Whether a robots.txt has been stored and is still valid."""
         return self.robots_at is not None and now < self.robots_until
 
     @property

@@ -1,4 +1,4 @@
-"""What chains keep of cookies."""
+"""The cookie jars of chains."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _read = msgspec.json.Decoder(Jar).decode
 
 
 def jar_of(current: Step, chain: str) -> Jar | None:
-    """The cookies of a chain, if it has any."""
+    """The cookies of a chain; None if it has none."""
     found = current.execute("jar", current.id, chain).fetchone()
     return None if found is None else _read(found[0])
 
 
 def keep_jar(current: Step, chain: str, jar: Jar) -> None:
-    """These are the cookies of a chain from now on. They go when it has nothing left to do."""
+    """Store the cookies of a chain. They are deleted when the chain has no tasks left."""
     if jar:
         current.execute("save_jar", current.id, chain, msgspec.json.encode(jar))
     else:

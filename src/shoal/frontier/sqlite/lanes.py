@@ -1,4 +1,4 @@
-"""Lanes: the tasks of a host that leave by exits of one pool, as a step sees and changes them."""
+"""Lanes, as a step reads and changes them: a host's tasks that leave through exits of one pool."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class LaneSchedule(msgspec.Struct):
     pool: str
     waiting: int
     next_at: float
-    """When it is to be looked at next, by the clock of the crawl."""
+    """When to look at it next, by the clock of the crawl."""
     state: Lane
-    """By the clock of the exits."""
+    """Its times are by the clock of the exits."""
 
     @property
     def queue_id(self) -> int:
-        """What stands for the host of its tasks."""
+        """The number that its tasks have in place of the host's."""
         return -self.id
 
 
 class Lanes:
-    """Those of one step on a crawl. What was read is written back at its end."""
+    """The lanes of one crawl in a step. Those that were read are written back by `save`."""
 
     def __init__(self, connection: sqlite3.Connection, crawl_id: int) -> None:
         self._connection = connection
@@ -50,12 +50,12 @@ class Lanes:
         return self._read[lane_id]
 
     def read(self, lane_ids: Iterable[int]) -> None:
-        """Read the lanes that will be asked for."""
+        """Read lanes that are needed soon."""
         if unread := [lane_id for lane_id in lane_ids if lane_id not in self._read]:
             self._keep("lanes", unread)
 
     def named(self, names: Iterable[tuple[int, str]]) -> dict[tuple[int, str], LaneSchedule]:
-        """The lanes of hosts and pools, which are made if nobody has seen them yet."""
+        """The lanes of these hosts and pools. Missing ones are created."""
         unique = dict.fromkeys(names)
         rows = [(self._crawl_id, host_id, pool) for host_id, pool in unique]
         write_rows(self._connection, SQL["add_lanes"], rows)
@@ -81,7 +81,7 @@ class Lanes:
         write_rows(self._connection, SQL["save_lanes"], rows)
 
     def clear(self) -> None:
-        """Forget what was read: it was changed by a statement."""
+        """Forget what was read, after a statement has changed the table."""
         self._read.clear()
 
 

@@ -1,4 +1,4 @@
-"""Queueing and losing tasks: the moves of a step into WAITING; and how many may leave it."""
+"""Queues tasks and takes back lost ones. Also says how many may be leased, and when."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from shoal.frontier.sqlite.step import Step, as_json
 from shoal.frontier.values import Added, Ask, CrawlState, Entry
 
 Line = HostSchedule | LaneSchedule
-"""Where tasks wait."""
+"""The queue in which a task waits."""
 
 NEXT, BEHIND = 0, 1
-"""The places of tasks that wait in a chain. The target of a redirect is the next, because it is the
-same step as what led there; the others go in the order of their rows."""
+"""The places of tasks that wait in a chain. The target of a redirect is next, as it belongs to the
+same step as the request that led there. The others go in the order of their rows."""
 
 
 def queue(current: Step, entries: Sequence[Entry]) -> Added:
-    """Queue what was never seen. Of the same task twice, the first counts."""
+    """Queue tasks never seen before. If a task is given twice, the first one counts."""
     if not entries:
         return Added()
     found: dict[int, Task] = {}
@@ -65,13 +65,13 @@ def queue(current: Step, entries: Sequence[Entry]) -> Added:
 def _lanes_of(
     current: Step, tasks: Iterable[Task], hosts: Mapping[str, HostSchedule]
 ) -> dict[tuple[int, str], LaneSchedule]:
-    """The lanes of those tasks that have a pool, by host and pool."""
+    """The lanes of the tasks that have a pool, by host and pool."""
     names = [(hosts[task.site].id, task.pool) for task in tasks if task.pool]
     return current.lanes.named(names) if names else {}
 
 
 def enter(current: Step, line: Line, chain: str | None, turn: int = BEHIND) -> tuple[int, int]:
-    """The state and the place in which a task begins to wait: with its host, in its lane, or for
+    """The state and the place in which a task starts to wait: with its host, in its lane, or for
     its turn in its chain."""
     if chain is None:
         line.waiting += 1
@@ -101,24 +101,24 @@ def allowed(current: Step, limit: int) -> int:
 
 
 def reclaim(current: Step) -> None:
-    """Take back what is due: retries whose wait is over, leases that have expired."""
+    """Take back what is due: retries whose wait is over, and expired leases."""
     due = current.execute("due_tasks", current.id, current.now, RECLAIM_BATCH).fetchall()
     for row in due:
         row_id, host_id, _, state, *_ = row
         if state == DELAYED:
-            # Behind what waits: a host's failures must not keep its other pages from their turn.
+            # At the end of the queue: failed pages must not take the turns of the host's others.
             current.execute("wake_task", current.next_place(), row_id)
             current.queue_of(host_id).waiting += 1
             current.tally.update(delayed=-1, waiting=1)
         else:
             lose(current, row)
-    # What was taken back can be handed out in this very step.
+    # So that these tasks can be handed out in the same step.
     current.advance_chains()
     current.save_hosts()
 
 
 def lose(current: Step, row: tuple[int, int, str | None, int, int, int]) -> None:
-    """The worker that held it is gone. A task that takes worker after worker is poison."""
+    """Take back a task whose worker is gone. If too many workers died with it, it is poison."""
     row_id, host_id, chain, _, losses, shared = row
     poisoned = is_poison(losses + 1, current.rules.max_losses)
     host = current.host_of(host_id)

@@ -1,4 +1,4 @@
-"""Handing out the tasks of lanes: each with an exit that may be used at its host."""
+"""Hands out the tasks of lanes, each with an exit or an account that may be used at its host."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from shoal.frontier.values import Ask, Lease
 
 _read_tried = msgspec.json.Decoder(list[str]).decode
 
-Passing = tuple[int, str, int, str, float, int, str, str, int]
+PassageRow = tuple[int, str, int, str, float, int, str, str, int]
 """A row of the table `passages`."""
 
 
 class LaneTask(Queued):
-    """A task that waits in a lane, in the order of the query `lane_tasks`."""
+    """A task that waits in a lane: a row of the query `lane_tasks`, in its column order."""
 
     blocks: int = 0
     tried: str = "[]"
@@ -38,7 +38,7 @@ class LaneTask(Queued):
 
 
 class Grants(Protocol):
-    """Where the leases of a step are collected."""
+    """Collects the leases of a step."""
 
     def grant(
         self, host: HostSchedule, task: Queued, lane: LaneSchedule, *, alone: bool = False
@@ -46,7 +46,7 @@ class Grants(Protocol):
 
 
 class Lending:
-    """What one ask gets of the lanes."""
+    """Serves lanes for one ask."""
 
     def __init__(self, current: Step, ask: Ask, grants: Grants) -> None:
         self._current = current
@@ -55,15 +55,17 @@ class Lending:
         self._pools = pools_known(self._exits, ask)
         self._grants = grants
         self._left = ask.slots
-        self._passings: list[Passing] = []
+        self._passages: list[PassageRow] = []
         self._held_up = HeldUp(self._exits, self._pools, ask.worker)
         self._chooser = Chooser(self._exits, ask.worker)
         self._served: set[int] = set()
         self.is_withheld = False
 
     def serve(self, limit: int, *, yields: bool) -> None:
-        """Serve lanes in turn, the longest ready first. Where it yields, a host's other tasks
-        have its turn as often as those of its lanes."""
+        """Serve lanes in turn, the longest ready first.
+
+        If `yields`, half of a host's turns are left to its other tasks.
+        """
         left = min(limit, self._left)
         if left <= 0:
             return
@@ -79,9 +81,9 @@ class Lending:
             if lane.next_at > self._current.now or self._held_up.until(lane.pool) is not None:
                 continue
             if not lane.waiting:
-                continue  # It was emptied in this step: what comes in now need not wait.
+                continue  # Emptied in this step. Tasks added now need not wait for `next_at`.
             if self._pool_of(lane) not in self._pools:
-                self.is_withheld = True  # For others, who know its exits.
+                self.is_withheld = True  # Left to workers that know its exits.
                 continue
             host = self._current.host(lane.host_id)
             if yields and host.waiting > 0 and random.getrandbits(1):
@@ -104,28 +106,28 @@ class Lending:
         return [lane_id for _, lane_id in merge(*found)]
 
     def _serve(self, lane: LaneSchedule, host: HostSchedule, wanted: int) -> int:
-        """Hand out tasks of a lane, or find out when it is to be looked at again."""
+        """Hand out tasks of a lane, or find out when it has to be looked at again."""
         current = self._current
         if (at := self._turn_of(host)) > current.now:
             lane.next_at = at
             return 0
         count = min(1 if current.interval_of(host) else wanted, current.room(host))
         tasks = self._tasks(lane, max(count, policy.TASKS_SEEN))
-        if not tasks:  # But for suspects, which go alone.
+        if not tasks:  # Only suspects wait, and these go alone.
             lane.next_at = current.now + policy.BUSY_WAIT_S
             return 0
         given = self._lend(lane, host, tasks, count)
         if given:
             self._served.add(lane.id)
             note_look(lane, self._exits.now, starved=False)
-        elif lane.id not in self._served:  # Else the next ask finds out what the others wait for.
+        elif lane.id not in self._served:  # If it is, the next ask finds out what the rest need.
             given = self._put_off(lane, host, tasks, count)
         if given:
             lane.next_at = self._turn_of(host)
         return given
 
     def _turn_of(self, host: HostSchedule) -> float:
-        """When a look at the lanes of a host makes sense, as far as that is about the host."""
+        """When to look at a host's lanes again, as far as that depends on the host."""
         wait_s = 0.0 if self._current.room(host) else policy.BUSY_WAIT_S
         return max(host.next_at, self._current.now + wait_s)
 
@@ -139,24 +141,24 @@ class Lending:
         return min(count, len(tasks))
 
     def _may_leave(self, lane: LaneSchedule, suspect: LaneTask | None = None) -> bool:
-        """Whether tasks of a lane that nothing could be used for may leave without. Else the lane
-        is put off."""
+        """Whether tasks of a lane, for which nothing could be used, may leave without an exit. If
+        not, the lane is put off."""
         self._held_up.look_again()
         if self._held_up.until(lane.pool) is not None:
-            # Nothing but others is in the way: it keeps its place before those that were served.
+            # Only other requests are in the way: the lane keeps its place, ahead of served ones.
             note_look(lane, self._exits.now, starved=False)
             return False
         only = None if suspect is None else suspect.id
         return put_off(self._current, lane, self._pool_of(lane), self._worker, only)
 
     def serve_suspect(self, lane: LaneSchedule, task: LaneTask) -> bool:
-        """Hand out one task alone, if its host may be hit and an exit be used."""
+        """Hand out one task alone, if its host may be hit and an exit may be used."""
         current = self._current
         host = current.host(lane.host_id)
         if self._left <= 0 or host.next_at > current.now or not current.room(host):
             return False
         if self._pool_of(lane) not in self._pools:
-            return False  # For others, who know its exits.
+            return False  # Left to workers that know its exits.
         if self._lend(lane, host, [task], 1, alone=True):
             note_look(lane, self._exits.now, starved=False)
             return True
@@ -178,7 +180,7 @@ class Lending:
         *,
         alone: bool = False,
     ) -> int:
-        """Hand out so many of these tasks, as far as there are exits for them."""
+        """Hand out up to `count` of these tasks, as far as there are exits. Returns how many."""
         if is_group(lane.pool):
             return self._lend_accounts(lane, host, tasks, count, alone=alone)
         given = 0
@@ -203,7 +205,8 @@ class Lending:
         *,
         alone: bool,
     ) -> int:
-        """The same, as far as there are accounts for them: any will do for each."""
+        """Hand out up to `count` of these tasks, as far as there are accounts. Any suits any
+        task."""
         choice = self._chooser.choice(lane.pool, lane.host, count)
         for given, task in enumerate(tasks[:count]):
             if (chosen := choice.take()) is None:
@@ -233,8 +236,8 @@ class Lending:
         return None
 
     def _pools_for(self, lane: LaneSchedule) -> list[str]:
-        """The pools whose exits the lane's next task may use: that of its tier, and before it the
-        one below, if that is to be tried."""
+        """The pools whose exits the lane's next task may use: that of its tier, preceded by the one
+        below if that is due for a probe."""
         names = policy.tiers(lane.pool, self._exits.rules)
         tier = min(lane.state.tier, len(names) - 1)
         found = [self._pool_of(lane)]
@@ -247,7 +250,7 @@ class Lending:
         return is_known and self._exits.may_spend(pool)
 
     def _pool_of(self, lane: LaneSchedule) -> str:
-        """The pool of the lane's tier, or, where that may not spend, the first below that may."""
+        """The pool of the lane's tier. If that may not spend, the first one below it that may."""
         if is_group(lane.pool):
             return group_of(lane.pool)
         names = policy.tiers(lane.pool, self._exits.rules)
@@ -279,16 +282,16 @@ class Lending:
             lease.identity = chosen.identity(self._exits.accounts, task.expired)
         lent = (task.id, exit_id, session, pool, self._exits.now)
         account = "" if chosen is None else chosen.account.id
-        self._passings.append((*lent, task.blocks, task.tried, account, task.expired))
+        self._passages.append((*lent, task.blocks, task.tried, account, task.expired))
         self._left -= 1
 
     def _note_probe(self, lane: LaneSchedule, pool: str) -> None:
-        """One lease by the tier below is enough for a while."""
+        """Schedule the next probe. One lease from the tier below is enough for a while."""
         names = policy.tiers(lane.pool, self._exits.rules)
         tier = min(lane.state.tier, len(names) - 1)
         if pool != names[tier] and self._exits.now >= lane.state.probe_at:
             lane.state.probe_at = self._exits.now + policy.PROBE_EVERY_S
 
     def write(self) -> None:
-        """Write what was lent."""
-        self._current.write("lend", self._passings)
+        """Store what was lent."""
+        self._current.write("lend", self._passages)

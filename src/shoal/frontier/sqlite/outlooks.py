@@ -1,4 +1,4 @@
-"""How the exits of a pool are doing: what can be used, and when."""
+"""Summarises the exits of a pool: how many can be used, and when more can be."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from shoal.core import exit_policy as policy
 
 
 class Outlook(NamedTuple):
-    """How the exits of a pool are doing at a host."""
+    """The states of a pool's exits at a host, counted."""
 
     listed: int
     out: int
     cooling: int
     usable: int
     full: int
-    """Those that are neither out nor cooling, and can be used when a lease ends."""
+    """Exits that are neither out nor cooling, and can be used once a lease ends."""
     next_at: float
-    """When the next one may be used that cannot be now. Infinity where time alone frees none."""
+    """When the next exit becomes usable that is not now. Infinity if none does by time alone."""
 
     @property
     def busy(self) -> int:
-        """Those that only others keep from being used, or their pace."""
+        """Exits that are unusable only because of other requests, or of their pace."""
         return self.listed - self.out - self.cooling - self.usable
 
     def again_at(self, now: float) -> float:
-        """When a look makes sense, where some are busy."""
+        """When to look again, if some exits are busy."""
         return min(self.next_at, now + policy.BUSY_WAIT_S) if self.full else self.next_at

@@ -1,4 +1,4 @@
-"""Pools: bringing their exits, and asking how these are doing."""
+"""Pools: stores their rules and exits, and reports their state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _read_exit = msgspec.json.Decoder(Exit).decode
 def put_pool(
     connection: sqlite3.Connection, clock: Clock, rules: PoolRules, entries: Sequence[ExitEntry]
 ) -> None:
-    """Make a pool, or change it. Lanes that may have waited for that are looked at again."""
+    """Create or change a pool. Lanes that may have waited for that are looked at again."""
     listed = {entry.id: entry for entry in entries}
     with transaction(connection):
         at = Exits(connection, clock())
@@ -32,7 +32,7 @@ def put_pool(
         connection.execute(SQL["put_pool"], values)
         at.rules[rules.name] = rules
         known = {exit_.id: exit_ for exit_ in _all_of(connection, rules.name)}
-        at.read(listed)  # One may have been in another pool.
+        at.read(listed)  # An exit may have been in another pool.
         if is_group(rules.name):
             at.accounts.read(listed)
         is_other = before != rules
@@ -53,7 +53,7 @@ def put_pool(
 
 
 def wake(connection: sqlite3.Connection, at: Exits, pool: str) -> None:
-    """Lanes that may have waited for a pool, or a group, are to be looked at."""
+    """Have the lanes looked at that may have waited for a pool or a group."""
     names = {name for name in at.rules if pool in policy.tiers(name, at.rules)}
     names |= {name for name, rules in at.rules.items() if rules.through == pool}
     connection.execute(SQL["wake_lanes"], (as_json(names | {pool}),))
@@ -86,7 +86,7 @@ def _state_of(connection: sqlite3.Connection, at: Exits, pool: str) -> PoolState
 
 
 def exits_of(connection: sqlite3.Connection, clock: Clock, pool: str) -> list[Exit]:
-    """The exits of a pool that are listed, by id."""
+    """The listed exits of a pool, by id."""
     at = Exits(connection, clock())
     cools = _cooling(connection, at, pool)
     return [
@@ -97,7 +97,7 @@ def exits_of(connection: sqlite3.Connection, clock: Clock, pool: str) -> list[Ex
 
 
 def by_machine(exit_: Exit, ahead: float) -> Exit:
-    """An exit with its moments by the machine's clock."""
+    """An exit whose times are by the machine's clock."""
     for name in ("next_at", "out_until", "out_at", "used_at", "scored_at"):
         setattr(exit_, name, max(getattr(exit_, name) - ahead, 0.0))
     return exit_
@@ -109,14 +109,14 @@ def _all_of(connection: sqlite3.Connection, pool: str) -> list[Exit]:
 
 
 def _cooling(connection: sqlite3.Connection, at: Exits, pool: str) -> dict[str, int]:
-    """At how many hosts each exit cools down."""
+    """At how many hosts each exit of a pool cools down."""
     return dict(connection.execute(SQL["cooling"], (at.now, pool)).fetchall())
 
 
 def lanes_of(
     connection: sqlite3.Connection, clock: Clock, crawl: str, limit: int
 ) -> list[LaneState]:
-    """The lanes of a crawl in which tasks wait, those with the most first."""
+    """The lanes of a crawl that have waiting tasks; those with the most come first."""
     row = crawl_row(connection, crawl)
     at = Exits(connection, clock())
     found = connection.execute(SQL["fullest_lanes"], (row["id"], limit)).fetchall()

@@ -1,4 +1,4 @@
-"""A task that waits, as it is read to be handed out."""
+"""A waiting task as read for handing out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Queued(msgspec.Struct, array_like=True):
-    """In the order of the query `best_tasks`."""
+    """A row of the query `best_tasks`, in its column order."""
 
     id: int
     fingerprint: int

@@ -1,4 +1,4 @@
-"""Exits that come back: what a try says of the exit that it left by, and of its lane."""
+"""Takes exits back when leases end, and applies what the tries say about exits and lanes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from shoal.frontier.values import Outcome
 _read_tried = msgspec.json.Decoder(list[str]).decode
 
 
-class Passed(msgspec.Struct):
-    """A row of the table `passages`: what was lent to a task."""
+class LentRow(msgspec.Struct):
+    """What was lent to a task: a row of the table `passages`."""
 
     task_id: int
     exit: str
@@ -34,19 +34,19 @@ class Passed(msgspec.Struct):
 
 
 class Returning:
-    """What was lent to the tasks of a step that end now."""
+    """What was lent to those tasks of a step that end now."""
 
     def __init__(self, current: Step, task_ids: Iterable[int]) -> None:
         self._current = current
         self._exits = current.exits
         self._ended: list[int] = []
         rows = current.execute("passages", as_json(task_ids)).fetchall()
-        self._passed = {row[0]: Passed(*row) for row in rows}
+        self._passed = {row[0]: LentRow(*row) for row in rows}
         lent = [name for each in self._passed.values() for name in (each.exit, each.account)]
         self._exits.read(filter(None, lent))
 
     def read_pairs(self, keys: Iterable[tuple[int, LaneSchedule]]) -> None:
-        """Read the pairs of tasks and their lanes, all at once."""
+        """Read the pairs of these tasks and lanes at once."""
         found = ((self._passed.get(task_id), lane) for task_id, lane in keys)
         self._exits.read_pairs(
             (lane.host, passed.exit) for passed, lane in found if passed and passed.exit
@@ -55,24 +55,27 @@ class Returning:
     def settle(
         self, task_id: int, lane: LaneSchedule, host: HostSchedule, outcome: Outcome | None
     ) -> None:
-        """A lease has ended, with an outcome or without one. Its exit is free again."""
+        """Free the exit of a lease that has ended, with an outcome or without one."""
         if (passed := self._passed.get(task_id)) is None:
             return
         passage = outcome.passage if outcome else None
         exit_ = self._exits.exit(passed.exit) if passed.exit else None
         if exit_ is not None:
-            Word(self._current, exit_, lane, host, passed).say(outcome)
+            ExitReturn(self._current, exit_, lane, host, passed).apply(outcome)
         if passed.account:
             return_account(self._exits, passed.account, outcome)
             passed.expired += has_met_an_end(outcome)
-        if lane.state.starved_at == 0.0:  # It may have waited for this very lease.
+        if lane.state.starved_at == 0.0:  # The lane may have waited for this lease to end.
             lane.next_at = min(lane.next_at, max(host.next_at, self._current.now))
         if passage is not None and passage.block:
             passed.blocks = min(passed.blocks + 1, MAX_BLOCKS)
             passed.tried = _with(passed.tried, passed.exit)
 
     def forget(self, task_id: int, *, has_ended: bool) -> None:
-        """Of a task that will be tried again, what it has met stays known."""
+        """Forget what was lent to a task.
+
+        If it will be tried again, its blocks and ended sessions stay known.
+        """
         passed = self._passed.get(task_id)
         if has_ended or passed is None or not (passed.blocks or passed.expired):
             self._ended.append(task_id)
@@ -81,33 +84,33 @@ class Returning:
             self._current.execute("keep_blocks", task_id, *kept)
 
     def write(self) -> None:
-        """Strike what is of no use any more, all at once."""
+        """Delete all rows that are no longer needed, at once."""
         self._current.execute("end_passages", as_json(self._ended))
 
 
-class Word:
-    """What one try says."""
+class ExitReturn:
+    """Applies one try to its exit and its lane."""
 
     def __init__(
-        self, current: Step, exit_: Exit, lane: LaneSchedule, host: HostSchedule, passed: Passed
+        self, current: Step, exit_: Exit, lane: LaneSchedule, host: HostSchedule, passed: LentRow
     ) -> None:
         self._current, self._exits = current, current.exits
         self._exit, self._lane, self._host = exit_, lane, host
         self._leased_at = passed.leased_at
         self._now = self._exits.now
         self._pair = self._exits.pair(lane.host, exit_)
-        self._says = policy.is_of_session(exit_, passed.session)
+        self._is_same_session = policy.is_of_session(exit_, passed.session)
         self._retries = False
 
-    def say(self, outcome: Outcome | None) -> None:
-        """Take the exit back, and heed what the outcome says of it."""
+    def apply(self, outcome: Outcome | None) -> None:
+        """Take the exit back, and apply what the outcome says about it."""
         before = self._pair
         self._exits.give_back(self._exit, before, self._leased_at)
         if outcome is not None and outcome.passage is not None:
             self._retries = outcome.lease.task.retry_count > 0
             if outcome.sent:
                 self._count(outcome)
-            self._heed(outcome.passage, sent=outcome.sent)
+            self._apply_passage(outcome.passage, sent=outcome.sent)
         self._exits.put(self._exit)
         if self._pair is not None or before is not None:
             self._exits.put_pair(self._lane.host, self._exit.id, self._pair)
@@ -118,7 +121,7 @@ class Word:
         spent = self._exits.spent[self._exit.pool]
         policy.spend(spent, self._exits.rules[self._exit.pool], outcome.wire_bytes, self._now)
 
-    def _heed(self, passage: Passage, *, sent: bool) -> None:
+    def _apply_passage(self, passage: Passage, *, sent: bool) -> None:
         match passage.blame:
             case Blame.EXIT | Blame.FORGED:
                 forged = passage.blame is Blame.FORGED
@@ -131,7 +134,7 @@ class Word:
                 self._good()
 
     def _good(self) -> None:
-        if self._says:
+        if self._is_same_session:
             policy.after_good(self._exit, self._pair, self._now, self._leased_at)
         self._is_site_wide(is_block=False)
 
@@ -140,7 +143,7 @@ class Word:
         if self._is_site_wide(is_block=True):
             self._blame_site(passage)
             return
-        if self._says and self._now >= lane.site_until:
+        if self._is_same_session and self._now >= lane.site_until:
             self._pair = policy.after_block(
                 self._exit,
                 self._pair,
@@ -152,7 +155,8 @@ class Word:
             )
 
     def _is_site_wide(self, *, is_block: bool) -> bool:
-        """Count an answer for its tier. Of another tier, it is a probe, or comes too late."""
+        """Count a response for the lane's tier; True if the site is now to blame for its blocks. A
+        response to an exit of another tier is a probe, or too late."""
         pool, names, state = self._exit.pool, self._tiers, self._lane.state
         if pool != names[min(state.tier, len(names) - 1)]:
             if policy.is_probe(state, pool, names, self._leased_at):
@@ -163,7 +167,7 @@ class Word:
         return policy.count_answer(lane, exit_id, self._now, is_block=is_block, exits=listed)
 
     def _blame_site(self, passage: Passage) -> None:
-        """The site blocks whatever comes by this pool: go by a better one, or leave it alone."""
+        """Escalate to the next pool, as the site blocks this one, or leave the site alone."""
         lane, names = self._lane.state, self._tiers
         tier = min(lane.tier, len(names) - 1)
         if tier + 1 < len(names) and self._exits.may_spend(names[tier + 1]):
@@ -176,7 +180,7 @@ class Word:
         host.pace = after_pushback(host.pace, now, self._leased_by_crawl, wait_s, meant=True)
 
     def _unreached(self) -> None:
-        if not self._says:
+        if not self._is_same_session:
             return
         host, lane = self._host, self._lane
         self._pair, is_host = policy.after_unreached(
@@ -189,7 +193,7 @@ class Word:
     @property
     def _tiers(self) -> list[str]:
         if is_group(self._lane.pool):
-            return [self._exit.pool]  # Accounts go by one pool.
+            return [self._exit.pool]  # Accounts have no further tiers.
         return policy.tiers(self._lane.pool, self._exits.rules)
 
     @property

@@ -1,4 +1,4 @@
-"""What workers have of the room of hosts: the table `shares`, as a step sees and changes it."""
+"""The workers' shares of hosts: the table `shares`, as a step reads and changes it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from shoal.frontier.sqlite.statements import SQL
 
 
 class Claim(NamedTuple):
-    """A worker's part in a host: it takes so much of its room, or waits for some with 0."""
+    """A worker's claim on a host: the room that it takes, or 0 if it waits for some."""
 
     share: int
     until: float
 
 
 class Shares:
-    """Those of all hosts of a step. Hosts that nobody shares are not looked for."""
+    """The claims on all hosts of a step. Nothing is read for hosts that no worker shares."""
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:
         self._connection = connection
@@ -25,7 +25,7 @@ class Shares:
         self._read: dict[int, dict[str, Claim]] = {}
 
     def of(self, host: HostSchedule) -> dict[str, Claim]:
-        """The claims on a host that are not void, by worker."""
+        """The valid claims on a host, by worker."""
         if host.id not in self._read:
             self._read[host.id] = self._valid(host) if host.sharers else {}
         return self._read[host.id]
@@ -39,11 +39,11 @@ class Shares:
         return valid
 
     def taken(self, host: HostSchedule) -> int:
-        """How much of the host's room they take."""
+        """How much of the host's room the claims take."""
         return sum(claim.share for claim in self.of(host).values())
 
     def put(self, host: HostSchedule, worker: str, claim: Claim | None) -> None:
-        """From now on a worker has this claim, or none."""
+        """Set the claim of a worker, or remove it."""
         claims = self.of(host)
         if claim is not None:
             claims[worker] = claim
@@ -53,5 +53,5 @@ class Shares:
         host.sharers = len(claims)
 
     def next_void(self, host: HostSchedule) -> float:
-        """When the first of them is void. Ask for it only where there are some."""
+        """When the first of the claims expires. The host must have some."""
         return min(claim.until for claim in self.of(host).values())

@@ -1,4 +1,4 @@
-"""The part of a worker that asks for work in the hosts that it shares with others."""
+"""Divides the room of hosts between the worker that asks for tasks and the other workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOTHING = Holding(0, 0)
 
 
 class Sharing:
-    """What the worker has of hosts, and what it may have from now on."""
+    """The shares of the asking worker: what it has of hosts, and what it may have from now on."""
 
     def __init__(self, current: Step, ask: Ask) -> None:
         self._current = current
@@ -23,10 +23,10 @@ class Sharing:
         self._holdings: dict[int, Holding] = {}
         self._told: dict[int, int] = {}
         self.shares = dict.fromkeys(ask.holdings, 0)
-        """What it is told, by host."""
+        """The shares that the worker is told, by host."""
 
     def settle_all(self, ask: Ask, limit: int) -> None:
-        """Settle all hosts that the ask names, of a worker that can take so many tasks."""
+        """Settle the shares of all hosts that the ask names. The worker can take `limit` tasks."""
         self._named = self._current.known_hosts(ask.holdings)
         for name, host in self._named.items():
             holding = self._holdings[host.id] = ask.holdings[name]
@@ -34,38 +34,40 @@ class Sharing:
             self.shares[name] = self._settle(host, wants=wants)
 
     def leave_idle(self, served: Set[str]) -> None:
-        """A host of which the worker has nothing, and was given nothing, is for others."""
+        """Release the shares of hosts at which the worker has no tasks and was given none."""
         for name, host in self._named.items():
             if self.shares[name] and self._holdings[host.id] == _NOTHING and name not in served:
                 self.shares[name] = self._settle(host, wants=False)
 
     def takes_part(self, host: HostSchedule, wanted: int, room: int) -> bool:
-        """Whether it gets shared leases of the host: it wants more than there is room for. If one
-        does, so do all who want something: else their leases could keep that one out for ever."""
+        """Whether the worker gets shared leases of the host: it wants more than there is room for.
+
+        If one worker takes part, all that want something of the host do. Otherwise their leases
+        could keep that one out for ever.
+        """
         is_crowded = wanted > room and self._has_tasks(host, room + 1)
         return (is_crowded or host.sharers > 0) and self._current.may_share(host)
 
     def _has_tasks(self, host: HostSchedule, count: int) -> bool:
-        """Whether so many of its tasks wait, suspects apart."""
+        """Whether at least `count` of its tasks wait, suspects excluded."""
         if host.waiting < count:
             return False
         (found,) = self._current.execute("count_tasks", host.id, count).fetchone()
         return bool(found >= count)
 
     def told(self, host: HostSchedule) -> int:
-        """How many requests it may have in flight at a host that it takes part in."""
+        """How many requests the worker may have in flight at a host that it shares."""
         if host.id not in self._told:
             return self._settle(host, wants=self._has_tasks(host, 1))
         return self._told[host.id]
 
     def ahead(self, host: HostSchedule) -> int:
-        """How many more tasks it may be handed out."""
+        """How many more tasks of the host the worker may be given."""
         unsent = self._holdings.get(host.id, _NOTHING).unsent
         return self.told(host) * AHEAD_PER_SHARE - unsent
 
     def _settle(self, host: HostSchedule, *, wants: bool) -> int:
-        """Divide the room anew. What the worker has of it is its own until it asks again, or is
-        gone."""
+        """Divide the room again. The worker keeps its share until it asks again, or is gone."""
         current = self._current
         is_running = current.state is CrawlState.RUNNING
         wants = wants and is_running and current.may_share(host)
@@ -84,7 +86,7 @@ class Sharing:
         return fair_share(limit, len(workers), workers.index(self._worker), current.now)
 
     def _left(self, host: HostSchedule) -> int:
-        """What others leave of the host's room."""
+        """How much of the host's room the others leave."""
         claims = self._current.shares.of(host)
         others = sum(claim.share for worker, claim in claims.items() if worker != self._worker)
         return host.limit(self._current.rules, self._current.now) - host.plain - others

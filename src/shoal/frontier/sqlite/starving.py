@@ -1,4 +1,4 @@
-"""Lanes that nothing can be used for: when they are looked at again, and when their tasks die."""
+"""Lanes for which no exit can be used: when they are looked at again, and when their tasks die."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from shoal.frontier.sqlite.lanes import LaneSchedule
 from shoal.frontier.sqlite.step import Step, as_json
 
 _UNKNOWN = PoolRules(name="")
-"""What holds for a pool that nobody has brought."""
+"""The rules of a pool that no worker has brought yet."""
 
 
 def put_off(
     current: Step, lane: LaneSchedule, pool: str, worker: str, suspect: int | None = None
 ) -> bool:
-    """Nothing of the pool could be used for the lane by a worker, though its host may be hit.
-    Returns whether its tasks may leave without an exit. Else it is put off; if that lasts too long,
-    its tasks die. A suspect, by its row, dies alone."""
+    """Put off a lane whose host may be hit, but for which the worker can use nothing of the pool.
+
+    Returns whether its tasks may leave without an exit. If not, the lane is put off, and if that
+    lasts too long, its tasks die. If a suspect is given, by its row, only that one dies.
+    """
     exits = current.exits
     rules = exits.rules.get(group_of(lane.pool), _UNKNOWN)
     found = hindrance(exits, lane, pool, rules, worker)
@@ -34,14 +36,15 @@ def put_off(
     if exits.now >= dies_at:
         _starve(current, lane, found.reason, suspect)
         at = exits.now
-    # Who does not look for long does not know that it was starved all the time.
+    # Without a look within UNSEEN_S, nothing shows that the lane was starved all the time.
     at = min(at, max(dies_at, exits.now), exits.now + policy.UNSEEN_S / 2)
     lane.next_at = current.by_crawl(at)
     return False
 
 
 def note_look(lane: LaneSchedule, now: float, *, starved: bool) -> None:
-    """A lane was looked at. If nobody did for long, its crawl stood still, and it begins anew."""
+    """Note that a lane was looked at. If that had not happened for long, its crawl stood still, and
+    its starving starts anew."""
     state = lane.state
     if not starved:
         state.starved_at = 0.0

@@ -1,8 +1,8 @@
-"""The statements of the SQLite frontier: its .sql files, with what is declared in Python filled in.
+"""The statements of the SQLite frontier: its .sql files, filled in with values declared in Python.
 
-Where a statement says {NAME}, `FACTS` says what stands there. Numbers have to be part of the text:
-SQLite uses an index `WHERE state = 0` only for a statement that says so itself. The schemas are
-what files have, so they say numbers; tests see to it that the two agree.
+In a statement, {NAME} stands for `FACTS["NAME"]`. Numbers have to be part of the text: SQLite uses
+an index with `WHERE state = 0` only for a statement that contains this condition literally. Schemas
+contain the numbers themselves, since they describe existing files; tests check that the two agree.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _NAME = re.compile(r"\{([A-Z_]+)\}")
 SCHEMA = load_schema(_PACKAGE, "schema.sql", *(f"schema_{version}.sql" for version in range(2, 12)))
 
 HELD_BACK, WAITING, DELAYED, LEASED, DONE, DEAD, DROPPED = range(-1, 6)
-"""The states of a task as the table has them. One that is held back waits for another one of its
-chain: the crawl counts it as waiting, its host does not."""
+"""The states of a task in its table. A held-back task waits for an earlier task of its chain: the
+crawl counts it as waiting, its host does not."""
 
 STATES = {HELD_BACK: TaskState.WAITING, **dict(enumerate(TaskState))}
 
 ENDED_FROM = DONE
-"""States from this one on are ends."""
+"""This state and all higher ones are final."""
 
 
 def _listed(columns: Sequence[str], form: str = "{0}") -> str:
@@ -40,24 +40,24 @@ def _listed(columns: Sequence[str], form: str = "{0}") -> str:
 
 
 HOST_FIELDS = [name for name in Host.__struct_fields__ if name != "failures_by_kind"]
-"""Of a host, what its row tells."""
+"""The fields of a `Host` that its row holds."""
 _HOST_COLUMNS = ["id", "crawl_id", *HOST_FIELDS]
 _WAITING_IN_ALL = """waiting + COALESCE(
     (SELECT SUM(waiting) FROM lanes WHERE lanes.host_id = hosts.id), 0
 ) AS waiting"""
 _SHOWN = _listed([_WAITING_IN_ALL if name == "waiting" else name for name in _HOST_COLUMNS])
 _HOSTS = f"(SELECT {_SHOWN} FROM hosts)"  # noqa: S608
-"""The hosts, with what waits in their lanes."""
+"""The hosts, whose `waiting` includes the tasks in their lanes."""
 
 
 _IN_USE = """e.is_listed AND e.out_until <= :now
   AND (e.free_at IS NULL OR e.free_at > :now OR COALESCE(a.worker, '') NOT IN ('', :worker))"""
-"""Of an account, whether only those who use it keep a worker from it. NULL if there is none."""
+"""Whether only other requests keep a worker from using an account. NULL if there is none."""
 
 
 _KIND = f"""CASE WHEN kind IN ({", ".join(f"'{kind}'" for kind in FailureKind)})
     THEN kind ELSE '{FailureKind.OTHER}' END"""
-"""Of a dead task, its kind as `kind_named` has it."""
+"""The kind of a dead task, as `kind_named` has it."""
 _FITTING = f"""crawl_id = :crawl_id AND state = {DEAD}
   AND (since, fingerprint) < (:died_at, :last)
   AND (:kind IS NULL OR {_KIND} = :kind)
@@ -68,11 +68,11 @@ _FITTING = f"""crawl_id = :crawl_id AND state = {DEAD}
     SELECT -lanes.id FROM lanes JOIN hosts ON hosts.id = lanes.host_id
     WHERE hosts.crawl_id = :crawl_id AND hosts.host = :host
   ))"""  # noqa: S608
-"""Whether a task is dead and fits a `DeadFilter`; and comes after a place in their order."""
+"""Whether a task is dead, matches a `DeadFilter`, and comes after a place in the order."""
 
 
 PART = "frontier"
-"""Of a file, what the tables are for."""
+"""What the tables of a file are for: the key of its version."""
 
 FACTS = {
     "FILE_VERSION": f"(SELECT version FROM versions WHERE part = '{PART}') AS file_version",  # noqa: S608
@@ -108,8 +108,8 @@ SQL = {
 
 
 def add_missing_counters(connection: sqlite3.Connection) -> None:
-    """Give the table of crawls its counters: all of them in a new file, the newer ones in one of an
-    earlier version. Runs while a file is opened, with the write lock held."""
+    """Add the missing columns of counters to the table of crawls: all in a new file, the newer ones
+    in a file of an earlier version. Runs while a file is opened, with the write lock held."""
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(crawls)")}
     for name in COUNTERS:
         if name not in columns:

@@ -1,4 +1,4 @@
-"""One atomic step on one crawl in SQLite: what it has read, and what it will write at its end."""
+"""One atomic step on one crawl in SQLite: what it has read, and what it will write when it ends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Step:
         self.connection = connection
         self.row = row
         self.id: int = row["id"]
-        # Read before the clock, so that what leaves within the slack of it is in time by the clock.
+        # Read before the clock: a request within the slack after it is also in time by the clock.
         self.begun = time.monotonic()
         self.clock = moment_of(row, clock)
         self.now = self.clock.now
@@ -66,72 +66,72 @@ class Step:
         write_rows(self.connection, SQL[query], rows, *others)
 
     def host(self, host_id: int) -> HostSchedule:
-        """A host's schedule; changes to it are written at the end of the step."""
+        """The schedule of a host. Changes to it are written at the end of the step."""
         if host_id not in self._hosts:
             self.read_hosts([host_id])
         return self._hosts[host_id]
 
     def read_hosts(self, host_ids: Iterable[int]) -> None:
-        """Read the schedules of hosts that will be asked for."""
+        """Read the schedules of hosts that are needed soon."""
         if unread := set(host_ids) - self._hosts.keys():
             for row in self.execute("hosts", as_json(unread)).fetchall():
                 self._hosts[row[0]] = HostSchedule(*row)
 
     @property
     def lanes(self) -> Lanes:
-        """The lanes of the crawl. They are read where a task has one, and by who asks for some."""
+        """The lanes of the crawl, created on first use: many crawls have none."""
         if self._lanes is None:
             self._lanes = Lanes(self.connection, self.id)
         return self._lanes
 
     @property
     def exits(self) -> Exits:
-        """The exits of all crawls, by their own clock."""
+        """The exits of all crawls, with their own clock."""
         if self._exits is None:
             self._exits = Exits(self.connection, self.clock.by_machine)
         return self._exits
 
     def by_crawl(self, at: float) -> float:
-        """A moment of the exits' clock, by that of the crawl."""
+        """A time of the exits' clock, by the clock of the crawl."""
         return at - self.exits.now + self.now
 
     def queue_of(self, queue_id: int) -> HostSchedule | LaneSchedule:
-        """Where a task waits: with its host, or in a lane, whose numbers are below 0."""
+        """The queue in which a task waits: its host, or its lane, whose number is negative."""
         return self.host(queue_id) if queue_id > 0 else self.lanes.lane(-queue_id)
 
     def host_of(self, queue_id: int) -> HostSchedule:
-        """The host of a task, wherever it waits."""
+        """The host of a task, wherever the task waits."""
         return self.host(queue_id if queue_id > 0 else self.lanes.lane(-queue_id).host_id)
 
     def hosts_named(self, names: Iterable[str]) -> dict[str, HostSchedule]:
-        """The schedules of hosts, which are made if nobody has seen them yet."""
-        unique = dict.fromkeys(names)  # In this order: of two new hosts the first goes first.
+        """The schedules of these hosts. New ones are created."""
+        unique = dict.fromkeys(names)  # Keeps the order: new hosts have their turns in it.
         self.write("add_hosts", [(self.id, name) for name in unique])
         return self.known_hosts(unique)
 
     def known_hosts(self, names: Iterable[str]) -> dict[str, HostSchedule]:
-        """The schedules of hosts, of those that somebody has seen."""
+        """The schedules of those hosts that exist."""
         found = self.execute("hosts_named", self.id, as_json(names)).fetchall()
         return {name: self._hosts.setdefault(row[0], HostSchedule(*row)) for name, *row in found}
 
     def interval_of(self, host: HostSchedule) -> float:
-        """The time between two requests to this host: the most careful of all that is known."""
+        """The time between two requests to this host: the longest of all that apply."""
         crawl_delay_s = host.crawl_delay_s + SEND_SLACK_S if host.crawl_delay_s else 0.0
         own_s = host.penalty_s or (AUTO_START_S if self.rate.auto else 0.0)
         return max(self.rate.interval_s, crawl_delay_s, own_s)
 
     def room(self, host: HostSchedule) -> int:
-        """How many more leases it may give that take room."""
+        """How many more leases that take room the host may give."""
         shares = self.shares.taken(host) if host.sharers else 0
         return max(host.limit(self.rules, self.now) - host.plain - shares, 0)
 
     def may_share(self, host: HostSchedule) -> bool:
-        """Whether workers may share its room: not if each request has its moment."""
+        """Whether workers may share the host's room: not if each request has its own turn."""
         return not self.interval_of(host) and host.is_open(self.rules, self.now)
 
     def _ready_at(self, host: HostSchedule) -> float | None:
-        """Its place in the heap of hosts. None while it has no work; or no room, unless who has it
-        can be told to share."""
+        """The host's place in the heap. None while it has no work, or no room, unless the workers
+        that have the room can be told to share it."""
         if host.waiting <= 0:
             return None
         if self.room(host) or self.may_share(host):
@@ -141,7 +141,7 @@ class Step:
         return max(host.next_at, self.shares.next_void(host))
 
     def next_place(self) -> int:
-        """A task's turn: behind all that waits now."""
+        """The place behind all tasks that wait now."""
         self.tally["places"] += 1
         return self.count("places")
 
@@ -150,7 +150,7 @@ class Step:
         return int(self.row[name]) + self.tally[name]
 
     def cancel(self) -> None:
-        """Everything that has not ended is dropped; its leases are void."""
+        """Cancel the crawl: drop all tasks that have not ended, and void their leases."""
         self.save_hosts()
         take_back_all(self.exits, self.id)
         self.execute("drop_unended", self.id)
@@ -165,12 +165,12 @@ class Step:
         self.set_state(CrawlState.CANCELLED)
 
     def touch_chain(self, chain: str | None) -> None:
-        """A task has joined its chain, or has ended: the next one may have to go."""
+        """Note that a task has joined its chain or has ended, so the chain may have to advance."""
         if chain is not None:
             self._touched_chains[chain] = None
 
     def advance_chains(self) -> None:
-        """Let the next task of each chain that was touched go, unless one is under way."""
+        """Free the next task of each touched chain, unless one of the chain is under way."""
         for chain in self._touched_chains:
             head = self.execute("head_of_chain", self.id, chain).fetchone()
             if head is None and self.keeps_cookies:
@@ -182,12 +182,12 @@ class Step:
         self._touched_chains.clear()
 
     def settle(self) -> None:
-        """Draw the consequences of all moves so far: chains go on, or nothing is left to do."""
+        """Apply the consequences of all moves so far: advance chains, end the crawl if done."""
         self.advance_chains()
         self._finish_if_done()
 
     def close(self) -> None:
-        """Write hosts, counters and, where nothing is left to do, the end of the crawl."""
+        """Write hosts, counters and, if nothing is left to do, the end of the crawl."""
         self.advance_chains()
         self.save_hosts()
         if self._exits is not None:
@@ -205,16 +205,16 @@ class Step:
 
     @property
     def has_jumped(self) -> bool:
-        """Whether the machine's clock went back, and nobody has noted it yet."""
+        """Whether the machine's clock was set back, and that is not stored yet."""
         return bool(self.clock.ahead != self.row["ahead"])
 
     def set_state(self, state: CrawlState) -> None:
-        """The crawl is now in this state."""
+        """Change the state of the crawl."""
         self.state = state
         self.execute("set_state", state, self.clock.by_machine if state.over else None, self.id)
 
     def seal(self) -> None:
-        """All seeds are in."""
+        """Note that all seeds are in."""
         self.row["sealed"] = 1
         self.execute("seal", self.id)
 
@@ -224,7 +224,7 @@ class Step:
             self.set_state(CrawlState.FINISHED)
 
     def pages_tried(self) -> int:
-        """As `Stats.tried`."""
+        """See `Stats.tried`."""
         return self.count("done") + self.count("dead")
 
     def _nothing_to_do(self) -> bool:
@@ -233,9 +233,9 @@ class Step:
         return full or self.count("waiting") + self.count("delayed") == 0
 
     def save_hosts(self) -> None:
-        """Write the hosts back, and with them their places in the heap."""
+        """Write the hosts back, with their places in the heap."""
         hosts = self._hosts.values()
-        # First its place: to find that, shares that are void may be struck.
+        # Before the rows: finding its place may remove void shares of a host, and change its row.
         ready = [self._ready_at(host) for host in hosts]
         rows = [(*astuple(host), at) for host, at in zip(hosts, ready, strict=True)]
         self.write("save_hosts", rows)
@@ -245,18 +245,18 @@ class Step:
 
 
 def name_of(lease: Lease) -> tuple[int, str]:
-    """What a task must match for a lease to own it."""
+    """The columns that must match for a lease to own its task."""
     return number_of(lease.fingerprint), lease.token
 
 
 def as_json(values: Iterable[Any]) -> str:
-    """Values as a statement takes several of them."""
+    """Several values as one parameter of a statement."""
     return msgspec.json.encode(list(values)).decode()
 
 
 @contextmanager
 def step(connection: sqlite3.Connection, crawl: str, clock: Clock) -> Iterator[Step]:
-    """A step on a crawl that exists. All of it is written, or nothing.
+    """A step on an existing crawl. It is written as a whole or not at all.
 
     The clock is read once the write lock is held: time spent waiting for it must not let two
     requests to a host come closer than they may.
@@ -268,13 +268,15 @@ def step(connection: sqlite3.Connection, crawl: str, clock: Clock) -> Iterator[S
 
 
 def moment_of(row: dict[str, Any], clock: Clock) -> Moment:
-    """What the clock of a crawl says."""
+    """The present moment by the clock of a crawl."""
     return moment(clock(), row["latest"], row["ahead"])
 
 
 def crawl_row(connection: sqlite3.Connection, crawl: str) -> dict[str, Any]:
-    """The row of a crawl. Raises UnknownCrawl; NewerFormat, if a later version has brought the file
-    up to date since we have opened it."""
+    """The row of a crawl. Raises UnknownCrawl.
+
+    Raises NewerFormat if a later version has upgraded the file since it was opened.
+    """
     cursor = connection.execute(SQL["crawl"], (crawl,))
     row = cursor.fetchone()
     if row is None:
@@ -289,7 +291,7 @@ def all_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def stats_of(connection: sqlite3.Connection, row: dict[str, Any], clock: Clock) -> Stats:
-    """A crawl's row as its statistics."""
+    """The statistics of a crawl, from its row."""
     failures = failures_of(connection, row["id"], [WHOLE_CRAWL])
     times = {name: row[name] for name in ("created_at", "started_at", "finished_at")}
     return Stats(

@@ -1,5 +1,4 @@
-"""Taking back what was lent with leases that are void: in their crawl there may be nobody left to
-end them."""
+"""Takes back exits and accounts lent with void leases, which no worker may be left to end."""
 
 from __future__ import annotations
 
@@ -12,22 +11,21 @@ from shoal.frontier.sqlite.exits import Exits
 from shoal.frontier.sqlite.statements import SQL
 
 SWEPT_AT_ONCE = 1000
-"""So many pairs are removed, and so many leases looked at, at a time."""
+"""How many pairs are removed, and how many leases are looked at, at a time."""
 
 Lost = tuple[str, str, str, float]
-"""An exit, an account, the host that they were lent for, and when. Either may be empty."""
+"""An exit or "", an account or "", the host for which they were lent, and when."""
 
 
 def take_back_all(exits: Exits, crawl_id: int) -> None:
-    """All leases of a crawl are void: so is what was lent with them."""
+    """Take back everything lent with the leases of a crawl. All of them are void."""
     _take_back(exits, exits.connection.execute(SQL["passages_of_crawl"], (crawl_id,)).fetchall())
     exits.save()
     exits.connection.execute(SQL["forget_passages"], (crawl_id,))
 
 
 def sweep(exits: Exits) -> None:
-    """Now and then, remove pairs that say nothing any more, and take back what was lent with leases
-    that have expired."""
+    """Now and then, remove pairs without information, and take back what expired leases had."""
     if not exits.is_sweep_due:
         return
     exits.note_sweep()

@@ -1,4 +1,4 @@
-"""Turns that a login asks for, beside the one that its lease has reserved."""
+"""Reserves the extra turns that a login needs, beside the one that its lease has reserved."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from shoal.frontier.sqlite.step import Step
 
 
 def take_turn(current: Step, host_name: str, lent: Lent | None) -> float:
-    """Reserve a turn at a host, by the clocks of host and exit. Returns 0, or how long none of them
-    may be asked: nothing is reserved then."""
+    """Reserve a turn at a host by the clocks of host and exit.
+
+    Returns 0, or how many seconds to wait before asking again; nothing is reserved then.
+    """
     host = current.hosts_named([host_name])[host_name]
     wait_s = host.next_at - current.now
     exit_ = current.exits.exit(lent.exit) if lent is not None and lent.exit else None

@@ -1,23 +1,23 @@
--- What coordinators share. Writes run inside BEGIN IMMEDIATE, so a term cannot end between the look
--- at it and the write.
+-- The coordinators' shared notes and leadership. Writes run inside BEGIN IMMEDIATE, so a term
+-- cannot end between checking it and writing.
 
--- leader: who led last, in which term, until when
+-- leader: the last leader, its term, and until when it leads
 SELECT holder, term, until FROM leader;
 
--- lead: from now on it is this one
+-- lead: set the leader, its term, and until when it leads
 INSERT OR REPLACE INTO leader (seat, holder, term, until) VALUES (1, ?, ?, ?);
 
--- resign: the term is over; its number is not used again
+-- resign: end the term of a leader; its number is not used again
 UPDATE leader SET until = 0 WHERE holder = ?;
 
--- write: a note takes the place of the one of that name
+-- write: write a note; it replaces one of the same topic and name
 INSERT OR REPLACE INTO notes (shelf, name, text) VALUES (?, ?, ?);
 
--- delete: a note, by its topic and name
+-- delete: delete a note
 DELETE FROM notes WHERE shelf = ? AND name = ?;
 
--- read: one note
+-- read: one note, by its topic and name
 SELECT text FROM notes WHERE shelf = ? AND name = ?;
 
--- all: the notes on a topic
+-- all: all notes of a topic
 SELECT name, text FROM notes WHERE shelf = ? ORDER BY name;

@@ -1,15 +1,15 @@
--- The frontier's tables. Made by whoever opens the file first; made again by nobody.
+-- The frontier's tables. Created once, by the process that opens the file first.
 --
 -- crawls  one row each, with every counter, so that statistics are one row to read. The columns of
---         the counters are added by whoever opens the file: see statements.py
--- hosts   the unit of scheduling; hosts_ready is the heap of hosts by the moment they may be hit
+--         the counters are added when a file is opened: see statements.py
+-- hosts   the unit of scheduling; hosts_ready is the heap of hosts by the time they may be hit
 -- tasks   one row for every URL ever accepted: the queue, the leases and the seen set in one.
 --         state: 0 waiting, 1 delayed, 2 leased, 3 done, 4 dead, 5 dropped (see statements.py)
 -- workers the last sign of life of each worker
--- robots  robots.txt of a host, apart from hosts because it is long and seldom read
+-- robots  the robots.txt of each host, apart from hosts because it is long and rarely read
 
 CREATE TABLE IF NOT EXISTS crawls (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again: it tells workers of a fresh start
+    id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused: a new id tells workers of a fresh start
     name TEXT NOT NULL UNIQUE,
     state TEXT NOT NULL,
     rules TEXT NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS crawls (
     started_at REAL,
     finished_at REAL,
     places INTEGER NOT NULL DEFAULT 0,  -- the last place given to a task
-    -- Two samples of `done` + `dead`, at least ten seconds apart: the recent rate without a history.
+    -- Two samples of `done` + `dead`, at least ten seconds apart: enough for the recent rate.
     sample_at REAL NOT NULL DEFAULT 0,
     sample_done INTEGER NOT NULL DEFAULT 0,
     earlier_at REAL NOT NULL DEFAULT 0,
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS hosts (
     done INTEGER NOT NULL DEFAULT 0,
     failed INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,  -- in a row
-    broken_at REAL NOT NULL DEFAULT 0,  -- when a failure was last counted while it was only probed
+    broken_at REAL NOT NULL DEFAULT 0,  -- when a failure was last counted during probing
     latency_s REAL NOT NULL DEFAULT 0,
     ready_at REAL,                      -- next_at while it has work and room, else NULL
     UNIQUE (crawl_id, host)
@@ -62,7 +62,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     token TEXT,
     worker TEXT,
     leased_at REAL,
-    reserved REAL,                        -- its host's next turn, as its lease left it
+    reserved REAL,                        -- the next turn of its host after its lease
     reason TEXT NOT NULL DEFAULT '',
     detail TEXT NOT NULL DEFAULT '',
     task BLOB NOT NULL

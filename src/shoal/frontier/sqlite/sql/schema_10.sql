@@ -1,4 +1,4 @@
--- Version 10: what spiders count of their own, see core/own_counts.py.
+-- Version 10: the spiders' own counters, see core/own_counts.py.
 
 CREATE TABLE IF NOT EXISTS own_counts (
     crawl_id INTEGER NOT NULL,

@@ -1,8 +1,8 @@
--- Version 11: links that a limit of their crawl has counted, see core/shapes.py.
+-- Version 11: counts for the limits on links with similar addresses, see core/shapes.py.
 --
--- alike.shape     of their addresses; empty: all links of the host
--- alike.pages     how many were queued. Shapes that were met once make room for others
--- alike.kept_out  how many were not, because of the limit for the shape, or for the host
+-- alike.shape     the shape of their addresses; empty: all links of the host
+-- alike.pages     how many links were queued. Shapes met only once are deleted to make room
+-- alike.kept_out  how many were kept out by the limit for the shape, or for the host
 
 CREATE TABLE alike (
     host_id INTEGER NOT NULL,

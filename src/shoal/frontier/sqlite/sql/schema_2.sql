@@ -1,6 +1,6 @@
--- Version 2: what was done elsewhere, before this crawl knew of it.
+-- Version 2: pages that were done elsewhere, before this crawl knew them.
 --
--- remembered  fingerprints that are known and are no tasks; none of them is in `tasks`
+-- remembered  known fingerprints without a task; none of them is in `tasks`
 
 CREATE TABLE remembered (
     crawl_id INTEGER NOT NULL,

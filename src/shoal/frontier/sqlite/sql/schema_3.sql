@@ -1,10 +1,9 @@
--- Version 3: chains, and what coordinators share.
+-- Version 3: chains, and the coordinators' notes and leadership.
 --
--- tasks.chain  tasks of one chain are handed out one after the other. Those that are held
---              back by one before them have state -1; of these the place is 0 for a redirect's
---              target, else 1
--- leader       who leads, until when, and in which term: see board.py
--- notes        small documents under names, by topic (the column is called shelf)
+-- tasks.chain  tasks of one chain are handed out one after the other. Tasks held back by an earlier
+--              one have state -1; their place is 0 for the target of a redirect, otherwise 1
+-- leader       the current leader, its term, and until when it leads: see board.py
+-- notes        small documents by topic (the column `shelf`) and name
 
 ALTER TABLE tasks ADD COLUMN chain TEXT;
 

@@ -1,8 +1,8 @@
--- Version 4: a clock that never goes back, see clock.py; who holds what.
+-- Version 4: a clock that never goes back (see clock.py), and an index of what workers hold.
 --
--- crawls.latest  the latest moment that the crawl has seen
+-- crawls.latest  the latest time that the crawl has seen
 -- crawls.ahead   how far its clock is ahead of the machine's
--- tasks_held     whether a worker holds anything is asked whenever there are suspects
+-- tasks_held     for the check whether a worker holds any task, made whenever there are suspects
 
 ALTER TABLE crawls ADD COLUMN latest REAL NOT NULL DEFAULT 0;
 

@@ -1,9 +1,9 @@
 -- Version 5: workers share a host's room, see core/sharing.py.
 --
--- hosts.shared   its shared leases that are not finished; they are among those that `leased` counts
--- hosts.sharers  its rows in `shares`: none is looked for where there is none
+-- hosts.shared   its unfinished shared leases, which `leased` counts as well
+-- hosts.sharers  the number of its rows in `shares`; while it is 0, none are read
 -- tasks.shared   whether its lease is shared
--- shares         so many requests a worker may have in flight at a host; void from `until` on
+-- shares         how many requests a worker may have in flight at a host; void from `until` on
 
 ALTER TABLE hosts ADD COLUMN shared INTEGER NOT NULL DEFAULT 0;
 

@@ -1,15 +1,15 @@
--- Version 6: exits, see core/exits.py. What SQL has to see of them are columns, all of it is in `body`.
+-- Version 6: exits, see core/exits.py. `body` has the whole value; columns have what SQL needs.
 --
--- lanes       the tasks of a host that leave by the exits of one pool. They are not with their host:
---             their `host_id` is the number of their lane, below 0. `ready_at` is `next_at` while
---             some wait, else NULL
--- passages    of a task of a lane: the exit that its lease lent (NULL while it has none), and what
---             blocked it before. Gone when the task has ended
+-- lanes       the tasks of a host that leave through the exits of one pool. Their `host_id` is not
+--             that of the host, but the negative id of their lane. `ready_at` is `next_at` while
+--             any of them wait, otherwise NULL
+-- passages    for a task of a lane: the exit lent with its lease (NULL while it has none), and the
+--             blocks it met before. Deleted when the task has ended
 -- pools       their rules, what they have cost, and how many of their exits are listed
--- exits       `free_at` is when it may be used by its own clock; NULL while that is no question of time
--- pairs       an exit at a host, by the host's name: all crawls share them. `free_at` as above, but
---             infinite; from `void_at` on it says nothing
--- exit_clock  a clock that never goes back, see clock.py, and when pairs were last swept
+-- exits       `free_at` is when the exit's own clock allows its use; NULL if time alone does not
+-- pairs       an exit at a host, by the host's name, as all crawls share them. `free_at` as above,
+--             but infinity instead of NULL; from `void_at` on it carries no information
+-- exit_clock  a clock that never goes back (see clock.py), and when pairs were last swept
 
 CREATE TABLE lanes (
     id INTEGER PRIMARY KEY,

@@ -1,4 +1,5 @@
--- Version 7: what a chain keeps of cookies, see core/cookies.py, as JSON. Gone when the chain has nothing left.
+-- Version 7: the cookies of chains as JSON, see core/cookies.py. Deleted when no task of the chain
+-- is left.
 
 CREATE TABLE jars (
     crawl_id INTEGER NOT NULL,

@@ -1,9 +1,10 @@
--- Version 8: accounts, see core/identities.py. As exits they are in `exits`, their groups in `pools`.
+-- Version 8: accounts, see core/identities.py. Their state as exits is in `exits`, their groups are
+-- in `pools`.
 --
--- accounts          `worker` is who uses it, empty while nobody does. All of it but the cookies is in
---                   `body`
--- exits.used_at     of an account: its place among those that may be used, see identity_policy.rank_at
--- passages.account  the account that was lent; `exit` is then the one that it goes by
+-- accounts          `worker` is the worker that uses it, or empty. `body` has everything except the
+--                   cookies
+-- exits.used_at     for accounts: the rank among the usable ones, see identity_policy.rank_at
+-- passages.account  the account that was lent; `exit` is then the exit that it leaves through
 -- passages.expired  how often the task was sent back because its session had ended
 
 CREATE TABLE accounts (

@@ -1,11 +1,12 @@
 -- Version 9: failures by kind, see core/failures.py.
 --
--- failures    how many tries have failed so, ever: of each host, and with host 0 of the whole crawl
--- tasks.kind  of a dead task, why it is dead. NULL: that was not noted
--- tasks.since when it was handed out, by the crawl's clock; or when its lease ended, by the machine's:
---             so of a dead task, when it died. Of one that an earlier version left, when it was last tried
+-- failures    the number of failed tries of each kind so far, by host; host 0 is the whole crawl
+-- tasks.kind  for dead tasks: the kind of failure. NULL if it was not stored
+-- tasks.since when the task was leased, by the crawl's clock; after that, when its lease ended, by
+--             the machine's. So for a dead task it is when it died, or, if an earlier version left
+--             it, when it was last tried
 --
--- Dead tasks are listed and walked over newest first.
+-- tasks_dead lists dead tasks in the order of their deaths.
 
 CREATE TABLE failures (
     crawl_id INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-"""What can be asked of the embedded frontier: one URL, dead letters, hosts, workers."""
+"""Queries about a crawl in the SQLite frontier: single URLs, dead tasks, hosts, workers."""
 
 from __future__ import annotations
 
@@ -39,21 +39,22 @@ _read_pulse = msgspec.json.Decoder(Pulse).decode
 
 
 def robots_of(connection: sqlite3.Connection, crawl: str, host: str) -> Robots | None:
-    """The robots.txt that some worker stored."""
+    """The stored robots.txt of a host; None if no worker has fetched it."""
     crawl_id = crawl_row(connection, crawl)["id"]
     row = connection.execute(SQL["robots"], (crawl_id, host)).fetchone()
     return stored_robots.unpack(row[0]) if row else None
 
 
 def holders_of(connection: sqlite3.Connection, crawl: str, clock: Clock) -> list[str]:
-    """Who holds leases, or shares of hosts. Shares that are void may not be struck yet."""
+    """The workers with leases or shares of hosts. Void shares that are still stored do not
+    count."""
     row = crawl_row(connection, crawl)
     values = {"crawl_id": row["id"], "now": moment_of(row, clock).now}
     return [worker for (worker,) in connection.execute(SQL["holders"], values)]
 
 
 def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Record | None:
-    """One task. Its fingerprint says which."""
+    """The record of one task, by its fingerprint."""
     crawl_at = crawl_row(connection, crawl)
     key = crawl_at["id"], number_of(entry.fingerprint)
     row = connection.execute(SQL["find_task"], key).fetchone()
@@ -65,7 +66,7 @@ def record_of(connection: sqlite3.Connection, crawl: str, entry: Entry) -> Recor
 
 
 class _Address(msgspec.Struct):
-    """Of a task, where it leads."""
+    """The URL of a task, all that is decoded of it."""
 
     url: str
 
@@ -80,7 +81,7 @@ def records_of(
     is_wanted: Callable[[str], bool],
     limit: int,
 ) -> list[Record]:
-    """The tasks of a host whose URL is wanted, and that are more than its GET."""
+    """Those tasks of a host that are more than a plain GET, and whose URL is wanted."""
     crawl_at = crawl_row(connection, crawl)
     values = {"crawl_id": crawl_at["id"], "host": site}
     rows = connection.execute(SQL["tasks_of_host"], values)
@@ -97,7 +98,7 @@ def dead_of(
     after: DeadPlace | None,
     which: DeadFilter,
 ) -> list[Record]:
-    """Dead tasks that fit, the newest first."""
+    """The matching dead tasks, the newest first."""
     crawl_id = crawl_row(connection, crawl)["id"]
     place = (after.died_at, number_of(after.fingerprint)) if after else BEFORE_ALL
     values = fitting(crawl_id, which, place) | {"limit": limit}
@@ -105,7 +106,7 @@ def dead_of(
 
 
 def leased_of(connection: sqlite3.Connection, crawl: str, limit: int) -> list[Leased]:
-    """What workers hold, those first whose leases expire first."""
+    """The leased tasks. Those whose leases expire first come first."""
     crawl_at = crawl_row(connection, crawl)
     ahead = crawl_at["ahead"]
     rows = connection.execute(SQL["leased_tasks"], (crawl_at["id"], limit))
@@ -129,7 +130,7 @@ def leased_of(connection: sqlite3.Connection, crawl: str, limit: int) -> list[Le
 def hosts_of(
     connection: sqlite3.Connection, crawl: str, limit: int, order: HostOrder
 ) -> list[Host]:
-    """The first hosts in an order."""
+    """The first hosts in this order."""
     row = crawl_row(connection, crawl)
     found = connection.execute(SQL[f"{order}_hosts"], (row["id"], limit))
     hosts = {at[0]: Host(**dict(zip(HOST_FIELDS, at[1:], strict=True))) for at in found}
@@ -147,12 +148,12 @@ def chains_of(connection: sqlite3.Connection, crawl: str, limit: int) -> list[Ch
 
 
 def traps_in(connection: sqlite3.Connection, crawl: str, limit: int) -> list[Trap]:
-    """Of what most links were kept out."""
+    """The hosts and shapes from which most links were kept out."""
     return traps_of(connection, crawl_row(connection, crawl)["id"], limit)
 
 
 def workers_of(connection: sqlite3.Connection, crawl: str, clock: Clock) -> list[Pulse]:
-    """The workers that were heard of lately."""
+    """The workers heard from recently."""
     row = crawl_row(connection, crawl)
     values = row["id"], moment_of(row, clock).now - WORKER_SILENT_S
     return [_read_pulse(row[0]) for row in connection.execute(SQL["workers"], values)]
