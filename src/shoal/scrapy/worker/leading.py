@@ -3,9 +3,9 @@
 They are wrapped on the running objects, as in engine.py:
 
     handlers.download_request_async    where a request leaves: the last to see it before the network
-    engine._download                   all that is downloaded, also on the side, without a lease
+    engine._download                   every download, also those on the side, without a lease
     scraper.call_spider_async, scraper.handle_spider_output_async, middleware.robot_parser
-                                       who has something fetched on the side, and for which page
+                                       what is fetched on the side, and for which page
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 def twin_of(request: Request, meta: dict[str, Any], headers: Headers) -> Request:
-    """The very same request, with another meta and other headers. Its class is not asked: what it
-    would add, it has added."""
+    """Return a copy of a request with another meta and other headers. Its class is not called: what
+    it would add, it has added."""
     twin: Any = copy(request)
     twin._meta, twin.headers = meta, headers
     return cast(Request, twin)
 
 
 def lead_by(crawler: Crawler, ways: Ways) -> None:
-    """Let nothing leave but by these ways: what is leased, and what is fetched on the side."""
+    """Let requests leave only by these ways: those that are leased, and those made on the side."""
     engine: Any = crawler.engine
     scraper, handlers = engine.scraper, engine.downloader.handlers
     engine._download = _noted(ways, engine._download)
@@ -60,7 +60,7 @@ def _noted(ways: Ways, download: Callable[[Request], Any]) -> Any:
 
 
 def _worked_on(ways: Ways, work: Callable[..., Awaitable[Any]]) -> Any:
-    """Both have the request as their second argument."""
+    """Wrap a function that has the request as its second argument."""
 
     async def worked_on(output: Any, request: Request, *more: Any) -> Any:
         with ways.working_on(request):
