@@ -20,7 +20,7 @@ from shoal.spider.following import accepted
 from shoal.spider.page import Page
 from shoal.spider.reading import Reading, read
 from shoal.spider.spider import Spider
-from shoal.worker.mishaps import Mishaps
+from shoal.worker.handler_errors import HandlerErrors
 from shoal.worker.report import Report
 from shoal.worker.visits.blocks import Blocked, SpiderGuard
 from shoal.worker.visits.canonical import alias_of
@@ -60,7 +60,7 @@ class PageReader:
         self._keeps_raw = keeps_raw
         self._prove = prove
         self._keeps_cookies = keeps_cookies(rules)
-        self._mishaps = Mishaps()
+        self._handler_errors = HandlerErrors()
         self._pager = Pager(spider)
         self._guard = SpiderGuard(spider)
         self._is_guarded = bool(self._guard)
@@ -85,7 +85,7 @@ class PageReader:
                 raise
             except Exception as error:  # Spider code raised, as a handler may.
                 outcome = raised(visit.lease, error)
-                self._mishaps.note(outcome)
+                self._handler_errors.note(outcome)
                 return visit.report(outcome)
         raw = _raw(visit, keeps_cookies=self._keeps_cookies) if self._keeps_raw else None
         further = self._further(page, visit)
@@ -96,7 +96,7 @@ class PageReader:
             raise reading.error
         if reading.error is not None:
             outcome = raised(visit.lease, reading.error)
-            self._mishaps.note(outcome)
+            self._handler_errors.note(outcome)
             outcome.follow_ups = await self._admitted(visit.lease, further.tasks)
             report = visit.report(outcome)
         else:

@@ -14,7 +14,7 @@ MAX_KNOWN = 100
 log = logging.getLogger("shoal")
 
 
-class Mishaps:
+class HandlerErrors:
     """The errors of one worker's handlers."""
 
     def __init__(self) -> None:
