@@ -132,7 +132,7 @@ class FileReader:
         """Always false: no spider says what a file looks like."""
         return False
 
-    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
+    async def follow_without_page(self, outcome: Outcome, status: int | None = None) -> None:
         """Add nothing: nothing follows from a file."""
 
 

@@ -133,7 +133,7 @@ class PageReader:
         """Whether the spider says that what looks like a block is none."""
         return self._is_guarded and self._guard.clears(self._page_of(visit))
 
-    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
+    async def follow_without_page(self, outcome: Outcome, status: int | None = None) -> None:
         """Add the pages of a catalogue that follow although this page could not be had."""
         further = self._pager.without(outcome, status)
         further_pages = await self._admitted(outcome.lease, further.tasks)

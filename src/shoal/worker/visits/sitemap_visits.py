@@ -99,5 +99,5 @@ class SitemapReader:
         """Always false: no spider says what a sitemap looks like."""
         return False
 
-    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
+    async def follow_without_page(self, outcome: Outcome, status: int | None = None) -> None:
         """Add nothing: nothing follows from a sitemap that could not be had."""

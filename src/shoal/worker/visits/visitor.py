@@ -113,7 +113,7 @@ class Reader(Protocol):
         """Whether the reader knows that an answer which looks like a block is none."""
         ...
 
-    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
+    async def follow_without_page(self, outcome: Outcome, status: int | None = None) -> None:
         """Add to the outcome what follows even though there was nothing to read."""
         ...
 
@@ -240,11 +240,11 @@ class Visitor:
                 return await self._robots.learn(lease, send_by)
             refusal = await self._robots.refusal(lease, lease.robots_at)
             if refusal is not None:
-                await self._reader.turn_past(refusal.outcome)
+                await self._reader.follow_without_page(refusal.outcome)
                 return refusal
         if identity is not None and not identity.is_in and self._identities is not None:
             report = await self._identities.logins.log_in(lease, identity, send_by)
-            await self._reader.turn_past(report.outcome)
+            await self._reader.follow_without_page(report.outcome)
             return report
         return None
 
@@ -275,14 +275,14 @@ class Visitor:
             outcome = raised(lease, error)
         outcome.sent = False
         note_identity(outcome)
-        await self._reader.turn_past(outcome)
+        await self._reader.follow_without_page(outcome)
         log = page_log(outcome, self._worker, started_at, None, b"")
         return await self._told(Report(outcome, log))
 
     async def _unanswered(self, lease: Lease, error: FetchError, started_at: float) -> Report:
         outcome = self._judge.unanswered(lease, error, jitter())
         note_identity(outcome)
-        await self._reader.turn_past(outcome)
+        await self._reader.follow_without_page(outcome)
         if outcome.verdict is Verdict.RETURNED:  # Its exit could not be used: this was no try.
             return Report(outcome)
         log = page_log(outcome, self._worker, started_at, None, b"")
@@ -300,7 +300,7 @@ class Visitor:
             return await self._blocked(visit, block)
         if not self._reader.can_read(lease.task, response.status):
             outcome = self._judge.answered(lease, response, time.time(), jitter())
-            await self._reader.turn_past(outcome, response.status)
+            await self._reader.follow_without_page(outcome, response.status)
             return visit.report(outcome)
         begun = time.perf_counter()
         try:
@@ -326,18 +326,18 @@ class Visitor:
         else:
             why, kind = str(error), kind_of(error)
             outcome = self._judge.failed(visit.lease, why, jitter(), kind=kind, retryable=True)
-        await self._reader.turn_past(outcome)
+        await self._reader.follow_without_page(outcome)
         return visit.report(outcome)
 
     async def _logged_out(self, visit: Visit, why: str) -> Report:
         identities = cast(IdentityVisits, self._identities)  # Otherwise there was no page.
         outcome = identities.ended(visit.lease, why)
-        await self._reader.turn_past(outcome)
+        await self._reader.follow_without_page(outcome)
         return visit.report(outcome) if outcome.verdict is Verdict.DEAD else Report(outcome)
 
     async def _blocked(self, visit: Visit, block: Block) -> Report:
         outcome = self._judge.blocked(visit.lease, visit.response, block, time.time(), jitter())
-        await self._reader.turn_past(outcome)
+        await self._reader.follow_without_page(outcome)
         report = visit.report(outcome)
         if report.page is not None:
             report.page.block = block.kind
