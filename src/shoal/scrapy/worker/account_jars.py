@@ -41,4 +41,4 @@ class AccountJars:
         if (live := self._filled.get(identity.name)) is None:
             return None
         live.jar = from_scrapys(self._jars.jar(identity.name), live.jar, host, time.time())
-        return self._live.unsaid(identity)
+        return self._live.unreported(identity)

@@ -27,11 +27,11 @@ class LiveJar:
     def __init__(self, jar: Jar, kept: bytes) -> None:
         self.jar = jar
         self._kept = jar  # What the frontier has, or will have soon.
-        self._said = deque([hash(kept)], maxlen=REMEMBERED)
+        self._reported = deque([hash(kept)], maxlen=REMEMBERED)
 
     def is_ours(self, kept: bytes) -> bool:
         """Whether this worker has reported these cookies to the frontier or got them from it."""
-        return hash(kept) in self._said
+        return hash(kept) in self._reported
 
     def note(self, response: Response) -> None:
         """Apply the changes of an answer."""
@@ -40,14 +40,14 @@ class LiveJar:
             self.jar = self.jar.after(changes(self.jar, lines, response.url, now), now)
 
     @property
-    def is_unsaid(self) -> bool:
+    def is_unreported(self) -> bool:
         """Whether there are changes that the frontier has not been told."""
         return self.jar != self._kept
 
-    def said(self, kept: bytes) -> None:
+    def note_reported(self, kept: bytes) -> None:
         """Note that the frontier is told of the present jar."""
         self._kept = self.jar
-        self._said.append(hash(kept))
+        self._reported.append(hash(kept))
 
 
 class LiveJars:
@@ -70,13 +70,13 @@ class LiveJars:
             self._jars.popitem(last=False)
         return live
 
-    def unsaid(self, identity: LeasedIdentity) -> bytes | None:
+    def unreported(self, identity: LeasedIdentity) -> bytes | None:
         """Return the sealed cookies for the frontier to keep from now on. None: it has them."""
         live = self._jars.get(identity.name)
-        if live is None or not live.is_unsaid:
+        if live is None or not live.is_unreported:
             return None
         kept = self._sessions.seal(identity.name, live.jar)
-        live.said(kept)
+        live.note_reported(kept)
         return kept
 
     def begin(self, identity: LeasedIdentity, jar: Jar) -> bytes:

@@ -100,7 +100,7 @@ class IdentityVisits:
 
     def note(self, outcome: Outcome, identity: LeasedIdentity) -> None:
         """Add the cookies of the identity to an outcome, if they have changed."""
-        if (kept := self._jars.unsaid(identity)) is not None:
+        if (kept := self._jars.unreported(identity)) is not None:
             outcome.identity = replace(outcome.identity or IdentityReport(), jar=kept)
 
     # The end of a session
