@@ -101,7 +101,7 @@ class Worker:
             assignment.spider_version,
         )
         self._epoch = 0
-        self._stirred = 0
+        self._wakes = 0
         self._committer: Committer
         self._changed = asyncio.Event()
         self.over_as: CrawlState | None = None
@@ -119,10 +119,10 @@ class Worker:
             self._outlet.drain()
         self._changed.set()
 
-    def stir(self) -> None:
+    def wake(self) -> None:
         """There may be work again: look for it now."""
         self.over_as = None
-        self._stirred += 1
+        self._wakes += 1
         self._changed.set()
 
     async def run(self) -> None:
@@ -160,7 +160,7 @@ class Worker:
         """Wait until the crawl runs, and return its rules. None: there is nothing left to do."""
         while not self._leasing.is_draining:
             self._changed.clear()
-            stirred = self._stirred
+            wakes = self._wakes
             stats = await patiently("frontier", self._look)
             if stats is not None and stats.state in (CrawlState.RUNNING, CrawlState.PAUSED):
                 return stats.rules
@@ -170,7 +170,7 @@ class Worker:
                 is_done = await self._is_done(stats)
                 if self._assignment.until_finished and is_done:
                     return None
-                if stirred == self._stirred:  # Otherwise work was added since the last look.
+                if wakes == self._wakes:  # Otherwise work was added since the last look.
                     self.over_as = stats.state
                 self._on_idle()
             await wait_for_event(self._changed, POLL_S)

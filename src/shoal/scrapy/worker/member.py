@@ -98,7 +98,7 @@ class Member:
         self._chosen = Sessions(settings.rules, self._is_account, has_jars=jars is not None)
         requests = self._requests_for(spider, jars)
         self._identities = self._identities_for(name, spider, jars)
-        self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
+        self.intake = Intake(stores.frontier, crawl, lambda: self._worker.wake())
         is_logged = stores.results is not None
         self.visits = ScrapyVisits(
             *(name, requests, self.intake, self._wake_engine),
@@ -202,7 +202,7 @@ class Member:
         if not entries:
             return Added()
         added = await patient(self._stores.frontier).add(self._crawl, entries)
-        self._worker.stir()
+        self._worker.wake()
         return added
 
     def seal(self) -> None:
