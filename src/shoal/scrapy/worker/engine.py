@@ -1,4 +1,4 @@
-"""Hooks into Scrapy's engine. Besides this module only leading.py touches what Scrapy keeps
+"""Hooks into Scrapy's engine. Besides this module only sending_hooks.py touches what Scrapy keeps
 private.
 
 Scrapy does not report when it is done with a request: when the callback has ended and every item
@@ -11,7 +11,7 @@ has been through the pipelines. The engine knows, in methods that have been the 
     slot.close                         the spider begins to close
     handlers.download_request_async    why there was no answer: middlewares may not tell
 
-Where requests leave by exits there are more: see leading.py.
+Where requests leave by exits there are more: see sending_hooks.py.
 """
 
 from __future__ import annotations

@@ -36,12 +36,12 @@ from shoal.scrapy.worker.identities import Identities
 from shoal.scrapy.worker.intake import Intake
 from shoal.scrapy.worker.items import ItemStore
 from shoal.scrapy.worker.join import in_scrapys_words
-from shoal.scrapy.worker.leading import lead_by
 from shoal.scrapy.worker.listener import Listener
 from shoal.scrapy.worker.own_identities import identities_for, turns_of
+from shoal.scrapy.worker.sending import Sender, nobody_is_out
+from shoal.scrapy.worker.sending_hooks import send_through
 from shoal.scrapy.worker.settings import Membership, membership_of
 from shoal.scrapy.worker.visits import ScrapyVisits
-from shoal.scrapy.worker.ways import Ways, nobody_is_out
 from shoal.sessions.own import OwnSessions
 from shoal.worker.assignment import Assignment, Stores
 from shoal.worker.visits.sending import no_routes
@@ -173,11 +173,11 @@ class Member:
         engine.watch(self._crawler, self.visits, self._closing)
         if self._exits is not None or self._identities is not None:
             says_out = self._identities.says_out if self._identities else nobody_is_out
-            ways = Ways(
+            sender = Sender(
                 *(self._crawler, self._settings, self.visits.visit_of),
                 *(says_out, self._chosen.is_identity),
             )
-            lead_by(self._crawler, ways)
+            send_through(self._crawler, sender)
         engine.tell_losses(self._crawler, self.visits.lost)
         engine.hand_over_politeness(self._crawler, self.visits.is_running)
         self._listener.connect(self._crawler)

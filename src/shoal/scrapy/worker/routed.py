@@ -10,7 +10,7 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from shoal.core.proxies import ProxyAddress
 from shoal.fetch.port import Route
-from shoal.scrapy.worker.leading import twin_of
+from shoal.scrapy.worker.sending_hooks import twin_of
 from shoal.scrapy.worker.verdicts import Life
 
 LOGIN = b"Proxy-Authorization"

@@ -1,4 +1,4 @@
-"""Ways out of a Scrapy project: what a lease lends becomes the proxy of one request.
+"""Sends the requests of a Scrapy project: what a lease lends becomes the proxy of one request.
 
 The proxy is set at the last moment and on a copy: no callback, log or store ever sees it, and
 nothing that a page leads to inherits it.
@@ -73,7 +73,7 @@ def no_identity(jar: Any) -> bool:
     return False
 
 
-class Ways:
+class Sender:
     """Sends the requests of one process, each by the way that its lease permits."""
 
     def __init__(
