@@ -26,7 +26,7 @@ TravellingCookie = tuple[str, str | None, str, str, bool, int | None]
 Cookies = list[TravellingCookie]
 
 HTTP_ONLY = "HttpOnly"
-"""The attribute's name in Scrapy's jars, which have no field for it."""
+"""The name of the HttpOnly attribute in Scrapy's jars, which have no field for it."""
 
 
 class Jars:

@@ -84,8 +84,9 @@ class Sender:
         says_out: Callable[[Lease, Response], bool] = nobody_is_out,
         is_identity: Callable[[Any], bool] = no_identity,
     ) -> None:
-        """`leased` returns the lease of a request in the engine; `says_out` says whether an answer
-        shows that its account is logged out; `is_identity` whether a jar is an account's."""
+        """`leased` returns the visit of a leased request in the engine, or None; `says_out` says
+        whether an answer shows that its account is logged out; `is_identity` whether a jar is an
+        account's."""
         self._crawler = crawler
         self._leased = leased
         self._says_out = says_out

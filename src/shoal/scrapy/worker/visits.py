@@ -149,7 +149,8 @@ class ScrapyVisits:
     async def _instead(
         self, lease: Lease, identity: LeasedIdentity, send_by: float
     ) -> Report | None:
-        """Return the report of a lease that is not used for its page. None: it is."""
+        """Return the report of a lease that is not used for its page. None: it is used for the
+        page."""
         if self._identities is None:
             return give_back(lease, sent=False)
         report = await self._identities.instead(lease, identity, send_by)
