@@ -1,4 +1,5 @@
-"""The Scrapy add-on: what `ADDONS = {"shoal.scrapy.Addon": 0}` does to a project's settings."""
+"""The Scrapy add-on: `ADDONS = {"shoal.scrapy.Addon": 0}` puts Shoal's scheduler into a project's
+settings."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ SCHEDULER = "shoal.scrapy.scheduler.Scheduler"
 
 
 class Addon:
-    """Puts Shoal's scheduler in place of Scrapy's. All else is up to the scheduler, so that those
-    who name it themselves, as with scrapy-redis, get the same."""
+    """Puts Shoal's scheduler in place of Scrapy's. The scheduler does everything else, so that
+    projects which name it themselves, as with scrapy-redis, get the same."""
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Called by Scrapy when a crawler is made."""

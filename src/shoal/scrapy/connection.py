@@ -1,4 +1,4 @@
-"""The Redis that a project's REDIS_* settings mean: as a client of redis-py, and as an address."""
+"""The Redis that a project's REDIS_* settings name: as a redis-py client and as an address."""
 
 from __future__ import annotations
 
@@ -42,16 +42,17 @@ _OF_THE_CLIENT = {
     "encoding",
     "decode_responses",
 }
-"""Options in a REDIS_URL on how redis-py talks to the server: Shoal has ways of its own."""
+"""Options in a REDIS_URL that tell redis-py how to talk to the server: Shoal ignores them and uses
+its own."""
 _CA_OPTION = re.compile(r"([?&])ca=")
 _TRANSLATED = _OF_THE_CLIENT | {"db", "username", "password", "ssl_ca_certs"}
 
 
 def get_redis_from_settings(settings: BaseSettings) -> Any:
-    """A blocking client of redis-py for a project's own code. Nothing is opened before its use.
+    """Return a blocking redis-py client for a project's own code. It connects on first use.
 
-    Where no setting says where Redis is, it is that of SHOAL_FRONTIER, else the one of this
-    machine. Shoal itself does not use this client: each call stops all downloads until it is over.
+    Where no setting names a Redis, it is that of SHOAL_FRONTIER, otherwise the one on this machine.
+    Shoal itself does not use this client: each call stops all downloads until it returns.
     """
     params = {**defaults.REDIS_PARAMS, **_given(settings)}
     if not _SAY_WHERE & set(params) and (frontier := settings.get("SHOAL_FRONTIER")):
@@ -65,7 +66,8 @@ from_settings = get_redis_from_settings
 
 
 def get_redis(**kwargs: Any) -> Any:
-    """A client of redis-py, or of the class `redis_cls`, which may be given by its path."""
+    """Return a redis-py client, or one of the class `redis_cls`, which may be given as an import
+    path."""
     try:
         make = load_object(kwargs.pop("redis_cls", None) or defaults.REDIS_CLS)
     except ModuleNotFoundError as error:
@@ -77,14 +79,14 @@ def get_redis(**kwargs: Any) -> Any:
         return make(**kwargs)
     if scheme_of(url) in ("redis+sentinel", "redis+cluster"):
         raise ConfigError(f"{masked(url)}: a client can be made for redis:// and rediss:// only")
-    # What Shoal calls `ca` has another name in redis-py.
+    # Shoal's option `ca` has another name in redis-py.
     return make.from_url(_CA_OPTION.sub(r"\1ssl_ca_certs=", url), **kwargs)
 
 
 def address_of(settings: BaseSettings) -> str | None:
-    """The address, as Shoal writes it, that the settings of scrapy-redis mean.
+    """Return the address that the settings of scrapy-redis name, as Shoal writes it.
 
-    None if none of them says where Redis is. Raises ConfigError for what Shoal cannot reach.
+    None if none of them names a Redis. Raises ConfigError for what Shoal cannot reach.
     """
     params = _given(settings)
     if not _SAY_WHERE & set(params):
@@ -101,27 +103,28 @@ def address_of(settings: BaseSettings) -> str | None:
 
 
 def _given(settings: BaseSettings) -> dict[str, Any]:
-    """The parameters of the connection in the project's settings; a plain one wins over
-    REDIS_PARAMS."""
+    """Return the connection parameters in the project's settings. A setting of its own takes
+    precedence over REDIS_PARAMS."""
     named = {name: settings.get(setting) for setting, name in SETTINGS_PARAMS_MAP.items()}
     params = mapping(settings, "REDIS_PARAMS")
     return {**params, **{name: value for name, value in named.items() if value}}
 
 
 def _merged(url: str, params: dict[str, Any]) -> str:
-    """The address with parameters merged in as redis-py does it: what the URL says wins."""
+    """Return the address with parameters merged in as redis-py does it: the URL takes
+    precedence."""
     if scheme_of(url) not in REDIS_SCHEMES:
         raise ConfigError(f"REDIS_URL: not an address of Redis: {masked(url)!r}")
     if scheme_of(url) not in _ONE_SERVER:
         return url
     address = parse_address(url, DEFAULT_PORT)
     if len(address.hosts) > 1:
-        return url  # It is refused where it is used.
+        return url  # It is rejected where it is used.
     return _written(address, {**params, **address.options})
 
 
 def _written(address: Address, params: dict[str, Any]) -> str:
-    """The address as text, with what only the parameters say added."""
+    """Return the address as text, with what only the parameters give added."""
     user = quote(str(address.user or params.get("username") or ""), safe="")
     password = quote(str(address.password or params.get("password") or ""), safe="")
     login = f"{user}:{password}@" if user or password else ""
@@ -136,5 +139,5 @@ def _written(address: Address, params: dict[str, Any]) -> str:
 
 
 def scheme_of(address: str) -> str:
-    """The scheme of an address: `redis`, `rediss`, ..."""
+    """Return the scheme of an address: `redis`, `rediss`, ..."""
     return str(address).partition(":")[0]

@@ -1,7 +1,7 @@
 """The duplicate filter of scrapy-redis, for DUPEFILTER_CLASS.
 
-With Shoal's scheduler nobody asks it: the frontier knows what was seen, by Scrapy's own request
-fingerprints. With Scrapy's scheduler it works as it did, one blocking call for each request.
+Shoal's scheduler does not ask it: the frontier knows what was seen, by Scrapy's own request
+fingerprints. With Scrapy's scheduler it works as before, with one blocking call per request.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RFPDupeFilter(MemoryDupeFilter):
         )
 
     def request_seen(self, request: Request) -> bool:
-        """Whether it was seen before; from now on it was."""
+        """Whether the request was seen before. From now on it counts as seen."""
         return not self.server.sadd(self.key, self.request_fingerprint(request))
 
     def close(self, reason: str = "") -> None:
@@ -60,7 +60,8 @@ class RFPDupeFilter(MemoryDupeFilter):
 
 
 def notice(settings: BaseSettings) -> str | None:
-    """What to tell a project whose DUPEFILTER_CLASS does more than those that Shoal replaces."""
+    """Return what to tell a project whose DUPEFILTER_CLASS does more than the ones Shoal replaces,
+    or None."""
     filter_class = load_object(settings["DUPEFILTER_CLASS"])
     if filter_class in (RFPDupeFilter, MemoryDupeFilter):
         return None

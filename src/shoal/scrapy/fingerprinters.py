@@ -1,7 +1,7 @@
 """Request fingerprints as scrapy-redis made them, which differ from Scrapy's.
 
-For REQUEST_FINGERPRINTER_CLASS, in a project that goes on with a dupefilter of scrapy-redis. What
-is in it can be compared with nothing else.
+For REQUEST_FINGERPRINTER_CLASS, in a project that continues with a dupefilter of scrapy-redis: the
+fingerprints in it can be compared with no others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ScrapyRedisFingerprinter:
     """Fingerprints as scrapy-redis makes them since 0.8."""
 
     def fingerprint(self, request: Request) -> bytes:
-        """The SHA-1 of the request's method, URL and body, as JSON."""
+        """Return the SHA-1 of the request's method, URL and body, as JSON."""
         identity = {
             "body": request.body.hex(),
             "method": request.method,
@@ -31,6 +31,6 @@ class OldScrapyRedisFingerprinter:
     """Fingerprints as scrapy-redis made them up to 0.7."""
 
     def fingerprint(self, request: Request) -> bytes:
-        """The SHA-1 of the request's method, URL and body, one after the other."""
+        """Return the SHA-1 of the request's method, URL and body, one after the other."""
         identity = to_bytes(request.method) + to_bytes(canonicalize_url(request.url))
         return hashlib.sha1(identity + request.body, usedforsecurity=False).digest()

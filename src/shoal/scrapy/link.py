@@ -36,14 +36,14 @@ class ScriptLink:
             raise ConfigError(f"{error} (is the key somebody else's?)") from None
 
     async def run(self, script: str, keys: Sequence[str], *args: Argument) -> Any:
-        """Run a script. They are short, so they are sent along."""
+        """Run a script of this package. Scripts are short, so the text is sent with each call."""
         return await self.command(*_SCRIPTS[script].by_text(keys, *args))
 
     def beside(self, key: str, suffix: str) -> str:
-        """The name of a key of ours for a key of the user's.
+        """Return the name of one of Shoal's keys that belongs to a key of the user's.
 
-        In a cluster a script can only use keys of one slot, and the slot is that of the tag (the
-        part in braces) if there is one: so the whole key becomes the tag of ours.
+        In a cluster a script can only use keys of one hash slot, which the tag (the part in braces)
+        determines if there is one: so the whole key of the user becomes the tag of Shoal's.
         """
         if not self._redis.is_cluster or _TAG.match(key):
             return f"{key}:{suffix}"
@@ -57,8 +57,8 @@ class ScriptLink:
 
 
 def address_for(crawler: Crawler) -> str:
-    """The address of the Redis for feeds, items and stats: where the settings of scrapy-redis say;
-    else where the frontier is; and if that is no Redis, on this machine."""
+    """Return the address of the Redis for feeds, items and stats: the one named by the settings of
+    scrapy-redis; otherwise the frontier's; and if that is not Redis, the one on this machine."""
     if address := address_of(crawler.settings):
         return address
     settings = settings_of(crawler.settings, crawler.spidercls)

@@ -1,4 +1,5 @@
-"""The item pipeline of scrapy-redis: items into a list on Redis, for those who read them there."""
+"""The item pipeline of scrapy-redis: pushes items to a list on Redis for projects that read them
+there."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ __all__ = ["RedisPipeline", "ResultsPipeline", "default_serialize"]
 class RedisPipeline:
     """Pushes items to the right end of the list REDIS_ITEMS_KEY.
 
-    An item has passed when it is in Redis. Redis is waited for if it is away; items whose push got
-    no answer are pushed again, so a reader may see them twice.
+    `process_item` returns when the item is in Redis. A Redis that is away is waited for; items
+    whose push got no answer are pushed again, so a reader may see them twice.
     """
 
     crawler: Crawler
@@ -41,7 +42,7 @@ class RedisPipeline:
         key: str = defaults.PIPELINE_KEY,
         serialize_func: Serialize = default_serialize,
     ) -> None:
-        """`key` may name the spider: `%(spider)s:items`."""
+        """`key` may contain the spider's name: `%(spider)s:items`."""
         if server is not None:
             self.server = server
         self.key = key
@@ -58,7 +59,7 @@ class RedisPipeline:
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
-        """The pipeline that the settings describe."""
+        """Return the pipeline that the settings describe."""
         params: dict[str, Any] = {"server": None}
         if settings.get("REDIS_ITEMS_KEY"):
             params["key"] = settings["REDIS_ITEMS_KEY"]
@@ -68,13 +69,13 @@ class RedisPipeline:
 
     @cached_property
     def server(self) -> Any:
-        """A blocking client, for what a project's own subclasses do."""
+        """A blocking client for a project's own subclasses."""
         return connection.from_settings(self.crawler.settings)
 
     async def process_item(self, item: Any, spider: Spider | None = None) -> Any:
         """Called by Scrapy, with or without the spider."""
         spider = spider or self.crawler.spider
-        if hasattr(self, "_process_item"):  # A subclass has its own way: in a thread, as it was.
+        if hasattr(self, "_process_item"):  # A subclass has its own: call it in a thread.
             return await asyncio.to_thread(self._process_item, item, spider)
         key = self.item_key(item, spider)
         data = self.serialize(item)
@@ -82,7 +83,7 @@ class RedisPipeline:
         return item
 
     def item_key(self, item: Any, spider: Any) -> str:
-        """The list for this item. Override it to have several."""
+        """Return the key of the list for this item. Override it to use several lists."""
         return filled("REDIS_ITEMS_KEY", self.key, {"spider": spider.name})
 
     @cached_property
@@ -100,7 +101,8 @@ class RedisPipeline:
 
 
 class Pusher:
-    """Pushes to one list. What comes while a push is under way goes together in the next one."""
+    """Pushes to one list. Items that arrive while a push is under way go together in the next
+    one."""
 
     def __init__(self, rpush: Callable[..., Awaitable[Any]]) -> None:
         self._rpush = rpush

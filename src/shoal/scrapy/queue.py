@@ -1,7 +1,7 @@
 """The names of scrapy-redis's queues, for SCHEDULER_QUEUE_CLASS.
 
-The order of requests is the frontier's: by priority within a host, and hosts in turn. These classes
-do nothing; settings that name them are understood.
+The frontier orders requests: by priority within a host, and hosts in turn. These classes do
+nothing; they exist so that settings which name them are understood.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from scrapy.settings import BaseSettings
 
 
 class PriorityQueue:
-    """Requests of higher priority first: as it is with Shoal, within a host."""
+    """Higher priority first: Shoal's order within a host."""
 
 
 class FifoQueue:
-    """Oldest first: as it is with Shoal, among requests of one host and priority."""
+    """Oldest first: Shoal's order among requests of one host and priority."""
 
 
 class LifoQueue:
@@ -27,7 +27,8 @@ SpiderPriorityQueue = PriorityQueue
 
 
 def notice(settings: BaseSettings) -> str | None:
-    """What to tell a project whose SCHEDULER_QUEUE_CLASS asks for another order than Shoal's."""
+    """Return what to tell a project whose SCHEDULER_QUEUE_CLASS asks for another order than
+    Shoal's, or None."""
     named = settings.get("SCHEDULER_QUEUE_CLASS")
     name = str(getattr(named, "__name__", named or "")).rpartition(".")[2]
     if name in ("", "PriorityQueue", "SpiderPriorityQueue"):

@@ -1,4 +1,5 @@
-"""Reading the settings of a Scrapy project: as numbers, switches, dicts; what is wrong is named."""
+"""Reads the settings of a Scrapy project as numbers, switches and dicts. Errors name the
+setting."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ T = TypeVar("T")
 
 
 def whole_number(settings: BaseSettings, name: str, default: Any = 0) -> int:
-    """A setting as a whole number, 0 or more. Raises ConfigError."""
+    """Return a setting as a whole number, 0 or more. Raises ConfigError."""
     return as_whole_number(name, settings.get(name, default))
 
 
 def as_whole_number(name: str, value: Any) -> int:
-    """A value, given under this name, as a whole number, 0 or more. Raises ConfigError."""
+    """Return a value, named `name` in errors, as a whole number, 0 or more. Raises ConfigError."""
     number = _read(name, value, int, "a whole number")
     if number < 0:
         raise ConfigError(f"{name} = {value!r}: not less than 0")
@@ -30,22 +31,22 @@ def as_whole_number(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """A value, given under this name, as a number. Raises ConfigError."""
+    """Return a value, named `name` in errors, as a number. Raises ConfigError."""
     return _read(name, value, float, "a number")
 
 
 def switch(settings: BaseSettings, name: str) -> bool:
-    """A setting as True or False. Raises ConfigError."""
+    """Return a setting as True or False. Raises ConfigError."""
     return _read(name, settings.get(name), lambda _: settings.getbool(name), "True or False")
 
 
 def mapping(settings: BaseSettings, name: str) -> dict[str, Any]:
-    """A setting as a dict; it may be written as JSON. Raises ConfigError."""
+    """Return a setting as a dict; it may be written as JSON. Raises ConfigError."""
     return _read(name, settings.get(name), lambda _: settings.getdict(name), "a dict", hide=True)
 
 
 def loaded(settings: BaseSettings, name: str) -> Any:
-    """The object whose import path a setting gives. Raises ConfigError."""
+    """Return the object whose import path a setting gives. Raises ConfigError."""
     try:
         return load_object(settings[name])
     except (ImportError, NameError, ValueError, TypeError) as error:
@@ -53,8 +54,8 @@ def loaded(settings: BaseSettings, name: str) -> Any:
 
 
 def filled(name: str, pattern: Any, values: Mapping[str, Any]) -> str:
-    """The name of a Redis key, with the spider's name filled in: `%(name)s:items`. Raises
-    ConfigError."""
+    """Return the name of a Redis key with values such as the spider's name filled in:
+    `%(name)s:items`. Raises ConfigError."""
     try:
         text: str = pattern % values
     except (KeyError, ValueError, TypeError) as error:
@@ -63,14 +64,15 @@ def filled(name: str, pattern: Any, values: Mapping[str, Any]) -> str:
 
 
 def say_at_the_end(message: str) -> None:
-    """Write a message to stderr when the process ends, after all that Scrapy says when something
-    does not open."""
-    # Whatever stderr is by then.
+    """Write a message to stderr when the process ends: after everything that Scrapy prints when
+    something does not open."""
+    # Looks up stderr only then: it may have been replaced.
     atexit.register(lambda: sys.stderr.write(f"shoal: {one_line(message)}\n"))
 
 
 def _read(name: str, value: Any, read: Callable[[Any], T], what: str, *, hide: bool = False) -> T:
-    """`hide` is for values that may hold a password."""
+    """Return what `read` makes of a value. Raises ConfigError; with `hide` its message does not
+    show the value, which may hold a password."""
     try:
         return read(value)
     except (TypeError, ValueError, OverflowError):

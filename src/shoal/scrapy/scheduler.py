@@ -1,8 +1,8 @@
 """Scrapy's scheduler on a Shoal frontier.
 
-A worker of Shoal's leases tasks ahead of the engine's needs, within what may be sent now, and ends
-them when Scrapy is done with them: never when they are handed out. Nothing here makes the reactor
-wait for the frontier.
+A Shoal worker leases tasks ahead of the engine's needs, within what may be sent now. It ends them
+when Scrapy is done with them, never when they are handed out. Nothing here makes the reactor wait
+for the frontier.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from shoal.scrapy.worker.verdicts import Life
 from shoal.sessions.own import own_sessions
 
 log = logging.getLogger("shoal")
-log.addFilter(OneLine())  # It is Scrapy's handlers that write our lines.
+log.addFilter(OneLine())  # Scrapy's handlers write Shoal's log lines.
 
 
 class Scheduler(BaseScheduler):
-    """One process's part of a crawl that any number of processes share."""
+    """One process's part in a crawl that any number of processes share."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -47,7 +47,8 @@ class Scheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
-        """Called by Scrapy. Its commands that only look at a page must not take part in a crawl."""
+        """Called by Scrapy. Its commands that only look at a page get Scrapy's own scheduler, so
+        that they do not take part in a crawl."""
         return OwnScheduler.from_crawler(crawler) if only_looks(sys.orig_argv) else cls(crawler)
 
     def open(self, spider: Spider) -> Deferred[None]:
@@ -55,11 +56,11 @@ class Scheduler(BaseScheduler):
         return deferred_from_coro(self._open(spider))
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Finish or give back what is in hand. Nothing is deleted: others may need it."""
+        """Finish or give back what is in hand. Nothing is deleted: other processes may need it."""
         return deferred_from_coro(self._member.leave()) if self._member else None
 
     def enqueue_request(self, request: Request) -> bool:
-        """Take a request. False: it is known here already, or it cannot be queued."""
+        """Queue a request. False: it is known already, or it cannot be queued."""
         member = self.member
         life = member.visits.parent_of(request)
         try:
@@ -78,25 +79,25 @@ class Scheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        """The next request that may be sent now. None: there is none at this moment."""
+        """Return the next request that may be sent now. None: there is none at this moment."""
         request = self.member.visits.next_request()
         if request is not None:
             self._stats.inc_value("scheduler/dequeued/shoal")
         return request
 
     def has_pending_requests(self) -> bool:
-        """Whether anything may still come, from this process or from any other."""
-        self.member.seal()  # Scrapy asks only when start() has ended.
+        """Whether more requests may still come, from this process or from any other."""
+        self.member.seal()  # Scrapy asks only after start() has ended.
         return not self.member.is_quiet
 
     @property
     def is_hungry(self) -> bool:
-        """Whether this process has room, and the queue gives it too little."""
+        """Whether this process has room and gets too little from the queue."""
         return self.member.is_hungry
 
     async def add(self, requests: Sequence[Request], origin: str) -> Added:
-        """Queue requests; return when the frontier has them. Those with `dont_filter` that come
-        from the same origin, in the same order, are queued once however often they are added."""
+        """Queue requests; return when the frontier has them. Requests with `dont_filter` that come
+        from the same origin in the same order are queued once, however often they are added."""
         return await self.member.add(requests, origin)
 
     @property
@@ -145,8 +146,8 @@ class Scheduler(BaseScheduler):
         )
 
     def _refuse(self, error: ShoalError, life: Life | None) -> None:
-        """A request that cannot be queued is an error of the page that led to it: there it is
-        listed, and can be tried again."""
+        """Record a request that cannot be queued as an error of the page that led to it: it is
+        listed there and can be retried."""
         log.error("%s", error)
         self._stats.inc_value("scheduler/unserializable")
         if life is not None:

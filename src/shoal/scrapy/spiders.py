@@ -1,4 +1,4 @@
-"""Spiders that get their start URLs from Redis, as those of scrapy-redis do."""
+"""Spiders that take their start URLs from Redis, as those of scrapy-redis do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shoal.scrapy.link import address_for
 from shoal.scrapy.reading import say_at_the_end, switch
 from shoal.scrapy.worker import engine
 
-if TYPE_CHECKING:  # As in scrapy-redis, it comes before any kind of spider.
+if TYPE_CHECKING:  # As in scrapy-redis, the mixin stands before any kind of spider.
     _AnySpider = Spider
 else:
     _AnySpider = object
@@ -38,14 +38,14 @@ _NO_LONGER_CALLED = (
 
 
 class RedisMixin(_AnySpider):
-    """Makes a spider take start URLs from Redis. Nothing is lost on the way: see `Feed`."""
+    """Makes a spider take start URLs from Redis. None is lost on the way: see `Feed`."""
 
     redis_key: str | Sequence[str] | None = None
-    """A list, a set or a sorted set; or several, the most important one first."""
+    """The key of a list, a set or a sorted set; or several keys, the most important one first."""
     redis_batch_size: int | None = None
     redis_encoding: str | None = None
     max_idle_time: int | None = None
-    """Seconds without a message or a page after which the spider closes; 0: never."""
+    """Seconds without a message or a page after which the spider closes. 0: never."""
 
     _feed_keys: Sequence[str] = ()
     _feeder: Feeder | None = None
@@ -66,7 +66,7 @@ class RedisMixin(_AnySpider):
         return connection.from_settings(self.crawler.settings)
 
     def setup_redis(self, crawler: Crawler | None = None) -> None:
-        """Read the settings and wait for the spider to be opened. Again, it does nothing."""
+        """Read the settings, and wait for the spider to be opened. Further calls do nothing."""
         if self._feed_keys:
             return
         crawler = crawler or self.crawler
@@ -83,24 +83,26 @@ class RedisMixin(_AnySpider):
             crawler.signals.connect(method, signal=signal)
 
     def make_request_from_data(self, data: bytes) -> Request | Iterable[Request] | None:
-        """The request that a message of the feed asks for: override it for messages of your own.
+        """Return the requests that a message of the feed asks for. Override it for messages of your
+        own.
 
-        A message on which it raises an error is put aside, in `<redis_key>:rejected`.
+        A message for which it raises an error is moved to `<redis_key>:rejected`.
         """
         return request_of(data, self.redis_encoding or defaults.REDIS_ENCODING)
 
     async def start(self) -> AsyncIterator[Any]:
-        """What the spider has to begin with, beside its feed."""
+        """Yield the requests that the spider begins with, besides its feed."""
         for request in self.start_requests():
             yield request
 
     def start_requests(self) -> Iterable[Any]:
-        """For spiders that still have this in place of `start`."""
+        """Return the first requests. For spiders that still override this instead of `start`."""
         for url in self.start_urls:
             yield Request(url, dont_filter=True)
 
     def spider_idle(self) -> None:
-        """Stay open, for there may be more: until nothing has come for `max_idle_time`."""
+        """Keep the spider open, as more messages may come, until nothing has come for
+        `max_idle_time`."""
         if self._has_failed:
             raise CloseSpider("feed_failed")
         feeder = self._feeder
@@ -119,7 +121,7 @@ class RedisMixin(_AnySpider):
         self.max_idle_time = told.max_idle_s
 
     async def _open_feed(self) -> None:
-        """The spider is open: begin to take messages."""
+        """Begin to take messages: the spider is open."""
         for name in _NO_LONGER_CALLED:
             if hasattr(self, name):
                 self.logger.warning("%s() is not called: override make_request_from_data()", name)
@@ -135,14 +137,14 @@ class RedisMixin(_AnySpider):
             self.logger.info("Start URLs come from Redis: %s", ", ".join(self._feed_keys))
             await self._feeder.run()
         except Exception as error:
-            # It must be seen: a spider that only waits looks just the same without a feed.
+            # Must be visible: without a feed, the spider looks just like one that waits.
             trace = None if isinstance(error, ShoalError) else error
             self.logger.error("The feed has failed: %s", error, exc_info=trace)
             self._has_failed = True
             engine.ask_for_more(self.crawler)
 
     async def _close_feed(self) -> None:
-        """The scheduler is closed by now, and takes nothing more."""
+        """Stop taking messages: the scheduler is closed by now and takes no more."""
         if self._feeding is not None:
             self._feeding.cancel()
             await asyncio.gather(self._feeding, return_exceptions=True)
@@ -155,7 +157,7 @@ class RedisMixin(_AnySpider):
     def _requests_from(self, data: bytes) -> Iterable[Request]:
         encoding = self.redis_encoding or defaults.REDIS_ENCODING
         is_text = switch(self.settings, "REDIS_DECODE_RESPONSES")
-        # Those who had their client decode messages expect text, whatever the signature says.
+        # Projects whose client decoded messages expect text, whatever the signature says.
         given: Any = text_of(data, encoding) if is_text else data
         made = self.make_request_from_data(given)
         if isinstance(made, Request):

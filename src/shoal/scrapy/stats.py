@@ -22,16 +22,18 @@ from shoal.scrapy.reading import filled, switch
 
 SEND_EVERY_S = 5.0
 GONE_S = 60.0
-"""A process that has sent nothing for so long is gone."""
+"""A process that has sent nothing for this long is gone."""
 CLOSING_S = 10.0
 
 log = logging.getLogger("shoal")
 
 
 class RedisStatsCollector(MemoryStatsCollector):
-    """Counts in memory, as Scrapy does, and adds it to the hash STATS_KEY every few seconds.
+    """Counts in memory, as Scrapy does, and adds the counts to the hash STATS_KEY every few
+    seconds.
 
-    What it answers (`get_value`, `get_stats`) is of this process alone; the hash is of the fleet.
+    `get_value` and `get_stats` return the stats of this process alone; the hash has those of the
+    fleet.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -43,19 +45,19 @@ class RedisStatsCollector(MemoryStatsCollector):
         self._added: dict[str, tuple[Any, Any]] = {}
         self._changed: dict[tuple[str, str], Any] = {}
         self._unsent: list[str] = []
-        """What was sent and is not known to have arrived."""
+        """Changes that were sent and are not known to have arrived."""
         self._sending: asyncio.Task[None] | None = None
         crawler.signals.connect(self._stop, signal=signals.engine_stopped)
 
     def inc_value(
         self, key: str, count: int = 1, start: int = 0, spider: Spider | None = None
     ) -> None:
-        """Add to a stat; in the hash, the sum of all processes."""
+        """Add to a stat. The hash has the sum over all processes."""
         super().inc_value(key, count, start)
         self._added[key] = (self._added.get(key, (0,))[0] + count, start)
 
     def set_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
-        """Set a stat; in the hash, the last process wins."""
+        """Set a stat. In the hash, the last process wins."""
         super().set_value(key, value)
         self._set(key, value)
 
@@ -66,12 +68,12 @@ class RedisStatsCollector(MemoryStatsCollector):
             self._set(key, value)
 
     def max_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
-        """Keep the largest value of a stat, of all processes."""
+        """Keep the largest value of a stat. The hash has the largest of all processes."""
         super().max_value(key, value)
         self._changed["max", key] = self._stats[key]
 
     def min_value(self, key: str, value: Any, spider: Spider | None = None) -> None:
-        """Keep the smallest value of a stat, of all processes."""
+        """Keep the smallest value of a stat. The hash has the smallest of all processes."""
         super().min_value(key, value)
         self._changed["min", key] = self._stats[key]
 
@@ -97,7 +99,7 @@ class RedisStatsCollector(MemoryStatsCollector):
             log.error("stats are not sent to Redis: %s", error)
 
     async def _stop(self) -> None:
-        """Send the last stats, when the engine has stopped."""
+        """Send the last stats: the engine has stopped."""
         if self._sending is None:
             return
         self._sending.cancel()
@@ -111,7 +113,7 @@ class RedisStatsCollector(MemoryStatsCollector):
         await self._link.close()
 
     async def _send(self) -> None:
-        """Send what is new; or once more what got no answer, under its old number."""
+        """Send new changes; or send those that got no answer once more, under their old number."""
         if not self._unsent:
             self._sendings += 1
             self._unsent = self._changes()
@@ -130,7 +132,7 @@ class RedisStatsCollector(MemoryStatsCollector):
         self._unsent = []
 
     def _changes(self) -> list[str]:
-        """What has changed since the last call, four words for each."""
+        """Return what has changed since the last call, as four strings per change."""
         changes: list[str] = []
         for (how, key), value in self._changed.items():
             words = _written(value)
@@ -142,7 +144,7 @@ class RedisStatsCollector(MemoryStatsCollector):
 
 
 def _written(value: Any) -> str:
-    """A value as the hash keeps it; moments as seconds, as scrapy-redis does it."""
+    """Return a value as the hash keeps it: times as seconds, as scrapy-redis does it."""
     if isinstance(value, datetime):
         value = value.timestamp()
     return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -1,3 +1,2 @@
-"""A worker: lease ▸ visit ▸ commit. What decides is pure, what stores and sends is around it.
-Imports seeds, and the ports below: spider, frontier, results, archive, fetch.
-"""
+"""A worker: lease ▸ visit ▸ commit. Decisions are pure; the code that stores and sends is around
+them. Imports seeds, and the ports below: spider, frontier, results, archive, fetch."""

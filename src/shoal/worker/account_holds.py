@@ -1,4 +1,5 @@
-"""Holding an account by hand: for as long as whoever holds it lives, and hardly longer."""
+"""Holds an account for manual use: for as long as the process that holds it lives, and hardly
+longer."""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ from shoal.frontier.patient import patient
 from shoal.frontier.port import Frontier, Held
 
 HOLD_S = 60.0
-"""So long an account is kept from others at a time. Who is killed frees it by that."""
+"""How long one hold keeps an account from others before it must be renewed. If the holder is
+killed, the account is free again after this time."""
 HOLD_ON_EVERY_S = 15.0
 
 
 class Hold:
-    """An account that is held. What was begun with it ends with the hold."""
+    """A hold on an account. Work that was begun under it ends with it."""
 
     def __init__(self, frontier: Frontier, held: Held) -> None:
         self._frontier = patient(frontier)
@@ -24,8 +26,9 @@ class Hold:
 
     @asynccontextmanager
     async def lasting(self) -> AsyncIterator[None]:
-        """Hold on to it meanwhile. Raises TimeoutError, in the middle, if that is not possible: the
-        frontier was away for too long, or this process had no time to say that it lives."""
+        """Keep the hold while the block runs. Raises TimeoutError inside the block if the hold
+        cannot be kept: the frontier was away for too long, or this process had no time to renew
+        it."""
         is_over = asyncio.Event()
         async with asyncio.timeout(HOLD_S) as limit:
             holding_on = asyncio.create_task(self._hold_on(limit, is_over))
@@ -33,10 +36,11 @@ class Hold:
                 yield
             finally:
                 is_over.set()
-                await holding_on  # Not cancelled: it may have told the frontier by now.
+                await holding_on  # Not cancelled: a renewal may have reached the frontier already.
 
     async def let_go(self, found: IdentityReport) -> bool:
-        """End it, and tell the fleet what was found. False: it had ended before."""
+        """End the hold and tell the fleet what was found. Returns False if the hold had ended
+        before."""
         return await self._frontier.let_go(self._held, found)
 
     async def _hold_on(self, limit: asyncio.Timeout, is_over: asyncio.Event) -> None:

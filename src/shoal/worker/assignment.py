@@ -1,4 +1,4 @@
-"""What a worker is told when it begins: who it is, on which crawl it works, and with what."""
+"""What a worker is given when it begins: its name, its crawl, its stores and its resources."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Kept_co = TypeVar("Kept_co", bound=Results | None, covariant=True)
 
 
 class Stores(msgspec.Struct, Generic[Kept_co], frozen=True):
-    """The stores of a crawl. `Stores[Results | None]` are those of somebody who can do without
-    results, as Scrapy can."""
+    """The stores of a crawl. Use `Stores[Results | None]` where results are optional, as with
+    Scrapy."""
 
     frontier: Frontier
     results: Kept_co
     archive: Archive | None = None
-    """None where raw pages are not kept."""
+    """Where raw pages are kept. None: they are not kept."""
     files: FileStore | None = None
-    """Where files of items go. None: there is no place for any."""
+    """Where the files of items are stored. None: there is no place for files."""
 
     async def close(self) -> None:
-        """Close all of them, the archive first."""
+        """Close all stores, the file store and the archive first."""
         async with AsyncExitStack() as closing:
             for store in (self.results, self.frontier, self.archive, self.files):
                 if store is not None:
@@ -49,18 +49,20 @@ class Assignment(msgspec.Struct, frozen=True):
     crawl: str
     stores: Stores[Results | None]
     slots: int
-    """Requests it has in flight at most."""
+    """The most requests that it has in flight."""
     until_finished: bool = True
-    """Whether it ends with the crawl. Else it waits until somebody starts the crawl again."""
+    """Whether the worker ends with the crawl. Otherwise it waits until the crawl is started
+    again."""
     drain_s: float | None = DRAIN_S
-    """How long requests in flight may take once it was told to stop. None: as long as they like."""
+    """How long requests in flight may take once the worker was told to stop. None: no limit."""
     exits: OwnExits | None = None
-    """Its ways out. None: it gets no tasks that need one."""
+    """Its exits. None: it gets no tasks that need an exit."""
     sessions: OwnSessions | None = None
-    """Its accounts. None: it gets no tasks that need one."""
+    """Its accounts. None: it gets no tasks that need an account."""
     publishing: Publishing | None = None
-    """Where it tells others what the crawl gives. None: nowhere."""
+    """Where the crawl's results are published. None: nowhere."""
     on_over: Callable[[Stats], Awaitable[bool]] | None = None
-    """Asked when the crawl is over. False: what is to be done then is not done yet; ask again."""
+    """Called when the crawl is over. Returns False while work for the end of the crawl is left; it
+    is then called again."""
     spider_version: str = ""
-    """What it tells others of its spider's code."""
+    """The version of its spider's code, for its signs of life."""

@@ -1,5 +1,5 @@
-"""Save, publish, then finish. Collects reports, stores their raw pages, then their rows, tells
-others where that is wanted, and only then ends their tasks."""
+"""Save, publish, then finish: collects reports, stores their raw pages, then their rows, publishes
+them where that is wanted, and only then finishes their tasks."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ MAX_BATCH = 200
 MAX_AGE_S = 0.04
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 16 * 1024 * 1024
-"""Of items, of links, and of bodies for the archive: so much makes a batch full."""
+"""A batch is full when its items, links and bodies for the archive take this many bytes."""
 LINK_BYTES = 1_000
-"""What a link takes in memory, beside its URL; and what is known of a file."""
+"""Bytes of memory that a link takes besides its URL; also those of an entry about a file."""
 
 NO_STORE = (
     "files of items have no place to go: name one that all machines reach with --file-store,"
@@ -40,10 +40,10 @@ log = logging.getLogger("shoal")
 
 
 class Committer:
-    """Commits a batch when it is full, or old enough, or when the worker has nothing else to do.
+    """Commits a batch when it is full, old enough, or when the worker has nothing else to do.
 
-    It has no bound of its own: the worker counts what is leased and not yet finished, and leases
-    no more when that is too much.
+    It has no bound of its own: the worker counts what is leased and not yet finished, and stops
+    leasing when that is too much.
     """
 
     def __init__(
@@ -59,7 +59,8 @@ class Committer:
         on_step: Callable[[], object] = lambda: None,
         outlet: Outlet | None = None,
     ) -> None:
-        """`on_step` is called when a batch goes to the stores, and from there to the frontier."""
+        """`on_step` is called when a batch goes to the stores, and when it goes on to the
+        frontier."""
         self._crawl = crawl
         self._results = stores.results
         self._archive = stores.archive
@@ -67,17 +68,19 @@ class Committer:
         self._keep = keep
         self._meter = meter
         self._batch_size = min(batch_size, MAX_BATCH)
-        self._end = finish  # Returns the leases that were not ours any more.
-        self._on_finished = on_finished  # Called with the tokens that were stale.
+        self._end = finish  # Returns the leases that were lost.
+        self._on_finished = on_finished  # Gets the outcomes and the stale tokens.
         self._on_step = on_step
-        self._outlet = outlet  # None: nobody else is told.
+        self._outlet = outlet  # None: nothing is published.
         self._reports: deque[Report] = deque()
         self.held_bytes = 0
-        """What items, links, and bodies for the archive take in memory until they are committed."""
+        """Bytes of memory that items, links and bodies for the archive take until they are
+        committed."""
         self.busy_since: float | None = None
-        """When the batch was begun that is being committed. None if there is none."""
+        """When the batch that is being committed was begun. None if there is none."""
         self.is_saving = False
-        """Whether that batch is with results or the archive, and not yet with the frontier."""
+        """Whether that batch is being saved to results or the archive, and not yet finished in the
+        frontier."""
         self._oldest_at = 0.0
         self._hurried = False
         self._closing = False
@@ -96,13 +99,13 @@ class Committer:
             self._wake.set()
 
     def hurry(self) -> None:
-        """Nothing else is going on: commit what there is without waiting for more."""
+        """Nothing else is going on: commit what there is without waiting for more reports."""
         self._hurried = True
         self._wake.set()
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits beside the batch that is being committed."""
+        """Whether nothing waits besides the batch that is being committed."""
         return not self._reports
 
     def close(self) -> None:
@@ -123,7 +126,7 @@ class Committer:
                 self.busy_since = None
 
     def _wait_s(self) -> float | None:
-        """How long the batch may still grow. None while there is none."""
+        """Return how long the batch may still grow. None if there is none."""
         if not self._reports:
             return None
         if self._hurried or self._closing or self._is_full():
@@ -174,7 +177,7 @@ class Committer:
         self._on_step()
 
     async def _save(self, reports: list[Report]) -> bool:
-        """Store rows. Returns whether there were any."""
+        """Save rows to the results store. Returns whether there were any."""
         batch = Batch(
             [report.page for report in reports if report.page is not None],
             [item for report in reports for item in report.items],
@@ -189,7 +192,7 @@ class Committer:
         return True
 
     async def _store_raw(self, reports: list[Report]) -> None:
-        """Archive raw pages and let go of them. The page log says where they are."""
+        """Archive raw pages and free their memory. The page log records where they are."""
         if self._archive is None:
             return
         store, crawl = self._archive.store, self._crawl
@@ -204,8 +207,8 @@ class Committer:
             report.raw = None
 
     async def _store_files(self, reports: list[Report]) -> None:
-        """Store files and let go of them. What is known of each says where it is. Raises
-        ConfigError if there is no place for any."""
+        """Store files and free their memory. The entry of each file records where it is. Raises
+        ConfigError if there is no file store."""
         store = self._files
         if store is None:
             raise ConfigError(NO_STORE)
@@ -216,7 +219,7 @@ class Committer:
             report.file_body = None
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
-        """Finish, and return the leases that were not ours any more."""
+        """Finish tasks. Returns the leases that this worker had lost before."""
         try:
             stale = await self._end(outcomes)
         except UnknownCrawl:
@@ -228,12 +231,13 @@ class Committer:
 
 
 def keep_of(rules: Rules) -> Keep:
-    """What the rules of a crawl say of storing its items."""
+    """Return what a crawl's rules say about storing its items."""
     return Keep(rules.history, parse_duration(rules.refresh_after) if rules.refresh_after else 0.0)
 
 
 def _not_told(report: Report) -> Outcome:
-    """A task whose items are saved, and of which others do not know, is done anew."""
+    """Return the outcome of a report that could not be published: a task with something to publish
+    goes back to be done again, though its items are saved."""
     return give_up(report.outcome.lease).outcome if is_told(report) else report.outcome
 
 

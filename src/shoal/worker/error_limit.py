@@ -1,7 +1,8 @@
-"""`stop_after_errors`: a crawl whose handlers raise and raise is paused, for the whole fleet.
+"""`stop_after_errors`: pauses a crawl, for the whole fleet, when too many of its handlers have
+raised.
 
-Frontiers count such failures for the crawl, so all workers agree on when it is time, and nothing
-else is kept: each time that the count passes a multiple of the limit.
+The frontier counts these failures for the crawl, so all workers agree on when the limit is reached.
+Nothing else is stored: the crawl is paused each time the count passes a multiple of the limit.
 """
 
 from __future__ import annotations
@@ -24,30 +25,31 @@ log = logging.getLogger("shoal")
 
 
 class ErrorLimit:
-    """Tells when a crawl has had too many errors since it was first looked at. Pure."""
+    """Tells when a crawl has had too many errors since the first look at it. Pure."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._passed: int | None = None
 
     def is_passed(self, stats: Stats) -> bool:
-        """Whether the limit was passed since the last look. True once for each time."""
+        """Whether the limit was passed since the last look. True once for each multiple of the
+        limit."""
         before, self._passed = self._passed, errors_of(stats) // self._limit
         return before is not None and self._passed > before
 
 
 def errors_of(stats: Stats) -> int:
-    """Tasks whose handlers raised, ever."""
+    """Tasks whose handlers have raised, in all."""
     return stats.failures_by_kind.get(FailureKind.HANDLER, 0)
 
 
 async def pause_after_errors(frontier: Frontier, crawl: str, limit: int) -> None:
-    """Look after the errors of a crawl until cancelled. One that was deleted has none."""
+    """Watch the errors of a crawl until cancelled. A crawl that was deleted has none."""
     errors = ErrorLimit(limit)
     while True:
         with suppress(UnknownCrawl):
             stats = await patient(frontier).stats(crawl)
-            # One that is paused already was so by another worker, or by somebody.
+            # A crawl that is paused already was paused by another worker or by a person.
             if errors.is_passed(stats) and stats.state is CrawlState.RUNNING:
                 await _pause(frontier, stats)
         await asyncio.sleep(LOOK_EVERY_S)

@@ -1,4 +1,5 @@
-"""A worker's signs of life, once a second; and the seeds that others left, which they tell of."""
+"""Sends a worker's signs of life once a second, and collects the seeds that others left when the
+answer reports some."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ from shoal.worker.meter import Meter
 
 BEAT_EVERY_S = 1.0
 RECENT_BEATS = 10
-"""The beats over which pages per second are counted."""
+"""The number of beats over which pages per second are counted."""
 LATELY_BEATS = 60
-"""The beats over which it is told what a worker did lately."""
+"""The number of beats that a worker's recent work is reported for."""
 
 
 class Heartbeat:
-    """Beats for one worker, which counts its work with a meter."""
+    """Beats for one worker, whose work a meter counts."""
 
     def __init__(
         self,
@@ -49,7 +50,8 @@ class Heartbeat:
         self._cores, self._memory_bytes = machine.cores(), machine.memory_bytes()
 
     async def run(self) -> None:
-        """Beat until cancelled. A crawl that is not there yet, or not any more, is no error."""
+        """Beat until cancelled. A crawl that does not exist yet, or no longer exists, is no
+        error."""
         while True:
             with suppress(UnknownCrawl):
                 await self._beat()
@@ -61,12 +63,13 @@ class Heartbeat:
             await self._collect()
 
     async def _collect(self) -> None:
-        """Seeds of a crawl that nobody has started wait for its rules, those of a cancelled one
-        for ever; those of a finished one make it run again."""
+        """Collect seeds that others left. Those of a crawl that nobody has started wait for its
+        rules, those of a cancelled crawl wait forever, and those of a finished one make it run
+        again."""
         stats = await self._frontier.stats(self._crawl)
         if stats.state in (CrawlState.NEW, CrawlState.CANCELLED):
             return
-        with suppress(ConfigError):  # It was cancelled this very moment.
+        with suppress(ConfigError):  # The crawl was cancelled this very moment.
             await collect(self._frontier, self._crawl, stats.rules)
 
     def _pulse(self) -> Pulse:
@@ -98,7 +101,7 @@ class Heartbeat:
         )
 
     def _work(self) -> Work:
-        """What was done so far."""
+        """Return the work done so far."""
         meter, cpu = self._meter, machine.cpu_time()
         return Work(
             seconds=time.monotonic(),

@@ -1,7 +1,7 @@
-"""What a worker asks for, what it visits and what it gives back. Decisions only.
+"""Decides what a worker asks for, what it visits and what it gives back. Pure.
 
-Calls tell what has happened, and when; what they return is to be done. There is no clock in here,
-no event loop and no store: see worker.py for those.
+Callers report what has happened, and when; the return values say what to do. There is no clock
+here, no event loop and no store: see worker.py for those.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoal.frontier.values import CrawlState, Grant, Holding, Lease, Outcome, Ve
 from shoal.worker.shares import Granted, Ready, Shares
 
 POLL_S = 0.25
-"""How often an idle worker looks for work that others brought."""
+"""How often an idle worker looks for work that others added."""
 
 ASK_EVERY_S = 0.01
 """The least time between two questions: each costs the same, however much it brings."""
@@ -26,44 +26,45 @@ SOON_S = 0.05
 """How long to wait for leases that come along with a commit, before asking apart from it."""
 
 IDLE_S = 0.003
-"""How long half of the slots may stand idle while a batch is being saved."""
+"""How long half of the slots may be idle while a batch is being saved."""
 
 HELD_PER_SLOT = 12
-"""Leases held at most, per slot. Most of what is not in flight waits to be committed: when the
-stores are slow this fills up, and nothing more is leased."""
+"""The most leases held, per slot. Most of those not in flight wait to be committed: when the stores
+are slow this fills up, and nothing more is leased."""
 
 AHEAD_S = 0.08
 """Leases are taken ahead for what is visited in this time: about as long as it takes until a batch
-is committed and new ones come. A worker whose pages are slow takes none ahead of others."""
+is committed and new leases come. A worker whose pages are slow takes none ahead of others."""
 
 AHEAD_PER_SLOT = 4
-"""Leases taken ahead at most, per slot."""
+"""The most leases taken ahead, per slot."""
 
 STUCK_S = 10.0
-"""Leases that have waited so long for a slot are given back: the site has come to a stand, and
-other workers may have nothing to do."""
+"""Leases that have waited this long for a slot are given back: the site has stalled, and other
+workers may have nothing to do."""
 
 SEND_PART = 0.5
-"""A share lasts for a lease time after it was told. Requests are sent by it in this part of that
-time: the rest is for their answers."""
+"""The part of a lease time in which requests are sent by a share. A share lasts for one lease time
+after it was told; the rest of that time is for the answers."""
 
 MAX_HELD_BYTES = 64 * 1024 * 1024
-"""Nothing more is leased while what waits for the stores takes so much memory."""
+"""Nothing more is leased while what waits for the stores takes more memory than this."""
 
 
 class Backlog(Protocol):
     """What waits for the stores: see Committer."""
 
     held_bytes: int
-    """What it takes in memory."""
+    """The bytes of memory that it takes."""
     busy_since: float | None
-    """When the batch was begun that is being committed. None if there is none."""
+    """When the batch that is being committed was begun. None if there is none."""
     is_saving: bool
-    """Whether that batch is with results or the archive, and not yet with the frontier."""
+    """Whether that batch is being saved to results or the archive, and not yet finished in the
+    frontier."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits beside the batch that is being committed."""
+        """Whether nothing waits besides the batch that is being committed."""
 
 
 class Question(NamedTuple):
@@ -72,11 +73,11 @@ class Question(NamedTuple):
     room: int
     holdings: dict[str, Holding]
     slots: int = 0
-    """Slots that nothing waits for: what leaves by an exit leaves at once, or not at all."""
+    """Free slots that no lease waits for. What leaves by an exit leaves at once or not at all."""
 
 
 class Moves(NamedTuple):
-    """What to do with what was granted."""
+    """What to do after a grant: leases to visit now, and leases to give back."""
 
     visit: list[Ready]
     give_back: list[Lease]
@@ -85,19 +86,19 @@ class Moves(NamedTuple):
 class Leasing:
     """A worker's leases, from the grant to the end of the task.
 
-    Each is first ready, then in flight, then with the committer, which finishes it. What is given
-    back skips the flight. Nobody asks while a question is open: `ask` opens one, and `granted` or
-    `not_granted` answers it.
+    Each lease is first ready, then in flight, then with the committer, which finishes it. A lease
+    that is given back is never in flight. There is one question at a time: `ask` opens it, and
+    `granted` or `not_granted` answers it.
 
-    Plain ones are visited as soon as there is a slot. Shared ones wait, beside that, until less is
-    in flight at their host than we may have there: see shares.py.
+    Plain leases are visited as soon as there is a slot. Shared ones also wait until less is in
+    flight at their host than this worker may have there: see shares.py.
     """
 
     def __init__(self, slots: int) -> None:
         self.held: dict[str, Lease] = {}
-        """What was granted and is not finished, by token."""
+        """Leases that were granted and are not finished, by token."""
         self.ready: deque[Granted] = deque()
-        """What waits for a slot and for nothing else, oldest first."""
+        """Leases that wait only for a slot, oldest first."""
         self.shares = Shares()
         self.in_flight = 0
         """Visits that are under way."""
@@ -105,9 +106,9 @@ class Leasing:
         """Whether the crawl had ended when it last granted anything."""
         self.is_draining = False
         self._slots = slots
-        self._send_s = 0.0  # How long requests are sent by a share, once it was told.
+        self._send_s = 0.0  # For how long requests are sent by a share after it was told.
         self._is_asking = False
-        self._asked = 0  # Of the open question.
+        self._asked = 0  # How many leases the open question asks for.
         self._ask_at = 0.0
         self._look_at = 0.0
         self._has_others = False
@@ -121,24 +122,25 @@ class Leasing:
     # Asking
 
     def begin(self, now: float, lease_s: float) -> None:
-        """The crawl runs, for the first time or again. Its leases, and shares, last so long."""
+        """The crawl runs, for the first time or again. Its leases and shares last `lease_s`
+        seconds."""
         self.is_over = False
-        self._finished_at = now  # The first batch takes its time from here.
+        self._finished_at = now  # The first batch is timed from here.
         self._send_s = lease_s * SEND_PART
 
     def wait_s(self, now: float, backlog: Backlog) -> float | None:
-        """How long to wait until it is time to `ask`: not at all if 0 or less; until something
-        has happened if None."""
+        """How long to wait until it is time to `ask`: 0 or less means now; None means until
+        something has happened."""
         if self._room(backlog) > 0:
             ask_at = self._ask_at
         elif self.shares:
-            ask_at = self._look_at  # Others may wait for what we have, even if we can take nothing.
+            ask_at = self._look_at  # Others may wait for our shares, even if we can take nothing.
         else:
             return None
         return max(ask_at - now, self._leases_expected_s(now, backlog))
 
     def ask(self, now: float, backlog: Backlog) -> Question | None:
-        """Open a question. None: there is nothing to ask for now, and nothing to say."""
+        """Open a question. None: there is nothing to ask for now, and nothing to tell."""
         if self._is_asking or self.is_over or self.is_draining:
             return None
         room = max(self._room(backlog), 0)
@@ -151,12 +153,12 @@ class Leasing:
         return Question(room, self.shares.say() if self.shares else {}, min(slots, room))
 
     def not_granted(self) -> None:
-        """The question has failed."""
+        """The open question has failed."""
         self._is_asking, self._asked = False, 0
 
     def granted(self, grant: Grant, now: float) -> Moves:
-        """The question was answered. Once we were told to stop all is given back: nobody would
-        wait for it any more."""
+        """The open question was answered. Once the worker was told to drain, everything is given
+        back: nobody would wait for it any more."""
         self.is_over = grant.state.over
         self._ask_at = now + _ask_again_s(grant, self._asked)
         self._look_at = now + POLL_S
@@ -183,18 +185,18 @@ class Leasing:
                 self.ready.append((lease, decided))
 
     def crawl_gone(self) -> None:
-        """The question was about a crawl that does not exist any more."""
+        """The open question was about a crawl that no longer exists."""
         self._is_asking, self._asked = False, 0
         self.is_over = True
 
     def idle_as(self, backlog: Backlog) -> Cause:
-        """What slots wait for that have no visit now. If there was less than we asked for, it is
-        that for which they wait, until an answer says otherwise."""
+        """Return what idle slots wait for. If the last answer brought less than was asked for,
+        they wait for the cause it gave, until an answer says otherwise."""
         if self.is_full(backlog):
             return Cause.STORES if backlog.is_saving else Cause.FRONTIER
         if self._idle_as is not Cause.FRONTIER:
             return self._idle_as
-        if self._room(backlog) <= 0:  # There are slots, but all that we share is in use.
+        if self._room(backlog) <= 0:  # There are free slots, but all our shares are in use.
             return Cause.POLITE
         return Cause.STORES if backlog.is_saving and not self._is_asking else Cause.FRONTIER
 
@@ -203,9 +205,12 @@ class Leasing:
         return self._most(backlog) <= 0
 
     def _room(self, backlog: Backlog) -> int:
-        """How many leases to ask for. Slots that our shares leave idle are for other hosts, if
-        there are any. Else what would wait for them is taken only where pages are quick, and no
-        more is asked for than the hosts would give us."""
+        """Return how many leases to ask for.
+
+        Slots that our shares leave idle are for other hosts, if there are any. Otherwise leases for
+        them, which would have to wait for their host, are taken only where pages are quick, and no
+        more are asked for than the hosts would grant.
+        """
         free = self._slots - self.in_flight
         waiting = len(self.ready) + self.shares.unsent
         wanted = free + self._ahead - waiting if self._is_quick else 0
@@ -216,25 +221,25 @@ class Leasing:
         return min(max(wanted, free + max(self._ahead - waiting, 0)), most)
 
     def _most(self, backlog: Backlog) -> int:
-        """How many leases may be taken: none beside a task that must be alone, nor while there is
-        much to store."""
+        """Return how many leases may be taken: none beside a task that must be alone, and none
+        while there is much to store."""
         held = len(self.held)
         if (self._is_alone and held) or backlog.held_bytes > MAX_HELD_BYTES:
             return 0
         return self._slots * HELD_PER_SLOT - held
 
     def _may_look(self, backlog: Backlog) -> bool:
-        """Whether to look, now and then, for work of hosts other than those that we share: there
-        are slots that these leave idle."""
+        """Whether to look, from time to time, for work of hosts other than those we share: our
+        shares leave slots idle."""
         return bool(self.shares) and self.in_flight < self._slots and self._most(backlog) > 0
 
     def _is_elsewhere(self, lease: Lease) -> bool:
-        """Whether there is more to do than at the hosts of which we have shares."""
+        """Whether a lease shows that there is work beyond the hosts that we have shares of."""
         return not lease.shared or (bool(self.shares) and lease.task.site not in self.shares)
 
     def _leases_expected_s(self, now: float, backlog: Backlog) -> float:
-        """How long to wait for what is finished to bring new leases with it. With half of its
-        slots idle, a worker does not wait for a store that takes long to save."""
+        """Return how long to wait for a commit to bring new leases with it. A worker with half of
+        its slots idle does not wait for a store that takes long to save."""
         if self._is_asking or self.ready:
             return SOON_S
         if backlog.busy_since is None:
@@ -246,12 +251,12 @@ class Leasing:
 
     @property
     def is_short(self) -> bool:
-        """Whether nothing waits to be visited."""
+        """Whether no lease waits to be visited."""
         return not self.ready and not self.shares.unsent
 
     def answered(self, lease: Lease) -> Ready | None:
-        """The request of a shared lease is not at its host any more. Returns what is to be visited
-        now beside it."""
+        """The request of a shared lease is not at its host any more. Returns the lease to visit now
+        beside it."""
         self.shares.answered(lease)
         if self.in_flight >= self._slots or (following := self.shares.send_next()) is None:
             return None
@@ -259,7 +264,7 @@ class Leasing:
         return following
 
     def visit_over(self, outcome: Outcome) -> Ready | None:
-        """A slot is free. Returns what is to be visited in it now."""
+        """A visit is over and its slot is free. Returns the lease to visit in it now."""
         if outcome.lease.shared:
             if outcome.pushback is not None and outcome.pushback.meant:
                 self.shares.refused(outcome.lease)
@@ -273,7 +278,7 @@ class Leasing:
     def _following(self) -> Ready | None:
         if self.ready:
             lease, decided = self.ready.popleft()
-            # A host without a rate lets us take our time. An exit does not: it has a clock too.
+            # A host without a rate can wait. An exit cannot: it has a clock too.
             is_now = lease.paced or _is_lent(lease)
             return lease, decided + SEND_SLACK_S if is_now else inf
         return self.shares.send_next() if self.shares.unsent else None
@@ -293,9 +298,11 @@ class Leasing:
         self._ask_at = 0.0
 
     def finished(self, outcomes: Iterable[Outcome], now: float) -> list[Ready]:
-        """These tries have ended for good. Returns what is to be visited now. A request that came
-        to grief makes no way for the next before this, so that a host which is down gets as few as
-        the frontier wants."""
+        """These tries have ended for good. Returns what to visit now.
+
+        A request that failed at its host makes room for the next only here, so that a host which is
+        down gets no more requests than the frontier wants.
+        """
         visited = 0
         for outcome in outcomes:
             visited += outcome.verdict is not Verdict.RETURNED
@@ -308,55 +315,58 @@ class Leasing:
         return self._next_visits() if self.shares.unsent else []
 
     def give_back_ready(self, until: float = inf) -> list[Lease]:
-        """What is not in flight and was granted until a moment is to be given back."""
+        """Return the leases to give back: those granted until `until` that are not in flight."""
         given_back = []
         while self.ready and self.ready[0][1] <= until:
             lease, _ = self.ready.popleft()
             given_back.append(lease)
         given_back += self.shares.give_back(until)
         if given_back:
-            self._ahead = 0  # Others are not taken in their place.
+            self._ahead = 0  # No others are taken in their place.
         return given_back
 
     def give_back_stuck(self, now: float) -> list[Lease]:
-        """What has waited too long for a slot is to be given back."""
+        """Return the leases to give back because they have waited too long for a slot."""
         return self.give_back_ready(until=now - STUCK_S)
 
     def start_over(self) -> list[Lease]:
-        """The crawl was started over. Of its old leases, those that are shared are to be given back
-        unless they are in flight."""
+        """The crawl was started over. Returns its old shared leases that are not in flight, to give
+        back."""
         return self.shares.give_back(inf)
 
     def drain(self) -> list[Lease]:
-        """Ask for no more, begin no more visits. Returns what is to be given back."""
+        """Ask for no more leases and begin no more visits. Returns the leases to give back."""
         self.is_draining = True
         return self.give_back_ready()
 
     def _look_ahead(self, visited: int, now: float) -> None:
-        """Decide how many leases to take ahead of their visits: none while there are slots enough
-        for what comes. What may be sent now or not at all cannot wait for a slot, and of a host
-        that is full, others wait for what we hold."""
+        """Decide how many leases to take ahead of their visits: none while there are enough slots
+        for what comes.
+
+        What must be sent now or not at all cannot wait for a slot. And at a host that is full,
+        others wait for what we hold.
+        """
         per_second = visited / max(now - self._finished_at, ASK_EVERY_S)
         self._finished_at = now
         self._is_quick = visited >= self._slots and not self._is_scarce
-        # Where it is not for a slot that leases have to wait, as much as that is always taken.
+        # Shared leases wait for more than a slot, so at least one is always taken ahead.
         has_shares = len(self.shares) > 0 and not self._is_scarce
         most = self._slots * AHEAD_PER_SLOT if self._is_quick or has_shares else 0
         self._ahead = min(int(per_second * AHEAD_S) + has_shares, most)
 
 
 def _is_scarce(lease: Lease) -> bool:
-    """Whether such leases are no use before there is a slot for them."""
+    """Whether such a lease is of no use before there is a slot for it."""
     return lease.paced or lease.crowded or _is_lent(lease)
 
 
 def _is_lent(lease: Lease) -> bool:
-    """Whether something is lent with it that others wait for: an exit, an account."""
+    """Whether something that others wait for is lent with it: an exit or an account."""
     return lease.lent is not None or lease.identity is not None
 
 
 def _idle_as(grant: Grant, asked: int) -> Cause:
-    """What slots wait for until the next answer."""
+    """Return what idle slots wait for until the next answer."""
     if len(grant.leases) >= asked:
         return Cause.FRONTIER
     is_running = grant.state is CrawlState.RUNNING
@@ -364,7 +374,8 @@ def _idle_as(grant: Grant, asked: int) -> Cause:
 
 
 def _ask_again_s(grant: Grant, asked: int) -> float:
-    """When to ask for more: soon if there was plenty, else when a host may be hit again."""
+    """Return how long to wait before asking again: a moment if the last grant was full, otherwise
+    until a host may be sent to again."""
     wait_s = grant.wait_s
     if len(grant.leases) >= asked:
         wait_s = 0.0

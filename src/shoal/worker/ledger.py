@@ -1,4 +1,4 @@
-"""A worker's ledger: what its slots do, and why those do nothing that do nothing. Pure."""
+"""A worker's ledger: what its slots do, and why the idle ones are idle. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ _IDLE = (Cause.POLITE, Cause.STARVED, Cause.STORES, Cause.FRONTIER)
 
 
 class Ledger:
-    """Counts up from the moment at which its worker began. What happens between two notes counts as
-    the first of them has it: so there is one whenever something changes, and none while pages only
-    follow each other in the same slots."""
+    """Adds up slot time from the moment its worker began.
+
+    The time between two notes is counted by what the first of them says. So there is a note
+    whenever something changes, and none while pages only follow each other in the same slots.
+    """
 
     def __init__(self, slots: int, now: float) -> None:
         self.slots = slots
@@ -21,7 +23,7 @@ class Ledger:
         self._idle_s = dict.fromkeys(_IDLE, 0.0)
 
     def note(self, now: float, in_flight: int, idle_as: Cause) -> None:
-        """From now on so many slots have visits, and the others wait for this."""
+        """From now on `in_flight` slots have visits, and the others wait for `idle_as`."""
         passed_s = now - self._at
         self._at = now
         self._visits_s += passed_s * self._in_flight
@@ -29,8 +31,8 @@ class Ledger:
         self._in_flight, self._idle_as = in_flight, idle_as
 
     def told(self, now: float, parsing_s: float) -> SlotTime:
-        """Where the time went until now, if pages were read for so long. Pages that are still in
-        their slots count as not read yet."""
+        """Return where slot time went until now, with `parsing_s` of it spent in parsing. Pages
+        that are still in their slots count as not parsed yet."""
         self.note(now, self._in_flight, self._idle_as)
         parse_s = min(parsing_s, self._visits_s)
         return SlotTime(self._visits_s - parse_s, parse_s, **self._idle_s)

@@ -1,4 +1,4 @@
-"""Logging accounts in by hand, with the code that workers log in with, and as politely."""
+"""Logs accounts in on request, with the code that workers log in with, and as politely."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from shoal.worker.visits.outcomes import one_line
 from shoal.worker.visits.sending import Routes, route_by
 
 NOT_HELD = "in use, or no exit that it could go by"
-"""Why nobody could hold an account."""
+"""Why an account could not be held."""
 LOST = "it could not be kept from others for as long as the login took"
 
 
 class CheckedLogin(msgspec.Struct, kw_only=True, frozen=True):
-    """What came of logging an account in."""
+    """The result of logging an account in."""
 
     identity: str
     is_good: bool = False
     is_left_alone: bool = False
-    """Whether it was not tried, as somebody has it."""
+    """Whether the login was not tried because the account is in use."""
     requests: int = 0
     seconds: float = 0.0
     why: str = ""
-    """Why it failed, or was left alone. One line."""
+    """Why it failed or was left alone, in one line."""
 
 
 class LoginChecks:
@@ -51,7 +51,7 @@ class LoginChecks:
         fetcher: Fetcher,
         routes: Routes,
     ) -> None:
-        """Requests keep to the rate that the crawl has for their hosts."""
+        """Requests keep to the crawl's rates for their hosts."""
         self._crawl = crawl
         self._frontier = frontier
         self._sessions = sessions
@@ -60,7 +60,7 @@ class LoginChecks:
         self._routes = routes
 
     async def check(self, account: Account) -> CheckedLogin:
-        """Log one in, and tell the fleet what came of it."""
+        """Log one account in, and tell the fleet the result."""
         identity = account.name
         known = self._sessions.account(identity)
         if known is None:
@@ -82,7 +82,7 @@ class LoginChecks:
             async with hold.lasting():
                 found, why = await self._found(login, held)
         except TimeoutError:
-            pass  # Nobody knows how far the login has come.
+            pass  # How far the login has come is unknown.
         finally:
             is_heeded = await hold.let_go(found)
         return CheckedLogin(
@@ -94,7 +94,7 @@ class LoginChecks:
         )
 
     async def _found(self, login: Login, held: Held) -> tuple[IdentityReport, str]:
-        """What is to be said of an account, and why its login failed."""
+        """Log in. Returns what to report of the account, and why the login failed."""
         turns = Turns(partial(self._turn, held))
         try:
             route = route_by(held.lent, None, self._routes)
@@ -102,7 +102,7 @@ class LoginChecks:
         except LoginFailed as error:
             why = one_line(str(error))
             return IdentityReport(LoginChange.FAILED, why, jar=b""), why
-        except LoginTrouble as trouble:  # Its host is to blame, and not the account.
+        except LoginTrouble as trouble:  # The host is at fault, not the account.
             return IdentityReport(), one_line(_told(trouble))
         except OwnFault as error:
             return IdentityReport(), str(error)
@@ -116,7 +116,7 @@ class LoginChecks:
 
 
 def _host(login: Login, account: Account) -> str:
-    """Where it will log in, as far as anybody knows before."""
+    """Return the host where it will log in, as far as that is known beforehand."""
     url = login.login_url or account.state.login_url
     return parse(url).host if url else ""
 

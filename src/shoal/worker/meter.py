@@ -1,6 +1,7 @@
-"""What a worker counts of its own work, for its signs of life.
+"""Counts a worker's own work for its signs of life.
 
-Plain numbers that one thread counts up: what it costs is not to be seen beside a page.
+The counts are plain numbers that one thread increments: their cost is negligible beside that of a
+page.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from shoal.worker.report import Report
 
 
 class Did(msgspec.Struct, frozen=True):
-    """What a worker has done, when it ends."""
+    """What a worker has done by the time it ends."""
 
     pages: int = 0
     items: int = 0
@@ -27,24 +28,24 @@ class Did(msgspec.Struct, frozen=True):
 
 
 CLASSES = 10
-"""Classes of statuses are counted up to 9xx: servers make up what they like."""
+"""Classes of statuses are counted up to 9xx: servers invent statuses."""
 
 
 class Meter:
-    """Counts up from the start of its worker."""
+    """Counts from the start of its worker."""
 
     def __init__(self, slots: int) -> None:
         self.ledger = Ledger(slots, time.monotonic())
         self.pages = 0
         """Pages that were finished."""
         self.items = 0
-        """Items of tries that were finished."""
+        """Items of the tries that were finished."""
         self.dead = 0
-        """Tasks that died with its tries."""
+        """Tasks that died with this worker's tries."""
         self.ended = 0
-        """Tasks that have ended with its tries, one way or another."""
+        """Tasks that have ended in any way with this worker's tries."""
         self.backlog = 0
-        """Pages that wait to be stored and finished. The one number that goes down again."""
+        """Pages that wait to be stored and finished. The only number that goes down again."""
         self.fetches = Histogram()
         self.saves = Histogram()
         self.parsing_s = 0.0
@@ -54,7 +55,7 @@ class Meter:
         self._statuses = [0] * CLASSES
 
     def note(self, report: Report) -> None:
-        """A visit is over."""
+        """Count a visit that is over."""
         outcome = report.outcome
         self.wire_bytes += outcome.wire_bytes
         if report.status is None:
@@ -66,15 +67,15 @@ class Meter:
 
     @property
     def did(self) -> Did:
-        """What there is to say in the end."""
+        """The totals to report at the end."""
         return Did(self.pages, self.items, self.dead)
 
     @property
     def slot_time(self) -> SlotTime:
-        """Where the time of the slots went so far."""
+        """Where the time of the slots has gone so far."""
         return self.ledger.told(time.monotonic(), self.parsing_s)
 
     @property
     def responses(self) -> dict[str, int]:
-        """Answers by the class of their status; classes that did not occur are left out."""
+        """The number of answers by class of status; classes that did not occur are left out."""
         return {f"{first}xx": count for first, count in enumerate(self._statuses) if count}

@@ -1,10 +1,9 @@
-"""Tasks that were brought before their crawl had a pool, or a session, for all: they do not leave
-without it.
+"""Moves tasks that were added before their crawl had a default pool or session.
 
-Seeds may be there before anybody has started their crawl, and nobody knows its rules then; and a
-crawl that was begun without exits or accounts may go on with them. What a task is cannot be changed
-in the frontier: so such a one ends, and the same request begins again as a task of the pool, or of
-the session, whose exits are those of its group.
+Seeds may be added before a crawl is started, when its rules are not known yet; and a crawl that was
+begun without exits or accounts may continue with them. Such tasks must not be sent without the pool
+or session. A task cannot be changed in the frontier, so it ends, and the same request begins again
+as a task of the pool, or of the session, whose exits are those of its group.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ MOVED = "begins again as a task of {} '{}'"
 
 
 def kept_to_rules(visit: Visit, rules: Rules) -> Visit:
-    """Visits under these rules: as they are, but for tasks that do not know of the crawl's session,
-    or of its pool."""
+    """Return a visit that moves tasks which lack the crawl's session or pool, and makes all others
+    as `visit` does."""
     session, pool = default_session(rules), default_pool(rules)
     if session is None and pool is None:
         return visit

@@ -1,4 +1,4 @@
-"""Where a worker tells others what its crawl has given: the port, and what waits for it."""
+"""Publishing what a crawl gives: the port to a broker, and the waiting for one that is away."""
 
 from __future__ import annotations
 
@@ -21,39 +21,44 @@ log = logging.getLogger("shoal")
 
 
 class Publishing(Protocol):
-    """Tells others of items, of dead tasks, and of the end of a crawl. Its sends return when the
-    broker has all, may be repeated, and raise errors as stores do."""
+    """Publishes items, dead tasks and the end of a crawl.
+
+    Its sends return when the broker has everything, may be repeated, and raise errors as stores
+    do.
+    """
 
     def prepare(self, reports: Sequence[Report]) -> Send:
-        """What sends all that these reports have to tell. What cannot be sent, whoever tries, is
-        noted among the rejected items of its report."""
+        """Return a function that sends everything these reports have to publish. What can never be
+        sent is noted among the rejected items of its report."""
 
     async def finished(self, stats: Stats) -> None:
-        """Tell that the crawl is over, unless that was told."""
+        """Publish the end of the crawl, unless that was published before."""
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 def is_told(report: Report) -> bool:
-    """Whether a report has something in it that is published."""
+    """Whether a report holds anything that is published."""
     return bool(report.items) or report.outcome.verdict is Verdict.DEAD
 
 
 class Outlet:
-    """A broker that is away is waited for, as stores are; but not once we were told to stop."""
+    """Sends through a port, and waits for a broker that is away, as for a store; but not once the
+    worker was told to stop."""
 
     def __init__(self, publishing: Publishing) -> None:
         self.prepare = publishing.prepare
         self.close = publishing.close
         self._publishing = publishing
-        self._told: object = None  # The end of the crawl that was told.
+        self._told: object = None  # The last end of the crawl that was published.
         self._ends_at: float | None = None
         self._limit: asyncio.Timeout | None = None
         self._gave_up = False
 
     async def sent(self, send: Send) -> bool:
-        """Send, however long it takes. False: we were told to stop before the broker had all."""
+        """Send, however long it takes. Returns False if the worker was told to stop before the
+        broker had everything."""
         if self._gave_up:
             return False
         self._limit = asyncio.timeout_at(self._ends_at)
@@ -71,13 +76,13 @@ class Outlet:
         return True
 
     async def finished(self, stats: Stats) -> None:
-        """Tell once of this end of the crawl."""
+        """Publish this end of the crawl, once."""
         end = stats.state, stats.finished_at
         if end != self._told and await self.sent(partial(self._publishing.finished, stats)):
             self._told = end
 
     def drain(self) -> None:
-        """Soon wait no longer."""
+        """Wait for the broker for only a short time from now on."""
         if self._ends_at is None:
             self._ends_at = asyncio.get_running_loop().time() + STOPPING_S
         if self._limit is not None and not self._limit.expired():

@@ -1,4 +1,4 @@
-"""Holding leases: they are renewed as long as their tasks are in hand."""
+"""Renews the leases of tasks that a worker still has in hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.worker.leasing import Leasing
 
 
 class Renewals:
-    """Renews what a worker holds, and gives back what has waited too long for a slot."""
+    """Renews a worker's leases, and gives back those that have waited too long for a slot."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Renewals:
         self._give_back = give_back
 
     async def run(self, lease_s: float) -> None:
-        """Renew leases that last so long, until cancelled."""
+        """Renew leases that last `lease_s` seconds, until cancelled."""
         while True:
             await asyncio.sleep(lease_s / 3)
             self._give_back(self._leasing.give_back_stuck(time.monotonic()))
@@ -46,5 +46,5 @@ class Renewals:
             lost = held
         if lost:
             self._on_lost(lost)
-            # Those that are not lost are the next to be leased again.
+            # Leases given back now are the next to be leased again.
             self._give_back(self._leasing.give_back_ready())

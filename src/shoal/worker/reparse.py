@@ -1,4 +1,4 @@
-"""Reading archived pages again: the spider's handlers run, the site is left alone."""
+"""Parses archived pages again: the spider's handlers run, and nothing is fetched from the site."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REASON_CHARACTERS = 200
 
 
 class Reparsed(msgspec.Struct):
-    """What reading an archive again has given so far."""
+    """Counts of what parsing an archive again has given so far."""
 
     pages: int = 0
     items: int = 0
@@ -31,10 +31,10 @@ class Reparsed(msgspec.Struct):
     failed: int = 0
     """Pages whose handler raised, or that the archive could not give back."""
     reasons: list[str] = []
-    """Why, for the first few of them."""
+    """The reasons of the first few failures."""
 
     def note_failure(self, reason: str) -> None:
-        """One more page that gave nothing."""
+        """Count a page that gave nothing."""
         self.failed += 1
         if len(self.reasons) < REASONS_KEPT:
             line = " ".join(reason.split())[:REASON_CHARACTERS]
@@ -57,9 +57,9 @@ async def reparse(
 ) -> Reparsed:
     """Run the handlers over all archived pages of a crawl, and save what they give.
 
-    An item has the time of its page: it takes the place of what was read from the same answer, and
-    never of what was read from a newer one. Links are not followed, and files of items not fetched;
-    of these, `max_links` of a page are looked at. A crawl may run meanwhile.
+    An item has the time of its page: it replaces what was read from the same answer, and never what
+    was read from a newer one. Links are not followed, and files of items are not fetched; at most
+    `max_links` links of a page are looked at. The crawl may run meanwhile.
     """
     done = Reparsed()
     batch = Batch(keep=keep)
@@ -83,7 +83,7 @@ async def _readings(
     canonical: bool,
     max_links: int | None,
 ) -> AsyncIterator[Reading]:
-    """What each page gives; counted in `done`."""
+    """Yield what the handlers read from each page; count it in `done`."""
 
     def unreadable(error: StorageFailed) -> None:
         done.note_failure(str(error))
@@ -104,8 +104,11 @@ async def _readings(
 
 
 def page_of(raw: RawPage) -> Page:
-    """The page as the handler saw it. Earlier versions have archived one that was fetched with an
-    identity as a task of just that."""
+    """Return the page as the handler saw it.
+
+    Earlier versions archived a page that was fetched with an identity as a task of exactly that
+    identity.
+    """
     session = raw.identity or raw.task.session or ""
     return Page(
         url=raw.task.url,

@@ -1,4 +1,4 @@
-"""What a visit hands to the committer: how it ended, and what is to be stored."""
+"""The report that a visit hands to the committer: how it ended, and what is to be stored."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from shoal.results.port import PageLog
 
 
 class Report(msgspec.Struct):
-    """What one try gave: rows to be saved, then the outcome to be finished with."""
+    """The result of one try: rows to save, then the outcome to finish its task with."""
 
     outcome: Outcome
     page: PageLog | None = None
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
     files: list[StoredFile] = []
-    """What became of files of items."""
+    """The state of the files that items refer to."""
     file_body: bytes | None = None
-    """The file that this try gave: the one in `files` that is done."""
+    """The body of the file that this try fetched: the one in `files` that is done."""
     raw: RawPage | None = None
-    """The page itself, if there is an archive that wants it."""
+    """The raw page, if there is an archive to store it in."""
     status: int | None = None
-    """Of the answer, if there was one."""
+    """The HTTP status, if there was an answer."""
     parsing_s: float = 0.0
-    """How long it took to read what came."""
+    """Seconds spent in parsing the answer."""
     held_bytes: int = 0
-    """What it takes in memory until it is committed. The committer keeps it."""
+    """Bytes of memory that this report takes until it is committed. Kept by the committer."""
 
 
 def page_log(
     outcome: Outcome, worker: str, started_at: float, status: int | None, body: bytes
 ) -> PageLog:
-    """The entry of the page log for one try, once it is known how it ended."""
+    """Return the page log entry for one try whose outcome is known."""
     task, lent = outcome.lease.task, outcome.lease.lent
     return PageLog(
         fingerprint=outcome.lease.fingerprint,
         url=task.url,
         worker=worker,
-        # Blocks are not counted among failed tries, but were tries.
+        # Blocks are not counted as failed tries, but each of them was a try.
         attempt=task.retry_count + 1 + (lent.blocks if lent is not None else 0),
         started_at=started_at,
         duration_s=max(outcome.lease.now() - started_at, 0.0),
@@ -64,7 +64,7 @@ def page_log(
 
 
 def _way_of(lease: Lease) -> str:
-    """What a request was sent with: the identity, and the exit that it left by."""
+    """Return what a request was sent with: the identity and the exit, where there were any."""
     names = [] if lease.identity is None else [lease.identity.name]
     if lease.lent is not None and lease.lent.exit:
         names.append(lease.lent.exit)
@@ -72,8 +72,11 @@ def _way_of(lease: Lease) -> str:
 
 
 def note_identity(outcome: Outcome) -> None:
-    """The reason why a try has failed says with which identity it was made. If that took too long,
-    the request was given up: its host may still be at work on it, so the identity rests."""
+    """Name the identity in the reason of a failed try.
+
+    If the try timed out, its host may still be at work on the request that was given up, so the
+    identity rests for a while.
+    """
     identity = outcome.lease.identity
     if identity is None or outcome.verdict not in (Verdict.RETRY, Verdict.DEAD):
         return
@@ -83,12 +86,12 @@ def note_identity(outcome: Outcome) -> None:
 
 
 def give_back(lease: Lease, *, sent: bool) -> Report:
-    """The task goes back to the queue as if it had not been tried."""
+    """Return a report that puts the task back into the queue as if it had not been tried."""
     return Report(Outcome(lease=lease, verdict=Verdict.RETURNED, sent=sent))
 
 
 def not_due(lease: Lease, due: datetime) -> Report | None:
-    """How a visit ends that comes before the time of its task. None: it is time."""
+    """Return the report of a visit that comes before its task is due. None: the task is due."""
     wait_s = (due if due.tzinfo else due.replace(tzinfo=UTC)).timestamp() - lease.now()
     if wait_s <= 0:
         return None
@@ -98,9 +101,12 @@ def not_due(lease: Lease, due: datetime) -> Report | None:
 
 
 def give_up(lease: Lease, *, sent: bool = True) -> Report:
-    """The same for a visit that was cancelled, wherever it was by then, or that cannot be made
-    here. Its host may still be at work on the request, so nobody comes with the same identity at
-    once; and who cannot use it does not get it again before others."""
+    """Return the report of a visit that was cancelled at any point, or that cannot be made here:
+    its task goes back into the queue.
+
+    The host may still be at work on the request, so its identity is not used again at once. A
+    worker that cannot use the identity does not get it again before others do.
+    """
     report = give_back(lease, sent=sent)
     if lease.identity is not None:
         report.outcome.identity = IdentityReport(LoginChange.CUT)

@@ -1,9 +1,9 @@
-"""A worker's shares of hosts: what may be sent to them, and what waits until it may. Pure.
+"""A worker's shares of hosts: what it may send to them, and what waits until it may. Pure.
 
-While a question is open, the frontier may already have given others what we do not use. So until
-it is answered no more may be in flight at a host than the question said. And a share that we have
-not asked about for long, because we stood still or the frontier is away, may be others' by now: so
-each request has a moment until which it may be sent.
+While a question is open, the frontier may already have given others what this worker does not use.
+Until it is answered, no more may be in flight at a host than the question said. And a share that
+was not asked about for long, because the worker was stalled or the frontier away, may belong to
+others by now: so each request has a time until which it may be sent.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from shoal.core.sharing import AHEAD_PER_SHARE
 from shoal.frontier.values import Holding, Lease
 
 Granted = tuple[Lease, float]
-"""A lease that waits, and when it was granted: see `Grant.decided`."""
+"""A lease that waits, and the time at which it was granted: see `Grant.decided`."""
 
 Ready = tuple[Lease, float]
-"""A lease whose visit may begin, and until when its request may be sent."""
+"""A lease whose visit may begin, and the time until which its request may be sent."""
 
 
 class _Host:
-    """What we have of one host."""
+    """What this worker has of one host."""
 
     __slots__ = ("in_flight", "is_next", "may_have", "refusals", "said", "share", "unsent")
 
     def __init__(self) -> None:
-        self.share = 0  # As the last answer has it.
-        self.may_have = 0  # In flight.
+        self.share = 0  # As the last answer said.
+        self.may_have = 0  # The most that may be in flight.
         self.in_flight = 0
-        self.said = 0  # What was in flight, as the last question has it.
+        self.said = 0  # What was in flight, as the last question said.
         self.unsent: deque[Granted] = deque()
-        self.refusals: set[str] = set()  # By token: of which the frontier has not heard.
-        self.is_next = False  # Among those that wait for a slot.
+        self.refusals: set[str] = set()  # Tokens of refusals that the frontier has not heard of.
+        self.is_next = False  # Whether it is among the hosts that wait for a slot.
 
     @property
     def may_send(self) -> bool:
@@ -46,10 +46,10 @@ class Shares:
 
     def __init__(self) -> None:
         self.unsent = 0
-        """Leases whose requests have not been sent, of all hosts."""
+        """Leases whose requests have not been sent, over all hosts."""
         self._hosts: dict[str, _Host] = {}
-        self._sent: dict[str, _Host] = {}  # By token: what is at a host.
-        self._next: deque[_Host] = deque()  # What may send, in turn, once there is a slot.
+        self._sent: dict[str, _Host] = {}  # By token: leases whose request is at a host.
+        self._next: deque[_Host] = deque()  # Hosts to send to, in turn, once there is a slot.
         self._send_by = 0.0
 
     def __contains__(self, host: str) -> bool:
@@ -60,7 +60,8 @@ class Shares:
 
     @property
     def unfilled(self) -> int:
-        """Requests that might be in flight beside those that are, if there were leases for them."""
+        """How many more requests could be in flight at these hosts if there were leases for
+        them."""
         return sum(
             max(host.may_have - host.in_flight, 0)
             for host in self._hosts.values()
@@ -69,7 +70,7 @@ class Shares:
 
     @property
     def left(self) -> int:
-        """Leases that the frontier would grant us of these hosts, beside those that wait."""
+        """How many more leases the frontier would grant for these hosts."""
         return sum(
             max(host.share * AHEAD_PER_SHARE - len(host.unsent), 0) for host in self._hosts.values()
         )
@@ -77,7 +78,7 @@ class Shares:
     # Questions and answers
 
     def say(self) -> dict[str, Holding]:
-        """What a question has to say of our shares."""
+        """Return what a question tells the frontier of our shares."""
         for host in self._hosts.values():
             host.said = host.in_flight
             host.may_have = min(host.may_have, host.in_flight)
@@ -86,9 +87,12 @@ class Shares:
         }
 
     def told(self, shares: Mapping[str, int], send_by: float) -> list[Lease]:
-        """Our shares are these from now on, and no others; what is not sent by a moment needs
-        another answer. Returns what is to be given back. A host is forgotten when the frontier
-        knows that nothing of ours is there."""
+        """From now on our shares are exactly these. Whatever is not sent by `send_by` needs another
+        answer.
+
+        Returns the leases to give back. A host is forgotten when the frontier knows that nothing of
+        ours is there.
+        """
         self._send_by = send_by
         for name in shares.keys() - self._hosts.keys():
             self._hosts[name] = _Host()
@@ -105,7 +109,8 @@ class Shares:
         return given_back
 
     def leave(self) -> dict[str, Holding]:
-        """Nothing is in flight any more, and nothing will be. Returns what is to be said of it."""
+        """Give up all shares: nothing is in flight any more, and nothing will be. Returns what to
+        tell the frontier."""
         given_up = {name: Holding(0, 0) for name in self._hosts}
         self._hosts.clear()
         return given_up
@@ -113,7 +118,7 @@ class Shares:
     # Leases
 
     def hold(self, granted: Granted) -> None:
-        """This was granted. It waits at least until it is `told` how much may be in flight."""
+        """Take a granted lease. It waits at least until `told` says how much may be in flight."""
         name = granted[0].task.site
         host = self._hosts.get(name)
         if host is None:
@@ -122,7 +127,7 @@ class Shares:
         self.unsent += 1
 
     def send_next(self) -> Ready | None:
-        """There is a slot. Returns what is to be visited in it: hosts have their turns."""
+        """Return the lease to visit in a free slot. Hosts take turns."""
         while self._next:
             host = self._next.popleft()
             host.is_next = False
@@ -136,28 +141,28 @@ class Shares:
         return None
 
     def answered(self, lease: Lease) -> None:
-        """Its request is not at the host any more. May be said more than once."""
+        """The lease's request is not at the host any more. May be called more than once."""
         host = self._sent.pop(lease.token, None)
         if host is not None:
             host.in_flight -= 1
             self._line_up(host)
 
     def refused(self, lease: Lease) -> None:
-        """The host asks for less: it gets nothing until the frontier has heard of it, and says how
-        much it may be."""
+        """The host has asked for less. It gets nothing until the frontier has heard of that and has
+        told a new share."""
         host = self._hosts.get(lease.task.site)
         if host is not None:
             host.may_have = 0
             host.refusals.add(lease.token)
 
     def heard(self, lease: Lease) -> None:
-        """The frontier knows that this was refused."""
+        """The frontier has heard that the host refused this lease."""
         host = self._hosts.get(lease.task.site)
         if host is not None:
             host.refusals.discard(lease.token)
 
     def give_back(self, until: float) -> list[Lease]:
-        """What was granted until a moment and has not been sent is to be given back."""
+        """Return the leases to give back: those granted until `until` and not sent yet."""
         return [lease for host in self._hosts.values() for lease in self._take_back(host, until)]
 
     def _line_up(self, host: _Host) -> None:

@@ -1,4 +1,4 @@
-"""The slots of a worker: the visits that are under way."""
+"""The slots of a worker, and the visits under way in them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ log = logging.getLogger("shoal")
 
 
 def nobody_waits() -> None:
-    """For visits of leases that take their host's room until they are finished."""
+    """Does nothing. Stands in for `answered` where a lease occupies its host until it is
+    finished."""
 
 
 class Slots:
-    """Runs visits. Each ends in one report, also if it fails or is cancelled."""
+    """Runs visits. Each ends in exactly one report, also if it fails or is cancelled."""
 
     def __init__(
         self,
@@ -28,34 +29,34 @@ class Slots:
         on_answered: Callable[[Lease], None],
         on_over: Callable[[Report], None],
     ) -> None:
-        """`on_answered` is told when the request of a shared lease is not at its host any more, if
-        that is long before its visit is over."""
+        """`on_answered` is called when the request of a shared lease has left its host well before
+        the visit is over."""
         self.visit = visit
-        """How visits are made. It may change between two of them."""
+        """How visits are made. It may change between two visits."""
         self._on_answered = on_answered
         self._on_over = on_over
         self._visits: dict[asyncio.Task[Report], Lease] = {}
 
     def start(self, lease: Lease, send_by: float) -> None:
-        """Begin a visit. How many there may be at once is for the caller to know."""
+        """Begin a visit. The caller limits how many run at once."""
         visit = asyncio.create_task(self._guarded(lease, send_by))
         visit.add_done_callback(self._over)
         self._visits[visit] = lease
 
     def cancel(self, leases: Iterable[Lease]) -> None:
-        """End the visits for these leases, where there are any. Their reports come soon."""
+        """Cancel the visits for these leases, if there are any. Their reports come soon."""
         tokens = {lease.token for lease in leases}
         for visit, lease in self._visits.items():
             if lease.token in tokens:
                 visit.cancel()
 
     def cancel_all(self) -> None:
-        """End all visits. Their reports come soon."""
+        """Cancel all visits. Their reports come soon."""
         for visit in self._visits:
             visit.cancel()
 
     async def settle(self, timeout_s: float | None) -> None:
-        """Let visits end by themselves; those that take longer are cancelled."""
+        """Wait for visits to end by themselves; cancel those that take longer than `timeout_s`."""
         if self._visits:
             await asyncio.wait(self._visits.keys(), timeout=timeout_s)
         self.cancel_all()
@@ -66,7 +67,7 @@ class Slots:
         answered = partial(self._on_answered, lease) if lease.shared else nobody_waits
         try:
             return await self.visit(lease, send_by, answered)
-        except StorageError:  # Who leases will meet it too, and say so.
+        except StorageError:  # Leasing will meet the same error and report it.
             return give_back(lease, sent=False)
         except Exception as error:
             url = lease.task.url
@@ -76,6 +77,7 @@ class Slots:
             return Report(Outcome(lease=lease, verdict=Verdict.DEAD, reason=reason))
 
     def _over(self, visit: asyncio.Task[Report]) -> None:
-        """Called when a visit is over, also if it was cancelled before it had begun."""
+        """Hand on the report of a finished visit, even of one that was cancelled before it
+        began."""
         lease = self._visits.pop(visit)
         self._on_over(give_up(lease) if visit.cancelled() else visit.result())

@@ -1,4 +1,4 @@
-"""What becomes of tasks that fail, as lines of the log: see `logs.tasks`."""
+"""Logs tasks that fail, one line each: see `logs.tasks`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LEVELS = {Verdict.RETRY: logging.INFO, Verdict.DEAD: logging.WARNING}
 def log_failures(
     crawl: str, reports: Sequence[Report], outcomes: Sequence[Outcome], stale: Collection[str]
 ) -> None:
-    """Log the tries that have failed, by how they were ended, unless somebody else has their leases
-    by now."""
+    """Log each failed try, at a level that depends on how it ended. Stale leases are left out:
+    another worker has them by now."""
     if tasks.disabled:
         return
     for report, outcome in zip(reports, outcomes, strict=True):

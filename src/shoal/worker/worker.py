@@ -1,7 +1,7 @@
 """A worker: lease ▸ visit ▸ commit, until the crawl is finished or it is told to stop.
 
-It holds no state that matters: whatever it has leased comes back to the queue if it dies. What it
-does next about its leases, leasing.py decides; here is what it takes to do it.
+It holds no state that matters: if it dies, everything it has leased returns to the queue.
+leasing.py decides what it does next about its leases; this module carries the decisions out.
 """
 
 from __future__ import annotations
@@ -47,27 +47,29 @@ BATCH_PER_SLOT = 4
 
 
 class Visits(Protocol):
-    """How pages are visited: with a spider of ours, or inside Scrapy's engine."""
+    """How pages are visited: with a spider of Shoal, or inside Scrapy's engine."""
 
     def begin(self, rules: Rules) -> None:
-        """The crawl is running, under these rules. Comes again if it is started again."""
+        """The crawl runs under these rules. Called again each time that it is started again."""
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
-        """One try. Its request may leave until `send_by`, by time.monotonic(), and not later.
-        `answered` is to be called when the host has answered, and has nothing to complain of, and
-        there is still something to do, such as reading the page: others may be sent then."""
+        """Make one try. Its request may leave until `send_by`, by time.monotonic(), and not later.
+
+        Call `answered` when the host has answered without complaint and there is still work to do,
+        such as parsing the page: other requests may be sent from then on.
+        """
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
-        """The frontier has these now: they need not be offered again."""
+        """The frontier has these follow-ups now: they need not be offered again."""
 
     def start_over(self) -> None:
-        """The crawl was started over: what was confirmed holds no more."""
+        """The crawl was started over: earlier confirmations no longer hold."""
 
     async def close(self) -> None: ...
 
 
 class Worker:
-    """One worker's work. `run` returns when it is over; `drain` makes it end soon."""
+    """One worker. `run` returns when its work is over; `drain` makes it end soon."""
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class Worker:
         self._outlet = Outlet(publishing) if publishing is not None else None
         self._visits = visits
         self._on_idle = on_idle
-        self._watch = watch  # Looks after work whose leases last so long: see watchdog.py.
+        self._watch = watch  # Watches work whose leases last that long: see watchdog.py.
         self._leasing = Leasing(assignment.slots)
         self._slots = Slots(visits.visit, self._answered, self._visited)
         self._meter = Meter(assignment.slots)
@@ -99,32 +101,33 @@ class Worker:
             assignment.spider_version,
         )
         self._epoch = 0
-        self._stirred = 0
+        self._wakes = 0
         self._committer: Committer
         self._changed = asyncio.Event()
         self.over_as: CrawlState | None = None
-        """How the crawl had ended when we last looked. None: it had not."""
+        """How the crawl had ended at the last look. None: it had not ended."""
 
     @property
     def did(self) -> Did:
-        """What it has done so far."""
+        """What this worker has done so far."""
         return self._meter.did
 
     def drain(self) -> None:
-        """Lease no more; finish or give back what is in hand."""
+        """Stop leasing; finish or give back what is in hand."""
         self._give_back(self._leasing.drain())
         if self._outlet is not None:
             self._outlet.drain()
         self._changed.set()
 
-    def stir(self) -> None:
-        """There may be work again: look now."""
+    def wake(self) -> None:
+        """There may be work again: look for it now."""
         self.over_as = None
-        self._stirred += 1
+        self._wakes += 1
         self._changed.set()
 
     async def run(self) -> None:
-        """Work until the crawl is over, or for as long as there are crawls to work on."""
+        """Work until the crawl is over; without `until_finished`, wait for it to be started
+        again."""
         try:
             async with asyncio.TaskGroup() as group:
                 beside = [group.create_task(self._heartbeat.run())]
@@ -154,10 +157,10 @@ class Worker:
     # Waiting for the crawl
 
     async def _joined(self) -> Rules | None:
-        """Wait for the crawl to run. None: there is nothing to do any more."""
+        """Wait until the crawl runs, and return its rules. None: there is nothing left to do."""
         while not self._leasing.is_draining:
             self._changed.clear()
-            stirred = self._stirred
+            wakes = self._wakes
             stats = await patiently("frontier", self._look)
             if stats is not None and stats.state in (CrawlState.RUNNING, CrawlState.PAUSED):
                 return stats.rules
@@ -167,14 +170,14 @@ class Worker:
                 is_done = await self._is_done(stats)
                 if self._assignment.until_finished and is_done:
                     return None
-                if stirred == self._stirred:  # Else work was brought since we looked.
+                if wakes == self._wakes:  # Otherwise work was added since the last look.
                     self.over_as = stats.state
                 self._on_idle()
             await wait_for_event(self._changed, POLL_S)
         return None
 
     async def _is_done(self, stats: Stats) -> bool:
-        """Whether all is done that is to be done at the end of the crawl."""
+        """Whether everything that the end of the crawl calls for is done."""
         on_over = self._assignment.on_over
         return on_over is None or await on_over(stats)
 
@@ -232,7 +235,7 @@ class Worker:
         )
 
     async def _pump(self) -> None:
-        """Lease and start visits until told to stop or there is nothing more to come."""
+        """Lease tasks and start visits until draining begins or the crawl is over."""
         leasing = self._leasing
         while not leasing.is_draining and not leasing.is_over:
             self._changed.clear()
@@ -244,25 +247,27 @@ class Worker:
                 await wait_for_event(self._changed, wait_s)
 
     def _account(self) -> None:
-        """The number of visits may have changed, or what the other slots wait for. Called where the
-        pump is not about to look anyway."""
+        """Note how many slots have visits and what the others wait for. Called on changes after
+        which the pump does not look by itself."""
         leasing = self._leasing
         idle_as = leasing.idle_as(self._committer)
         self._meter.ledger.note(time.monotonic(), leasing.in_flight, idle_as)
 
     def _account_if_full(self) -> None:
-        """Who has what is done decides what slots wait for, if no more may be leased."""
+        """Note what idle slots wait for, if no more may be leased: that depends on the step that
+        the committer is at."""
         if self._leasing.is_full(self._committer):
             self._account()
 
     async def _settle(self) -> None:
-        """Let what is in flight finish; what takes too long is given back."""
+        """Let visits in flight finish; those that take too long are given back."""
         self._give_back(self._leasing.give_back_ready())
         await self._slots.settle(self._assignment.drain_s)
 
     async def _give_all_back(self) -> None:
-        """A store has failed us. That is no fault of the tasks: left in our hands they would count
-        as lost, and after some tries as poison. None may send a request any more."""
+        """Give back every lease after a store has failed. The tasks are not at fault: leases left
+        to expire would count as lost, and after some tries as poison. No request may be sent any
+        more."""
         self._cancel_visits()
         given_back = [give_up(lease).outcome for lease in self._leasing.held.values()]
         with suppress(ShoalError, TimeoutError):
@@ -271,14 +276,15 @@ class Worker:
         await self._leave_shares()
 
     async def _leave_shares(self) -> None:
-        """Let others have our shares of hosts at once. If that fails they end by themselves."""
+        """Give up this worker's shares of hosts at once. If that fails, they expire by
+        themselves."""
         if given_up := self._leasing.shares.leave():
             with suppress(ShoalError, TimeoutError):
                 async with asyncio.timeout(DRAIN_S):
                     await self._frontier.lease(self._crawl, Ask(self._name, 0, given_up))
 
     def _cancel_visits(self) -> None:
-        # Else each visit that ends would begin the next.
+        # Otherwise each visit that ends would begin the next.
         self._give_back(self._leasing.give_back_ready())
         self._slots.cancel_all()
 
@@ -304,7 +310,7 @@ class Worker:
         return Ask(self._name, room, holdings, pools, slots)
 
     async def _finish(self, outcomes: list[Outcome]) -> list[Lease]:
-        """End tries, and ask in the same breath for as many new ones as there is room for."""
+        """Finish tries, and in the same call ask for as many new leases as there is room for."""
         await add_surplus(self._frontier, self._crawl, outcomes)
         question = self._leasing.ask(time.monotonic(), self._committer)
         if question is None:

@@ -207,7 +207,7 @@ async def test_a_worker_that_stays_says_when_there_is_nothing_to_do(stores: Both
     await in_time("nothing to do", idle.wait())
     assert states[-1] is CrawlState.FINISHED
     idle.clear()
-    worker.stir()
+    worker.wake()
     assert worker.over_as is None  # Until it has looked again.
     await in_time("nothing to do", idle.wait())
     assert states[-1] is CrawlState.FINISHED

@@ -1,4 +1,4 @@
-"""The feeder: moves messages of a feed into the frontier, as long as this process wants work."""
+"""The feeder: moves messages of a feed into the frontier while this process wants work."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from shoal.scrapy.feeds.feed import Feed, Message
 from shoal.scrapy.feeds.messages import BadMessage
 
 LOOK_EVERY_S = 0.2
-"""How often a process that has enough to do looks whether that is still so."""
+"""How often a process that has enough to do checks whether that is still so."""
 ASK_EVERY_S = 0.5
 """How often a process that wants work looks into a feed that was empty."""
 CLOSING_S = 5.0
-"""A Redis that is away is not waited for any longer in the end: nothing is lost, see `Feed`."""
+"""How long closing waits for a Redis that is away. Nothing is lost: see `Feed`."""
 
 log = logging.getLogger("shoal")
 
@@ -32,7 +32,7 @@ class Taker(Protocol):
         """Whether this process has room for more than it gets."""
 
     async def add(self, requests: Sequence[Request], origin: str) -> Any:
-        """Queue requests durably. The same ones of the same origin are queued once."""
+        """Queue requests durably. The same requests from the same origin are queued once."""
 
 
 class Feeder:
@@ -46,7 +46,7 @@ class Feeder:
         *,
         batch: int,
     ) -> None:
-        """`make_requests` may raise anything for a message that is no good."""
+        """`make_requests` may raise anything for a bad message."""
         self._feed = feed
         self._scheduler = scheduler
         self._make_requests = make_requests
@@ -66,7 +66,7 @@ class Feeder:
                 await asyncio.sleep(ASK_EVERY_S)
 
     async def close(self) -> None:
-        """Give back what was not moved, so that others need not wait for it."""
+        """Give back what was not moved, so that others do not have to wait for it."""
         try:
             async with asyncio.timeout(CLOSING_S):
                 await self._feed.done(self._moved)
@@ -89,7 +89,7 @@ class Feeder:
         return not is_empty
 
     async def _move(self, message: Message) -> None:
-        """Bring the requests of a message into the frontier, or put it aside."""
+        """Move the requests of a message into the frontier, or reject the message."""
         reason = await self._why_not(message)
         if reason is None:
             self._moved.append(message)
@@ -98,7 +98,8 @@ class Feeder:
             await self._feed.reject(message, reason)
 
     async def _why_not(self, message: Message) -> str | None:
-        """Queue the requests of a message. Returns why that cannot be done; None if it was done."""
+        """Queue the requests of a message. Returns the reason if that cannot be done, None if it
+        was done."""
         try:
             requests = list(self._make_requests(message.data))
         except BadMessage as error:
@@ -113,6 +114,6 @@ class Feeder:
             await self._scheduler.add(requests, origin=message.id)
         except StorageError:
             raise
-        except ShoalError as error:  # A request that cannot be put into words.
+        except ShoalError as error:  # A request that cannot be serialised.
             return str(error)
         return None

@@ -1,7 +1,7 @@
-"""Messages of a feed as Scrapy requests: a message is a plain URL, or a JSON object.
+"""Messages of a feed as Scrapy requests: a message is a plain URL or a JSON object.
 
-Of an object, `url`, `method`, `meta`, `headers`, `cookies`, `priority`, `cb_kwargs`, `body` and
-`dont_filter` are taken; all other fields are form data, as they are for scrapy-redis.
+An object may have `url`, `method`, `meta`, `headers`, `cookies`, `priority`, `cb_kwargs`, `body`
+and `dont_filter`; all other fields are form data, as with scrapy-redis.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Wanted(msgspec.Struct, forbid_unknown_fields=False):
 
 
 def text_of(data: str | bytes, encoding: str) -> str:
-    """A message as text. Raises BadMessage."""
+    """Return a message as text. Raises BadMessage."""
     if isinstance(data, str):
         return data
     try:
@@ -48,7 +48,7 @@ def text_of(data: str | bytes, encoding: str) -> str:
 
 
 def request_of(data: str | bytes, encoding: str) -> Request:
-    """The request that a message asks for. Raises BadMessage."""
+    """Return the request that a message asks for. Raises BadMessage."""
     if len(data) > MOST_BYTES:
         raise BadMessage(f"it is longer than {MOST_BYTES} bytes")
     text = text_of(data, encoding).strip()
@@ -78,7 +78,7 @@ def _of_object(content: dict[str, Any]) -> Request:
 
 
 def _form_value(name: str, value: Any) -> str | list[str]:
-    """Form data is text; numbers are written as JSON writes them."""
+    """Return form data as text; numbers are written as JSON writes them."""
     if isinstance(value, list):
         return [_form_text(name, each) for each in value]
     return _form_text(name, value)
@@ -96,7 +96,7 @@ def _request(wanted: _Wanted, form: dict[str, str | list[str]]) -> Request:
     if not fields["method"].isalpha():
         raise BadMessage(f"not a method: {wanted.method!r}")
     try:
-        parse(wanted.url)  # Whoever fills a feed must not have files of this machine read.
+        parse(wanted.url)  # A feed must not make this machine read its own files.
         # The form goes into the body of a POST, and into the URL of anything else.
         return FormRequest(formdata=form, **fields) if form else Request(**fields)
     except (BadUrl, ValueError, TypeError) as error:

@@ -13,7 +13,7 @@ from shoal.scrapy.reading import as_whole_number, filled, whole_number
 
 
 class FeedSettings(NamedTuple):
-    """Where messages are, how many to take at a time, and when to stop waiting for them."""
+    """The keys with messages, how many to take at a time, and when to stop waiting for them."""
 
     keys: list[str]
     batch: int
@@ -22,7 +22,7 @@ class FeedSettings(NamedTuple):
 
 
 def feed_settings(spider: Any, settings: BaseSettings) -> FeedSettings:
-    """The feed of a spider, or of a class of spiders. Raises ConfigError."""
+    """Return the feed settings of a spider, or of a class of spiders. Raises ConfigError."""
     encoding = spider.redis_encoding or settings.get("REDIS_ENCODING", defaults.REDIS_ENCODING)
     try:
         codecs.lookup(encoding)
@@ -38,7 +38,7 @@ def feed_settings(spider: Any, settings: BaseSettings) -> FeedSettings:
 
 
 def _keys(spider: Any, settings: BaseSettings) -> list[str]:
-    """The keys of a spider's feeds, each once, in order."""
+    """Return the keys of a spider's feeds, each once, in order."""
     pattern = spider.redis_key or settings.get("REDIS_START_URLS_KEY", defaults.START_URLS_KEY)
     try:
         patterns = [pattern] if isinstance(pattern, str) else list(pattern)
@@ -52,7 +52,8 @@ def _keys(spider: Any, settings: BaseSettings) -> list[str]:
 
 
 def _batch(spider: Any, settings: BaseSettings) -> int:
-    """How many messages to take at a time; by default as many as there may be requests at once."""
+    """Return how many messages to take at a time: by default as many as requests may run at
+    once."""
     return (
         as_whole_number("redis_batch_size", spider.redis_batch_size or 0)
         or whole_number(settings, "REDIS_START_URLS_BATCH_SIZE")

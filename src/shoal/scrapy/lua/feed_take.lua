@@ -1,15 +1,15 @@
 #!lua
--- Hand out messages of a feed: first those that somebody took and did not bring home, then new ones.
+-- Hand out messages of a feed: first those that were taken but not finished in time, then new ones.
 --
 -- KEYS[1]  the feed: a list (from its left), a set, or a sorted set (highest score first)
--- KEYS[2]  what is in somebody's hands: a sorted set of id and message, by the end of their time (ms)
--- ARGV[1]  how many at most
--- ARGV[2]  milliseconds that the taker has
--- ARGV[3]  what the ids of new ones begin with; no other call has the same
+-- KEYS[2]  the messages that were taken: a sorted set of id and message, by the end of their time (ms)
+-- ARGV[1]  how many messages at most
+-- ARGV[2]  how many milliseconds the taker has
+-- ARGV[3]  the prefix of the ids of new messages, unique to this call
 -- returns  id and message in one, for each
 --
--- Atomic, because a message must be in one of the two keys at any moment. An id stays the same however
--- often a message is handed out: by it the frontier knows that it has it already.
+-- Atomic, because a message must be in one of the two keys at any moment. A message keeps its id however
+-- often it is handed out: by the id the frontier knows that it already has the message.
 
 local feed, held = KEYS[1], KEYS[2]
 local most, hold_ms, token = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
@@ -32,7 +32,8 @@ local function pop(count)
   return {}
 end
 
--- Nobody has more time than that: the clock was set back, and those who took them may be gone.
+-- Times beyond this limit mean that the clock was set back: their takers may be gone, so their time
+-- is cut.
 local too_late = '(' .. now_ms + hold_ms
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', held, too_late, '+inf', 'LIMIT', 0, most)) do
   redis.call('ZADD', held, now_ms + hold_ms, member)

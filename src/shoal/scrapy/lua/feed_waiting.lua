@@ -1,8 +1,8 @@
 #!lua flags=no-writes
--- How many messages a feed has, those in somebody's hands among them.
+-- Count the messages of a feed, including those that were taken and are not finished.
 --
 -- KEYS[1]  the feed: a list, a set, or a sorted set
--- KEYS[2]  what is in somebody's hands
+-- KEYS[2]  the messages that were taken: a sorted set
 
 local length = {list = 'LLEN', set = 'SCARD', zset = 'ZCARD'}
 local command = length[redis.call('TYPE', KEYS[1]).ok]

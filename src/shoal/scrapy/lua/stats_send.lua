@@ -1,21 +1,21 @@
 #!lua
--- Add what a process has counted since it last sent to the stats of the whole fleet.
+-- Add what a process has counted since its last call to the stats of the whole fleet.
 --
 -- KEYS[1]  the stats: a hash
--- KEYS[2]  the processes that send: a hash of their number of the last sending, and its time (ms)
+-- KEYS[2]  the sending processes: a hash of process to the number and time (ms) of its last call
 -- ARGV[1]  this process
--- ARGV[2]  the number of this sending
--- ARGV[3]  milliseconds without a word after which a process is gone
--- ARGV[4]  1 if stats of a fleet that is gone are to be thrown away
--- ARGV[5…] what to do, a field, a value and a first value; and so on
+-- ARGV[2]  the number of this call
+-- ARGV[3]  milliseconds without a call after which a process is gone
+-- ARGV[4]  1 if stats of a fleet that is gone are to be discarded
+-- ARGV[5…] for each change: the operation, a field, a value and a first value
 --
--- Atomic, because a sending counts once: the answer to it may be lost, and then it is sent again.
+-- Atomic, because each numbered call counts once: if its answer is lost, it is sent again.
 
 local stats, senders, sender, number = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local last = redis.call('HGET', senders, sender)
-redis.call('HGET', stats, '') -- If that is no hash, nothing has happened yet.
+redis.call('HGET', stats, '') -- Fails here, before any change, if the key is not a hash.
 
 local function forget_the_gone()
   local others_left = false

@@ -1,8 +1,9 @@
-"""Migration: moves what scrapy-redis left in Redis into a frontier, its queue and what it has seen.
+"""Migration: moves what scrapy-redis left in Redis into a frontier: its queue and what it has seen.
 
-First the queue, then the dupefilter: a request that is known as seen could not be queued any more.
-Everything is removed from its place only when the frontier has it, so a migration that was stopped
-at any point is finished by starting it again. No code of the project is needed, and none is run.
+The queue goes first, then the dupefilter: a request that is known as seen could no longer be
+queued. Everything is removed from its place only when the frontier has it, so a migration that was
+stopped at any point is finished by starting it again. The project's code is not needed, and none is
+run.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ SAMPLE = 50
 REASONS_KEPT = 20
 
 UNKNOWN = "unknown"
-"""The dupefilter is of the project's own making."""
+"""Marks a dupefilter whose fingerprints the project made in its own way."""
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[str, int], object]]]
-"""Makes a bar for a number of things; it is told a stage and how many are done."""
+"""Makes a progress bar for a number of things; it is given a stage and how many are done."""
 
 _KINDS: tuple[Fingerprinter, ...] = (
     ScrapyRedisFingerprinter(),
@@ -45,17 +46,17 @@ class Migrated(msgspec.Struct):
     """How much a migration has moved, and what it could not read."""
 
     requests: int = 0
-    """Queued in the frontier."""
+    """Requests queued in the frontier."""
     duplicates: int = 0
-    """Those that the frontier had already."""
+    """Requests that the frontier had already."""
     fingerprints: int = 0
     """Fingerprints of requests that were seen."""
     unreadable: int = 0
     """Entries that were left where they are."""
     reasons: dict[str, int] = {}
-    """Why, and how many."""
+    """Reasons for those, with how many each."""
     fingerprinter: str = ""
-    """What the project must have for REQUEST_FINGERPRINTER_CLASS; empty if nothing was seen."""
+    """What the project must set as REQUEST_FINGERPRINTER_CLASS; empty if nothing was seen."""
 
 
 class Migration:
@@ -64,7 +65,7 @@ class Migration:
     def __init__(
         self, keys: OldKeys, frontier: WorkIntake, crawl: str, *, keep: bool, progress: Progress
     ) -> None:
-        """`keep` leaves everything where it is, too."""
+        """`keep` copies: everything also stays where it is."""
         self._keys = keys
         self._frontier = frontier
         self._crawl = crawl
@@ -74,16 +75,16 @@ class Migration:
         self.done = Migrated()
 
     async def run(self) -> Migrated:
-        """Move everything. Raises ConfigError if something is not as it should be; then nothing was
-        moved."""
+        """Move everything. Raises ConfigError if something is not as it should be; nothing was
+        moved then."""
         queue = await self._keys.queue()
         await self._check_frontier()
         await self._find_kind(queue)
         await self._move_requests(queue)
         await self._move_fingerprints()
         if not self._keep and await queue.length() > self.done.unreadable:
-            # A worker of scrapy-redis still runs. What it has queued since then it has also put
-            # into the dupefilter, so it may be known as seen by now.
+            # A worker of scrapy-redis is still running. What it has queued meanwhile it has also
+            # put into the dupefilter, so it may be known as seen by now.
             self.done.unreadable, self.done.reasons = 0, {}
             await self._move_requests(queue, unique=True)
         return self.done
@@ -99,7 +100,8 @@ class Migration:
             raise ConfigError(CANCELLED.format(self._crawl))
 
     async def _find_kind(self, queue: OldQueue) -> None:
-        """Find out how the fingerprints in the dupefilter were made: by requests that it has."""
+        """Find out how the fingerprints in the dupefilter were made, from queued requests that it
+        has."""
         if not await self._keys.fingerprints():
             return
         hits: Counter[Fingerprinter] = Counter()
@@ -149,7 +151,7 @@ class Migration:
         return readable, entries
 
     def _report(self, reason: str) -> None:
-        # Strangers wrote it, and it goes to a terminal.
+        # Untrusted text that goes to a terminal.
         reason = "".join(char if char.isprintable() else "?" for char in reason[:300])
         reasons = self.done.reasons
         self.done.unreadable += 1
@@ -178,7 +180,7 @@ class Migration:
 
 
 def _as_bytes(member: bytes) -> bytes:
-    """A fingerprint as it was before it was written in hex."""
+    """Return a fingerprint as it was before it was written in hex."""
     try:
         return bytes.fromhex(member.decode())
     except ValueError:

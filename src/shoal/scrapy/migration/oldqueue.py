@@ -29,13 +29,14 @@ class OldQueue(Protocol):
     async def length(self) -> int: ...
 
     async def read(self, skip: int, limit: int) -> list[Stored]:
-        """Entries in the order in which scrapy-redis would take them, after so many."""
+        """Return up to `limit` entries after the first `skip`, in the order in which scrapy-redis
+        takes them."""
 
     async def remove(self, entries: Sequence[Stored]) -> None: ...
 
 
 class OldKeys:
-    """Where scrapy-redis kept a spider's requests."""
+    """The keys in which scrapy-redis kept a spider's requests."""
 
     def __init__(self, address: str, queue_key: str, dupefilter_key: str) -> None:
         if address.partition(":")[0] not in REDIS_SCHEMES:
@@ -46,7 +47,7 @@ class OldKeys:
         self.dupefilter_key = dupefilter_key
 
     async def queue(self) -> OldQueue:
-        """The queue. Raises ConfigError if the keys are not what scrapy-redis makes."""
+        """Return the queue. Raises ConfigError if the keys are not what scrapy-redis makes."""
         try:
             kinds = [await self._kind(key) for key in (self.queue_key, self.dupefilter_key)]
         except StorageBusy as error:
@@ -67,18 +68,18 @@ class OldKeys:
         return str((await self._redis.command("TYPE", key)).decode())
 
     async def fingerprints(self) -> int:
-        """How many fingerprints the dupefilter has."""
+        """Return how many fingerprints the dupefilter has."""
         (count,) = await self._ask(("SCARD", self.dupefilter_key))
         return int(count)
 
     async def known(self, fingerprints: Sequence[bytes]) -> list[bool]:
-        """Which of these the dupefilter has."""
+        """Return for each of these fingerprints whether the dupefilter has it."""
         key = self.dupefilter_key
         found = await self._ask(*(("SISMEMBER", key, each.hex()) for each in fingerprints))
         return [bool(each) for each in found]
 
     async def scan(self) -> AsyncIterator[list[bytes]]:
-        """All members of the dupefilter, some of them perhaps twice."""
+        """Yield all members of the dupefilter, some of them perhaps twice."""
         cursor: Any = 0
         while True:
             ((cursor, members),) = await self._ask(
@@ -98,7 +99,7 @@ class OldKeys:
         await self._redis.close()
 
     async def _ask(self, *commands: Any) -> list[Any]:
-        """The answers to some commands, in one round trip."""
+        """Return the answers to some commands, in one round trip."""
 
         async def ask() -> list[Any]:
             answers = await self._redis.together(*commands)
@@ -131,7 +132,8 @@ class _PriorityQueue:
 
 
 class _ListQueue:
-    """The oldest are at its end. Their places, counted from its beginning, never change."""
+    """A queue in a list. The oldest entries are at its end; their places, counted from its
+    beginning, never change."""
 
     def __init__(self, ask: Ask, key: str) -> None:
         self._ask = ask

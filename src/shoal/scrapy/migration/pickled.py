@@ -33,7 +33,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class NotARequest(ShoalError):
-    """An entry of the queue that is no request, or one that cannot be queued."""
+    """An entry of the queue that is not a request, or one that cannot be queued."""
 
 
 class Stored(NamedTuple):
@@ -41,11 +41,11 @@ class Stored(NamedTuple):
 
     raw: bytes
     place: int
-    """What tells it from others of the same bytes."""
+    """Distinguishes it from others with the same bytes."""
 
 
 def values_of(stored: Stored) -> dict[str, Any]:
-    """The dict of a pickled request, as Request.to_dict gave it. Raises NotARequest."""
+    """Return the dict of a pickled request, as Request.to_dict gave it. Raises NotARequest."""
     try:
         found = unpickling.load(stored.raw)
     except unpickling.BadPickle as error:
@@ -58,7 +58,7 @@ def values_of(stored: Stored) -> dict[str, Any]:
 
 
 def request_of(values: dict[str, Any]) -> Request:
-    """As much of a request as its fingerprint is made of. Raises NotARequest."""
+    """Return as much of a request as its fingerprint is made of. Raises NotARequest."""
     names = ("url", "method", "body", "headers", "encoding")
     try:
         return Request(**{name: values[name] for name in names}, meta=_url_meta(values["meta"]))
@@ -71,10 +71,10 @@ def _url_meta(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def entry_of(stored: Stored, fingerprinter: Fingerprinter, *, unique: bool = False) -> Entry:
-    """The entry for a request. Raises NotARequest.
+    """Return the entry for a request. Raises NotARequest.
 
-    Those with `dont_filter`, and all if `unique`, have an identity of their own. It follows from
-    what is stored, so that moving it twice does no harm.
+    Requests with `dont_filter`, and all if `unique`, get an identity of their own. It is derived
+    from what is stored, so that moving a request twice does no harm.
     """
     values = values_of(stored)
     request = request_of(values)

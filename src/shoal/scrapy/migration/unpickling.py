@@ -1,7 +1,8 @@
 """A safe unpickler: reads what scrapy-redis pickled, without running any of it.
 
-A pickle is a program. This one may build plain data and nothing else: its instructions are checked
-before the first one is carried out, and the only things it can call make dates, numbers and sets.
+A pickle is a program. This unpickler lets it build plain data and nothing else: its instructions
+are checked before the first one is executed, and it can only call what makes dates, numbers and
+sets.
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ _CALLABLE = {
     ("builtins", "frozenset"): frozenset,
 }
 _GROWTH = 10
-"""A value that is so many times larger than its pickle repeats itself on purpose."""
+"""A value that is larger than its pickle by more than this factor repeats itself on purpose."""
 
 
 class BadPickle(ShoalError):
-    """Not the plain data of a request. Nothing of it was carried out."""
+    """Not the plain data of a request. None of the pickle was executed."""
 
 
 def load(data: bytes) -> Any:
-    """The plain data in a pickle. Raises BadPickle."""
+    """Return the plain data in a pickle. Raises BadPickle."""
     try:
         _check_instructions(data)
         value = _Unpickler(io.BytesIO(data)).load()
         _check_size(value, _GROWTH * len(data))
     except BadPickle:
         raise
-    except Exception as error:  # A pickle can make the unpickler raise whatever it likes.
+    except Exception as error:  # A pickle can make the unpickler raise anything.
         raise BadPickle(f"not a pickle: {error or type(error).__name__}") from None
     return value
 
@@ -79,7 +80,7 @@ def _check_instructions(data: bytes) -> None:
     for instruction, argument, _ in pickletools.genops(data):
         if instruction.name not in _INSTRUCTIONS:
             raise BadPickle(f"a pickle with a {instruction.name}")
-        # The unpickler would make room for as many entries as this number says.
+        # The unpickler would allocate a memo of this size.
         if instruction.name == "LONG_BINPUT" and int(argument or 0) > len(data):
             raise BadPickle("a pickle with a memo of gigabytes")
         try:

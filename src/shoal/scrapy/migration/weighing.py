@@ -1,8 +1,8 @@
-"""Weighing pickles: how large their values would be if nothing in them were shared.
+"""Weighs pickles: how large their values would be if nothing in them were shared.
 
 A pickle may use one part many times. Written out, forty tuples of two can be 2**40 values, and to
-hash such a tuple, as the key of a dict, Python walks through all of them. So instructions are gone
-through beforehand, with weights in place of values.
+hash such a tuple, as the key of a dict, Python walks through all of them. So the instructions are
+simulated beforehand, with weights in place of values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_DEPTH = 200
-"""Levels of tuples. Hashing goes one level deeper on the stack of C for each, unchecked."""
+"""The most levels of tuples. Hashing recurses on the C stack for each level, unchecked."""
 
 _ENDLESS = 2**62
 
@@ -36,21 +36,22 @@ class _Weight:
 
 
 class Scales:
-    """The machine that a pickle is a program for, with weights on its stack.
+    """Simulates the machine that executes a pickle, with weights on its stack.
 
-    A list or a dict that grows after it was put into something is taken for what it was then: it
-    cannot be hashed, and neither can what holds it.
+    A list or a dict that grows after it was put into something keeps the weight it had then: it
+    cannot be hashed, and neither can what contains it.
     """
 
     def __init__(self, most: int) -> None:
-        """`most`: how many values may be hashed or be in one value."""
+        """`most` limits how many values may be hashed in all, and how many may be in one value."""
         self._left = self._most = most
         self._stack: list[_Weight] = []
         self._marks: list[int] = []
         self._memo: dict[int, _Weight] = {}
 
     def weigh(self, name: str, argument: Any) -> None:
-        """One more instruction. Raises TooHeavy; IndexError or KeyError if it makes no sense."""
+        """Process one more instruction. Raises TooHeavy; IndexError or KeyError if it makes no
+        sense."""
         act = _ACTIONS.get(name)
         if act is not None:
             act(self, argument)
@@ -102,7 +103,7 @@ class Scales:
         self._push(items)
 
     def _reduce(self, _: Any) -> None:
-        """A call: what it makes of its arguments may be a set of them."""
+        """Weigh a call: its result may be a set of its arguments."""
         _, arguments = self._pop(2)
         self._hash([arguments])
         self._push([arguments])

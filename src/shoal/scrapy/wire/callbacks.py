@@ -1,9 +1,9 @@
-"""Which methods of a spider a task may name: data never chooses code that is no callback.
+"""Decides which methods of a spider a task may name, so that data never chooses other code.
 
 A callback is a method of the spider's own classes, or of a kind of spider such as CrawlSpider, with
 a leading underscore or without. What every spider has (`from_crawler`, `update_settings`, `close`,
-...) is called by Scrapy itself, with other arguments and at other times, and is none; nor is the
-method that logs accounts in, nor anything that is no method: attributes, properties, classes.
+...) is no callback: Scrapy itself calls it, with other arguments and at other times. Nor is the
+method that logs accounts in, nor anything that is not a method: attributes, properties, classes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _CALLBACKS_OF_EVERY_SPIDER = {"parse", "_parse"}
 _OURS = "shoal.scrapy."
 
 LOGIN = "login"
-"""The method that logs accounts in, if it takes a session. Many spiders have one that does not: to
-Scrapy it is a callback like any other."""
+"""The method that logs accounts in, if it takes a session. Many spiders have one that does not: for
+Scrapy that one is a callback like any other."""
 
 
 def is_callback(spider: type[scrapy.Spider], name: str) -> bool:
-    """Whether the name is that of a method that may read a page. Runs nobody's code."""
+    """Whether a name is that of a method that may read a page. Runs none of the spider's code."""
     if name in _CALLED_BY_SCRAPY - _CALLBACKS_OF_EVERY_SPIDER or _is_special(name):
         return False
     for cls in spider.__mro__:
@@ -55,5 +55,5 @@ def _is_special(name: str) -> bool:
 def _is_method(member: Any) -> bool:
     if isinstance(member, staticmethod | classmethod):
         return True
-    # Functions, also those of compilers. A class can be called too, and is nobody's method.
+    # Functions, also those of compilers. A class is callable too, but not a method.
     return callable(member) and hasattr(type(member), "__get__") and not isinstance(member, type)

@@ -2,7 +2,7 @@
 
 Scrapy keeps cookies in the memory of one process. A login on one machine must hold for the requests
 that follow from it wherever they are sent, and after a restart. The jars of accounts do not travel
-with requests: the frontier has them, and lends them (identity_jars.py).
+with requests: the frontier keeps and lends them (identity_jars.py).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from scrapy.utils.httpobj import urlparse_cached
 from shoal.core.cookies import MAX_IN_JAR, MAX_JAR_BYTES
 
 TravellingCookie = tuple[str, str | None, str, str, bool, int | None]
-"""Name, value, domain, path, whether it is for https only, and when it expires, if it does."""
+"""Name, value, domain, path, whether it is for https only, and when it expires, if ever."""
 
 Cookies = list[TravellingCookie]
 
 HTTP_ONLY = "HttpOnly"
-"""What Scrapy's jars call a cookie's attribute for which they have no field."""
+"""The name of the HttpOnly attribute in Scrapy's jars, which have no field for it."""
 
 
 class Jars:
@@ -37,20 +37,20 @@ class Jars:
 
     @classmethod
     def of(cls, crawler: Crawler) -> Jars | None:
-        """Those of a crawler whose engine is there; None where cookies are off, or are kept by
-        something else than Scrapy's middleware or a subclass of it."""
+        """Return the jars of a crawler whose engine exists. None where cookies are off, or are kept
+        by something other than Scrapy's middleware or a subclass of it."""
         middleware = crawler.get_downloader_middleware(CookiesMiddleware)
         jars = getattr(middleware, "jars", None)
         return cls(jars) if jars is not None else None
 
     def jar(self, key: str) -> CookieJar:
-        """One of them, made where it is not there."""
+        """Return the jar of a key, made if it does not exist."""
         return self._jars[key]
 
     def cookies_for(self, request: Request) -> Cookies:
-        """All that its jar holds for the request's host.
+        """Return all cookies in a request's jar for the request's host.
 
-        Also those for other paths of it: they are for the pages that this one leads to.
+        This includes those for other paths of the host, for the pages that this one leads to.
         """
         jar = None if _goes_without(request) else self._jars.get(request.meta.get("cookiejar"))
         by_domain = jar._cookies if jar is not None else {}
@@ -66,7 +66,8 @@ class Jars:
         )
 
     def restore(self, request: Request, cookies: Iterable[TravellingCookie]) -> None:
-        """Put cookies into the request's jar. What is there already stays: it is newer."""
+        """Put cookies into the request's jar. Cookies that are there already stay: they are
+        newer."""
         if _goes_without(request):
             return
         jar = self._jars[request.meta.get("cookiejar")]
@@ -76,8 +77,8 @@ class Jars:
 
 
 def _bounded(cookies: Iterable[TravellingCookie]) -> Cookies:
-    """Every request that follows from one carries its cookies. Of more than a jar may hold, the
-    largest stay behind: what a login is made of is small."""
+    """Limit the cookies to what a jar may hold, as every request that follows carries them. The
+    largest are left out: those of a login are small."""
     found, left = list(cookies), MAX_JAR_BYTES
     sizes = sorted((_size(cookie), at) for at, cookie in enumerate(found))
     kept = set()
@@ -94,7 +95,7 @@ def _size(cookie: TravellingCookie) -> int:
 
 
 def _goes_without(request: Request) -> bool:
-    """Whether it takes part in no session. A key that is none is for Scrapy to complain of."""
+    """Whether a request takes part in no session. An unusable key is left for Scrapy to report."""
     try:
         hash(request.meta.get("cookiejar"))
     except TypeError:
@@ -103,11 +104,11 @@ def _goes_without(request: Request) -> bool:
 
 
 def _domains(request: Request) -> list[str]:
-    """The domains whose cookies are for this host."""
+    """Return the domains whose cookies are for the request's host."""
     host = urlparse_cached(request).hostname
     if not host:
         return []
-    # To http.cookiejar, hosts without a dot are in a domain `.local`.
+    # http.cookiejar puts hosts without a dot into a domain `.local`.
     names = [host] if "." in host else [host, f"{host}.local"]
     return [domain for name in names for domain in potential_domain_matches(name)]
 
@@ -122,7 +123,7 @@ def scrapys_cookie(
     *,
     http_only: bool = False,
 ) -> Cookie:
-    """A cookie as Scrapy's jars have it. A domain with a dot before it is that of all its hosts."""
+    """Return a cookie as Scrapy's jars hold it. A leading dot in a domain means all its hosts."""
     return Cookie(
         version=0,
         name=name,

@@ -1,4 +1,4 @@
-"""Request fingerprints of Scrapy's, as those of tasks."""
+"""Turns Scrapy's request fingerprints into fingerprints of tasks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ class Fingerprinter(Protocol):
 
 
 def short_fingerprint(fingerprint: bytes, session: str | None = None) -> bytes:
-    """Scrapy's fingerprint of a request, in the length of ours. Two sessions see two pages.
+    """Return Scrapy's fingerprint of a request at the length of a task's. Two sessions see two
+    pages.
 
-    It is hashed once more: those of a project's own making may be short, or differ only at the end.
+    It is hashed once more: fingerprints that a project makes itself may be short, or differ only at
+    the end.
     """
     if is_session(session):
         fingerprint += f"\0session {session}".encode()

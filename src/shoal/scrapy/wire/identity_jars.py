@@ -1,7 +1,8 @@
-"""The cookies of an account in Scrapy's jars: put in before a request goes, read when it is over.
+"""The cookies of an account in Scrapy's jars: put in before a request is sent, read when it is
+over.
 
-Both ways, a cookie stays what it is. Scrapy's jars say with a dot that a cookie is for all hosts of
-a domain, and have hosts without a dot in a domain `.local`.
+Cookies keep all their properties both ways. In Scrapy's jars a leading dot means that a cookie is
+for all hosts of a domain, and hosts without a dot are in a domain `.local`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _LOCAL = ".local"
 
 
 def to_scrapys(jar: Jar) -> Iterator[ScrapysCookie]:
-    """The cookies of a jar, as Scrapy's jars have them."""
+    """Yield the cookies of a jar, as Scrapy's jars hold them."""
     for cookie in jar.cookies:
         domain = cookie.domain if "." in cookie.domain else f"{cookie.domain}{_LOCAL}"
         yield scrapys_cookie(
@@ -33,8 +34,9 @@ def to_scrapys(jar: Jar) -> Iterator[ScrapysCookie]:
 
 
 def from_scrapys(cookies: Iterable[ScrapysCookie], before: Jar, host: str, now: float) -> Jar:
-    """What one of Scrapy's jars holds. It was filled from the one before, and then `host` was
-    asked. What has not changed since is the very same cookie: so is the jar, if nothing has."""
+    """Return what one of Scrapy's jars holds, after it was filled from `before` and a request was
+    sent to `host`. A cookie that has not changed since is the same object; so is the jar, if
+    nothing has."""
     known = {cookie.key: cookie for cookie in before.cookies}
     undotted = {name for name in (host, *(it.domain for it in before.cookies)) if "." not in name}
     found: dict[object, Cookie] = {}
@@ -64,11 +66,11 @@ def _cookie(found: ScrapysCookie, undotted: Collection[str], now: float) -> Cook
 
 
 def _says_the_same(cookie: Cookie, other: Cookie) -> bool:
-    """Whether two are the same but for the moments at which they were set."""
+    """Whether two cookies differ at most in when they were set."""
     is_as_long = _whole(cookie.expires) == _whole(other.expires)
     return is_as_long and replace(cookie, expires=other.expires, set_at=other.set_at) == other
 
 
 def _whole(expires: float | None) -> int | None:
-    """Scrapy's jars know whole seconds."""
+    """Return a time in whole seconds, as Scrapy's jars hold it."""
     return None if expires is None else int(expires)

@@ -1,9 +1,9 @@
-"""Mapping Scrapy requests to tasks: where each part of a request is in a task.
+"""Maps Scrapy requests to tasks: where each part of a request is in a task.
 
-They are spread over the fields of the task, so that `shoal explain` and seeds written by others
-speak of the same things: URL, method, headers, body, priority, depth, and the callback's name as
-`job_type`. `meta` is the task's own. What only Scrapy knows is in one reserved key of it, `scrapy`,
-and only where it differs from the default.
+The parts are spread over the fields of the task, so that `shoal explain` and seeds from other
+sources use the same ones: URL, method, headers, body, priority, depth, and the callback's name as
+`job_type`. `meta` is the task's own. What only Scrapy knows is under one reserved key of it,
+`scrapy`, and only where it differs from the default.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from shoal.scrapy.wire.cookies import Cookies
 from shoal.scrapy.wire.tagged import Unrestorable, from_plain, to_plain
 
 EXTRAS = "scrapy"
-"""The key of a task's meta that is ours."""
+"""The reserved key of a task's meta."""
 
 _interned = sys.intern
-"""Defaults are left out on the wire only where they are the same object."""
+"""Interns strings: defaults are left out of the JSON only where they are the same object."""
 
 UTF_8 = _interned("utf-8")
 
@@ -37,31 +37,32 @@ class Extras(msgspec.Struct, omit_defaults=True, rename={"cls": "class"}):
 
     cls: str = ""
     callback: str = ""
-    """Where `job_type` alone would mean no callback."""
+    """Set where `job_type` alone would mean no callback."""
     errback: str = ""
     cb_kwargs: Any = None
     cookies: Any = None
     flags: Any = None
     encoding: str = UTF_8
     headers: Any = None
-    """All of them, where one has several values or is no text."""
+    """All headers, if one has several values or is not text."""
     body: Any = None
-    """Bytes that are no text, in tasks of earlier versions. Now the task's own body has them."""
+    """Bytes that are not text, in tasks of earlier versions. Now they are in the task's own
+    body."""
     priority: int | None = None
-    """What is out of a task's range."""
+    """A priority outside a task's range."""
     attributes: dict[str, Any] = {}
-    """Of subclasses of Request."""
+    """Attributes of subclasses of Request."""
     meta: dict[str, Any] | None = None
-    """All of it, where its keys are not text or one of them is ours."""
+    """All of the meta, if its keys are not text or one of them is reserved."""
     session: Cookies = []
-    """What the request's cookie jar held."""
+    """The cookies in the request's jar."""
 
 
 _NO_EXTRAS = Extras()
 
 
 def site_of(url: str) -> str:
-    """The host that is scheduled; for addresses that have none, such as `data:`, the scheme."""
+    """Return the host that is scheduled; for URLs without one, such as `data:`, the scheme."""
     try:
         site = without_public_port(urls.parse(url).host)
     except BadUrl:
@@ -72,9 +73,9 @@ def site_of(url: str) -> str:
 def task_of(
     values: Mapping[str, Any], session: Cookies, *, parse_is_explicit: bool = False
 ) -> Task:
-    """The task for what Request.to_dict gives. Raises Unserialisable.
+    """Return the task for the values that Request.to_dict gives. Raises Unserialisable.
 
-    `parse_is_explicit` says that the callback `parse` is not the same as none.
+    `parse_is_explicit` means that the callback `parse` differs from no callback.
     """
     meta, depth = to_plain(values["meta"], "meta"), _depth_of(values["meta"])
     body, headers = _wire_body(values["body"]), _text_headers(values["headers"])
@@ -106,8 +107,8 @@ def task_of(
 def _extras_for(
     values: Mapping[str, Any], session: Cookies, headers: dict[str, str] | None
 ) -> Extras:
-    """The extras of a request, but for its callback and its meta. The headers are among them where
-    they are no text, and so None here."""
+    """Return the extras of a request, except for its callback and its meta. `headers` is None if
+    they are not text; the extras then hold them."""
     extras = Extras(
         cls=values.get("_class", ""),
         errback=values["errback"] or "",
@@ -131,7 +132,8 @@ def _nearest_priority(priority: int) -> int:
 
 
 def _wire_body(body: bytes) -> tuple[str | None, bool]:
-    """A body as a task has it, and whether that is base64. It may be of any size, as in Scrapy."""
+    """Return a body as a task holds it, and whether that is base64. It may be of any size, as in
+    Scrapy."""
     try:
         return body.decode() or None, False
     except UnicodeDecodeError:
@@ -139,7 +141,7 @@ def _wire_body(body: bytes) -> tuple[str | None, bool]:
 
 
 def _text_headers(headers: Mapping[bytes, list[bytes]]) -> dict[str, str] | None:
-    """None if a header has not exactly one value, or is no text."""
+    """Return headers as text. None if one does not have exactly one value or is not text."""
     try:
         return {name.decode(): value.decode() for name, (value,) in dict(headers).items()}
     except ValueError:
@@ -158,7 +160,7 @@ def _own_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def extras_of(task: Task) -> Extras:
-    """The extras of a task that `task_of` made. Raises Unrestorable."""
+    """Return the extras of a task that `task_of` made. Raises Unrestorable."""
     if EXTRAS not in task.meta:
         return _NO_EXTRAS
     try:
@@ -170,11 +172,11 @@ def extras_of(task: Task) -> Extras:
 
 
 def meta_of(task: Task, extras: Extras) -> dict[str, Any]:
-    """The spider's own meta, but for the depth. Raises Unrestorable."""
+    """Return the spider's own meta, except for the depth. Raises Unrestorable."""
     if extras.meta is None:
         return {key: from_plain(value) for key, value in task.meta.items() if key != EXTRAS}
     meta = extras.meta
-    # Not one value but many: it is a tag only where its keys are no text.
+    # A collection of values, not one: it is a tag only where its keys are not text.
     meta = from_plain(meta) if "$dict" in meta else {k: from_plain(meta[k]) for k in meta}
     if not isinstance(meta, dict):
         raise Unrestorable(f"meta of {task.url} is not of our making")
@@ -182,14 +184,14 @@ def meta_of(task: Task, extras: Extras) -> dict[str, Any]:
 
 
 def headers_of(task: Task, extras: Extras) -> Any:
-    """The headers of a task, as Request takes them."""
+    """Return the headers of a task, as Request takes them."""
     if extras.headers is not None:
         return from_plain(extras.headers)
     return {name.encode(): value.encode() for name, value in task.headers.items()}
 
 
 def body_of(task: Task, extras: Extras) -> Any:
-    """The body of a task, in bytes. Raises Unrestorable."""
+    """Return the body of a task, in bytes. Raises Unrestorable."""
     if extras.body is not None:
         return from_plain(extras.body)
     try:

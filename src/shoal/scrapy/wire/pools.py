@@ -1,4 +1,5 @@
-"""The pool by whose exits a request of a project leaves, if it does not see to its way itself."""
+"""Chooses the pool by whose exits a project's request leaves, unless the project has set a
+proxy."""
 
 from __future__ import annotations
 
@@ -16,20 +17,20 @@ POOL = "proxy_pool"
 """The key of a request's meta by which a spider chooses a pool, or `direct`."""
 
 BY_EXITS = ("http", "https")
-"""What can be asked for by way of an exit."""
+"""Schemes of URLs that can be requested by way of an exit."""
 
 HERE = ("data", "file")
-"""What leads nowhere: nothing leaves the machine."""
+"""Schemes of URLs for which nothing leaves the machine."""
 
 
 def has_own_proxy(meta: Mapping[str, Any]) -> bool:
-    """Whether the project has set a proxy on a request. One that comes from HTTP_PROXY and its like
-    was set by Scrapy, for all: it is not heeded where there are exits."""
+    """Whether the project has set a proxy on a request. One from HTTP_PROXY and similar variables
+    does not count: Scrapy sets it for all requests, and where there are exits it is ignored."""
     return bool(meta.get("proxy")) and not meta.get("_scheme_proxy")
 
 
 class Pools:
-    """Chooses for the requests of a crawl."""
+    """Chooses the pools for the requests of a crawl."""
 
     def __init__(self, rules: Rules | None = None) -> None:
         """Without rules there are no pools."""
@@ -38,8 +39,9 @@ class Pools:
         self._default = default_pool(rules)
 
     def pool_of(self, request: Request, scheme: str) -> str | None:
-        """`direct`, or None where the crawl has no pool for all: it leaves without an exit, as
-        Scrapy has it leave. Raises Unserialisable."""
+        """Return the pool of a request. For one that leaves without an exit that is `direct`, or
+        None where the crawl has no default pool; Scrapy then sends it as usual. Raises
+        Unserialisable."""
         if not self._pools:
             return None
         pool = request.meta.get(POOL) or self._default

@@ -1,4 +1,4 @@
-"""Scrapy's requests as tasks, and back. Where their parts are in a task: see mapping.py."""
+"""Turns Scrapy's requests into tasks, and back. mapping.py says where their parts are in a task."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from shoal.scrapy.wire.tagged import Unrestorable, Unserialisable, from_plain
 _NO_METHOD = object()
 
 SCHEMES = ("http", "https", "data")
-"""What a request may lead to. Scrapy also reads files of the machine (`file`), and more: a task is
-other people's data, so whoever needs that says so. Of `data:` the content is the address itself."""
+"""Schemes that a request may have by default. Scrapy also reads files of the machine (`file`), and
+more. A task is data from others, so a project that needs those must say so. Of `data:` the content
+is the URL itself."""
 
 
 class UnknownCallback(Unrestorable):
@@ -45,8 +46,8 @@ class Requests:
         pools: Pools | None = None,
         sessions: Sessions | None = None,
     ) -> None:
-        """`schemes` says to what kinds of addresses a request may lead, `pools` by which exits, and
-        `sessions` with which accounts."""
+        """`schemes` lists the schemes that requests may have, `pools` chooses their exits, and
+        `sessions` their accounts."""
         self._spider = spider
         self._fingerprinter = fingerprinter
         self._jars = jars
@@ -55,20 +56,22 @@ class Requests:
         self._sessions = sessions or Sessions()
         self._names: dict[Any, str] = {}
         self._reserved: dict[str, Callable[..., Any]] = {}
-        # Where it is overridden, as by CrawlSpider, no callback and `parse` are two things.
+        # If `_parse` is overridden, as by CrawlSpider, no callback and `parse` differ.
         self._has_own_default = type(spider)._parse is not scrapy.Spider._parse
 
     def reserve(self, name: str, callback: Callable[..., Any]) -> None:
-        """Have a callback that is not the spider's, under a name that none of its methods has."""
+        """Register a callback that is not the spider's, under a name that none of its methods
+        has."""
         self._reserved[name] = callback
 
     def fingerprint(self, request: Request) -> bytes:
-        """The request's identity, by the project's own fingerprinter. Raises Unserialisable."""
+        """Return the request's fingerprint, by the project's own fingerprinter. Raises
+        Unserialisable."""
         session = self._session_of(request)
         return short_fingerprint(self._fingerprinter.fingerprint(request), session)
 
     def encode(self, request: Request) -> Task:
-        """The request as a task. Raises Unserialisable."""
+        """Return the request as a task. Raises Unserialisable."""
         session = self._session_of(request)
         try:
             if (scheme := scheme_of(request.url)) not in self._schemes:
@@ -77,7 +80,7 @@ class Requests:
             cookies = self._cookies_for(request, session)
             task = task_of(values, cookies, parse_is_explicit=self._has_own_default)
             task.session = session
-            if not is_session(session):  # The exits of an account are those of its group.
+            if not is_session(session):  # The exits of an account are its group's.
                 task.proxy_pool = self._pools.pool_of(request, scheme)
             return task
         except Unserialisable as odd:
@@ -96,15 +99,16 @@ class Requests:
         return Unserialisable(f"cannot queue {of_spider}:", str(odd))
 
     def _cookies_for(self, request: Request, session: str | None) -> Cookies:
-        """What its jar would send along. Those of an account stay with it."""
+        """Return the cookies that travel with a request. Those of an account stay with the
+        account."""
         if self._jars is None or is_session(session):
             return []
         is_identitys = self._sessions and self._sessions.is_identity(request.meta.get(JAR))
         return [] if is_identitys else self._jars.cookies_for(request)
 
     def _values(self, request: Request) -> dict[str, Any]:
-        """The values of a request, as Request.to_dict gives them: that takes far longer to find the
-        names of callbacks."""
+        """Return the values of a request, as Request.to_dict gives them: that method takes far
+        longer to find the names of callbacks."""
         values = {name: getattr(request, name) for name in request.attributes}
         values["callback"] = self._name_of(request.callback, "callback")
         values["errback"] = self._name_of(request.errback, "errback")
@@ -138,16 +142,16 @@ class Requests:
         own, function = getattr(method, "__name__", ""), getattr(method, "__func__", None)
         if getattr(self._spider, own, _NO_METHOD) == method:
             return str(own)
-        for cls in type(self._spider).__mro__:  # Private ones have another name in the class.
+        for cls in type(self._spider).__mro__:  # Private methods have another name in the class.
             for name, member in vars(cls).items():
                 if member is function is not None and getattr(self._spider, name) == method:
                     return name
         return None
 
     def decode(self, task: Task) -> Request:
-        """The request that a task was made of, or that somebody else's task describes.
+        """Return the request that a task was made of, or that a task from another source describes.
 
-        Raises Unrestorable; UnknownCallback is one.
+        Raises Unrestorable; UnknownCallback is a subclass.
         """
         if (scheme := scheme_of(task.url)) not in self._schemes:
             raise Unrestorable(f"its address is {scheme}:, which SHOAL_SCHEMES has not: {task.url}")
@@ -158,14 +162,14 @@ class Requests:
         if task.retry_count:
             meta["retry_times"] = _count(meta.get("retry_times")) + task.retry_count
         if self._sessions and self._sessions.is_identity(meta.get(JAR)):
-            del meta[JAR]  # Copied from another page. Only a lease lends the jar of an account.
+            del meta[JAR]  # Copied from another page. Only a lease lends an account's jar.
         request = self._request(task, extras, meta)
         if self._jars and extras.session and not is_session(task.session):
             self._jars.restore(request, extras.session)
         return request
 
     def _request(self, task: Task, extras: Extras, meta: dict[str, Any]) -> Request:
-        """The request of a task, of the class it had. Raises Unrestorable."""
+        """Return the request of a task, of the class it had. Raises Unrestorable."""
         arguments = self._arguments(task, extras, meta)
         cls = _class_of(extras.cls)
         try:
@@ -177,7 +181,7 @@ class Requests:
         return _with_url(request, task.url)
 
     def _arguments(self, task: Task, extras: Extras, meta: dict[str, Any]) -> dict[str, Any]:
-        """What Request is called with, beside the URL."""
+        """Return the arguments of Request besides the URL."""
         arguments = {name: from_plain(value) for name, value in extras.attributes.items()}
         arguments |= {
             "callback": self._callback(task, extras),
@@ -209,7 +213,7 @@ class Requests:
 
 
 def scheme_of(url: str) -> str:
-    """The scheme of an address: `https`, `file`, ..."""
+    """Return the scheme of a URL: `https`, `file`, ..."""
     scheme, colon, _ = url.partition(":")
     return scheme.strip().lower() if colon else ""
 
@@ -228,8 +232,8 @@ def _class_of(name: str) -> type[Request]:
 
 
 def _with_url(request: Request, url: str) -> Request:
-    """Give it back the very URL it had: what Scrapy escapes once, it may escape twice. Only seeds
-    of others can have what is in no URL."""
+    """Give a request exactly the URL it had: Scrapy may escape twice what it has escaped once. Only
+    seeds from other sources can hold characters that no URL has."""
     if request.url != url and url.isascii() and url.isprintable() and " " not in url:
         request._url = url
     return request

@@ -1,4 +1,4 @@
-"""The session that a request of a project goes with, if it does: any account of a group, or one."""
+"""Chooses the session of a project's request: any account of a group, one account, or none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SESSION = "shoal_session"
 """The key of a request's meta by which a spider chooses a group, one account of it, or `none`."""
 
 JAR = "cookiejar"
-"""Scrapy's own key for the jar of a request: that of an identity has its name."""
+"""Scrapy's own key for the jar of a request. The jar of an identity has the identity's name."""
 
 NO_JARS = "has cookies, and the project has no CookiesMiddleware of Scrapy's to send them"
 """Why a project cannot have sessions."""
@@ -30,12 +30,12 @@ def is_session(session: str | None) -> bool:
 
 
 def nobody(identity: str) -> bool:
-    """For those who know no accounts."""
+    """Knows no accounts."""
     return False
 
 
 class Sessions:
-    """Chooses for the requests of a crawl."""
+    """Chooses the sessions for the requests of a crawl."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Sessions:
         *,
         has_jars: bool = True,
     ) -> None:
-        """Without rules there are no sessions. `is_account` knows identities, such as `shop#alice`;
-        `has_jars` says that there is something that could send their cookies."""
+        """Without rules there are no sessions. `is_account` recognises identities, such as
+        `shop#alice`; `has_jars` says whether anything can send their cookies."""
         rules = rules or Rules()
         self._groups = frozenset(rules.sessions)
         self._default = default_session(rules)
@@ -53,14 +53,14 @@ class Sessions:
         self._has_jars = has_jars
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether the crawl has sessions."""
         return bool(self._groups)
 
     def session_of(self, request: Request, scheme: str) -> str | None:
-        """`none`, or None where the crawl has no session for all: it goes without. Raises
-        Unserialisable."""
+        """Return the session of a request. For one that goes without an account that is `none`, or
+        None where the crawl has no default session. Raises Unserialisable."""
         meta = request.meta
-        # Who wants no cookies, wants no session.
+        # A request without cookies goes without a session.
         is_without = meta.get("dont_merge_cookies") or scheme in HERE
         session = None if is_without else self._chosen(meta)
         if session in (None, NO_SESSION):
@@ -69,21 +69,23 @@ class Sessions:
         return str(session)
 
     def is_identity(self, jar: Any) -> bool:
-        """Whether a jar is, by its name, that of an account. It is for leased requests alone."""
+        """Whether a jar is, by its name, that of an account. Only leased requests may use such a
+        jar."""
         if not isinstance(jar, str):
             return False
         group, mark, _ = jar.partition("#")
         return bool(mark) and group in self._groups
 
     def _chosen(self, meta: Mapping[str, Any]) -> Any:
-        """What a request says, by our key or by Scrapy's own, or else what the crawl says."""
+        """Return what a request asks for, by Shoal's key or by Scrapy's own, or else the crawl's
+        default."""
         if (said := meta.get(SESSION)) is not None:
             return said
         if (jar := meta.get(JAR)) is None:
             return self._default
         identity = jar if self.is_identity(jar) else self._in_default_group(jar)
         if identity is None:
-            return None  # The crawl has no session for all: the jar is one of Scrapy's own.
+            return None  # The crawl has no default session: the jar is one of Scrapy's own.
         if not self._is_account(identity):
             group = identity.partition("#")[0]
             hint = f"meta['{SESSION}'] = '{NO_SESSION}' is for other jars"
@@ -93,7 +95,7 @@ class Sessions:
         return identity
 
     def _in_default_group(self, jar: Any) -> str | None:
-        """The account that a jar names by its own name alone."""
+        """Return the account of the default group that a jar names without the group, or None."""
         return f"{self._default.partition('#')[0]}#{jar}" if self._default is not None else None
 
     def _check(self, session: Any, meta: Mapping[str, Any], scheme: str) -> None:

@@ -1,14 +1,14 @@
 """Python values as JSON values and back, never with pickle.
 
-What JSON knows stays as it is. Anything else becomes an object with one key that names its kind:
+What JSON has stays as it is. Anything else becomes an object with one key that names its kind:
 
     b"\\x00"             {"$bytes": "AA=="}
     (1, 2)              {"$tuple": [1, 2]}
     Product(sku="7")    {"$item": ["shop.items.Product", {"sku": "7"}]}
 
-An object of the user's that looks like one of these is written as {"$dict": [[key, value], ...]}.
-Restoring imports nothing and calls no constructor of a user's class: classes are looked for among
-the modules that are loaded already, and must be items or enumerations.
+A user's object that looks like one of these is written as {"$dict": [[key, value], ...]}. Restoring
+imports nothing and calls no constructor of a user's class: classes are looked up among the modules
+that are loaded already, and must be items or enumerations.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from shoal.errors import ShoalError
 from shoal.scrapy.wire.loaded import class_name, find_class
 
 MAX_DEPTH = 100
-"""Levels of containers. What has more, or contains itself, is refused."""
+"""The most levels of containers. A value that has more, or contains itself, is refused."""
 
 _TAG = "$"
 _LEAST_INT, _MOST_INT = -(2**63), 2**63 - 1
@@ -37,7 +37,7 @@ _LEAST_INT, _MOST_INT = -(2**63), 2**63 - 1
 
 
 class Unserialisable(ShoalError):
-    """A value that cannot be put on a wire. The message says which, and what it is."""
+    """A value that cannot be written as JSON. The message says which, and what it is."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(f"{path} {what}")
@@ -45,11 +45,12 @@ class Unserialisable(ShoalError):
 
 
 class Unrestorable(ShoalError):
-    """What is on the wire cannot be turned into what it was here."""
+    """A JSON value that cannot be turned back into a Python value here."""
 
 
 class _Odd(Exception):
-    """Something in a value is odd. On its way up it collects where that is."""
+    """Something in a value cannot be written. On its way up, the exception collects where that
+    is."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -57,7 +58,8 @@ class _Odd(Exception):
 
 
 def to_plain(value: Any, path: str) -> Any:
-    """The value as JSON values. Raises Unserialisable, with `path` as the name of the value."""
+    """Return a value as JSON values. Raises Unserialisable, with `path` as the name of the
+    value."""
     try:
         return _plain(value, 0)
     except _Odd as odd:
@@ -66,7 +68,7 @@ def to_plain(value: Any, path: str) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """The Python value that `to_plain` was given. Raises Unrestorable."""
+    """Return the Python value that `to_plain` was given. Raises Unrestorable."""
     try:
         return _restored(value)
     except RecursionError:
@@ -187,7 +189,7 @@ def _base64(value: bytes) -> str:
     return b64encode(value).decode()
 
 
-# Parsers and numeric libraries have subclasses of these.
+# Parsers and numeric libraries use subclasses of these.
 _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (str, str.__str__),
     (int, int.__int__),

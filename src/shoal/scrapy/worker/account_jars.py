@@ -1,7 +1,7 @@
 """The jars of accounts in this process: filled from what a lease brings, read when it is over.
 
-What is in a jar of Scrapy's, and what the frontier has been told of it, is kept by a worker's
-LiveJars: a jar is filled anew only where somebody else has changed it.
+A worker's LiveJars keep what is in a jar of Scrapy and what the frontier has been told of it. A jar
+is filled anew only where another worker has changed it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shoal.worker.visits.identities import LiveJar, LiveJars
 
 
 class AccountJars:
-    """Scrapy's jars that are those of accounts, by the names of these."""
+    """Scrapy's jars of accounts, by the names of the accounts."""
 
     def __init__(self, jars: Jars, live: LiveJars) -> None:
         self._jars = jars
@@ -23,7 +23,7 @@ class AccountJars:
         self._filled: dict[str, LiveJar] = {}
 
     def fill(self, identity: LeasedIdentity) -> bool:
-        """Have the account's cookies in its jar. False: they cannot be read here."""
+        """Make sure that the account's cookies are in its jar. False: they cannot be read here."""
         live = self._live.of(identity)
         if live is None:
             return False
@@ -36,8 +36,9 @@ class AccountJars:
         return True
 
     def changed(self, identity: LeasedIdentity, host: str) -> bytes | None:
-        """The jar as the frontier is to keep it, after a host was asked. None: as it has it."""
+        """Return the jar for the frontier to keep after a request to a host. None: it has not
+        changed."""
         if (live := self._filled.get(identity.name)) is None:
             return None
         live.jar = from_scrapys(self._jars.jar(identity.name), live.jar, host, time.time())
-        return self._live.unsaid(identity)
+        return self._live.unreported(identity)

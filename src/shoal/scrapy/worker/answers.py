@@ -1,6 +1,6 @@
-"""What an answer that came by an exit says, or the lack of one. Decisions only.
+"""Decides what an answer by an exit means, or the lack of one. Pure.
 
-What Scrapy says of errors may name the proxy: it is said anew here, without it.
+Scrapy's error messages may name the proxy: they are reworded here, without it.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from shoal.fetch.http.tunnels.absolute import answer_of_proxy
 from shoal.fetch.http.tunnels.connect import refused
 
 LOOKED_AT_BYTES = 64 * 1024
-"""So much of a compressed body is unpacked to look for a block."""
+"""How much of a compressed body is unpacked to look for a block."""
 
 STOPPED = "download_stopped"
-"""Scrapy's flag for an answer that nobody wanted to its end."""
+"""Scrapy's flag for an answer whose download was stopped."""
 _ENCODED = {b"gzip": 47, b"x-gzip": 47, b"deflate": 47}
 _tunnel_status = re.compile(r"'status': (\d{3})").search
 
 
 class NotServed(IgnoreRequest):
-    """A try by an exit that is to be made again by another: nobody in the project is told. As an
-    IgnoreRequest it is passed on by Scrapy without a word."""
+    """A try by an exit that is to be made again by another: the project is not told. Scrapy
+    silently passes on an IgnoreRequest."""
 
 
 class ExitFailed(NotServed):
-    """The exit is not fit for use."""
+    """The exit is not usable."""
 
 
 class Blocked(NotServed):
-    """The site does not serve who comes by this exit."""
+    """The site does not serve requests by this exit."""
 
     def __init__(self, status: int, block: Block) -> None:
         super().__init__(block.kind)
@@ -55,7 +55,7 @@ class Blocked(NotServed):
 
 
 def _known(*names: str) -> tuple[type[BaseException], ...]:
-    """Scrapy's own errors, as far as this version has them."""
+    """Return those of Scrapy's own errors that this version has."""
     found = (getattr(exceptions, name, None) for name in names)
     return tuple(error for error in found if error is not None)
 
@@ -65,7 +65,7 @@ _NOT_REACHED = (
     twisted_errors.ConnectError,
     twisted_errors.DNSLookupError,
 )
-"""By an exit, it is only the exit that we connect to, and whose name is looked up."""
+"""Errors of connecting and of name lookup. By an exit, both concern the exit only."""
 
 _TIMED_OUT = (*_known("DownloadTimeoutError"), twisted_errors.TimeoutError)
 
@@ -80,7 +80,7 @@ _BROKEN = (
 
 _NO_NAME = (*_known("CannotResolveHostError"), twisted_errors.DNSLookupError)
 _CANCELLED = (*_known("DownloadCancelledError"), CancelledError)
-"""What Scrapy raises for bodies that are larger than they may be."""
+"""What Scrapy raises for bodies that are too large."""
 
 _BY_KIND = (
     (FailureKind.TIMEOUT, _TIMED_OUT),
@@ -88,11 +88,11 @@ _BY_KIND = (
     (FailureKind.TOO_LARGE, _CANCELLED),
     (FailureKind.CONNECTION, (*_NOT_REACHED, *_BROKEN, TunnelError)),
 )
-"""The first that fits counts."""
+"""The first match counts."""
 
 
 def kind_of_error(error: BaseException | None) -> FailureKind:
-    """The kind of failure that the lack of an answer is."""
+    """Return the kind of failure that the lack of an answer is."""
     if isinstance(error, FetchError):
         return kind_of(error)
     if any(isinstance(cause, SSL.Error) for cause in _causes(error)):
@@ -104,14 +104,15 @@ def kind_of_error(error: BaseException | None) -> FailureKind:
 
 
 def _causes(error: BaseException | None) -> list[object]:
-    """What Twisted's errors, and Scrapy's around them, say that they come from."""
+    """Return an error and its causes, as Twisted's errors and Scrapy's around them name them."""
     cause = error.__cause__ if error is not None else None
     failures = [*getattr(error, "reasons", ()), *getattr(cause, "reasons", ())]
     return [error, cause, *(getattr(failure, "value", None) for failure in failures)]
 
 
 def fault_of(error: Exception) -> Exception:
-    """An error of a try by an exit, without the exit's address: ExitFailed if it is to blame."""
+    """Return an error of a try by an exit without the exit's address: ExitFailed if the exit is to
+    blame."""
     if isinstance(error, TunnelError):
         status = _tunnel_status(str(error))
         if status is None:
@@ -123,8 +124,8 @@ def fault_of(error: Exception) -> Exception:
 
 
 def blame_of(error: Exception) -> Blame:
-    """Whom the lack of an answer is blamed on, where it is not the exit alone. An answer that was
-    not wanted to its end was one."""
+    """Return what the lack of an answer is blamed on, where it is not the exit alone. A stopped
+    download was an answer."""
     if isinstance(error, (*_known("DownloadCancelledError", "StopDownload"), CancelledError)):
         return Blame.NOBODY
     return Blame.PAIR if isinstance(error, (TunnelError, *_BROKEN)) else Blame.NOBODY
@@ -132,19 +133,20 @@ def blame_of(error: Exception) -> Blame:
 
 def _told(fault: ExitFault) -> Exception:
     if Blame(fault.blame) is Blame.PAIR:
-        return TunnelError(str(fault))  # Scrapy tries again after these.
+        return TunnelError(str(fault))  # Scrapy retries after these.
     return ExitFailed(str(fault))
 
 
 def proxys_own(response: Response) -> Exception | None:
-    """The error that an answer to plain http is, if it is certainly the proxy's own."""
+    """Return the error that an answer to plain http is, if it certainly comes from the proxy
+    itself."""
     fault = answer_of_proxy(response.status, text_of(response.headers))
     return _told(fault) if fault is not None else None
 
 
 def block_in(request: Request, response: Response, wanted: Collection[int] | None) -> Block | None:
-    """What kind of block an answer is. None: it is none, or the project wants to see such answers.
-    `wanted` are statuses other than 200; None: all."""
+    """Return the block that an answer is. None: it is none, or the project wants to see such
+    answers. `wanted` are statuses other than 200; None: all."""
     status = response.status
     if not 200 <= status < 300 and (wanted is None or status in wanted):
         return None
@@ -158,7 +160,8 @@ def block_in(request: Request, response: Response, wanted: Collection[int] | Non
 
 
 def robots_block(response: Response) -> Block | None:
-    """The same of a robots.txt. A 403 is none, to all who ask for one: there is none, then."""
+    """Return the block that an answer for a robots.txt is, or None. A 403 is none: it means to all
+    who ask that there is no robots.txt."""
     block = find_block(
         response.status,
         text_of(response.headers),
@@ -170,14 +173,14 @@ def robots_block(response: Response) -> Block | None:
 
 
 def text_of(headers: Headers) -> CIMultiDict[str]:
-    """Headers, each by its last value."""
+    """Return headers, each with its last value."""
     pairs = ((name, headers.get(name) or b"") for name in headers)
     return CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs)
 
 
 def _unpacked(response: Response) -> bytes:
-    """The body, or the start of it, as it will be when Scrapy has unpacked it. What cannot be
-    unpacked here shows no words."""
+    """Return the body, or the start of it, as Scrapy will unpack it. A body that cannot be unpacked
+    here is returned as it is: no words show in it."""
     encoding = (response.headers.get("Content-Encoding") or b"").strip().lower()
     if not response.body or encoding not in _ENCODED:
         return response.body
@@ -189,7 +192,7 @@ def _unpacked(response: Response) -> bytes:
 
 
 def wire_bytes(request: Request, response: Response | None) -> int:
-    """What a request and its answer took of the network, about."""
+    """Return about how many bytes a request and its answer took on the network."""
     sent = len(request.method) + len(request.url) + _length(request)
     return sent + (_length(response) if response is not None else 0)
 

@@ -1,7 +1,8 @@
-"""Hooks into Scrapy's engine. Only leading.py touches as well what Scrapy keeps private.
+"""Hooks into Scrapy's engine. Besides this module only sending_hooks.py touches what Scrapy keeps
+private.
 
-Scrapy tells nobody when it is done with a request: when the callback has ended and every item has
-been through the pipelines. The engine knows, in methods that have been the same from Scrapy
+Scrapy does not report when it is done with a request: when the callback has ended and every item
+has been through the pipelines. The engine knows, in methods that have been the same from Scrapy
 2.13 to 2.19 (tests run on the oldest and the newest). They are wrapped on the running objects:
 
     engine._handle_downloader_output   a request's answer; what it returns fires at the very end
@@ -10,7 +11,7 @@ been through the pipelines. The engine knows, in methods that have been the same
     slot.close                         the spider begins to close
     handlers.download_request_async    why there was no answer: middlewares may not tell
 
-Where requests leave by exits there are more: see leading.py.
+Where requests leave by exits there are more: see sending_hooks.py.
 """
 
 from __future__ import annotations
@@ -34,30 +35,33 @@ if TYPE_CHECKING:
     from shoal.scrapy.scheduler import Scheduler
 
 START_BATCH = 100
-"""So many of a spider's first requests are taken in one go."""
+"""The number of a spider's first requests that are taken at a time."""
 
 LEASED = "shoal"
-"""The downloader's slot for requests that the frontier has leased to us."""
+"""The downloader's slot for leased requests."""
 
 
 class Watcher(Protocol):
-    """The interface of those who are told what becomes of requests."""
+    """Is told what becomes of requests."""
 
     def answered(self, request: Request, answer: Response | Request | Failure) -> bool:
-        """The downloader and its middlewares have ended. False: nothing more is to happen."""
+        """The downloader and its middlewares have ended. Returns False if nothing more is to
+        happen."""
 
     def reading(self, request: Request) -> None:
         """The callback is called with the response."""
 
     def claim(self, request: Request, output: Any) -> bool:
-        """The callback or errback of the request has yielded this. False: it is not to be used."""
+        """The callback or errback of the request has yielded this. Returns False if it is not to be
+        used."""
 
     def ended(self, request: Request) -> None:
-        """Scrapy has done all that it will do for this request."""
+        """Scrapy has done everything it will do for this request."""
 
 
 def watch(crawler: Crawler, watcher: Watcher, on_closing: Callable[[], None]) -> None:
-    """Tell the watcher what becomes of requests, from now on, and when no more are asked for."""
+    """Tell the watcher from now on what becomes of requests, and call `on_closing` when no more are
+    asked for."""
     engine: Any = crawler.engine
     scraper, slot = engine.scraper, engine._slot
     engine._handle_downloader_output = _answers_told(watcher, engine._handle_downloader_output)
@@ -69,8 +73,8 @@ def watch(crawler: Crawler, watcher: Watcher, on_closing: Callable[[], None]) ->
 
 
 def tell_losses(crawler: Crawler, lost: Callable[[Request, BaseException], None]) -> None:
-    """Tell of requests why they got no answer. To be called when nobody else will wrap what sends
-    them: those may send another in the place of one that is leased."""
+    """Report why requests got no answer. Call this after everything else that wraps the download
+    handlers: such wrappers may send another request in place of a leased one."""
     handlers: Any = cast(Any, crawler.engine).downloader.handlers
     if hasattr(handlers, "download_request_async"):  # since Scrapy 2.14
         handlers.download_request_async = _losses_told(lost, handlers.download_request_async)
@@ -143,7 +147,7 @@ def _after(first: Callable[[], None], then: Callable[[], Any]) -> Any:
 
 
 def _passing(call: Any) -> Any:
-    """A callback that does something on the way and changes nothing."""
+    """Return a callback that calls `call` and passes its result on unchanged."""
 
     def callback(result: Any) -> Any:
         call()
@@ -173,11 +177,11 @@ async def _claimed_later(
 
 
 def scheduler_of(crawler: Crawler) -> Scheduler:
-    """The crawler's scheduler. Raises ConfigError if that is not ours."""
+    """Return the crawler's scheduler. Raises ConfigError if that is not Shoal's."""
     from shoal.scrapy.scheduler import Scheduler
 
     slot = cast(Any, crawler.engine)._slot
-    # Not by `isinstance`: to Scrapy, whatever has the methods of a scheduler is one.
+    # Not `isinstance`: for Scrapy, anything with the methods of a scheduler is one.
     if slot is None or Scheduler not in type(slot.scheduler).__mro__:
         raise ConfigError('this needs SCHEDULER = "shoal.scrapy.scheduler.Scheduler"')
     return cast(Scheduler, slot.scheduler)
@@ -189,12 +193,12 @@ def is_starting(crawler: Crawler) -> bool:
 
 
 def skip_start(crawler: Crawler) -> None:
-    """Leave the spider's start() to others."""
+    """Do not run the spider's start(): other processes do."""
     cast(Any, crawler.engine)._start = None
 
 
 def pace_start(crawler: Crawler, room: Callable[[], Awaitable[None]]) -> None:
-    """Let the spider's start() wait for room before it goes on."""
+    """Make the spider's start() wait for room before it goes on."""
     engine: Any = crawler.engine
 
     async def paced(start: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -210,15 +214,15 @@ def pace_start(crawler: Crawler, room: Callable[[], Awaitable[None]]) -> None:
 
 
 def ask_for_more(crawler: Crawler) -> None:
-    """Make the engine ask for requests, and look whether the spider is idle."""
+    """Make the engine ask for requests, and check whether the spider is idle."""
     slot = cast(Any, crawler.engine)._slot
     if slot is not None and slot.closing is None:
         slot.nextcall.schedule()
 
 
 def close_failed(crawler: Crawler, reason: str) -> Any:
-    """Close the spider, and let Scrapy's command end with exit code 1, as it does for crawlers that
-    are left without a spider. Gives something to await."""
+    """Close the spider, and make Scrapy's command end with exit code 1, as it does for crawlers
+    that are left without a spider. Returns an awaitable."""
 
     def forget_spider() -> None:
         crawler.spider = None
@@ -231,8 +235,9 @@ def close_failed(crawler: Crawler, reason: str) -> Any:
 
 
 def hand_over_politeness(crawler: Crawler, is_leased: Callable[[Request], bool]) -> None:
-    """What is leased may be sent at once: the frontier has seen to the pauses, for the whole fleet.
-    All else (media pipelines, robots.txt, `engine.download_async()`) keeps Scrapy's own."""
+    """Make the downloader send leased requests at once: the frontier has seen to the pauses, for
+    the whole fleet. All others (media pipelines, robots.txt, `engine.download_async()`) keep
+    Scrapy's own pauses."""
     downloader: Any = cast(Any, crawler.engine).downloader
     own_key = downloader.get_slot_key
     without_pauses = {LEASED: {"concurrency": sys.maxsize, "delay": 0}}

@@ -1,4 +1,4 @@
-"""Entries for the frontier, made of Scrapy requests: which task a request is."""
+"""Makes entries for the frontier of Scrapy requests: decides which task a request is."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Entries:
     """Makes frontier entries of requests.
 
     A request with `dont_filter` is a task of its own each time it is yielded. In start() that
-    would fetch a page once per process and once per restart: there, the first of its kind is like
-    any other request, and the second, third... are what they were in every other process.
+    would fetch a page once per process and once per restart. So there, the first request of its
+    kind is like any other request, and the second, third, ... are the same tasks as in every
+    other process.
     """
 
     def __init__(self, crawler: Crawler, requests: Requests, known: Recent[bytes]) -> None:
@@ -34,8 +35,8 @@ class Entries:
         self._starts: Counter[bytes] = Counter()
 
     def entry_for(self, request: Request, parent: Life | None) -> Entry | None:
-        """The entry of a request that this page led to. None if the frontier surely has it.
-        Raises ShoalError if it cannot be queued."""
+        """Return the entry of a request that a page led to. None if the frontier is known to have
+        it. Raises ShoalError if it cannot be queued."""
         fingerprint = self._identity(request, parent)
         if fingerprint in self._known:
             if parent is not None:
@@ -47,7 +48,8 @@ class Entries:
         return Entry(fingerprint, task)
 
     def entries_from(self, requests: Sequence[Request], origin: str) -> list[Entry]:
-        """The entries of requests that came from outside, under a name of their own."""
+        """Return the entries of requests that came from outside. Those with `dont_filter` are named
+        by their origin and position."""
         return [
             Entry(
                 _named(f"{origin} {number}") if request.dont_filter else self._plain(request),
@@ -73,8 +75,8 @@ class Entries:
 
 
 def _redirected_sitemap(request: Request, parent: Life | None) -> str:
-    """The identity of a redirected sitemap's target; empty for other requests. A sitemap yields
-    nothing else."""
+    """Return the identity of the target that a sitemap redirects to; empty for other requests. A
+    sitemap yields nothing else."""
     if parent is None or parent.lease.task.job_type != SITEMAP:
         return ""
     return redirected_id(Task(url=request.url, meta=request.meta))

@@ -1,4 +1,4 @@
-"""Which task a seed or a URL is, in a crawl that goes by Scrapy's request fingerprints."""
+"""Decides which task a seed or a URL is, in a crawl that uses Scrapy's request fingerprints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from shoal.scrapy.wire.fingerprint import short_fingerprint
 
 
 def fingerprints_of(whose: str) -> Callable[[Task], bytes]:
-    """A function from tasks to fingerprints: Scrapy's own, or those of the project we are in."""
+    """Return a function from tasks to fingerprints: Scrapy's own, or those of the surrounding
+    project."""
     of_request = fingerprint if whose == "scrapy" else _project_fingerprinter().fingerprint
 
     def of_task(task: Task) -> bytes:

@@ -1,4 +1,4 @@
-"""Whether Scrapy can go by the exits that a project has, and with its accounts."""
+"""Checks whether Scrapy can use the exits and accounts of a project."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _SWITCHES = "COOKIES_ENABLED and DOWNLOADER_MIDDLEWARES"
 
 
 def is_fit(route: Route) -> bool:
-    """Whether Scrapy can take a way: it knows no SOCKS, and tunnels for https alone. Addresses of
-    this machine are no use either: not every version tells their connections apart."""
+    """Whether Scrapy can take a route. It has no SOCKS, and tunnels only for https. Local addresses
+    are not usable either: not every version keeps their connections apart."""
     return not route.tunnels_all and (route.proxy is None or route.proxy.scheme == "http")
 
 
 async def refuse_lists(settings: Settings) -> None:
-    """For those who do not begin the crawl: look through the lists as they are read here."""
+    """Check the exit lists as they are read here, in a process that does not begin the crawl.
+    Raises ConfigError."""
     if not settings.proxy_pools:
         return
     exits = await Exits.open(settings)
@@ -37,7 +38,7 @@ async def refuse_lists(settings: Settings) -> None:
 
 
 def refuse_unfit(exits: Exits) -> None:
-    """Raises ConfigError if one of the exits cannot be used by Scrapy."""
+    """Raise ConfigError if Scrapy cannot use one of the exits."""
     for name in exits.pools:
         pool = exits.pool(name)
         where = f"--{TABLES}" if name == TABLES else f"[{TABLES}.{name}]"
@@ -52,8 +53,8 @@ def refuse_unfit(exits: Exits) -> None:
 
 
 def refuse_handlers(project: BaseSettings) -> None:
-    """What sends requests must be known to go by the proxy that it is told: others may not heed
-    it, and leave from this machine. Raises ConfigError."""
+    """Raise ConfigError if requests are sent by handlers that are not known to use the proxy they
+    are told: others may ignore it and send from this machine."""
     handlers = project.getwithbase("DOWNLOAD_HANDLERS")
     for scheme in BY_EXITS:
         handler = handlers.get(scheme)
@@ -63,7 +64,7 @@ def refuse_handlers(project: BaseSettings) -> None:
 
 
 def refuse_without_jars(settings: Settings, crawler: Crawler) -> None:
-    """What goes with accounts needs jars that their cookies can be put into. Raises ConfigError."""
+    """Raise ConfigError if the crawl has accounts and there are no jars for their cookies."""
     session = settings.rules.session
     if is_session(session) and Jars.of(crawler) is None:
         setting = variable_of("session")

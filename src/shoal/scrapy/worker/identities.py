@@ -1,5 +1,5 @@
-"""What a process does with the accounts that are lent to it: requests go with their cookies, and
-answers show whether they are still logged in. What decides is what decides for our own spiders."""
+"""Handles the accounts that are lent to a process: requests are sent with their cookies, and
+answers show whether they are still logged in. The decisions are those for Shoal's own spiders."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ FOUND = 302
 
 
 class Gate(Protocol):
-    """The interface of who knows whether an account may be used here, and is logged in."""
+    """Decides whether an account may be used here and is logged in."""
 
     def refusal(self, lease: Lease, identity: LeasedIdentity) -> Report | None:
-        """How a visit ends that cannot be made here."""
+        """Return the report of a visit that cannot be made here. None: it can."""
 
     def end_of(self, lease: Lease, identity: LeasedIdentity, response: OwnResponse) -> str:
-        """How an answer shows, without being read, that its account is logged out."""
+        """Return how the status and headers of an answer show that its account is logged out.
+        Empty: they do not."""
 
     def prove(self, page: Page) -> None:
-        """Raises SessionExpired for a page that does not show that its account is logged in."""
+        """Raise SessionExpired for a page that does not show that its account is logged in."""
 
 
 LogIn = Callable[[Lease, LeasedIdentity, float], Awaitable[Report]]
-"""Logs an account in, in place of the page that the lease is for, which permits it until then."""
+"""Logs an account in, in place of the page that the lease is for. The lease permits it until the
+given time."""
 
 
 class Identities:
@@ -52,7 +54,7 @@ class Identities:
         log_in: LogIn,
         close: Callable[[], Awaitable[None]],
     ) -> None:
-        """`close` lets go of what logs in."""
+        """`close` closes what logs in."""
         self._jars = jars
         self._gate = gate
         self._log_in = log_in
@@ -61,28 +63,30 @@ class Identities:
     async def instead(
         self, lease: Lease, identity: LeasedIdentity, send_by: float
     ) -> Report | None:
-        """How a visit ends whose lease is not for its page: it cannot be made here, or is a login.
-        None: it is."""
+        """Return the report of a lease that is not used for its page: the visit cannot be made
+        here, or is a login. None: the page can be visited."""
         refusal = self._gate.refusal(lease, identity)
         if refusal is not None or identity.is_in:
             return refusal
         return await self._log_in(lease, identity, send_by)
 
     def lend(self, lease: Lease, identity: LeasedIdentity, request: Request) -> bool:
-        """Let a request go with its identity. False: its cookies cannot be read here."""
+        """Prepare a request to be sent with its identity. False: the cookies cannot be read
+        here."""
         if not self._jars.fill(identity):
             return False
-        # Who copies both asks for any account of the group again; the jar alone is this account.
+        # A request that copies both asks for any account of the group again; one that copies only
+        # the jar asks for this account.
         request.meta[SESSION] = lease.task.session
         request.meta[JAR] = identity.name
         return True
 
     def why_out(self, lease: Lease, answer: Response | Request | Failure) -> str:
-        """Why an answer shows that the account is logged out. Empty: it does not. Raises what the
-        spider's own `logged_in` raises."""
+        """Return why an answer shows that the account is logged out. Empty: it does not. Raises
+        what the spider's own `logged_in` raises."""
         if (identity := lease.identity) is None or isinstance(answer, Failure):
             return ""
-        if isinstance(answer, Request):  # A redirect, as Scrapy is about to follow it.
+        if isinstance(answer, Request):  # A redirect that Scrapy is about to follow.
             return self._gate.end_of(lease, identity, _redirect(lease, answer.url))
         if why := self._gate.end_of(lease, identity, _own(answer)):
             return why
@@ -95,12 +99,13 @@ class Identities:
         return ""
 
     def says_out(self, lease: Lease, response: Response) -> bool:
-        """The same, as far as it shows before anybody has read the page."""
+        """Whether an answer shows by its status and headers that the account is logged out."""
         identity = lease.identity
         return identity is not None and bool(self._gate.end_of(lease, identity, _own(response)))
 
     def note(self, outcome: Outcome, request: Request) -> None:
-        """What a request has changed in the jar of its account, unless that is over."""
+        """Record what a request has changed in the jar of its account, unless its session has
+        ended."""
         identity, said = outcome.lease.identity, outcome.identity or IdentityReport()
         if identity is None or said.change is not LoginChange.NONE or not outcome.sent:
             return
@@ -110,14 +115,14 @@ class Identities:
 
 
 def _is_page(lease: Lease, response: Response) -> bool:
-    """Whether an answer can be expected to show that its account is logged in: all of it is here,
-    and it is HTML."""
+    """Whether an answer can be expected to show that its account is logged in: it is complete, and
+    it is HTML."""
     is_whole = lease.task.method != "HEAD" and STOPPED not in response.flags
     return is_whole and isinstance(response, HtmlResponse) and 200 <= response.status < 300
 
 
 def _own(response: Response) -> OwnResponse:
-    """An answer of Scrapy's as one of ours."""
+    """Return an answer of Scrapy as one of Shoal."""
     return OwnResponse(
         response.url, response.status, text_of(response.headers), response.body, duration_s=0.0
     )

@@ -13,11 +13,11 @@ from shoal.frontier.values import Entry
 
 BATCH = 100
 FULL = 10 * BATCH
-"""Entries after which start() waits until the frontier has some of them."""
+"""The number of entries at which start() waits until the frontier has some of them."""
 
 
 class Intake:
-    """Takes entries at once and brings them to the frontier in batches, in the order they came."""
+    """Takes entries at once, and adds them to the frontier in batches, in the order they came."""
 
     def __init__(self, frontier: WorkIntake, crawl: str, on_added: Callable[[], None]) -> None:
         self._frontier = patient(frontier)
@@ -52,19 +52,19 @@ class Intake:
         await self._roomy.wait()
 
     async def run(self) -> None:
-        """Bring entries to the frontier until cancelled."""
+        """Add entries to the frontier until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             await self.flush()
 
     async def flush(self) -> None:
-        """Return when the frontier has all that was put before."""
-        await self._bring(self._taken)  # More may come all the time: that is not waited for.
+        """Return when the frontier has everything that was put before."""
+        await self._bring(self._taken)  # More may come all the time, which is not waited for.
 
     async def flush_side(self) -> None:
-        """Return when the frontier has all entries but those of start(): a page that is being read
-        may have made these, and must not be finished before."""
+        """Return when the frontier has all entries except those of start(): a page that is being
+        read may have made them, and must not be finished earlier."""
         await self._bring(self._taken_on_the_side)
 
     async def _bring(self, wanted: int) -> None:

@@ -1,4 +1,4 @@
-"""Scrapy items as Shoal's results keep them."""
+"""Turns Scrapy items into rows of Shoal's results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from shoal.spider.items import key_names, kind_of, store_form
 
 
 class ResultsPipeline:
-    """Names itself in ITEM_PIPELINES so that items go to SHOAL_RESULTS (default: shoal.db).
+    """List it in ITEM_PIPELINES to have items stored in SHOAL_RESULTS (default: shoal.db).
 
     What is stored is what comes out of the last pipeline, together with the page it was read on,
-    and before the page's request is finished. The scheduler does it: only there is it known which
+    and before the page's request is finished. The scheduler stores it: only there is it known which
     request an item belongs to.
     """
 
@@ -30,7 +30,7 @@ class ItemStore:
     def row(
         self, item: Any, *, url: str, fingerprint: bytes, scraped_at: float
     ) -> StoredItem | RejectedItem:
-        """The item as it is stored or, if that cannot be, as it is rejected."""
+        """Return the item as it is stored or, if that cannot be, as it is rejected."""
         kind = kind_of(type(item))
         key = self._keys.get(kind) or key_names(getattr(item, "__key__", None) or ())
         content = ItemAdapter(item).asdict() if isinstance(item, scrapy.Item) else item

@@ -1,4 +1,4 @@
-"""Opening the stores of a crawl and joining it; leaving it again."""
+"""Opens the stores of a crawl and joins it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _SETTINGS = {
     "--session ": "SHOAL_SESSION = ",
     "--accounts": "SHOAL_ACCOUNTS",
 }
-"""Options, as they are called in a project."""
+"""Command-line options and their names in a project's settings."""
 
 
 def project_stores(settings: Settings, project: BaseSettings) -> Stores[Results | None]:
-    """The frontier that the settings name, and the results where the project keeps them. Nothing
-    is asked of them yet."""
+    """Return the frontier that the settings name, and the results if the project keeps them.
+    Nothing is asked of them yet."""
     if keeps_results(project):
         return open_stores(settings, archive=False)
     return Stores(open_frontier(settings.frontier, settings.state), None)
@@ -53,8 +53,11 @@ async def join(
     project: BaseSettings,
     spider: Spider,
 ) -> None:
-    """Begin the crawl, or take part in it. What is unfinished goes on; what is finished starts
-    over, as a spider of Scrapy does, unless it is to be kept or others are still there."""
+    """Begin the crawl, or take part in it.
+
+    An unfinished crawl continues. A finished one starts over, as a spider of Scrapy does, unless it
+    is to be kept or other workers are still there.
+    """
     frontier = stores.frontier
     if settings.proxy_pools:
         refuse_handlers(project)
@@ -67,7 +70,7 @@ async def join(
         if await _starts_over(frontier, crawl, project, is_fed=isinstance(spider, RedisMixin)):
             await frontier.forget(crawl)
         await tell_of_pools(settings, frontier, refuse_unfit)
-        # Before processes that are there hear that accounts leave in another way.
+        # Before running processes hear that accounts leave in another way.
         await refuse_lost_sessions(frontier, crawl, settings.rules)
         await tell_of_sessions(settings, frontier, lambda table: flaw_of(stand_in(spider), table))
         await frontier.start(crawl, settings.rules)
@@ -77,7 +80,7 @@ async def join(
 
 
 def in_scrapys_words(error: ShoalError) -> str:
-    """What to tell somebody who has settings, not options."""
+    """Return the message of an error, with settings in place of command-line options."""
     words = str(error)
     for option, setting in _SETTINGS.items():
         words = words.replace(option, setting)
@@ -87,13 +90,14 @@ def in_scrapys_words(error: ShoalError) -> str:
 async def _starts_over(
     frontier: Queries, crawl: str, project: BaseSettings, *, is_fed: bool
 ) -> bool:
-    """A spider that is fed has finished whenever it has nothing to do: that means nothing."""
+    """Whether the crawl is to start over. For a spider with a feed, being finished means nothing:
+    it is finished whenever it has nothing to do."""
     stats = await _stats(frontier, crawl)
     flushes = switch(project, "SCHEDULER_FLUSH_ON_START")
     keeps = is_fed or switch(project, "SCHEDULER_PERSIST")
     if stats is None:
         return False
-    # One that was ended by max_pages has something left, and goes on.
+    # A crawl that max_pages has ended has something left, and continues.
     has_ended = stats.state is CrawlState.FINISHED and not stats.remaining
     if not flushes and (keeps or not has_ended):
         return False

@@ -27,7 +27,7 @@ NO_PAGE = b"\0" * FINGERPRINT_BYTES
 
 
 class Listener:
-    """Notes in a request's life what happens to it and to its items."""
+    """Records in a request's life what happens to it and to its items."""
 
     def __init__(
         self, crawl: str, visits: ScrapyVisits, results: Results | None, items: ItemStore
@@ -54,7 +54,7 @@ class Listener:
             life.sent = True
 
     def _downloaded(self, response: Response, request: Request) -> None:
-        """A middleware may swallow this answer, to try again or to go elsewhere."""
+        """Note an answer as it arrives: a middleware may swallow it to retry or to redirect."""
         if (life := self._visits.life_of(request)) is None:
             return
         life.note(response)
@@ -64,14 +64,14 @@ class Listener:
         self._visits.left_downloader(request)
 
     def _failed(self, failure: Failure, response: Response | Failure | None) -> None:
-        """A callback, an errback or a pipeline raised: the page is not done."""
+        """Note what a callback, an errback or a pipeline raised: the page is not done."""
         if (life := self._visits.life_behind(response)) is not None:
             life.error = failure.value
 
     def _scraped(
         self, item: Any, response: Response | Failure | None
     ) -> Coroutine[Any, Any, None] | None:
-        """An item has come through all pipelines. Scrapy waits for what is returned."""
+        """Note an item that has come through all pipelines. Scrapy awaits what is returned."""
         life = self._visits.life_behind(response)
         if self._results is not None and life is None:
             return self._save_alone(self._results, item)
@@ -80,7 +80,7 @@ class Listener:
         return None
 
     def _keep(self, item: Any, life: Life) -> None:
-        """Count an item and, if there are results, note it for them."""
+        """Count an item and, if there are results, add it to the life's items."""
         row = None
         if self._results is not None:
             url, fingerprint = life.lease.task.url, life.lease.fingerprint
@@ -95,7 +95,7 @@ class Listener:
             life.items.append(row)
 
     async def _save_alone(self, results: Results, item: Any) -> None:
-        """An item of start(), which no page led to."""
+        """Save an item of start(), which no page led to."""
         row = self._items.row(item, url="", fingerprint=NO_PAGE, scraped_at=time.time())
         batch = Batch(rejected=[row]) if isinstance(row, RejectedItem) else Batch(items=[row])
         await patiently("results store", lambda: results.save(self._crawl, batch))

@@ -1,4 +1,4 @@
-"""One process's part in a crawl: its stores, its worker, and what Scrapy tells of requests."""
+"""One process's part in a crawl: its stores, its worker, and what Scrapy reports of requests."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from shoal.scrapy.worker.identities import Identities
 from shoal.scrapy.worker.intake import Intake
 from shoal.scrapy.worker.items import ItemStore
 from shoal.scrapy.worker.join import in_scrapys_words
-from shoal.scrapy.worker.leading import lead_by
 from shoal.scrapy.worker.listener import Listener
 from shoal.scrapy.worker.own_identities import identities_for, turns_of
+from shoal.scrapy.worker.sending import Sender, nobody_is_out
+from shoal.scrapy.worker.sending_hooks import send_through
 from shoal.scrapy.worker.settings import Membership, membership_of
 from shoal.scrapy.worker.visits import ScrapyVisits
-from shoal.scrapy.worker.ways import Ways, nobody_is_out
 from shoal.sessions.own import OwnSessions
 from shoal.worker.assignment import Assignment, Stores
 from shoal.worker.visits.sending import no_routes
 from shoal.worker.worker import Worker
 
 START_PAUSE_S = 0.05
-"""How long start() makes way for a process that has pages to read."""
+"""How long start() pauses for a process that has pages to read."""
 
 FAILED = "shoal_failed"
-"""Why a spider closes whose stores will not work any more."""
+"""The reason for closing a spider whose stores have failed for good."""
 
 log = logging.getLogger("shoal")
 
@@ -59,8 +59,8 @@ _failures: WeakKeyDictionary[Crawler, BaseException] = WeakKeyDictionary()
 
 
 def failure_of(crawler: Crawler) -> BaseException | None:
-    """What went wrong with a crawl as a whole, if anything did. The spider and its scheduler are
-    gone by the time somebody asks."""
+    """Return what went wrong with a crawl as a whole, or None. Kept here because the spider and its
+    scheduler no longer exist by the time this is asked."""
     return _failures.get(crawler)
 
 
@@ -98,7 +98,7 @@ class Member:
         self._chosen = Sessions(settings.rules, self._is_account, has_jars=jars is not None)
         requests = self._requests_for(spider, jars)
         self._identities = self._identities_for(name, spider, jars)
-        self.intake = Intake(stores.frontier, crawl, lambda: self._worker.stir())
+        self.intake = Intake(stores.frontier, crawl, lambda: self._worker.wake())
         is_logged = stores.results is not None
         self.visits = ScrapyVisits(
             *(name, requests, self.intake, self._wake_engine),
@@ -119,7 +119,7 @@ class Member:
             self._stores,
             self._slots,
             until_finished=False,
-            drain_s=None,  # Scrapy waits for what is in flight, and so do we.
+            drain_s=None,  # Scrapy waits for what is in flight, and so does the worker.
             exits=self._exits,
             sessions=self._sessions if self._identities is not None else None,
             publishing=publishing_for(self._settings, self._crawl, self._stores.frontier),
@@ -134,7 +134,8 @@ class Member:
         )
 
     def _identities_for(self, name: str, spider: Spider, jars: Jars | None) -> Identities | None:
-        """What it does with accounts. None: it has none, or nothing that could send cookies."""
+        """Return what handles accounts. None: there are none, or nothing could send their
+        cookies."""
         if self._sessions is None or jars is None:
             return None
         turn = turns_of(self._stores.frontier, self._crawl)
@@ -144,7 +145,7 @@ class Member:
         )
 
     def _requests_for(self, spider: Spider, jars: Jars | None) -> Requests:
-        """What turns the spider's requests into tasks, and these into requests again."""
+        """Return what turns the spider's requests into tasks and back."""
         crawler, pools = self._crawler, Pools(self._settings.rules)
         schemes = crawler.settings.getlist("SHOAL_SCHEMES", [*SCHEMES])
         return Requests(spider, crawler.request_fingerprinter, jars, schemes, pools, self._chosen)
@@ -154,7 +155,8 @@ class Member:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the whole crawl is over, as far as we know, and nothing of ours is left."""
+        """Whether the whole crawl is over, as far as is known here, and nothing is left in this
+        process."""
         if self._stays:
             return False
         is_over = self._worker.over_as is not None
@@ -162,20 +164,20 @@ class Member:
 
     @property
     def is_hungry(self) -> bool:
-        """Whether there is room here, and the queue gives too little."""
+        """Whether there is room here and the queue gives too little."""
         return self.visits.count < self._slots and not self.visits.is_closing
 
     def start(self) -> None:
-        """Begin to lease tasks and to bring requests in."""
+        """Begin to lease tasks and to bring requests into the frontier."""
         engine.pace_start(self._crawler, self._room)
         engine.watch(self._crawler, self.visits, self._closing)
         if self._exits is not None or self._identities is not None:
             says_out = self._identities.says_out if self._identities else nobody_is_out
-            ways = Ways(
+            sender = Sender(
                 *(self._crawler, self._settings, self.visits.visit_of),
                 *(says_out, self._chosen.is_identity),
             )
-            lead_by(self._crawler, ways)
+            send_through(self._crawler, sender)
         engine.tell_losses(self._crawler, self.visits.lost)
         engine.hand_over_politeness(self._crawler, self.visits.is_running)
         self._listener.connect(self._crawler)
@@ -187,7 +189,7 @@ class Member:
     async def leave(self) -> None:
         """Finish or give back what is in hand, and close the stores."""
         self._closing()
-        with suppress(ShoalError):  # It was said when it happened.
+        with suppress(ShoalError):  # It was logged when it happened.
             await self._working
             await self.intake.flush()
         for task in self._background:
@@ -200,18 +202,18 @@ class Member:
         if not entries:
             return Added()
         added = await patient(self._stores.frontier).add(self._crawl, entries)
-        self._worker.stir()
+        self._worker.wake()
         return added
 
     def seal(self) -> None:
-        """All of start() is queued: from now on the crawl can be finished."""
+        """All requests of start() are queued: from now on the crawl can be finished."""
         if not self._is_sealed:
             self._is_sealed = True
             self._in_background(self._seal())
 
     async def _room(self) -> None:
-        """Let start() go on when the frontier keeps up with it, and not all of the time: the pages
-        that were queued already are to be read meanwhile."""
+        """Let start() continue when the frontier keeps up with it, with pauses in which the pages
+        that are queued already are read."""
         await self.intake.room()
         if self.visits.count:
             await asyncio.sleep(START_PAUSE_S)
@@ -225,7 +227,7 @@ class Member:
             raise CloseSpider(CrawlState.CANCELLED)
 
     def _spider_error(self, failure: Failure, response: object) -> None:
-        if response is None:  # Not a page's error, but that of start().
+        if response is None:  # Not an error of a page but of start().
             error = failure.value
             what = f"start() raised {type(error).__name__}: {error}"
             _failures[self._crawler] = ShoalError(f"{self._crawler.spidercls.name}: {what}")
@@ -253,5 +255,5 @@ class Member:
             log.error("a fault in shoal", exc_info=error)
         _failures[self._crawler] = error
         if not self.visits.is_closing:
-            # Not among the tasks in the background: `leave` is part of it.
+            # Not among the background tasks: `leave` is part of it.
             self._closer = asyncio.ensure_future(engine.close_failed(self._crawler, FAILED))

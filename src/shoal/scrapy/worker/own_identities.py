@@ -1,4 +1,4 @@
-"""The accounts of a process that runs Scrapy: what it takes to use them, and to log them in."""
+"""Makes what a Scrapy process needs to use its accounts and to log them in."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from shoal.worker.visits.sending import Routes
 
 
 def _login_fetcher(crawler: Crawler, settings: Settings) -> Fetcher:
-    """What logs accounts in: our own client, which says it is what the project says. Where Scrapy
-    may go, it may."""
+    """Return what sends the requests of logins: Shoal's own client, with the project's User-Agent.
+    It may contact private addresses, as Scrapy may."""
     project = crawler.settings
-    own_agent = getattr(crawler.spider, "user_agent", None)  # The way of old spiders.
+    own_agent = getattr(crawler.spider, "user_agent", None)  # Old spiders have this attribute.
     told = replace(
         settings,
         user_agent=str(own_agent or project.get("USER_AGENT") or settings.user_agent),
@@ -48,10 +48,10 @@ def identities_for(
     turn: AskTurn,
     routes: Routes,
 ) -> Identities:
-    """What a process does with accounts. To be called while the event loop runs. Raises
+    """Return what handles the accounts of a process. Call this while the event loop runs. Raises
     ConfigError."""
     fetcher = _login_fetcher(crawler, settings)
-    # Its admission is never asked: it only makes tasks of redirects, which logins follow.
+    # Its admission only makes tasks of redirects, which logins follow: it is never asked.
     rules = replace(settings.rules, fingerprints="shoal")
     judge, own, live = Judge(rules, Admission(rules)), stand_in(spider), LiveJars(sessions)
     logins = IdentityLogins(worker, sessions, live, own, fetcher, judge, turn, routes)
@@ -61,7 +61,8 @@ def identities_for(
 
 
 def turns_of(frontier: WorkSource, crawl: str) -> AskTurn:
-    """Asks for turns at hosts, as crawls of Scrapy's name them."""
+    """Return a function that asks for turns at hosts, by the names that Scrapy crawls use for
+    them."""
 
     async def turn(lent: Lent | None, host: str) -> float:
         return await frontier.turn(crawl, without_public_port(host), lent)

@@ -1,4 +1,4 @@
-"""Before a leased task is handed to Scrapy: what it needs, and whether it can be sent at all."""
+"""Prepares a leased task for Scrapy: what it needs, and whether it can be sent at all."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from shoal.seeds.sitemap_xml import MAX_BYTES
 
 
 def meta_for_sitemap(task: Task) -> dict[str, Any]:
-    """What Scrapy must know to fetch a sitemap, or the robots.txt that names them."""
+    """Return the meta that Scrapy needs to fetch a sitemap, or a robots.txt that names sitemaps."""
     meta: dict[str, Any] = {"download_maxsize": MAX_BYTES}
     if is_robots(task):
         meta |= {
-            "dont_obey_robotstxt": True,  # It is always allowed.
+            "dont_obey_robotstxt": True,  # Fetching it is always allowed.
             "handle_httpstatus_list": sorted(NO_ROBOTS_STATUSES),
         }
     return meta
 
 
 def unfit_outcome(lease: Lease, route: Route) -> Outcome | None:
-    """How a try ends whose way Scrapy cannot take: a list may have changed. None: it can."""
+    """Return the outcome of a try whose route Scrapy cannot take, as after a change of a list.
+    None: it can."""
     if (scheme := scheme_of(lease.task.url)) not in BY_EXITS:
         reason = f"its address is {scheme}:, which leaves by no exit"
         kind = FailureKind.REFUSED

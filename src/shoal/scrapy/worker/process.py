@@ -1,4 +1,4 @@
-"""A worker process of `shoal crawl scrapy:SPIDER`: Scrapy, with our scheduler in it."""
+"""A worker process of `shoal crawl scrapy:SPIDER`: Scrapy with Shoal's scheduler in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shoal.scrapy.worker.settings import MEMBERSHIP, Membership
 
 
 def work(order: WorkerOrder) -> None:
-    """Run the spider until the crawl is over, or a signal or the end of stdin stops it."""
+    """Run the spider until the crawl is over, or until a signal or the end of stdin stops it."""
     name, arguments = split(order.targets)
     process = CrawlerProcess(_settings_for(order))
     crawler = process.create_crawler(name)
@@ -40,5 +40,5 @@ def _settings_for(order: WorkerOrder) -> Settings:
     membership = Membership(order.settings, order.crawl, order.brings_seeds, order.until_finished)
     settings.set(MEMBERSHIP, membership, priority="cmdline")
     if (settings.getpriority("LOG_LEVEL") or 0) <= SETTINGS_PRIORITIES["default"]:
-        settings.set("LOG_LEVEL", "WARNING")  # Next to the progress line, the rest is noise.
+        settings.set("LOG_LEVEL", "WARNING")  # Beside the progress line, the rest is noise.
     return settings

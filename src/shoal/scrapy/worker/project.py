@@ -1,4 +1,5 @@
-"""A spider of the Scrapy project we are in, as a target: `scrapy:shop`, with arguments after it."""
+"""A spider of the surrounding Scrapy project, as a target: `scrapy:shop`, with arguments after
+it."""
 
 from __future__ import annotations
 
@@ -23,26 +24,27 @@ from shoal.scrapy.worker.stand_in import what_logs_in
 from shoal.spider.spider import Spider
 
 _OF_SESSIONS = ("session", "accounts")
-"""Settings that say that a crawl has accounts."""
+"""Settings that show that a crawl has accounts."""
 
 
 class ScrapySpider(Spider):
-    """Stands for a spider that runs inside Scrapy: its processes bring its first requests."""
+    """Stands for a spider that runs inside Scrapy. Its processes bring its first requests."""
 
     seeds_itself = True
 
 
 def spider_for(targets: Sequence[str]) -> type[Spider]:
-    """A stand-in with the name and the settings of the project's spider. Raises ConfigError."""
+    """Return a stand-in with the name and the settings of the project's spider. Raises
+    ConfigError."""
     settings = project_settings()
     name, arguments = split(targets)
     spider = load(settings, name)
-    # Its own settings (`custom_settings`) come in when a crawler is made of it.
+    # Making a crawler adds the spider's own settings (`custom_settings`).
     crawler = Crawler(spider, settings)
     settings = crawler.settings
     values = values_of(settings, spider)
     if issubclass(spider, RedisMixin):
-        feed_settings(spider, settings)  # Better told here than by each of the processes.
+        feed_settings(spider, settings)  # Errors are better reported here than by each process.
     values["name"] = crawl_name(values["name"], spider, arguments)
     if _has_sessions(spider, values):
         values |= what_logs_in(spider.from_crawler(crawler, **arguments))
@@ -50,13 +52,14 @@ def spider_for(targets: Sequence[str]) -> type[Spider]:
 
 
 def _has_sessions(spider: type[scrapy.Spider], values: Mapping[str, Any]) -> bool:
-    """Whether what the spider says of logins is meant for us."""
+    """Whether the spider's attributes for logins are meant for Shoal."""
     is_set = any(values.get(name) or variable_of(name) in os.environ for name in _OF_SESSIONS)
     return is_set or takes_session(getattr(spider, LOGIN, None))
 
 
 def split(targets: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The spider's name and its arguments: `scrapy:shop category=books`."""
+    """Return the spider's name and its arguments: `scrapy:shop category=books`. Raises
+    ConfigError."""
     name = targets[0].removeprefix(SCRAPY)
     arguments = {}
     for text in targets[1:]:
@@ -68,14 +71,14 @@ def split(targets: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 
 def project_settings() -> ProjectSettings:
-    """The settings of the project we are in."""
+    """Return the settings of the surrounding project. Raises ConfigError if there is none."""
     if not inside_project():
         raise ConfigError("there is no Scrapy project here (no scrapy.cfg)")
     return get_project_settings()
 
 
 def load(settings: ProjectSettings, name: str) -> type[scrapy.Spider]:
-    """The project's spider of this name."""
+    """Return the project's spider of this name. Raises ConfigError if there is none."""
     try:
         spiders: Any = load_object(settings["SPIDER_LOADER_CLASS"]).from_settings(settings)
     except Exception as error:  # The project's modules are imported here.

@@ -1,4 +1,4 @@
-"""What Scrapy makes of a request to try it again."""
+"""Recognises the requests that Scrapy makes to retry a request."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _CHANGED_BY_RETRY = ("meta", "priority", "dont_filter")
 
 
 def is_retry(request: Request, other: Request) -> bool:
-    """Whether the other one is what Scrapy makes of a request to try the very same again. One that
-    was changed (another proxy, another header) is a request of its own, and goes its own way."""
+    """Whether `other` is a request that Scrapy makes to retry `request` unchanged. One that was
+    changed (another proxy, another header) is a request of its own and treated as such."""
     times, before = (r.meta.get("retry_times") or 0 for r in (other, request))
     return (
         times > before

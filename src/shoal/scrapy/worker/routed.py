@@ -1,4 +1,5 @@
-"""Requests as they leave: what a lease lends is on a copy, for the download handler alone."""
+"""Makes requests as they are sent: what a lease lends is on a copy, for the download handler
+alone."""
 
 from __future__ import annotations
 
@@ -9,16 +10,17 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from shoal.core.proxies import ProxyAddress
 from shoal.fetch.port import Route
-from shoal.scrapy.worker.leading import twin_of
+from shoal.scrapy.worker.sending_hooks import twin_of
 from shoal.scrapy.worker.verdicts import Life
 
 LOGIN = b"Proxy-Authorization"
 _OF_THE_PROXY = ("_auth_proxy", "_scheme_proxy")
-"""What Scrapy notes in a request's meta, of another proxy."""
+"""Keys under which Scrapy notes another proxy in a request's meta."""
 
 
 def as_identity(life: Life, request: Request) -> Request:
-    """A request of an account says it is what that has logged in as, whatever a middleware says."""
+    """Return a request with the User-Agent that its account has logged in with, whatever a
+    middleware has set."""
     identity = life.lease.identity
     if identity is None or not identity.user_agent:
         return request
@@ -28,8 +30,8 @@ def as_identity(life: Life, request: Request) -> Request:
 
 
 def routed(life: Life, route: Route, request: Request, most_bytes: int | None) -> Request:
-    """A request that goes by a route. Its answer may have so many bytes; None: as many as Scrapy
-    has it have."""
+    """Return a request that goes by a route. Its answer may have `most_bytes`; None: Scrapy's own
+    limit."""
     request = as_identity(life, request)
     meta, headers = dict(request.meta), request.headers.copy()
     headers.pop(LOGIN, None)
@@ -41,7 +43,7 @@ def routed(life: Life, route: Route, request: Request, most_bytes: int | None) -
         has_login = bool(proxy.user or proxy.password)
         if has_login:
             headers[LOGIN] = _login(proxy)
-        # Scrapy keeps connections by where a proxy is, and for plain http whoever logged in.
+        # Scrapy keeps connections by the proxy's address; for plain http, whatever the login was.
         is_shared = has_login and urlparse_cached(request).scheme == "http"
         if is_shared or not route.keeps_connections:
             headers[b"Connection"] = b"close"

@@ -1,6 +1,6 @@
-"""What a Scrapy project's settings mean to Shoal.
+"""Derives Shoal's settings from those of a Scrapy project.
 
-Every setting of Shoal can be given as SHOAL_<NAME>; SHOAL_CRAWL is its name for the crawl. What is
+Every setting of Shoal can be given as SHOAL_<NAME>; the name of the crawl is SHOAL_CRAWL. What is
 not given follows from the settings that Scrapy and scrapy-redis know.
 """
 
@@ -32,7 +32,7 @@ MEMBERSHIP = "SHOAL_MEMBERSHIP"
 """The setting that holds the Membership, where there is one."""
 
 UNLIMITED = 1000
-"""Requests in flight where Scrapy's settings say 0, which is no limit."""
+"""Requests in flight where Scrapy's settings say 0, which means no limit."""
 
 COMMANDS_THAT_LOOK = frozenset({"shell", "fetch", "view", "parse", "check", "bench"})
 
@@ -52,12 +52,12 @@ _OF_OTHERS = {
     "previous": ": see HTTPCACHE_POLICY",
     "archive": ": its pages are not archived",
 }
-"""Settings of Shoal's that Scrapy has others for, or none."""
+"""Settings of Shoal that have no meaning in a Scrapy project, and what replaces them."""
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """Tells a process that it was started by `shoal crawl` or `shoal worker`: the crawl is theirs
-    to begin, and they have worked out its settings."""
+    """Tells a process that it was started by `shoal crawl` or `shoal worker`: that command begins
+    the crawl and has worked out its settings."""
 
     settings: Settings
     crawl: str
@@ -68,13 +68,13 @@ class Membership(msgspec.Struct, frozen=True):
 
 
 def membership_of(settings: BaseSettings) -> Membership | None:
-    """The membership, if `shoal` has started this process."""
+    """Return the membership, if `shoal` has started this process."""
     given = settings.get(MEMBERSHIP)
     return given if isinstance(given, Membership) else None
 
 
 def settings_of(settings: BaseSettings, spider: type[Spider]) -> Settings:
-    """Shoal's settings for a spider of a project."""
+    """Return Shoal's settings for a spider of a project."""
     if (membership := membership_of(settings)) is not None:
         return membership.settings
     environ = dict(os.environ)
@@ -84,7 +84,7 @@ def settings_of(settings: BaseSettings, spider: type[Spider]) -> Settings:
 
 
 def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
-    """What the project says, by the names of Shoal's settings."""
+    """Return what the project sets, by the names of Shoal's settings."""
     values: dict[str, Any] = {
         "name": settings.get("SHOAL_CRAWL") or spider.name,
         "rate": _rate(settings, spider),
@@ -92,7 +92,7 @@ def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
         "concurrency_per_host": whole_number(settings, "CONCURRENT_REQUESTS_PER_DOMAIN")
         or UNLIMITED,
         "max_retries": min(whole_number(settings, "RETRY_TIMES"), MAX_RETRIES),
-        "robots": False,  # Scrapy's own middleware sees to that.
+        "robots": False,  # Scrapy's own middleware handles robots.txt.
         "fingerprints": _fingerprints(settings),
     }
     if address := address_of(settings):
@@ -106,7 +106,7 @@ def values_of(settings: BaseSettings, spider: type[Spider]) -> dict[str, Any]:
 
 
 def _check(setting: str, name: str, value: Any) -> None:
-    """Alone, so that the error can name it."""
+    """Check one setting by itself, so that the error can name it. Raises ConfigError."""
     try:
         config.build({name: value})
     except ConfigError as error:
@@ -117,8 +117,8 @@ def _check(setting: str, name: str, value: Any) -> None:
 
 
 def refuse_meaningless(settings: Settings) -> None:
-    """Scrapy sends requests and reads pages itself: what would tell our own fetcher how is no use,
-    and must not be believed to hold. Raises ConfigError."""
+    """Raise ConfigError for settings of Shoal's own fetcher and reader: Scrapy sends requests and
+    reads pages itself, so they would have no effect."""
     values, untouched = config.by_name(settings), config.by_name(config.build({"robots": False}))
     for name, instead in _OF_OTHERS.items():
         if values[name] != untouched[name]:
@@ -127,7 +127,7 @@ def refuse_meaningless(settings: Settings) -> None:
 
 def only_looks(command_line: Sequence[str]) -> bool:
     """Whether this is one of Scrapy's commands that look at a page and crawl nothing. Their
-    callbacks are functions of their own, which cannot be queued."""
+    callbacks are functions that cannot be queued."""
     return any(
         Path(program).name == "scrapy" and word in COMMANDS_THAT_LOOK
         for program, word in pairwise(command_line[:4])
@@ -135,14 +135,15 @@ def only_looks(command_line: Sequence[str]) -> bool:
 
 
 def crawl_of(project: BaseSettings, settings: Settings, spider: Spider) -> str:
-    """The name of the crawl that a spider takes part in."""
+    """Return the name of the crawl that a spider takes part in."""
     if (membership := membership_of(project)) is not None:
         return membership.crawl
     return crawl_name(settings.name or spider.name, type(spider), vars(spider))
 
 
 def crawl_name(pattern: str, spider: type[Spider], attributes: Mapping[str, Any]) -> str:
-    """A name as it is set: `shop`, or with arguments of the spider in it, `shop-%(category)s`."""
+    """Return the name of a crawl, with the spider's arguments filled in: `shop` or
+    `shop-%(category)s`. Raises ConfigError."""
     try:
         return pattern % {**attributes, "spider": spider.name}
     except (KeyError, ValueError, TypeError) as error:
@@ -153,14 +154,15 @@ def keeps_results(settings: BaseSettings) -> bool:
     """Whether items and the page log go to Shoal's results."""
     if settings.get("SHOAL_RESULTS") or membership_of(settings):
         return True
-    # As Scrapy reads it: a pipeline without an order is switched off.
+    # As Scrapy reads it: a pipeline whose order is None is switched off.
     used = build_component_list(settings.getwithbase("ITEM_PIPELINES"))
     return any(load_object(pipeline) is ResultsPipeline for pipeline in used)
 
 
 def _rate(settings: BaseSettings, spider: type[Spider]) -> str:
-    """One rate for the whole fleet. A fixed delay is the stronger promise of the two."""
-    delay = getattr(spider, "download_delay", None)  # The way of old spiders.
+    """Return the rate for the whole fleet. A fixed delay takes precedence over AutoThrottle, as the
+    stronger promise."""
+    delay = getattr(spider, "download_delay", None)  # Old spiders have this attribute.
     name = "DOWNLOAD_DELAY" if delay is None else "download_delay"
     given = settings.get(name, 0) if delay is None else delay
     if (delay_s := number(name, given)) > 0:
@@ -172,7 +174,7 @@ def _rate(settings: BaseSettings, spider: type[Spider]) -> str:
 
 
 def rate_for(delay_s: float) -> str:
-    """A pause between two requests, as a rate."""
+    """Return a pause between two requests as a rate. Raises ConfigError if it is too long."""
     for unit, period_s in (("s", 1.0), ("m", 60.0), ("h", 3600.0)):
         count = round(period_s / delay_s, 6)
         if count == int(count) and count >= 1:

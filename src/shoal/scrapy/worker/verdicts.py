@@ -1,4 +1,4 @@
-"""Verdicts on Scrapy requests: from what Scrapy did with a request to a report. Decisions only."""
+"""Verdicts on Scrapy requests: turns what Scrapy did with a request into a report. Pure."""
 
 from __future__ import annotations
 
@@ -22,45 +22,46 @@ from shoal.worker.visits.passages import blocked_by_site, reason_of
 
 
 class Life(msgspec.Struct, kw_only=True, eq=False):
-    """The life of a request inside Scrapy: what has happened to it so far."""
+    """What has happened so far to a request inside Scrapy."""
 
     lease: Lease
     started_at: float = 0.0
     sent: bool = False
-    """It reached the network."""
+    """Whether it reached the network."""
     status: int | None = None
-    """Of the last answer that came, whatever the middlewares made of it."""
+    """The status of the last answer, whatever the middlewares made of it."""
     retry_after: str | None = None
     latency_s: float = 0.0
     lost_by: BaseException | None = None
-    """Why there was no answer, whatever the middlewares made of it."""
+    """Why there was no answer, whatever the middlewares made of that."""
     answer: Response | Request | Failure | None = None
-    """What the downloader and its middlewares made of it in the end."""
+    """What the downloader and its middlewares returned in the end."""
     was_read: bool = False
-    """The callback was called with the response."""
+    """Whether the callback was called with the response."""
     parsing_s: float = 0.0
-    """From that call until Scrapy was done with it, its items and their pipelines included."""
+    """Seconds from that call until Scrapy was done with it, including its items and their
+    pipelines."""
     wants_retry: bool = False
     error: BaseException | None = None
     """What the callback, the errback or a pipeline raised."""
     follow_ups: list[Entry] = []
     duplicates: int = 0
     filtered: int = 0
-    """Addresses of a sitemap that our rules do not admit."""
+    """URLs of a sitemap that Shoal's rules do not admit."""
     scraped: int = 0
     items: list[StoredItem] = []
     rejected: list[RejectedItem] = []
     passage: Passage | None = None
-    """What it says of the exit it was sent by. None: it was sent by none."""
+    """What the try says about its exit. None: it was sent without one."""
     not_served: NotServed | None = None
-    """Why it is to be tried by another exit."""
+    """Why the request is to be tried by another exit."""
     logged_out: str = ""
-    """Why its account is taken to be logged out. Empty: it is not."""
+    """Why its account is considered logged out. Empty: it is not."""
     wire_bytes: int = 0
-    """What went by the exit, that which was fetched on the side included."""
+    """Bytes that went by the exit, including what was fetched on the side."""
 
     def note(self, response: Response) -> None:
-        """What an answer says before anybody reads it."""
+        """Note what an answer says before it is read."""
         self.status = response.status
         retry_after = response.headers.get("Retry-After")
         self.retry_after = retry_after.decode("latin-1") if retry_after else None
@@ -69,16 +70,18 @@ class Life(msgspec.Struct, kw_only=True, eq=False):
 def report_of(
     life: Life, worker: str, now: float, jitter: float, *, is_logged: bool, max_blocks: int = 1
 ) -> Report:
-    """The end of a request, as the worker commits it. Without results there is no page log. The
-    time and a random number in [0, 1) say when it is tried again; by exits, it may be blocked
-    `max_blocks` times."""
+    """Return the report of a request, for the worker to commit.
+
+    Without results there is no page log. The time and a random number in [0, 1) decide when it is
+    retried; by exits, it may be blocked `max_blocks` times.
+    """
     retry_after_s = parse_retry_after(life.retry_after, now)
     block, body = "", b""
     if why := _why_out(life):
         outcome = logged_out(life.lease, why)
         outcome.passage, outcome.wire_bytes = life.passage, life.wire_bytes
         if outcome.verdict is Verdict.RETURNED:
-            return Report(outcome)  # What it has found, it will find again.
+            return Report(outcome)  # Whatever it has found, it will find again.
     elif isinstance(life.not_served, Blocked):
         outcome = _blocked(life, life.not_served, retry_after_s, jitter, max_blocks)
         block = life.not_served.block.kind
@@ -100,7 +103,8 @@ def report_of(
 
 
 def _why_out(life: Life) -> str:
-    """Why the account of a request is taken to be logged out. Empty: it is not, or it has none."""
+    """Return why the account of a request is considered logged out. Empty: it is not, or there is
+    none."""
     if life.lease.identity is None:
         return ""
     if isinstance(life.error, SessionExpired):
@@ -122,19 +126,20 @@ def _ended(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
 def _blocked(
     life: Life, blocked: Blocked, retry_after_s: float | None, jitter: float, max_blocks: int
 ) -> Outcome:
-    """It is tried by other exits: Scrapy's middlewares and callbacks know nothing of it."""
+    """Return the outcome of a blocked try. It is tried by other exits: Scrapy's middlewares and
+    callbacks are not told."""
     passage = Passage(block=blocked.block.kind, retry_after_s=retry_after_s or 0.0, dice=jitter)
     reason = one_line(reason_of(blocked.status, blocked.block))
     lent = life.lease.lent or Lent("")
     outcome = blocked_by_site(life.lease, lent, reason, passage, max_blocks)
     outcome.blocked = 1
-    if not lent.exit:  # There is no exit that could cool down: it was us.
+    if not lent.exit:  # No exit can cool down: the block was for this machine.
         outcome.pushback = Pushback(retry_after_s)
     return outcome
 
 
 def _without_exit(life: Life, error: NotServed) -> Outcome:
-    """The exit is not fit for use: that was no try."""
+    """Return the outcome of a request whose exit is not usable: that was no try."""
     return Outcome(
         lease=life.lease,
         verdict=Verdict.RETURNED,
@@ -167,7 +172,8 @@ def _judged(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
 
 
 def _retried(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
-    """How often, the project's retry middleware decides; when, the frontier."""
+    """Return the outcome of a retry. The project's retry middleware decides how often, the frontier
+    when."""
     reason = f"HTTP {life.status}" if life.status else "no answer"
     kind = kind_of_status(life.status) if life.status else kind_of_error(life.lost_by)
     outcome = Outcome(lease=life.lease, verdict=Verdict.RETRY, kind=kind, reason=reason)
@@ -176,7 +182,7 @@ def _retried(life: Life, retry_after_s: float | None, jitter: float) -> Outcome:
 
 
 def _is_good(life: Life) -> bool:
-    """Whether nothing is wrong with the answer that the callback did not get."""
+    """Whether nothing is wrong with an answer that the callback did not get."""
     return life.status is None or life.status < 300
 
 
@@ -192,10 +198,10 @@ def _reason(error: BaseException | None) -> str:
 
 
 def _blame_host(life: Life, outcome: Outcome, retry_after_s: float | None) -> None:
-    """What the answer says of its host, whatever became of the request."""
+    """Record what the answer says about its host, whatever became of the request."""
     if life.status is None:
         if life.passage is not None and life.passage.blame is not Blame.NOBODY:
-            return  # Whether it is the host's fault, the frontier finds out.
+            return  # The frontier finds out whether the host is at fault.
         outcome.fault = life.sent and outcome.verdict in (Verdict.RETRY, Verdict.DEAD)
         return
     note_status(outcome, life.status)

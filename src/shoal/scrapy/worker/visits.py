@@ -66,7 +66,7 @@ class _Visit:
 
 
 class ScrapyVisits:
-    """What a worker needs to visit pages through Scrapy, and what the engine tells of them."""
+    """What a worker needs to visit pages through Scrapy, and what the engine reports of them."""
 
     def __init__(
         self,
@@ -96,21 +96,22 @@ class ScrapyVisits:
         self._parents: WeakKeyDictionary[Request, Life] = WeakKeyDictionary()
         self.is_closing = False
         self.known = Recent[bytes]()
-        """Fingerprints that are surely in the frontier."""
+        """Fingerprints that are known to be in the frontier."""
 
     @property
     def count(self) -> int:
-        """Tasks that are waiting for the engine or in it."""
+        """Tasks that wait for the engine or are in it."""
         return len(self._ready) + len(self._running)
 
     # For the worker
 
     def begin(self, rules: Rules) -> None:
-        """Scrapy has its own rules. Only what a sitemap lists is admitted by ours, as seeds are."""
+        """Use these rules from now on. Scrapy has its own; Shoal's only admit what a sitemap lists,
+        as they admit seeds."""
         self._rules = rules
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
-        """One try. It ends when Scrapy is done with the request, and the frontier has what was
+        """Make one try. It ends when Scrapy is done with the request and the frontier has what was
         queued on the side meanwhile."""
         if self.is_closing:
             return give_back(lease, sent=False)
@@ -120,7 +121,7 @@ class ScrapyVisits:
                 return instead
         route = None
         if lease.lent is not None or lease.task.proxy_pool not in (None, DIRECT):
-            # Without a way that it may take and Scrapy can take, it does not leave at all.
+            # Without a route that it may take and Scrapy can take, it is not sent at all.
             lent = lease.lent
             route = self._routes(lent, lease.task.proxy_pool) if lent is not None else None
             if route is None:
@@ -130,7 +131,7 @@ class ScrapyVisits:
         try:
             request = self._requests.decode(lease.task)
         except (ShoalError, ValueError, TypeError) as error:
-            # A seed that somebody else wrote, or a callback that is not there any more.
+            # A seed from another source, or a callback that no longer exists.
             outcome = Outcome(lease=lease, verdict=Verdict.DEAD, reason=str(error), sent=False)
             outcome.kind = FailureKind.HANDLER
             return Report(outcome)
@@ -148,7 +149,8 @@ class ScrapyVisits:
     async def _instead(
         self, lease: Lease, identity: LeasedIdentity, send_by: float
     ) -> Report | None:
-        """What the lease is for, if not for its page."""
+        """Return the report of a lease that is not used for its page. None: it is used for the
+        page."""
         if self._identities is None:
             return give_back(lease, sent=False)
         report = await self._identities.instead(lease, identity, send_by)
@@ -160,7 +162,7 @@ class ScrapyVisits:
         return self._identities is not None and self._identities.lend(lease, identity, request)
 
     def confirm(self, follow_ups: Sequence[Entry]) -> None:
-        """These links need not be offered to the frontier again."""
+        """Remember links that need not be offered to the frontier again."""
         self.known.update(entry.fingerprint for entry in follow_ups)
 
     def start_over(self) -> None:
@@ -168,12 +170,12 @@ class ScrapyVisits:
         self.known.clear()
 
     async def close(self) -> None:
-        """Let go of what logs accounts in. Pages are Scrapy's."""
+        """Close what logs accounts in. Pages are up to Scrapy."""
         if self._identities is not None:
             await self._identities.close()
 
     async def _read_sitemap(self, response: Response) -> None:
-        """The callback for sitemaps: queue what they list."""
+        """The callback for sitemaps: queues what they list."""
         life = self.life_behind(response)
         if life is None:
             return
@@ -190,7 +192,8 @@ class ScrapyVisits:
     # For the scheduler
 
     def next_request(self) -> Request | None:
-        """The next request for the engine. A permission that has lapsed is given back."""
+        """Return the next request for the engine. A lease whose permission to send has lapsed is
+        given back."""
         while self._ready:
             visit = self._ready.popleft()
             if visit.ended.done():
@@ -204,30 +207,32 @@ class ScrapyVisits:
         return None
 
     def is_running(self, request: Request) -> bool:
-        """Whether a request is a leased one, in the engine."""
+        """Whether a request is leased and in the engine."""
         return request in self._running
 
     def visit_of(self, request: Request) -> _Visit | None:
-        """The leased request that is in the engine, if it is one."""
+        """Return the visit of a leased request that is in the engine, or None."""
         return self._running.get(request)
 
     def life_of(self, request: Request) -> Life | None:
-        """What is known of a request that is in the engine."""
+        """Return the life of a request that is in the engine, or None."""
         visit = self._running.get(request)
         return visit.life if visit is not None else None
 
     def life_behind(self, answer: Response | Failure | None) -> Life | None:
-        """The life of the request that this came of: its own `request` may be a copy."""
+        """Return the life of the request that led to this answer, whose own `request` may be a
+        copy. None if there is none."""
         return self._answers.get(id(answer))
 
     def parent_of(self, request: Request) -> Life | None:
-        """The life of the request whose page, or answer, led to this one."""
+        """Return the life of the request whose page or answer led to this one. None if there is
+        none."""
         return self._parents.get(request)
 
-    # For the engine, and who listens to it
+    # For the engine and its listeners
 
     def left_downloader(self, request: Request) -> None:
-        """The request is not at its host any more. One that is not well gets no other before it is
+        """The request has left its host. A host that is unwell gets no other request until it is
         known how this one ended."""
         visit = self._running.get(request)
         if visit is None or (status := visit.life.status) is None:
@@ -236,19 +241,20 @@ class ScrapyVisits:
             visit.answered()
 
     def lost(self, request: Request, error: BaseException) -> None:
-        """There was no answer to a request. A middleware may try it again, and tell nobody why."""
+        """Note why there was no answer to a request: a middleware may retry it and not tell why."""
         if (life := self.life_of(request)) is not None:
             life.lost_by = error
 
     def answered(self, request: Request, answer: Response | Request | Failure) -> bool:
-        """The downloader's last word. A request to try again goes to the frontier instead."""
+        """Note the downloader's final answer. A request to retry goes to the frontier instead.
+        Returns whether Scrapy is to process the answer."""
         visit = self._running.get(request)
         if visit is None:
             return True
         life = visit.life
         life.answer = answer
         if life.not_served is not None:
-            return False  # It goes by another exit, and nobody here is told.
+            return False  # It goes by another exit, and the project is not told.
         if life.lease.identity is not None and self._is_out(life, answer):
             return False  # It goes with an account that is logged in.
         if isinstance(answer, Request):
@@ -259,13 +265,13 @@ class ScrapyVisits:
         return True
 
     def _is_out(self, life: Life, answer: Response | Request | Failure) -> bool:
-        """Whether an answer goes no further, as its account is logged out, or the spider could not
+        """Whether an answer goes no further: its account is logged out, or the spider could not
         tell."""
         if self._identities is None:
             return False
         try:
             life.logged_out = self._identities.why_out(life.lease, answer)
-        except Exception as error:  # It is the user's code, as a callback is.
+        except Exception as error:  # User code may raise anything, as a callback may.
             life.error = error
         return bool(life.logged_out) or life.error is not None
 
@@ -276,7 +282,8 @@ class ScrapyVisits:
             life.parsing_s = -time.perf_counter()
 
     def claim(self, request: Request, output: Any) -> bool:
-        """A request that is yielded belongs to the page it was found on."""
+        """Note that a request which a callback yields belongs to the page it was found on. Returns
+        whether Scrapy is to use it."""
         if not isinstance(output, Request) or (life := self.life_of(request)) is None:
             return True
         return self._claim_request(life, request, output)
@@ -305,7 +312,7 @@ class ScrapyVisits:
             visit.end(report)
 
     def give_back_ready(self) -> None:
-        """The engine asks for no more: what it has not begun with goes back."""
+        """Give back what the engine has not begun with: it asks for no more."""
         self.is_closing = True
         for visit in self._ready:
             visit.end(give_back(visit.life.lease, sent=False))

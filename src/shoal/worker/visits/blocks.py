@@ -1,4 +1,4 @@
-"""Blocks on the way to a page: found in the answer, or by the spider, before a handler reads it."""
+"""Blocks in place of pages: found in the answer, or by the spider, before a handler reads it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoal.spider.page import Page
 from shoal.spider.spider import Spider
 
 MAX_KIND = 80
-"""Characters of what a spider calls a block."""
+"""The most characters of a spider's name for a block."""
 
 
 class Blocked(Exception):
@@ -23,7 +23,7 @@ class Blocked(Exception):
 
 
 class BlockWatch:
-    """Looks at answers for a visitor, and learns how long pages usually are."""
+    """Looks for blocks in the answers to a visitor, and learns how long pages usually are."""
 
     def __init__(self) -> None:
         self._sizes = UsualSizes()
@@ -31,11 +31,11 @@ class BlockWatch:
     def look_at(
         self, lease: Lease, response: Response, *, is_accepted: bool = False
     ) -> Block | None:
-        """What kind of block an answer is, as far as it shows. None: it shows nothing.
+        """Return the block that an answer shows to be, or None.
 
-        Without an exit, nobody is there to try it in our place: so all is as its status says, and
-        only what a guard itself calls a block is one. No page is lost to a guess. Where the spider
-        accepts the status of an answer, that is no sign of a block either.
+        Without an exit, no other exit can try in this one's place: so an answer is what its status
+        says, and only what a guard itself calls a block is one. No page is lost to a guess. A
+        status that the spider accepts is no sign of a block either.
         """
         status = response.status
         if lease.lent is None or is_accepted:
@@ -53,12 +53,12 @@ class BlockWatch:
         )
 
     def note(self, task: Task, response: Response) -> None:
-        """This was a page, got by an exit."""
+        """Learn from an answer by an exit that was a page."""
         self._sizes.note(task.job_type, len(response.body))
 
 
 class SpiderGuard:
-    """What a spider says of blocks: its `expect`, and its `blocked`."""
+    """What a spider says about blocks: its `expect` and its `blocked`."""
 
     def __init__(self, spider: Spider) -> None:
         self._spider = spider
@@ -66,12 +66,13 @@ class SpiderGuard:
         self._asks = type(spider).blocked is not Spider.blocked
 
     def __bool__(self) -> bool:
-        """Whether the spider says anything."""
+        """Whether the spider says anything about blocks."""
         return self._asks or bool(self._expect)
 
     def ask(self, page: Page) -> bool | None:
-        """Raises Blocked for a page that the spider calls a block, and what `blocked` raises. Of
-        any other, False: it is none, whatever it looks like. None: no opinion."""
+        """Ask the spider about a page. Returns False if it is no block, whatever it looks like;
+        None if the spider has no opinion. Raises Blocked if it is one, and what `blocked`
+        raises."""
         said = self._spider.blocked(page) if self._asks else None
         if isinstance(said, str) and said:
             raise Blocked(Block(" ".join(said.split())[:MAX_KIND]))
@@ -80,7 +81,7 @@ class SpiderGuard:
         return None if said is None else False
 
     def look(self, page: Page) -> None:
-        """Raises Blocked for a page without what every page is expected to have."""
+        """Raise Blocked for a page without what every page is expected to have."""
         if self._expect and not _has(page, self._expect):
             raise Blocked(Block(f"expected {self._expect}"))
 
@@ -90,8 +91,8 @@ class SpiderGuard:
 
 
 def _has(page: Page, query: str) -> bool:
-    """Whether an HTML page has what all pages of the site have. What is no HTML has no need to, and
-    what cannot be parsed is for its handler to find out."""
+    """Whether an HTML page has what all pages of the site have. Other answers pass, and so do pages
+    that cannot be parsed: their handler finds out."""
     if "html" not in page.headers.get("Content-Type", "").lower():
         return True
     try:

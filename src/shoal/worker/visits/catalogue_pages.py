@@ -1,14 +1,14 @@
-"""What follows from a page of a catalogue: which other pages there are. Decisions only.
+"""Decides which other pages of a catalogue follow from one of them. Pure.
 
-A catalogue that says how many pages it has is issued at once, by its first page. Any later page
-that names more of them issues the rest.
+If a catalogue says how many pages it has, its first page issues all of them at once. Any later page
+that names more issues the rest.
 
-One that does not is probed. Page 2, 4, 8, ... is tried until one is empty, then half-way between
-the last full page and the first empty one, until they are neighbours. A full probe issues all pages
-below it. What is known travels with the probe. A page that is missing among full ones must not hide
-the pages behind it, so beside an empty page the next one is looked at too: two in a row are an end.
-When everything else is done, the first page past the end is looked at once more: if the catalogue
-has grown by then, its new pages are read one after the other.
+Otherwise the catalogue is probed. Page 2, 4, 8, ... is tried until one is empty; then the page
+half-way between the last full page and the first empty one, until the two are neighbours. A full
+probe issues all pages below it. What is known travels with the probe. A page that is missing among
+full ones must not hide the pages behind it, so the page after an empty one is tried too: two empty
+ones in a row are the end. When everything else is done, the first page past the end is tried once
+more: if the catalogue has grown by then, its new pages are read one after the other.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class NextPages(msgspec.Struct, frozen=True):
     """The pages of a catalogue that follow from one of them."""
 
     notes: list[Note] = []
-    """A note for each of them."""
+    """One note for each page."""
     warning: str = ""
-    """What the user must hear of: there may be pages that are not read."""
+    """A warning to the user that pages may be left unread."""
 
 
 class NextTasks(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class NextTasks(msgspec.Struct, frozen=True):
 
 
 def next_pages(catalogue: Catalogue, note: Note, page: Page | None) -> NextPages:
-    """What follows from a page, or from one that is not there (None)."""
+    """Return what follows from a page, or from one that is not there (None)."""
     if note.issued is None:
         return NextPages()
     if catalogue.items is None:
@@ -76,7 +76,8 @@ def _counted(catalogue: Catalogue, note: Note, issued: int, page: Page | None) -
 
 
 def _full(catalogue: Catalogue, note: Note, issued: int) -> NextPages:
-    """Everything up to this page is there, and the end is behind it."""
+    """Return what follows from a full probe: everything up to it exists, and the end is behind
+    it."""
     below = [
         Note(note.index, number) for number in range(issued + 1, min(note.page, catalogue.end))
     ]
@@ -86,7 +87,8 @@ def _full(catalogue: Catalogue, note: Note, issued: int) -> NextPages:
 
 
 def _empty(catalogue: Catalogue, note: Note, issued: int) -> NextPages:
-    """The end is before this page, unless the next one shows that it is only missing."""
+    """Return what follows from an empty probe: the end is before it, unless the next page shows
+    that only this one is missing."""
     if note.twin:
         return NextPages()
     notes = [_next_probe(catalogue, note.index, issued, note.page)]
@@ -97,7 +99,7 @@ def _empty(catalogue: Catalogue, note: Note, issued: int) -> NextPages:
 
 
 def _next_probe(catalogue: Catalogue, index: int, low: int, high: int | None) -> Note:
-    """Where to look next, with `low` full and `high` empty or unknown."""
+    """Return the next probe, where `low` is full and `high` is empty or unknown."""
     if high is None:
         count = low - catalogue.first + 1
         return Note(index, min(catalogue.first + 2 * count - 1, catalogue.end), issued=low)
@@ -135,13 +137,13 @@ def _cut_off(catalogue: Catalogue, why: str) -> str:
 
 
 class Pager:
-    """Turns the pages of a spider's catalogues."""
+    """Finds which pages of a spider's catalogues follow."""
 
     def __init__(self, spider: Spider) -> None:
         self._catalogues = catalogues_of(spider)
 
     def after(self, page: Page) -> NextTasks:
-        """What follows from a page that was read."""
+        """Return what follows from a page that was read."""
         found = self._look_up(page.task)
         if found is None:
             return NextTasks()
@@ -149,7 +151,8 @@ class Pager:
         return _further(found[0], turned, page.task, page.fingerprint)
 
     def without(self, outcome: Outcome, status: int | None = None) -> NextTasks:
-        """What follows from a try that gave no page. Its outcome may learn from this."""
+        """Return what follows from a try that gave no page. May change its outcome: the reason,
+        and where a redirect leads."""
         task = outcome.lease.task
         found = self._look_up(task)
         if found is None or outcome.verdict in (Verdict.RETRY, Verdict.RETURNED):
@@ -166,8 +169,8 @@ class Pager:
         return _further(catalogue, turned, task, outcome.lease.fingerprint)
 
     def _look_up(self, task: Task) -> tuple[Catalogue, Note] | None:
-        """The catalogue and the page that a task is for. A note alone is no proof: handlers hand
-        their `meta` on to other pages."""
+        """Return the catalogue and the page that a task is for, or None. A note alone does not
+        prove it: handlers pass their `meta` on to other pages."""
         if not self._catalogues or KEY not in task.meta:
             return None
         try:
@@ -180,7 +183,8 @@ class Pager:
 
 
 def _further(catalogue: Catalogue, turned: NextPages, task: Task, fingerprint: bytes) -> NextTasks:
-    """The pages of a catalogue are all as deep as its first one: no limit on depth may cut it."""
+    """Return the tasks of further pages. All pages of a catalogue are as deep as its first one, so
+    that no limit on depth cuts it off."""
     tasks = [catalogue.task(note) for note in turned.notes]
     for further in tasks:
         further.depth, further.parent = task.depth, fingerprint.hex()
@@ -190,14 +194,16 @@ def _further(catalogue: Catalogue, turned: NextPages, task: Task, fingerprint: b
 
 
 def _leads_elsewhere(catalogue: Catalogue, note: Note, outcome: Outcome) -> bool:
-    """Whether a redirect leads to another page. One past the end often leads back to the first:
-    what is there must not count as the page that was asked for."""
+    """Whether a redirect leads to another page than the one asked for.
+
+    A page past the end often redirects to the first: that must not count as the page asked for.
+    """
     if note.page == catalogue.first or not outcome.follow_ups:
         return False
     target = outcome.follow_ups[0]
     if catalogue.leads_to(target.task.url, note.page):
         return False
-    if note.late:  # It is looked at whether it is known or not. There, that is of no use.
+    if note.late:  # A late probe is sent even if its target is known, which is useless here.
         outcome.follow_ups = []
     only_read = Note(note.index, note.page)
     target.task.meta = {**target.task.meta, KEY: msgspec.to_builtins(only_read)}

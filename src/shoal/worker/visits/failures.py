@@ -1,4 +1,5 @@
-"""Tasks that end without a page: the spider hears of it, and what it gives goes with that end."""
+"""Tells spiders of tasks that end without a page. What `on_failure` gives is stored with that
+end."""
 
 from __future__ import annotations
 
@@ -27,13 +28,13 @@ class FailureHooks:
         self._tells_all = bool(spider._shoal_hooks.on_failure)
 
     def wants(self, outcome: Outcome) -> bool:
-        """Whether the spider is to hear of this."""
+        """Whether the spider is to be told of this outcome."""
         is_told = self._tells_all or outcome.lease.task.on_failure != ""
         return is_told and outcome.verdict in FAILED
 
     async def tell(self, report: Report, page: Page | None) -> None:
-        """Call `on_failure`, and add what it gives to the report. What it raises is said with the
-        reason, and changes nothing else: the task has failed already. Raises OwnFault."""
+        """Call `on_failure`, and add what it gives to the report. If it raises, the error is added
+        to the reason and changes nothing else: the task has failed already. Raises OwnFault."""
         outcome = report.outcome
         lease, dropped = outcome.lease, outcome.verdict is Verdict.DROPPED
         failure = Failure(

@@ -1,7 +1,7 @@
-"""Visits to files of items: what comes is stored, and no handler is asked.
+"""Visits to files of items: the files are stored, and no handler is called.
 
-However a try at a file ends, if it ends the task, that is noted: the items that refer to the file
-say so.
+Every try that ends the task of a file is recorded: the items that refer to the file show its
+state.
 """
 
 from __future__ import annotations
@@ -35,30 +35,31 @@ from shoal.worker.visits.recrawl import Earlier, validator
 from shoal.worker.visits.visitor import Visit
 
 HASHED_AT_ONCE = 256 * 1024
-"""A larger file is hashed in a thread: others have their turn meanwhile."""
+"""A file larger than this is hashed in a thread, so that other work gets its turn."""
 
 _ENDS = {Verdict.DROPPED: FileStatus.DROPPED, Verdict.DEAD: FileStatus.DEAD}
 
 
 def for_files(settings: Settings) -> Settings:
-    """The settings of whoever fetches files that are no larger than pages may be."""
+    """The settings of a fetcher for files that are no larger than pages may be."""
     limit = min(settings.max_body_bytes, settings.max_file_bytes)
     return replace(settings, max_body_bytes=limit)
 
 
 def for_large_files(settings: Settings) -> Settings:
-    """The settings of whoever fetches larger ones."""
+    """The settings of a fetcher for larger files."""
     return replace(settings, max_body_bytes=settings.max_file_bytes)
 
 
 def large_files_at_once(settings: Settings) -> int:
-    """How many may be in a worker's hands: they take no more memory than pages may."""
+    """Return how many large files a worker may have in hand: they take no more memory than pages
+    may."""
     of_pages = settings.concurrency * settings.max_body_bytes
     return max(of_pages // max(settings.max_file_bytes, settings.max_body_bytes), 1)
 
 
 class FileJudge(Judge):
-    """Judges tries at files where they are not like pages."""
+    """Judges tries at files where they differ from pages."""
 
     def __init__(self, rules: Rules, admission: Admission, settings: Settings) -> None:
         super().__init__(rules, admission)
@@ -66,13 +67,14 @@ class FileJudge(Judge):
         self._has_room = settings.max_file_bytes > settings.max_body_bytes
 
     def answered(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
-        """A redirect leads to the same file."""
+        """Judge an answer; a redirect leads to the same file."""
         outcome = super().answered(lease, response, now, jitter)
         outcome.follow_ups = [self._same_file(entry, lease) for entry in outcome.follow_ups]
         return outcome
 
     def unanswered(self, lease: Lease, error: FetchError, jitter: float) -> Outcome:
-        """One that is larger than a page is asked for again, when there is room for it."""
+        """Judge a missing answer. A file that is larger than a page may be is requested again when
+        there is room for it."""
         if not isinstance(error, TooLarge):
             return super().unanswered(lease, error, jitter)
         if is_large(lease.task) or not self._has_room:
@@ -94,7 +96,7 @@ class FileJudge(Judge):
 
 
 class FileReader:
-    """Takes files as they come, if they are of a kind that the crawl wants."""
+    """Takes files as they are, if their type is one that the crawl wants."""
 
     def __init__(self, rules: Rules) -> None:
         self._types = rules.file_types
@@ -104,11 +106,11 @@ class FileReader:
         return is_success(status)
 
     def accepts(self, task: Task, status: int) -> bool:
-        """Nobody names statuses of files."""
+        """Always false: no spider names statuses for files."""
         return False
 
     async def read(self, visit: Visit) -> Report:
-        """Have the file stored, or say why it is none that is wanted."""
+        """Report the file for storing, or why it is not wanted."""
         response = visit.response
         kind = media_type(response.body, response.headers.get("Content-Type", ""))
         if reason := self._refusal(kind, response.body):
@@ -127,15 +129,15 @@ class FileReader:
         return ""
 
     def clears(self, visit: Visit) -> bool:
-        """Nobody knows better what a file looks like."""
+        """Always false: no spider says what a file looks like."""
         return False
 
-    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
-        """Nothing follows from a file."""
+    async def follow_without_page(self, outcome: Outcome, status: int | None = None) -> None:
+        """Add nothing: nothing follows from a file."""
 
 
 async def _stored(visit: Visit, kind: str) -> StoredFile:
-    """What is known of a file, but for its place."""
+    """Return the record of a fetched file, without its place."""
     lease, body, headers = visit.lease, visit.response.body, visit.response.headers
     return StoredFile(
         fingerprint=known_as(lease.task, lease.fingerprint),
@@ -157,20 +159,20 @@ async def _sha256(body: bytes) -> bytes:
 
 
 class TriesFiles(Protocol):
-    """Who visits files: a Visitor."""
+    """What visits files: a Visitor."""
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report: ...
 
 
 class FileVisits:
-    """Visits files, and notes of each what became of it. Of large ones only a few at once."""
+    """Visits files, and records the state of each. Only a few large ones are visited at once."""
 
     def __init__(self, visitor: TriesFiles, settings: Settings) -> None:
         self._visitor = visitor
         self._large_room = asyncio.Semaphore(large_files_at_once(settings))
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
-        """One try."""
+        """Make one try."""
         if is_large(lease.task):
             async with self._large_room:
                 report = await self._visitor.visit(lease, send_by, answered)
@@ -182,7 +184,7 @@ class FileVisits:
 
 
 def file_not_had(outcome: Outcome) -> StoredFile:
-    """What is known of a file whose task has ended without it."""
+    """Return the record of a file whose task has ended without it."""
     lease = outcome.lease
     return StoredFile(
         fingerprint=known_as(lease.task, lease.fingerprint),
@@ -194,8 +196,8 @@ def file_not_had(outcome: Outcome) -> StoredFile:
 
 
 class EarlierFiles(Earlier):
-    """What an earlier crawl has stored, for files that are asked for again. Only if it is where
-    this crawl stores its files, and of a type that this crawl wants."""
+    """What an earlier crawl has stored of files that are requested again. Only files count that are
+    where this crawl stores its own, and of a type that this crawl wants."""
 
     def __init__(
         self, results: Results, crawl: str, file_store: str, types: Sequence[str] = ()

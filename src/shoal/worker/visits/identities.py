@@ -1,8 +1,9 @@
 """The cookies of identities while a worker uses them.
 
-Of one identity a worker may have several requests under way. They share one jar, which each answer
-changes, and each outcome has all of it. What a lease brings along is older than that, if it is what
-we have said ourselves; if it is not, somebody else has changed the cookies, and that counts.
+A worker may have several requests under way with one identity. They share one jar, which each
+answer changes, and each outcome carries all of it. Cookies that come with a lease are older than
+the jar if this worker has reported them itself. Otherwise another worker has changed the cookies,
+and the lease counts.
 """
 
 from __future__ import annotations
@@ -16,47 +17,48 @@ from shoal.fetch.port import Response
 from shoal.worker.visits.own_sessions import OwnSessions
 
 REMEMBERED = 1_000
-"""Identities whose cookies are remembered, and of each the last jars that were said."""
+"""The number of identities whose cookies are remembered, and of reported jars remembered for
+each."""
 
 
 class LiveJar:
-    """The cookies of one identity, as of now."""
+    """The current cookies of one identity."""
 
     def __init__(self, jar: Jar, kept: bytes) -> None:
         self.jar = jar
         self._kept = jar  # What the frontier has, or will have soon.
-        self._said = deque([hash(kept)], maxlen=REMEMBERED)
+        self._reported = deque([hash(kept)], maxlen=REMEMBERED)
 
     def is_ours(self, kept: bytes) -> bool:
-        """Whether the frontier was told these by us, or we were by it."""
-        return hash(kept) in self._said
+        """Whether this worker has reported these cookies to the frontier or got them from it."""
+        return hash(kept) in self._reported
 
     def note(self, response: Response) -> None:
-        """What an answer changes."""
+        """Apply the changes of an answer."""
         if lines := response.set_cookies:
             now = time.time()
             self.jar = self.jar.after(changes(self.jar, lines, response.url, now), now)
 
     @property
-    def is_unsaid(self) -> bool:
-        """Whether the frontier is to be told."""
+    def is_unreported(self) -> bool:
+        """Whether there are changes that the frontier has not been told."""
         return self.jar != self._kept
 
-    def said(self, kept: bytes) -> None:
-        """The frontier is told."""
+    def note_reported(self, kept: bytes) -> None:
+        """Note that the frontier is told of the present jar."""
         self._kept = self.jar
-        self._said.append(hash(kept))
+        self._reported.append(hash(kept))
 
 
 class LiveJars:
-    """The cookies of all identities that a worker has used lately."""
+    """The cookies of all identities that a worker has used recently."""
 
     def __init__(self, sessions: OwnSessions) -> None:
         self._sessions = sessions
         self._jars: OrderedDict[str, LiveJar] = OrderedDict()
 
     def of(self, identity: LeasedIdentity) -> LiveJar | None:
-        """Those of an identity that was leased. None: they cannot be read here."""
+        """Return the cookies of a leased identity. None: they cannot be read here."""
         live = self._jars.get(identity.name)
         if live is None or not live.is_ours(identity.jar):
             jar = self._sessions.unseal(identity.name, identity.jar) if identity.jar else EMPTY
@@ -68,17 +70,17 @@ class LiveJars:
             self._jars.popitem(last=False)
         return live
 
-    def unsaid(self, identity: LeasedIdentity) -> bytes | None:
-        """What the frontier is to keep from now on. None: what it has."""
+    def unreported(self, identity: LeasedIdentity) -> bytes | None:
+        """Return the sealed cookies for the frontier to keep from now on. None: it has them."""
         live = self._jars.get(identity.name)
-        if live is None or not live.is_unsaid:
+        if live is None or not live.is_unreported:
             return None
         kept = self._sessions.seal(identity.name, live.jar)
-        live.said(kept)
+        live.note_reported(kept)
         return kept
 
     def begin(self, identity: LeasedIdentity, jar: Jar) -> bytes:
-        """It has logged in, and has these now. What the frontier is to keep."""
+        """Take the cookies of a new login. Returns them sealed, for the frontier to keep."""
         kept = self._sessions.seal(identity.name, jar)
         self._jars[identity.name] = LiveJar(jar, kept)
         return kept

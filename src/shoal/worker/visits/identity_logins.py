@@ -1,4 +1,4 @@
-"""Logins in place of pages: what a lease is for whose identity is logged out."""
+"""Logins in place of pages: what a lease is used for when its identity is logged out."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class IdentityLogins:
         self._routes = routes
 
     async def log_in(self, lease: Lease, identity: LeasedIdentity, send_by: float) -> Report:
-        """This lease's permission goes to the login; its task is given back."""
+        """Spend this lease's permission on the login; its task is given back."""
         account, live = self._sessions.account(identity.name), self._jars.of(identity)
         if account is None:
             return give_back(lease, sent=False)
@@ -82,7 +82,8 @@ class IdentityLogins:
     async def _reported(
         self, lease: Lease, identity: LeasedIdentity, login: Login, send_by: float
     ) -> IdentityReport:
-        """What a login says of its identity. Raises what `log_in` raises, but for LoginFailed."""
+        """Log in, and return what to report about the identity. Raises what `log_in` raises, except
+        LoginFailed."""
         turns = Turns(partial(self._turn, lease.lent), (lease.task.site, send_by))
         try:
             route = route_of(lease, self._routes)
@@ -90,7 +91,7 @@ class IdentityLogins:
         except LoginFailed as error:
             why = one_line(str(error))
             log.warning("%s could not log in: %s", identity.name, why)
-            # The next login begins without cookies: these have led nowhere.
+            # The next login begins without cookies: these did not help.
             return IdentityReport(LoginChange.FAILED, why, jar=b"")
         log.info("%s is logged in", identity.name)
         return IdentityReport(
@@ -103,7 +104,8 @@ class IdentityLogins:
     def _failed_try(
         self, lease: Lease, login: Login, trouble: LoginTrouble, started_at: float
     ) -> Report:
-        """The host did not answer as it should: to the task, that is a failed try like any."""
+        """Return the report of a login whose host did not answer as it should: for the task, that
+        is a failed try like any other."""
         answer, status = trouble.answer, None
         if isinstance(answer, Response):
             status = answer.status
@@ -115,7 +117,7 @@ class IdentityLogins:
         outcome.sent, outcome.wire_bytes = login.sent > 0, login.wire_bytes
         if trouble.site != lease.task.site or isinstance(answer, NoTurn):
             _spare_the_host(outcome)
-        if outcome.verdict is Verdict.RETURNED:  # Its exit could not be used: it was no try.
+        if outcome.verdict is Verdict.RETURNED:  # Its exit could not be used: this was no try.
             return Report(outcome)
         return Report(outcome, page_log(outcome, self._worker, started_at, status, b""))
 
@@ -130,7 +132,7 @@ class IdentityLogins:
 
 
 def _spare_the_host(outcome: Outcome) -> None:
-    """What went wrong elsewhere says nothing of the host of the page."""
+    """Clear the blame of the page's host: what went wrong elsewhere says nothing about it."""
     outcome.fault, outcome.pushback = False, None
     if outcome.passage is not None and not is_of_exit(outcome.passage):
         outcome.passage = None

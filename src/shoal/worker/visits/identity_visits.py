@@ -1,4 +1,5 @@
-"""Visits with an identity: whether it may be used here, its cookies, and the end of its session."""
+"""Visits with an identity: whether this worker may use it, its cookies, and the end of its
+session."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ ELSEWHERE = f"a site that the account is a stranger to, which needs session={NO_
 
 
 class IdentityVisits:
-    """What a visitor does about identities, under the rules of a crawl."""
+    """Handles identities for a visitor, under the rules of a crawl."""
 
     def __init__(
         self,
@@ -52,9 +53,9 @@ class IdentityVisits:
         routes: Routes = no_routes,
         pool: str | None = None,
     ) -> None:
-        """`pool` is the crawl's own: groups that name none go by that."""
+        """`pool` is the crawl's own pool, for groups that name none."""
         self.logins = logins
-        """How identities are logged in."""
+        """Logs identities in."""
         self._sessions = sessions
         self._jars = jars
         self._spider = spider
@@ -65,8 +66,11 @@ class IdentityVisits:
         self._proofs: dict[str, Proof | None] = {}
 
     def refusal(self, lease: Lease, identity: LeasedIdentity) -> Report | None:
-        """How a visit ends that cannot be made here. None: it can. No request of a group that goes
-        by exits leaves without one, whatever the frontier says."""
+        """Return the report of a visit that cannot be made here. None: it can.
+
+        No request of a group that goes by exits leaves without an exit, whatever the frontier
+        says.
+        """
         if self._sessions.account(identity.name) is None:
             return give_up(lease, sent=False)
         pool = self._sessions.table(identity.name).pool or self._pool or DIRECT
@@ -82,11 +86,11 @@ class IdentityVisits:
         return None
 
     async def send(self, lease: Lease, identity: LeasedIdentity, task: Task, by: float) -> Response:
-        """Send the request of a page: see `sending.send`."""
+        """Send the request for a page with the identity's cookies: see `sending.send`."""
         live = self._jars.of(identity)
         if live is None:
             raise OwnFault("its cookies cannot be read")
-        lease.cookies = live.jar  # What was said, for whoever asks whether the answer changes it.
+        lease.cookies = live.jar  # What was sent, for code that asks whether the answer changes it.
         cookies = live.jar.header(task.url, time.time())
         response = await send(
             self._fetcher, lease, task, by, self._routes, cookies, identity.user_agent
@@ -95,15 +99,15 @@ class IdentityVisits:
         return response
 
     def note(self, outcome: Outcome, identity: LeasedIdentity) -> None:
-        """The cookies of the identity go along with an outcome, if they have changed."""
-        if (kept := self._jars.unsaid(identity)) is not None:
+        """Add the cookies of the identity to an outcome, if they have changed."""
+        if (kept := self._jars.unreported(identity)) is not None:
             outcome.identity = replace(outcome.identity or IdentityReport(), jar=kept)
 
     # The end of a session
 
     def end_of(self, lease: Lease, identity: LeasedIdentity, response: Response) -> str:
-        """How an answer shows, without being read, that its identity is logged out. Empty: it does
-        not."""
+        """Return how the status and headers of an answer show that its identity is logged out.
+        Empty: they do not."""
         if response.status == UNAUTHORISED:
             return f"HTTP {UNAUTHORISED}"
         location = response.headers.get("Location")
@@ -115,9 +119,11 @@ class IdentityVisits:
         return ""
 
     def prove(self, page: Page) -> None:
-        """Raises SessionExpired for a page that does not show that its identity is logged in, and
-        what the spider's own `logged_in` raises. What cannot be parsed is for its handler to find
-        out."""
+        """Check the proof that an identity is logged in.
+
+        Raises SessionExpired for a page without the proof, and whatever the spider's own
+        `logged_in` raises. A page that cannot be parsed passes: its handler finds out.
+        """
         group = (page.session or "").partition("#")[0]
         if group not in self._proofs:
             self._proofs[group] = proof_of(self._spider, self._sessions.table(group))
@@ -129,8 +135,9 @@ class IdentityVisits:
             return
 
     def ended(self, lease: Lease, why: str) -> Outcome:
-        """What follows from an answer that shows no login. One of a site that cannot know the
-        identity says nothing of it: no login would change that page."""
+        """Return the outcome of an answer that shows no login. If the site cannot know the
+        identity, that says nothing about the identity: no login would change the page, so its task
+        dies."""
         identity = lease.identity
         if identity is not None and self._is_elsewhere(lease, identity):
             reason = one_line(f"{ELSEWHERE}: {why}")
@@ -139,8 +146,8 @@ class IdentityVisits:
         return logged_out(lease, why)
 
     def _is_elsewhere(self, lease: Lease, identity: LeasedIdentity) -> bool:
-        """Whether a page is not of a site where people log in, and was sent none of the cookies
-        that the identity has."""
+        """Whether a page is not of a site where the identity logs in, and was sent none of its
+        cookies."""
         now, jar, logins = time.time(), lease.cookies or EMPTY, self._login_urls(identity)
         if all(cookie.is_over(now) for cookie in jar.cookies) or not logins:
             return False
@@ -155,7 +162,8 @@ class IdentityVisits:
 
 
 def logged_out(lease: Lease, why: str, *, sent: bool = True) -> Outcome:
-    """The identity of a lease was found to be logged out: its task goes back, so many times."""
+    """Return the outcome of a lease whose identity was found to be logged out: its task goes back,
+    at most MAX_EXPIRED times in a row, and then dies."""
     expired = lease.identity.expired if lease.identity is not None else 0
     said = IdentityReport(LoginChange.OUT)
     if expired >= MAX_EXPIRED:
@@ -173,8 +181,8 @@ def logged_out(lease: Lease, why: str, *, sent: bool = True) -> Outcome:
 
 
 def _is_one_of(location: str, here: str, logins: list[str]) -> bool:
-    """Whether a redirect leads to one of the places where people log in; unless it comes from
-    there."""
+    """Whether a redirect leads to one of the login addresses and does not come from the same
+    one."""
     try:
         base = parse(here)
         target = parse(join(base, location))

@@ -1,4 +1,4 @@
-"""The requests of a login: each waits for its turn, and keeps to the limits of a login."""
+"""Sends the requests of a login: each waits for its turn and keeps to the limits of a login."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from shoal.worker.visits.own_sessions import KnownAccount
 
 MAX_REQUESTS = 20
 LIMIT_S = 300.0
-"""A login takes no more requests and no more time than this; while it waits for turns, its time
-stands still."""
+"""A login takes no more requests and no more time than this. The time it waits for turns does not
+count."""
 MAX_WAIT_S = 900.0
-"""So long a login waits for turns, in all."""
+"""The longest time that a login waits for turns, in all."""
 MAX_TOO_LATE = 5
-"""A connection may take longer than a turn lasts; it is kept, and the next turn finds it."""
+"""How often a request may miss its turn. Connecting may take longer than a turn lasts; the
+connection is kept, and the next turn uses it."""
 
 Turn = Callable[[str], Awaitable[float]]
-"""Waits until a request may be sent to a host. Returns until when, by time.monotonic(). Raises
-FetchError if that would take too long."""
+"""Waits until a request may be sent to a host. Returns the time until which it may be sent, by
+time.monotonic(). Raises FetchError if waiting would take too long."""
 
 
 class LoginTrouble(Exception):
-    """A login came to nothing, and its account is not to blame."""
+    """A login failed through no fault of its account."""
 
     def __init__(
         self, site: str, answer: Response | FetchError, block: Block | None = None
@@ -48,30 +49,30 @@ class LoginTrouble(Exception):
 
 
 class NoTurn(FetchError):
-    """There was no turn for a request of a login in all the time it may take."""
+    """No turn came for a request of a login in all the time it may take."""
 
 
 class Login(msgspec.Struct, kw_only=True):
-    """Whom to log in, and how."""
+    """The account to log in, and how."""
 
     identity: str
     account: KnownAccount
     table: SessionConfig
     spider: Spider
     jar: Jar = EMPTY
-    """The cookies that it begins with: sites know a visitor by them who was there before."""
+    """The cookies that the login begins with: sites recognise a returning visitor by them."""
     sent: int = 0
-    """Requests that were sent so far."""
+    """Requests sent so far."""
     wire_bytes: int = 0
 
     @property
     def user_agent(self) -> str:
-        """What it says it is. Empty: what everybody here says."""
+        """The User-Agent of its requests. Empty: the same as that of all others here."""
         return self.account.fields.get(USER_AGENT) or self.table.user_agent
 
     @property
     def login_url(self) -> str:
-        """Where people log in, if anybody has said so."""
+        """The address of the login, if the spider or the table names one."""
         return self.spider.login_url or self.table.login_url
 
     def __repr__(self) -> str:
@@ -86,14 +87,14 @@ class Turns:
         ask: Callable[[str], Awaitable[float]],
         granted: tuple[str, float] | None = None,
     ) -> None:
-        """`ask` is `WorkSource.turn` for a host. `granted` is a permission that is there already:
-        a host, and until when."""
+        """`ask` is `WorkSource.turn` for a host. `granted` is a permission that exists already: a
+        host, and the time until which it holds."""
         self._ask = ask
         self._granted = granted
         self._left_s = MAX_WAIT_S
 
     async def __call__(self, host: str) -> float:
-        """Wait for one: see `Turn`."""
+        """Wait for a turn: see `Turn`."""
         granted, now = self._granted, time.monotonic()
         if granted is not None and granted[0] == host:
             self._granted = None
@@ -114,7 +115,7 @@ class Turns:
 
 
 class Sender:
-    """Sends the requests of one login, each when it is its turn."""
+    """Sends the requests of one login, each at its turn."""
 
     clock: asyncio.Timeout
 
@@ -124,12 +125,12 @@ class Sender:
         self._route = route
         self._turn = turn
         self.trouble: LoginTrouble | None = None
-        """That the last request was not answered as by a healthy host: whatever is made of it, the
-        account is not to blame."""
+        """Set if the last request was not answered as by a healthy host: however the login ends,
+        the account is not to blame."""
         self.is_over = False
 
     async def send(self, task: Task, cookies: str) -> Page:
-        """One request of the login, and its answer. Raises FetchError."""
+        """Send one request of the login and return its answer. Raises FetchError."""
         if self.is_over:
             raise RuntimeError("a session is of use only while login() runs")
         if self._login.sent >= MAX_REQUESTS:
@@ -172,7 +173,7 @@ class Sender:
         raise too_late
 
     async def _permission(self, site: str) -> float:
-        """A turn at the host. The time that it takes is not the login's."""
+        """Wait for a turn at the host. The login's clock stands still meanwhile."""
         loop = asyncio.get_running_loop()
         left_s = (self.clock.when() or 0.0) - loop.time()
         self.clock.reschedule(None)
@@ -183,8 +184,8 @@ class Sender:
 
 
 def _block_in(response: Response, *, is_by_exit: bool) -> Block | None:
-    """What kind of block an answer to a login is. A 403 says that the password is wrong, and a
-    redirect leads to a login because that was asked for."""
+    """Return the block that an answer to a login is, or None. A 403 means that the password is
+    wrong, and a redirect to a login page is what was asked for: neither is a block."""
     status, headers = response.status, response.headers
     if status in REDIRECT_STATUSES or not (is_by_exit or is_marked(headers)):
         return None

@@ -1,8 +1,8 @@
-"""Logging an account in: the login itself, its proof, and who is to blame if there is none.
+"""Logs an account in: the login itself, its proof, and what is to blame if there is none.
 
-It knows nothing of leases: whoever calls brings a way to the host and waits for its turns. A login
-that fails is the account's failure (LoginFailed), unless its host did not answer as a healthy one
-would (LoginTrouble). No reason tells what is secret.
+This module knows nothing of leases: the caller provides a route to the host and waits for turns. A
+login that fails is the account's failure (LoginFailed), unless its host did not answer as a healthy
+one would (LoginTrouble). Reasons contain no secrets.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from shoal.worker.visits.proofs import proof_of
 from shoal.worker.visits.secrets import SHORT, without_secrets
 
 SECRET_COOKIE = 8
-"""Characters of a cookie that may be a secret. Shorter ones are flags, and words."""
+"""Cookie values of at least this many characters are treated as secrets. Shorter ones are flags and
+words."""
 
 
 class LoggedIn(msgspec.Struct, frozen=True):
-    """What a login has led to."""
+    """The result of a login."""
 
     jar: Jar
     user_agent: str
@@ -40,14 +41,17 @@ class LoggedIn(msgspec.Struct, frozen=True):
 
 
 async def log_in(login: Login, fetcher: Fetcher, route: Route, turn: Turn) -> LoggedIn:
-    """Log an account in, and see the proof of it. Raises LoginFailed, LoginTrouble, OwnFault if our
-    own machine is to blame, and what a frontier raises that was asked for a turn."""
+    """Log an account in, and check the proof of it.
+
+    Raises LoginFailed, LoginTrouble, OwnFault if this machine is at fault, and what the frontier
+    raises when it is asked for a turn.
+    """
     sender = Sender(login, fetcher, route, turn)
     session = Session(login.identity, login.account.fields, sender.send, login.jar)
     try:
         async with asyncio.timeout(LIMIT_S) as sender.clock:
             await _performed(login, session)
-    except BaseException as error:  # It is the user's code, as a handler is.
+    except BaseException as error:  # User code may raise anything here, as a handler may.
         if is_meant_for_us(error) or isinstance(error, StorageError | UnknownCrawl):
             raise
         if sender.trouble is not None:
@@ -58,13 +62,14 @@ async def log_in(login: Login, fetcher: Fetcher, route: Route, turn: Turn) -> Lo
     finally:
         sender.is_over = True
     began = login.login_url or _harmless(session.login_url, login, session.jar)
-    # All that is sent from now on says the same, whoever sends it: sites bind logins to that.
+    # All requests from now on use the same User-Agent, whichever worker sends them: sites bind
+    # logins to it.
     return LoggedIn(session.jar, login.user_agent or fetcher.user_agent, began)
 
 
 def flaw_of(spider: Spider, table: SessionConfig) -> str | None:
-    """Why no account of this table could be logged in by this spider, in one line. None: it could.
-    To be asked before a crawl begins."""
+    """Return why this spider could not log in any account of a table, in one line. None: it could.
+    For checks before a crawl begins."""
     login, said = login_of(spider), spider.logged_in
     if not table.form and login is None:
         return (
@@ -94,7 +99,7 @@ def _bad_query(table: SessionConfig) -> str | None:
 
 
 async def _performed(login: Login, session: Session) -> None:
-    """Log in, and look for the proof. Raises LoginFailed, and what the user's code raises."""
+    """Log in, and check the proof. Raises LoginFailed, and what the user's code raises."""
     proof, own = proof_of(login.spider, login.table), login_of(login.spider)
     if proof is None or (own is None and not login.table.form):
         raise LoginFailed(flaw_of(login.spider, login.table) or "")
@@ -111,21 +116,21 @@ async def _performed(login: Login, session: Session) -> None:
 
 
 def _told(error: BaseException, login: Login, jar: Jar) -> str:
-    """Why a login failed, without what is secret."""
+    """Return why a login failed, without secrets."""
     kind = type(error).__name__
     text = str(error) if isinstance(error, LoginFailed) else f"{kind}: {error}"
     return without_secrets(" ".join(text.split()), _secrets(login, jar)) or kind
 
 
 def _harmless(url: str, login: Login, jar: Jar) -> str:
-    """An address that anybody may see. Empty if this one is not: it has a secret in its path. What
-    is short is in many of them."""
+    """Return a URL if anybody may see it; empty if it has a secret in it. Short secrets do not
+    count: many URLs contain them by chance."""
     secrets = [secret for secret in _secrets(login, jar) if len(secret) >= SHORT]
     return url if without_secrets(url, secrets) == url else ""
 
 
 def _secrets(login: Login, jar: Jar) -> list[str]:
-    """What nobody may see of a login: the columns of its account, and its cookies."""
+    """Return the secrets of a login: the columns of its account and its cookies."""
     fields, name = login.account.fields, login.account.name
     secrets = [fields[key] for key in fields if key != USER_AGENT and fields[key] != name]
     kept = (*login.jar.cookies, *jar.cookies)

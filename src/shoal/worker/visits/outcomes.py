@@ -1,6 +1,6 @@
-"""How a try ended: from an answer, or the lack of one, to an Outcome. Decisions only.
+"""Decides how a try ended: turns an answer, or the lack of one, into an Outcome. Pure.
 
-Who decides brings the time (`now`) and the dice (`jitter`, a random number in [0, 1)).
+The caller passes in the time (`now`) and randomness (`jitter`, a random number in [0, 1)).
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Judge:
         self._warnings = Warnings()
 
     def unanswered(self, lease: Lease, error: FetchError, jitter: float) -> Outcome:
-        """The page could not be had. Where trying again may help, the host is to blame, or the exit
-        that the request left by."""
+        """Return the outcome of a try without an answer. Where a retry may help, it is blamed on
+        the host, or on the exit that the request left by."""
         if lease.lent is not None and lease.lent.exit:
             return self._unanswered_by_exit(lease, lease.lent, error, jitter)
         sent = not isinstance(error, Refused)
@@ -81,8 +81,11 @@ class Judge:
     def _unanswered_by_exit(
         self, lease: Lease, lent: Lent, error: FetchError, jitter: float
     ) -> Outcome:
-        """An exit that cannot be used is no failure of the task, which goes by another. Whether a
-        host is to blame that an exit could not reach, the frontier finds out."""
+        """Return the outcome of a try by an exit without an answer.
+
+        An exit that cannot be used is no failure of the task, which goes by another one. Where an
+        exit could not reach a host, the frontier finds out which of them is to blame.
+        """
         if isinstance(error, Refused):
             kind = FailureKind.REFUSED
             return self.failed(lease, str(error), jitter, kind=kind, retryable=False, sent=False)
@@ -107,8 +110,8 @@ class Judge:
     def blocked(
         self, lease: Lease, response: Response, block: Block, now: float, jitter: float
     ) -> Outcome:
-        """The host did not serve us. By an exit, others may be served; without one, it is taken for
-        a host that asks for less."""
+        """Return the outcome of a blocked try. By an exit, others may be served; without one, the
+        block counts as pushback: the host asks for less."""
         reason = one_line(reason_of(response.status, block))
         wait_s = parse_retry_after(response.headers.get("Retry-After"), now)
         if lease.lent is None:
@@ -124,13 +127,13 @@ class Judge:
         else:
             passage = Passage(block=block.kind, retry_after_s=wait_s or 0.0, dice=jitter)
             outcome = blocked_by_site(lease, lease.lent, reason, passage, self._max_blocks)
-            if not lease.lent.exit:  # There is no exit that could cool down: it was us.
+            if not lease.lent.exit:  # No exit can cool down: the block was for this machine.
                 outcome.pushback = Pushback(wait_s)
         outcome.blocked = 1
         return outcome
 
     def answered(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
-        """The host answered with something other than a page."""
+        """Return the outcome of an answer that is not a page."""
         status = response.status
         location = response.headers.get("Location")
         if status in REDIRECT_STATUSES and location:
@@ -152,7 +155,8 @@ class Judge:
         retry_after_s: float | None = None,
         sent: bool = True,
     ) -> Outcome:
-        """Another try later, if that may help and the task has tries left; else it is dead."""
+        """Return a retry for later, if that may help and the task has retries left; otherwise the
+        task is dead."""
         failures = lease.task.retry_count + 1
         limit = lease.task.max_retries
         limit = self._max_retries if limit is None else limit
@@ -164,7 +168,8 @@ class Judge:
         return outcome
 
     def asked_again(self, lease: Lease, asked: Retry, jitter: float) -> Outcome:
-        """The spider wants another try: its page was there, and of no use yet."""
+        """Return the outcome where the spider asks for a retry: its page was there, but not of use
+        yet."""
         outcome = self.failed(
             lease,
             f"the spider asks for another try: {asked}".removesuffix(": "),
@@ -190,7 +195,8 @@ class Judge:
         return outcome
 
     def _redirected(self, lease: Lease, response: Response, location: str, now: float) -> Outcome:
-        """The target is a task of its own: it waits for its own permission like any other."""
+        """Return the outcome of a redirect. The target is a task of its own: it waits for its own
+        lease like any other."""
         task = lease.task
         try:
             asked = _redirect(task, response.status, join(parse(task.url), location))
@@ -214,19 +220,20 @@ class Judge:
         return Outcome(lease=lease, verdict=Verdict.DONE, reason=reason, follow_ups=[target])
 
     def _on_the_way(self, lease: Lease) -> set[bytes]:
-        """What the task and the pages that redirected to it are known as."""
+        """Return the fingerprints of the task and of the pages that redirected to it."""
         pages = [hop for hop in lease.task.redirects if not _METHOD.match(hop)]
         return {lease.fingerprint, *map(self._admission.fingerprint, pages)}
 
 
 def _no_way_on(lease: Lease, reason: str) -> Outcome:
-    """It was redirected to where nobody goes."""
+    """Return the outcome of a redirect that cannot be followed."""
     kind, reason = FailureKind.REDIRECT, one_line(reason)
     return Outcome(lease=lease, verdict=Verdict.DEAD, kind=kind, reason=reason)
 
 
 def raised(lease: Lease, error: BaseException) -> Outcome:
-    """The handler raised: trying again would give the same. Or it says that nothing is here."""
+    """Return the outcome of a handler that raised: it is dead, as a retry would give the same. Or
+    dropped, if the handler raised Drop."""
     if isinstance(error, Drop):
         reason = one_line(f"the spider drops it: {error}".removesuffix(": "))
         return Outcome(lease=lease, verdict=Verdict.DROPPED, reason=reason, ours=True)
@@ -241,38 +248,38 @@ def raised(lease: Lease, error: BaseException) -> Outcome:
 
 
 def pushback_of(status: int, retry_after_s: float | None) -> Pushback | None:
-    """Whether a status asks us for fewer requests, and how firmly. None: it does not."""
+    """Return whether a status asks for fewer requests, and how firmly. None: it does not."""
     if status not in PUSHBACK_STATUSES:
         return None
     return Pushback(retry_after_s, meant=is_meant(status, retry_after_s))
 
 
 def put_off(outcome: Outcome, retry_after_s: float | None, jitter: float) -> None:
-    """The task is tried again, after a wait that gets longer each time."""
+    """Make the outcome a retry, after a wait that gets longer each time."""
     failures = outcome.lease.task.retry_count + 1
     outcome.verdict = Verdict.RETRY
     outcome.retry_in_s = retry_wait_s(failures, jitter, retry_after_s)
 
 
 def note_answer(outcome: Outcome, response: Response) -> None:
-    """What an answer says of its host and its exit, whatever became of the task."""
+    """Record what an answer says about its host and its exit, whatever became of the task."""
     outcome.body_bytes = len(response.body)
     outcome.wire_bytes = response.wire_bytes
     outcome.latency_s = response.duration_s
-    if not outcome.blocked:  # Else it was judged by more than its status.
+    if not outcome.blocked:  # Otherwise it was judged by more than its status.
         note_status(outcome, response.status)
     if outcome.lease.lent is not None:
         note_passage(outcome)
 
 
 def is_success(status: int) -> bool:
-    """Whether it is the status of a page."""
+    """Whether this is the status of a page."""
     return 200 <= status < 300
 
 
 def note_accepted(outcome: Outcome, response: Response, now: float) -> None:
-    """What the spider accepts is an answer like any other. Whether the host asks for less is not
-    for the spider to say."""
+    """Treat an answer that the spider accepts like any other. Whether the host asks for less is not
+    up to the spider."""
     if outcome.kind is FailureKind.BLOCKED:
         return
     outcome.fault, outcome.blocked = False, 0
@@ -283,26 +290,27 @@ def note_accepted(outcome: Outcome, response: Response, now: float) -> None:
 
 
 def note_status(outcome: Outcome, status: int) -> None:
-    """What a status says of its host."""
+    """Record what a status says about its host."""
     outcome.fault = status in RETRY_STATUSES
     outcome.blocked = status in BLOCKED_STATUSES
 
 
 def _timed_out(error: FetchError) -> bool:
-    """Fetchers say so in the message, for people, and by the cause."""
+    """Whether a fetch timed out. Fetchers say so in the message, for people, and by the cause."""
     return isinstance(error.__cause__, TimeoutError)
 
 
 def _redirect(task: Task, status: int, url: str) -> Task:
-    """The task that a redirect asks for. Raises BadUrl."""
+    """Return the task that a redirect asks for. Raises BadUrl."""
     asked = redirected(task, status, url)
-    # Where a copy of ours leads is a page like any other.
+    # The place a copy leads to is a page like any other.
     asked.dont_filter = task.dont_filter and task.task_id != _copy_id(task)
     return asked
 
 
 def _endless(asked: Task) -> str | None:
-    """Why a redirect is not followed: it leads back, or there were too many. None: it is."""
+    """Return why a redirect is not followed: it leads back, or there were too many. None: it is
+    followed."""
     if _sent_as(hop(asked)) in map(_sent_as, asked.redirects[asked.cookies_since :]):
         return f"redirects in a loop: {' -> '.join([*asked.redirects, hop(asked)])}"
     if len(asked.redirects) > MAX_REDIRECTS:
@@ -311,34 +319,34 @@ def _endless(asked: Task) -> str | None:
 
 
 def _sent_as(hop: str) -> str:
-    """What of a hop goes over the wire."""
+    """Return the part of a hop that is sent: without the fragment."""
     method = _METHOD.match(hop)
     begin = method.end() if method else 0
     return hop[:begin] + parse(hop[begin:]).href.partition("#")[0]
 
 
 def _copy(asked: Task) -> Task:
-    """The target of a redirect that is another spelling of its own address, for instance without
-    the tracking parameters. As an entry of its own: else it would be known already, and not
-    fetched."""
+    """Return a copy of a redirect's target that is another spelling of its own URL, for instance
+    without the tracking parameters. The copy is an entry of its own; otherwise it would count as
+    known and not be fetched."""
     return msgspec.structs.replace(asked, dont_filter=True, task_id=_copy_id(asked))
 
 
 def _copy_id(task: Task) -> str:
-    """The task_id of such a copy: the same whenever the try is made again."""
+    """Return the task_id of a copy: the same each time the try is made again."""
     return uuid5(NAMESPACE_URL, " ".join([*task.redirects, task.url])).hex
 
 
 def one_line(text: str) -> str:
-    """A reason, as it can be stored and shown."""
+    """Return a reason as it can be stored and shown."""
     return _storable(" ".join(text.split())[:MAX_REASON])
 
 
 def tail(error: BaseException) -> str:
-    """The end of the traceback: where a long one has its cause."""
+    """Return the end of the traceback: a long one has its cause there."""
     return _storable("".join(traceback.format_exception(error))[-MAX_DETAIL:])
 
 
 def _storable(text: str) -> str:
-    """Text that every store takes: what a page said may hold lone surrogates."""
+    """Return text that every store takes: text from a page may hold lone surrogates."""
     return text.encode("utf-8", "replace").decode()

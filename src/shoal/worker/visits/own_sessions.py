@@ -1,4 +1,4 @@
-"""What visits need to know of accounts: see the package `sessions`, which has them."""
+"""The port through which visits know accounts: implemented by the package `sessions`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class KnownAccount(Protocol):
 
     @property
     def name(self) -> str:
-        """`alice`."""
+        """The name without its group: `alice`."""
         ...
 
     @property
@@ -24,34 +24,34 @@ class KnownAccount(Protocol):
 
 
 class OwnSessions(Protocol):
-    """The accounts that a worker knows the passwords of."""
+    """The accounts whose passwords a worker knows."""
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """The groups that it may be given tasks of: `@shop`."""
+        """The groups whose tasks it may be given: `@shop`."""
         ...
 
     async def open(self) -> None:
-        """Read the accounts, and tell the fleet of them."""
+        """Read the accounts, and tell the fleet which there are."""
 
     async def keep_fresh(self) -> None:
-        """Read them again when it is time. Runs until it is cancelled."""
+        """Read the accounts again when it is time. Runs until it is cancelled."""
 
     async def close(self) -> None:
-        """Forget them."""
+        """Forget the accounts."""
 
     def account(self, identity: str) -> KnownAccount | None:
-        """The account of an identity, `shop#alice`. None: it is not known here."""
+        """Return the account of an identity, `shop#alice`. None: it is not known here."""
         ...
 
     def table(self, identity: str) -> SessionConfig:
-        """How the accounts of its group log in."""
+        """Return how the accounts of the identity's group log in."""
         ...
 
     def seal(self, identity: str, jar: Jar) -> bytes:
-        """Its cookies, as the frontier keeps them."""
+        """Return cookies sealed, as the frontier keeps them."""
         ...
 
     def unseal(self, identity: str, kept: bytes) -> Jar | None:
-        """The reverse. None: they cannot be read here."""
+        """Return the cookies that `seal` was given. None: they cannot be read here."""
         ...

@@ -1,4 +1,4 @@
-"""Reading pages: the spider's handlers run, and what they give is cut, admitted and compared."""
+"""Reads pages: the spider's handlers run, and what they give is limited, admitted and compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shoal.spider.following import accepted
 from shoal.spider.page import Page
 from shoal.spider.reading import Reading, read
 from shoal.spider.spider import Spider
-from shoal.worker.mishaps import Mishaps
+from shoal.worker.handler_errors import HandlerErrors
 from shoal.worker.report import Report
 from shoal.worker.visits.blocks import Blocked, SpiderGuard
 from shoal.worker.visits.canonical import alias_of
@@ -32,7 +32,7 @@ from shoal.worker.visits.visitor import Visit
 from shoal.worker.visits.wanted_files import add_files
 
 ADMIT_AT_ONCE = 1_000
-"""Links that are looked at before others have their turn: some ten milliseconds."""
+"""Links that are admitted before the event loop gets a turn: about ten milliseconds."""
 
 SET_COOKIE = HEADER.lower()
 
@@ -40,7 +40,7 @@ log = logging.getLogger("shoal")
 
 
 class PageReader:
-    """Reads pages with a spider, by the rules of a crawl."""
+    """Reads pages with a spider, under the rules of a crawl."""
 
     def __init__(
         self,
@@ -60,18 +60,18 @@ class PageReader:
         self._keeps_raw = keeps_raw
         self._prove = prove
         self._keeps_cookies = keeps_cookies(rules)
-        self._mishaps = Mishaps()
+        self._handler_errors = HandlerErrors()
         self._pager = Pager(spider)
         self._guard = SpiderGuard(spider)
         self._is_guarded = bool(self._guard)
         self._accept = frozenset(accepted(spider.accept))
 
     def can_read(self, task: Task, status: int) -> bool:
-        """Whether it is a page. What else a server may answer is none."""
+        """Whether an answer with this status is read as a page."""
         return is_success(status) or self.accepts(task, status)
 
     def accepts(self, task: Task, status: int) -> bool:
-        """Whether the spider, or the task, names this status."""
+        """Whether the spider or the task names this status in `accept`."""
         return status in self._accept or status in task.accept
 
     async def read(self, visit: Visit) -> Report:
@@ -83,9 +83,9 @@ class PageReader:
                 self._check(page)
             except (Blocked, SessionExpired, OwnFault, Retry):
                 raise
-            except Exception as error:  # It is the spider's, as a handler is.
+            except Exception as error:  # Spider code raised, as a handler may.
                 outcome = raised(visit.lease, error)
-                self._mishaps.note(outcome)
+                self._handler_errors.note(outcome)
                 return visit.report(outcome)
         raw = _raw(visit, keeps_cookies=self._keeps_cookies) if self._keeps_raw else None
         further = self._further(page, visit)
@@ -96,12 +96,12 @@ class PageReader:
             raise reading.error
         if reading.error is not None:
             outcome = raised(visit.lease, reading.error)
-            self._mishaps.note(outcome)
+            self._handler_errors.note(outcome)
             outcome.follow_ups = await self._admitted(visit.lease, further.tasks)
             report = visit.report(outcome)
         else:
             self._cut_links(reading)
-            # In front: the handler may follow the same pages, and of two the first counts.
+            # In front: the handler may follow the same pages, and the first of duplicates counts.
             reading.tasks = [*further.tasks, *reading.tasks]
             report = await self._harvested(page, visit, reading)
             _note_warning(report, further.warning)
@@ -109,8 +109,8 @@ class PageReader:
         return report
 
     def _further(self, page: Page, visit: Visit) -> NextTasks:
-        """The pages of a catalogue that follow. The answer for one that is not there says nothing
-        of others, though the spider wants to read it."""
+        """Return the pages of a catalogue that follow. An answer for a missing page says nothing
+        about other pages, even where the spider wants to read it."""
         if is_success(page.status):
             return self._pager.after(page)
         reason = f"HTTP {page.status}"
@@ -118,8 +118,11 @@ class PageReader:
         return self._pager.without(dropped)
 
     def _check(self, page: Page) -> None:
-        """Raises Blocked, SessionExpired, and what the spider raises. A page for who is logged out
-        seldom has what all others have: so that is looked for last."""
+        """Check a page before its handler runs. Raises Blocked, SessionExpired, and what the spider
+        raises.
+
+        What `expect` names is looked for last: a page for logged-out visitors seldom has it.
+        """
         said = self._guard.ask(page)
         if page.session is not None and self._prove is not None:
             self._prove(page)
@@ -130,8 +133,8 @@ class PageReader:
         """Whether the spider says that what looks like a block is none."""
         return self._is_guarded and self._guard.clears(self._page_of(visit))
 
-    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
-        """A page of a catalogue may lead on even where it could not be had."""
+    async def follow_without_page(self, outcome: Outcome, status: int | None = None) -> None:
+        """Add the pages of a catalogue that follow although this page could not be had."""
         further = self._pager.without(outcome, status)
         further_pages = await self._admitted(outcome.lease, further.tasks)
         outcome.follow_ups = [*further_pages, *outcome.follow_ups]
@@ -142,13 +145,13 @@ class PageReader:
         return page
 
     def _cut_links(self, reading: Reading) -> None:
-        """Leave out what is more than one page may lead to."""
+        """Leave out links beyond what one page may lead to."""
         limit = self._rules.max_links_per_page
         reading.links_cut += max(len(reading.tasks) - limit, 0)
         del reading.tasks[limit:]
 
     async def _harvested(self, page: Page, visit: Visit, reading: Reading) -> Report:
-        """The report on a page whose handler has ended well."""
+        """Return the report on a page whose handler has succeeded."""
         outcome = Outcome(lease=visit.lease, verdict=Verdict.DONE)
         fresh = self._known_urls.fresh(reading.tasks)
         outcome.follow_ups = await self._admitted(visit.lease, fresh)
@@ -165,11 +168,12 @@ class PageReader:
         return report
 
     async def _compare(self, page: Page, report: Report) -> None:
-        """What the spider wants to know of pages that are the same, or nearly so."""
+        """Record what identifies the same or nearly the same page: rel=canonical and the
+        simhash."""
         if self._rules.canonical and (alias := alias_of(page)):
             others = await self._admitted(report.outcome.lease, [alias])
             others = [other for other in others if other.fingerprint != page.fingerprint]
-            # In front: the page may well link to it, and of two the first counts.
+            # In front: the page may link to it, and the first of duplicates counts.
             report.outcome.follow_ups = [*others, *report.outcome.follow_ups]
             if report.page is not None:
                 report.page.links += len(others)
@@ -189,7 +193,7 @@ class PageReader:
 
 
 def _too_many(url: str, cut: int) -> str:
-    """What is to be said of a page if links of it were left out."""
+    """Log links that were left out, and return the warning for the page. Empty: none were."""
     if not cut:
         return ""
     log.warning("%s: %d links are not followed (max_links_per_page)", url, cut)
@@ -197,14 +201,17 @@ def _too_many(url: str, cut: int) -> str:
 
 
 def _note_warning(report: Report, warning: str) -> None:
-    """What a page had to be warned of is said where people ask for the page, too."""
+    """Show a warning also where people look a page up: in its outcome and in the page log."""
     if warning and report.page is not None:
         report.outcome.reason = report.page.error = one_line(warning)
 
 
 def _raw(visit: Visit, *, keeps_cookies: bool) -> RawPage:
-    """The page as it came. Its task is a copy: the handler may change what it is given. Cookies
-    that are kept are not archived, nor what nobody here knows."""
+    """Return the page as it was received.
+
+    Its task is a copy, because the handler may change the one it is given. Cookies that are kept
+    are not archived, nor are fields of the task that this version does not know.
+    """
     response, identity = visit.response, visit.lease.identity
     task = decode(encode(without_unknown(visit.lease.task)))
     task.cookies = None

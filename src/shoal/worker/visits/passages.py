@@ -1,4 +1,4 @@
-"""What a try by an exit says of the exit, and what becomes of its task. Decisions only."""
+"""Decides what a try by an exit says about the exit, and what happens to its task. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ log = logging.getLogger("shoal")
 
 
 def reason_of(status: int, block: Block) -> str:
-    """What is said of a try that was blocked. Where the status does not show it, with evidence."""
+    """Return the reason of a blocked try, with evidence where the status does not show the
+    block."""
     shown = f" ({block.evidence})" if block.evidence and 200 <= status < 300 else ""
     return f"HTTP {status}, {block.kind}{shown}"
 
@@ -25,8 +26,9 @@ def reason_of(status: int, block: Block) -> str:
 def blocked_by_site(
     lease: Lease, lent: Lent, reason: str, passage: Passage, max_blocks: int
 ) -> Outcome:
-    """A try by an exit was blocked. It is no failure of the host: others may be served. The task is
-    tried by other exits, for so many blocks and no more."""
+    """Return the outcome of a try by an exit that was blocked. This is no failure of the host:
+    others may be served. The task is tried by other exits, until it has been blocked `max_blocks`
+    times."""
     kind = FailureKind.BLOCKED
     outcome = Outcome(lease=lease, verdict=Verdict.RETRY, kind=kind, reason=reason, passage=passage)
     if lent.blocks + 1 >= max_blocks:
@@ -39,7 +41,7 @@ def blocked_by_site(
 
 def _given_up(lent: Lent, kind: str) -> str:
     blocks = lent.blocks + 1
-    # Where an exit was tried more than once before, all have been: this one was, too.
+    # Once an exit was tried twice, all of them have been tried: this one too.
     exits = lent.tried + 1 if lent.tried >= lent.blocks else lent.tried
     times = f"{blocks} times" if blocks > 1 else "once"
     by = f"{exits} exits" if exits > 1 else "1 exit"
@@ -47,35 +49,36 @@ def _given_up(lent: Lent, kind: str) -> str:
 
 
 def passage_of(error: FetchError) -> Passage:
-    """Whom the lack of an answer is blamed on. Where it is not known whether the exit or the host
-    is to blame, it is the pair: others will show which of them it is."""
+    """Return what a missing answer is blamed on. Where it is not known whether the exit or the
+    host is at fault, the pair is blamed: other tries will show which."""
     if isinstance(error, ExitFault):
         return Passage(Blame(error.blame))
     return Passage(Blame.PAIR) if error.retryable else GOOD
 
 
 def is_of_exit(passage: Passage) -> bool:
-    """Whether a try could not be made at all, as its exit is not fit for use."""
+    """Whether a try could not be made at all because its exit is not usable."""
     return passage.blame in (Blame.EXIT, Blame.FORGED)
 
 
 def note_passage(outcome: Outcome) -> None:
-    """A try by an exit was answered: that is good, if nothing else was said of it."""
+    """Note that a try by an exit was answered: good for the exit, unless the outcome says
+    otherwise."""
     if outcome.passage is None and outcome.sent:
         outcome.passage = GOOD
 
 
 class Warnings:
-    """Warns once of each exit."""
+    """Warns once about each exit."""
 
     MOST = 1_000
-    """Of so many at most: a list may be long, and all of it bad."""
+    """The most exits that are warned about: a list may be long, and all of it bad."""
 
     def __init__(self) -> None:
         self._warned: set[str] = set()
 
     def forged(self, exit_id: str, error: FetchError) -> None:
-        """An exit has shown a certificate that is not the host's."""
+        """Warn that an exit has shown a certificate that is not the host's."""
         if exit_id not in self._warned and len(self._warned) < self.MOST:
             self._warned.add(exit_id)
             log.warning("exit %s is not used for a while: %s", exit_id, error)

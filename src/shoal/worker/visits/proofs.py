@@ -1,4 +1,5 @@
-"""Whether a page shows that its account is logged in: what the spider, or its table, says."""
+"""Decides whether a page shows that its account is logged in, as the spider or its table
+defines."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ from shoal.spider.page import Page
 from shoal.spider.spider import Spider
 
 Proof = Callable[[Page], bool]
-"""Raises what the spider's own method raises, and Unparsable."""
+"""Whether a page proves a login. Raises what the spider's own method raises, and Unparsable."""
 
 
 def proof_of(spider: Spider, table: SessionConfig) -> Proof | None:
-    """The proof that is asked of pages. The spider's own wins. None: there is none."""
+    """Return the proof that pages are checked for. The spider's own takes precedence. None: there
+    is no proof."""
     said = spider.logged_in
     if callable(said):
         return partial(_as_said, said)

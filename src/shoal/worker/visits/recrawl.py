@@ -1,10 +1,11 @@
-"""Crawling again: pages that have not changed are not sent again, and what is gone is marked.
+"""Crawling again: pages that have not changed are not transferred again, and what is gone is
+marked.
 
-The rule `previous` names an earlier crawl in the same results. A page that led nowhere then is
-asked for with what the server said of its version (ETag, Last-Modified). If it answers 304, the
-items that the page had are saved again, as of now. A page that led on is read in full: its links
-are the way through the site. When such a crawl has seen all there is, the items that only the
-earlier one has are marked as gone.
+The rule `previous` names an earlier crawl in the same results. A page that had no links then is
+requested with what the server said about its version (ETag, Last-Modified). If the server answers
+304, the items that the page had are saved again, as of now. A page that had links is read in full:
+its links are the way through the site. When such a crawl has seen everything, the items that only
+the earlier one has are marked as gone.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from shoal.spider.catalogue import KEY as CATALOGUE
 
 NOT_MODIFIED = 304
 MOST_DEAD = 1_000
-"""Of so many dead tasks it is looked whether they are files. With more, much was not seen."""
+"""The most dead tasks that are checked for being files. With more, much was not seen."""
 MAX_VALIDATOR = 500
-"""Characters of an ETag or a date that are worth keeping."""
+"""The most characters of an ETag or a date that are kept."""
 
 _OWN_WAYS = frozenset(
     {"if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"}
 )
-"""A spider that sends one of these headers asks in a way of its own."""
+"""Headers of conditional requests: a spider that sends one of them makes its own conditions."""
 
 log = logging.getLogger("shoal")
 
@@ -45,7 +46,8 @@ log = logging.getLogger("shoal")
 class Earlier:
     """What an earlier crawl knows of pages.
 
-    A worker visits many pages at once. Whoever's turn it is to ask the store asks for all of them.
+    A worker visits many pages at once. The visit whose turn it is to ask the store asks for all of
+    them.
     """
 
     def __init__(self, results: Results, crawl: str) -> None:
@@ -56,7 +58,7 @@ class Earlier:
         self._found: dict[bytes, KnownPage | None] = {}
 
     async def page(self, lease: Lease) -> KnownPage | None:
-        """The page, if it may be asked for on the condition that it has changed."""
+        """Return the page, if it may be requested on the condition that it has changed."""
         if not is_plain(lease.task):
             return None
         self._wanted.add(lease.fingerprint)
@@ -74,9 +76,9 @@ class Earlier:
         ask = partial(self._known, list(fingerprints))
         try:
             known = await patiently("results store", ask)
-        except StorageFailed:  # Saving the pages will meet it too, and say so.
+        except StorageFailed:  # Saving the pages will meet the same error and report it.
             known = {}
-        # Some may have been given up meanwhile.
+        # Some visits may have been given up meanwhile.
         self._found |= {
             fingerprint: known.get(fingerprint)
             for fingerprint in fingerprints
@@ -88,7 +90,8 @@ class Earlier:
 
 
 def earlier_for(rules: Rules, results: Results | None) -> Earlier | None:
-    """The earlier crawl that the rules name. Raises ConfigError."""
+    """Return the earlier crawl that the rules name. Raises ConfigError if the results cannot be
+    read."""
     if not rules.previous or results is None:
         return None
     _require_readable(results)
@@ -96,7 +99,8 @@ def earlier_for(rules: Rules, results: Results | None) -> Earlier | None:
 
 
 async def check_previous(results: Results, crawl: str, rules: Rules) -> None:
-    """Look whether there is the earlier crawl that the rules name. Raises ConfigError."""
+    """Check that the earlier crawl named by the rules exists. Raises ConfigError if it does not, or
+    if the results cannot be read."""
     if not rules.previous:
         return
     if rules.previous == crawl:
@@ -110,44 +114,45 @@ async def check_previous(results: Results, crawl: str, rules: Rules) -> None:
 
 
 def is_plain(task: Task) -> bool:
-    """Whether a task wants a page for what its handler makes of it, and for nothing else. A page of
-    a catalogue also says how the catalogue goes on."""
+    """Whether a task wants a page only for what its handler makes of it. A page of a catalogue is
+    also needed to find how the catalogue goes on."""
     if task.method != "GET" or task.body is not None or CATALOGUE in task.meta:
         return False
     return not any(name.lower() in _OWN_WAYS for name in task.headers)
 
 
 def may_ask(known: KnownPage) -> bool:
-    """Whether all that a page gave can be had without reading it again."""
+    """Whether everything that a page gave can be had without reading it again."""
     is_complete = len(known.items) == known.read and not known.rejected
     return known.links == 0 and is_complete and bool(_conditions(known))
 
 
 def conditional(task: Task, known: KnownPage) -> Task:
-    """The request for a page if it has changed. The task itself stays as it is."""
+    """Return a request for a page on the condition that it has changed. The task itself is not
+    modified."""
     return replace(task, headers=task.headers | _conditions(known))
 
 
 def validator(text: str | None) -> str:
-    """An ETag or a date as it can be kept and sent. Empty where it cannot be."""
+    """Return an ETag or a date as it can be kept and sent. Empty where it cannot be."""
     if text is None or len(text) > MAX_VALIDATOR:
         return ""
     return text if text.isascii() and text.isprintable() else ""
 
 
 def note_version(page: PageLog, headers: Mapping[str, str]) -> None:
-    """Keep what the server says of this version of the page."""
+    """Record what the server says about this version of the page."""
     page.etag = validator(headers.get("ETag"))
     page.last_modified = validator(headers.get("Last-Modified"))
 
 
 def seen_again(items: Sequence[StoredItem], at: float) -> list[StoredItem]:
-    """The items of a page that has not changed, as of now."""
+    """Return the items of a page that has not changed, as of now."""
     return [replace(item, scraped_at=at) for item in items]
 
 
 def carry_on(known: KnownPage, page: PageLog) -> None:
-    """What is known of a page goes on to the next crawl, but for what the server says anew."""
+    """Carry what is known of a page on to the next crawl, except for what the server says anew."""
     page.etag = page.etag or known.etag
     page.last_modified = page.last_modified or known.last_modified
     page.digest = known.digest
@@ -174,7 +179,7 @@ def _require_readable(results: Results) -> None:
 
 
 def why_not_full(stats: Stats) -> str | None:
-    """Why a crawl may have missed something that is there. None if it has seen all."""
+    """Return why a crawl may have missed something. None if it has seen everything."""
     if stats.state is not CrawlState.FINISHED:
         return f"the crawl is {stats.state}"
     if not stats.done:
@@ -195,10 +200,11 @@ async def _are_files(frontier: Queries, crawl: str) -> bool:
 
 
 async def mark_gone_items(results: Results, frontier: Queries, stats: Stats) -> int:
-    """Mark what an earlier crawl had and this one did not find; returns how many items that are.
+    """Mark as gone the items that an earlier crawl had and this one did not find. Returns their
+    number.
 
-    Only after a full crawl: behind a page that could not be read anything may be. Behind a file is
-    nothing. Safe to do twice, and by several at once.
+    Only after a full crawl: a page that could not be read may lead to anything. A file leads to
+    nothing. Safe to do twice, and by several workers at once.
     """
     previous = stats.rules.previous
     if not previous:

@@ -1,4 +1,4 @@
-"""robots.txt on the way to a page: fetched where nobody has it, obeyed where it forbids."""
+"""robots.txt before a page: fetched where the fleet does not know it, obeyed where it forbids."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from shoal.worker.visits.passages import note_passage
 from shoal.worker.visits.sending import Routes, no_routes, send
 
 RobotsSource = Callable[[str], Awaitable[Robots | None]]
-"""What the fleet knows of a site's robots.txt."""
+"""Returns what the fleet knows of a site's robots.txt."""
 
 
 class RobotsVisits:
-    """Learns what robots.txt says, and refuses what it forbids."""
+    """Fetches robots.txt, and refuses the visits that it forbids."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class RobotsVisits:
         self._routes = routes
 
     async def learn(self, lease: Lease, send_by: float) -> Report:
-        """This lease's permission goes to robots.txt; its task is given back."""
+        """Spend this lease's permission on robots.txt; its task is given back."""
         known = await self._known_robots(lease.task.site)
         moved = known if known and known.location else None
         url = moved.location if moved else robots_url(lease.task.url)
@@ -68,9 +68,12 @@ class RobotsVisits:
         return report
 
     def _of_exit(self, lease: Lease, answer: Response | FetchError) -> Outcome | None:
-        """How a try ends that says more of its exit than of the site: that is not for the fleet to
-        know as the robots.txt. None: it is. A 403 is, to all who ask for robots.txt: there is
-        none."""
+        """Return the outcome of a robots.txt request whose answer says more about its exit than
+        about the site: the fleet must not take that for the robots.txt. None: the answer is the
+        site's.
+
+        A 403 is the site's answer: it means to all who ask that there is no robots.txt.
+        """
         if isinstance(answer, FetchError):
             return self._judge.unanswered(lease, answer, jitter())
         block = find_block(answer.status, answer.headers, answer.body, may_be_empty=True)
@@ -81,12 +84,12 @@ class RobotsVisits:
         return outcome
 
     async def refusal(self, lease: Lease, robots_at: float) -> Report | None:
-        """How a visit ends that is not made. None: robots.txt allows it."""
+        """Return the report of a visit that is not made. None: robots.txt allows it."""
         site, url = lease.task.site, lease.task.url
         if self._gate.recall(site, robots_at, url):
             return None
         stored = await self._known_robots(site)
-        if stored is None:  # The crawl was started over under our feet.
+        if stored is None:  # The crawl was started over meanwhile.
             return give_back(lease, sent=False)
         if stored.error:
             return Report(self._failed(lease, stored.error, FailureKind.ROBOTS, retryable=True))
@@ -102,7 +105,8 @@ class RobotsVisits:
 
 
 def _moved_on(lease: Lease, answer: Response | FetchError, moved: Robots | None) -> Robots | None:
-    """Where to look next, if that is on the same host: only its permission is ours to give."""
+    """Return where to look for robots.txt next, if that is on the same host: the permission is for
+    that host only. None: there is no such place."""
     hops = moved.hops if moved else 0
     location = next_hop(answer) if isinstance(answer, Response) else None
     if location is None or hops >= MAX_HOPS or parse(location).host != lease.task.site:

@@ -1,4 +1,4 @@
-"""Keeping secrets out of what is told: what failed is said, with whose password is not."""
+"""Keeps secrets out of messages: they say what failed, but no password."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
 SHORT = 4
-"""A secret that is shorter cannot be cut out: what is left of the words would show it."""
+"""A secret shorter than this cannot be cut out of a text: the rest of the words would show it."""
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """The text with all of them cut out, however they are written. Empty if it cannot be told."""
+    """Return the text with all secrets cut out, in whatever encoding they occur. Empty if the text
+    cannot be shown."""
     for spelled in sorted(set(_spellings(secrets)), key=len, reverse=True):
         if spelled in text:
             if len(spelled) < SHORT:
@@ -22,7 +23,7 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _spellings(secrets: Iterable[str]) -> Iterator[str]:
-    """As they are, and as addresses, forms, JSON and Python write them."""
+    """Yield secrets as they are, and as URLs, forms, JSON and Python write them."""
     for secret in secrets:
         if secret:
             yield secret

@@ -1,4 +1,4 @@
-"""Sending what a lease permits: the one place where a lease becomes a request."""
+"""Sends what a lease permits: the one place where a lease becomes a request."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from shoal.fetch.port import DIRECT, Fetcher, Request, Response, Route
 from shoal.frontier.values import Lease
 
 Routes = Callable[[Lent, str | None], Route | None]
-"""The route by an exit that was lent, for a task of a pool. None: it is not known here."""
+"""Returns the route by an exit that was lent, for a task of a pool. None: the exit is not known
+here."""
 
 
 _OF_ITS_GROUP = Route(DIRECT.name, allows_direct=True)
-"""For accounts whose group goes by no pool."""
+"""The route for accounts whose group goes by no pool."""
 
 
 def no_routes(lent: Lent, task_pool: str | None) -> Route | None:
-    """For those who know no exits."""
+    """Knows no exits."""
     return None
 
 
@@ -33,9 +34,12 @@ async def send(
     cookies: str = "",
     user_agent: str = "",
 ) -> Response:
-    """Ask for a task's page with the permission of a lease, and by no other way than it says.
-    Raises FetchError, of which TooLate if the permission has lapsed: it holds until `send_by`, by
-    time.monotonic(); and OwnFault if it is for an exit that is not known here."""
+    """Send the request for a task's page, as and by the route that its lease permits.
+
+    Raises FetchError; its subclass TooLate if the permission has lapsed, which holds until
+    `send_by`, by time.monotonic(). Raises OwnFault if the lease is for an exit that is not known
+    here.
+    """
     if time.monotonic() > send_by:
         raise TooLate("the permission to send has lapsed")
     if lease.lent is None and lease.identity is None:
@@ -45,14 +49,14 @@ async def send(
 
 
 def route_of(lease: Lease, routes: Routes) -> Route:
-    """The way that a lease says, of a task with a pool or a session. Raises OwnFault if it is by an
-    exit that is not known here."""
+    """Return the route that a lease permits, for a task with a pool or a session. Raises OwnFault
+    if that is by an exit that is not known here."""
     return route_by(lease.lent, lease.task.proxy_pool, routes)
 
 
 def route_by(lent: Lent | None, task_pool: str | None, routes: Routes) -> Route:
-    """The way by an exit that was lent; of an account whose group has none, without. Raises
-    OwnFault."""
+    """Return the route by an exit that was lent; without one, the route of accounts whose group
+    goes by no pool. Raises OwnFault if the exit is not known here."""
     if lent is None:
         return _OF_ITS_GROUP
     route = routes(lent, task_pool)

@@ -1,4 +1,4 @@
-"""Visits to sitemaps: what they list is queued, and no spider is asked."""
+"""Visits to sitemaps: what they list is queued, and no spider is called."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ log = logging.getLogger("shoal")
 
 
 def for_large_ones(settings: Settings) -> Settings:
-    """The settings of whoever fetches sitemaps that are larger than pages may be."""
+    """The settings of a fetcher for sitemaps that are larger than pages may be."""
     return replace(settings, max_body_bytes=max(settings.max_body_bytes, MAX_BYTES))
 
 
 def large_ones_at_once(settings: Settings) -> int:
-    """How many may be in a worker's hands: they take no more memory than pages may."""
+    """Return how many large sitemaps a worker may have in hand: they take no more memory than
+    pages may."""
     of_pages = settings.concurrency * settings.max_body_bytes
     return max(of_pages // for_large_ones(settings).max_body_bytes, 1)
 
 
 class SitemapJudge(Judge):
-    """Judges tries at sitemaps where they are not like pages."""
+    """Judges tries at sitemaps where they differ from pages."""
 
     def answered(self, lease: Lease, response: Response, now: float, jitter: float) -> Outcome:
-        """A redirect leads to a sitemap of the same reading."""
+        """Judge an answer; a redirect leads to a sitemap of the same reading."""
         outcome = super().answered(lease, response, now, jitter)
         outcome.follow_ups = [self._in_its_reading(entry) for entry in outcome.follow_ups]
         return outcome
 
     def unanswered(self, lease: Lease, error: FetchError, jitter: float) -> Outcome:
-        """One that is larger than a page is asked for again, when there is room for it."""
+        """Judge a missing answer. A sitemap that is larger than a page may be is requested again
+        when there is room for it."""
         if not isinstance(error, TooLarge) or is_large(lease.task):
             return super().unanswered(lease, error, jitter)
         again = self._admission.admitted_as(with_room(lease.task, lease.fingerprint))
@@ -65,21 +67,21 @@ class SitemapJudge(Judge):
 
 
 class SitemapReader:
-    """Reads sitemaps: all addresses that they list are queued."""
+    """Reads sitemaps: all URLs that they list are queued."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
 
     def can_read(self, task: Task, status: int) -> bool:
-        """Whether an answer says which addresses there are."""
+        """Whether an answer says which URLs there are."""
         return can_be_read(task, status)
 
     def accepts(self, task: Task, status: int) -> bool:
-        """Nobody names statuses of sitemaps."""
+        """Always false: no spider names statuses for sitemaps."""
         return False
 
     async def read(self, visit: Visit) -> Report:
-        """Queue what a sitemap lists, or a robots.txt that names some."""
+        """Queue what a sitemap lists, or the sitemaps that a robots.txt names."""
         lease, response = visit.lease, visit.response
         listed = await read_listed(
             lease.task, lease.fingerprint, response.status, response.body, self._admission
@@ -87,15 +89,15 @@ class SitemapReader:
         outcome = Outcome(lease=lease, verdict=Verdict.DONE, follow_ups=listed.entries)
         outcome.filtered = listed.filtered
         if listed.problem:
-            # What was found counts. That there may be more, people must hear of.
+            # What was found counts, but the user must hear that there may be more.
             outcome.verdict, outcome.reason = Verdict.DEAD, one_line(listed.problem)
             outcome.kind, outcome.ours = FailureKind.HANDLER, True
             log.warning("%s: %s", lease.task.url, outcome.reason)
         return visit.report(outcome)
 
     def clears(self, visit: Visit) -> bool:
-        """Nobody knows better what a sitemap looks like."""
+        """Always false: no spider says what a sitemap looks like."""
         return False
 
-    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
-        """Nothing follows from a sitemap that could not be had."""
+    async def follow_without_page(self, outcome: Outcome, status: int | None = None) -> None:
+        """Add nothing: nothing follows from a sitemap that could not be had."""

@@ -1,4 +1,4 @@
-"""A worker that visits pages with a spider of ours: what it needs beside the worker itself."""
+"""A worker that visits pages with a Shoal spider: everything it needs beside the worker itself."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from shoal.worker.visits.visitor import Visitor
 from shoal.worker.worker import Worker
 
 _LARGE, _FILES, _LARGE_FILES = "large", "files", "large files"
-"""The fetchers for large sitemaps, and for files."""
+"""Names of the fetchers for large sitemaps and for files."""
 
 
 def spider_worker(
@@ -63,12 +63,12 @@ def spider_worker(
     *,
     watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
 ) -> Worker:
-    """A worker for one of our own spiders, which is made when the rules of the crawl are known."""
+    """Return a worker for a Shoal spider, which is made when the rules of the crawl are known."""
     return Worker(assignment, SpiderVisits(assignment, spider_for, settings), watch=watch)
 
 
 class SpiderVisits:
-    """Visits by our own HTTP client, read by a spider's handlers."""
+    """Visits made by Shoal's HTTP client and read by a spider's handlers."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class SpiderVisits:
         open_fetcher: Callable[[], Fetcher] | None = None,
         admission: Callable[[Rules], Admission] = Admission,
     ) -> None:
-        """`open_fetcher` is for those whose pages need not come from the site."""
+        """`open_fetcher` is given where pages do not have to come from the site."""
         self._worker = assignment.worker
         self._crawl = assignment.crawl
         self._stores = assignment.stores
@@ -177,16 +177,16 @@ class SpiderVisits:
         return IdentityVisits(sessions, jars, logins, spider, fetcher, judge, routes, pool)
 
     async def visit(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
-        """One try. What the spider counts is told only of one that ends its task."""
+        """Make one try. The spider's own counts are reported only for a try that ends its task."""
         counted = own_counts.begin()
         report = await self._visited(lease, send_by, answered)
         if counted and report.outcome.verdict in ENDING:
-            # A copy: what the handler has left running may count on.
+            # A copy: code that the handler has left running may count on.
             report.outcome.own_counts = dict(counted)
         return report
 
     async def _visited(self, lease: Lease, send_by: float, answered: Callable[[], None]) -> Report:
-        """By the visitor for its kind of task."""
+        """Make the visit with the visitor for its kind of task."""
         if lease.task.job_type == FILE:
             return await self._file_visits.visit(lease, send_by, answered)
         if lease.task.job_type != SITEMAP:
@@ -217,7 +217,8 @@ class SpiderVisits:
 
 
 def fetchers_for(settings: Settings) -> Fetcher:
-    """The fetchers of a worker: one for pages, and others for what may be larger or smaller."""
+    """Return the fetchers of a worker: one for pages, and others for what may be larger or
+    smaller."""
     openers = {
         _LARGE: partial(open_fetcher, for_large_ones(settings)),
         _FILES: partial(open_fetcher, for_files(settings)),

@@ -1,10 +1,10 @@
-"""One try at one task. Touches the site and nothing else.
+"""Makes one try at one task. Contacts the site and nothing else.
 
 1. robots.txt: does it allow the page (`robots_visits`)?
 2. Fetch: the request is sent, if its permission still holds (`sending`).
-3. Judge what is no page: no answer, a redirect, an error, a block (`outcomes`, `blocks`).
-4. Read what is one: handlers run, links are admitted (`page_reader`, `sitemap_visits`).
-5. Report: how it ended, and what is to be stored (`report`).
+3. Judge what is not a page: no answer, a redirect, an error, a block (`outcomes`, `blocks`).
+4. Read what is a page: handlers run, links are admitted (`page_reader`, `sitemap_visits`).
+5. Report how it ended, and what is to be stored (`report`).
 
 Whatever happens, a visit ends in a Report; only a cancelled one raises.
 """
@@ -53,7 +53,7 @@ from shoal.worker.visits.robots_visits import RobotsVisits
 from shoal.worker.visits.sending import Routes, no_routes, send
 
 REDIRECTS = 300
-"""From here on, a status is no page's, unless somebody accepts it."""
+"""From here on, a status is not that of a page, unless the spider or the task accepts it."""
 
 
 class Visit(msgspec.Struct):
@@ -66,11 +66,11 @@ class Visit(msgspec.Struct):
 
     @property
     def fetched_at(self) -> float:
-        """When the answer was complete."""
+        """The time at which the answer was complete."""
         return self.started_at + self.response.duration_s
 
     def page(self) -> Page:
-        """What came, as a page."""
+        """Return the answer as a page."""
         lease, response = self.lease, self.response
         return Page(
             url=lease.task.url,
@@ -83,7 +83,7 @@ class Visit(msgspec.Struct):
         )
 
     def report(self, outcome: Outcome) -> Report:
-        """How it ended, with its entry in the page log."""
+        """Return the report of this visit, with its entry for the page log."""
         response = self.response
         note_identity(outcome)
         page = page_log(outcome, self.worker, self.started_at, response.status, response.body)
@@ -92,33 +92,35 @@ class Visit(msgspec.Struct):
 
 
 class Reader(Protocol):
-    """What reads the answers to one kind of tasks."""
+    """Reads the answers to one kind of task."""
 
     def can_read(self, task: Task, status: int) -> bool:
-        """Whether such an answer is for it; if not, it is judged by its status."""
+        """Whether this reader reads such an answer. If not, the answer is judged by its status."""
         ...
 
     def accepts(self, task: Task, status: int) -> bool:
-        """Whether the user wants such answers to be read, though their status is not a page's."""
+        """Whether the user wants such answers to be read, though their status is not that of a
+        page."""
         ...
 
     async def read(self, visit: Visit) -> Report:
-        """What an answer gives. Raises OwnFault if our own machine cannot read it, Blocked if it is
-        found to be no page, SessionExpired if it shows that its identity is logged out, and Retry
-        if the spider asks for another try."""
+        """Read an answer. Raises OwnFault if this machine cannot read it, Blocked if it turns out
+        to be a block, SessionExpired if it shows that its identity is logged out, and Retry if the
+        spider asks for another try."""
         ...
 
     def clears(self, visit: Visit) -> bool:
-        """Whether it knows of an answer that looks like a block that it is none."""
+        """Whether the reader knows that an answer which looks like a block is none."""
         ...
 
-    async def turn_past(self, outcome: Outcome, status: int | None = None) -> None:
-        """Add to the outcome what follows though there was nothing to read."""
+    async def follow_without_page(self, outcome: Outcome, status: int | None = None) -> None:
+        """Add to the outcome what follows even though there was nothing to read."""
         ...
 
 
 class _HookRaised(Exception):
-    """What a hook raised before anything was sent. Whatever that is, it is no word of a fetcher."""
+    """What a hook raised before anything was sent. Whatever its type, it does not come from a
+    fetcher."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
@@ -126,7 +128,7 @@ class _HookRaised(Exception):
 
 
 class Visitor:
-    """Visits for one worker what one reader can read."""
+    """Makes a worker's visits to tasks whose answers one reader can read."""
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class Visitor:
         request_hooks: Sequence[RequestHook] = (),
         failures: FailureHooks | None = None,
     ) -> None:
-        """Without `robots`, no robots.txt is obeyed; without `earlier`, all pages are read anew;
+        """Without `robots`, robots.txt is ignored; without `earlier`, all pages are read anew;
         without `identities`, tasks with a session are given back."""
         self._worker = worker
         self._fetcher = fetcher
@@ -162,7 +164,7 @@ class Visitor:
     async def visit(
         self, lease: Lease, send_by: float, answered: Callable[[], None] = nobody_waits
     ) -> Report:
-        """One try. Its request may leave until `send_by`, by time.monotonic(), and not later.
+        """Make one try. Its request may leave until `send_by`, by time.monotonic(), and not later.
         `answered` is called when the host has answered as a healthy one would."""
         if lease.task.job_type == ALIAS:
             return Report(dropped_alias(lease))
@@ -190,8 +192,8 @@ class Visitor:
         if response.status not in RETRY_STATUSES:
             answered()
             if lease.shared:
-                # What may be sent now goes out before this page is read. Where several are answered
-                # at once, the host would have nothing to do until the last of them is read.
+                # Requests that may leave now go out before this page is read. Where several are
+                # answered at once, the host would be idle until the last of them is read.
                 await asyncio.sleep(0)
         return await self._received(Visit(self._worker, lease, response, started_at), known)
 
@@ -209,7 +211,7 @@ class Visitor:
         return await self._told(report, visit)
 
     async def _told(self, report: Report, visit: Visit | None = None) -> Report:
-        """The spider hears of a task that ends here without a page."""
+        """Tell the spider of a task that ends here without a page."""
         if self._failures is not None and self._failures.wants(report.outcome):
             try:
                 await self._failures.tell(report, None if visit is None else visit.page())
@@ -219,7 +221,7 @@ class Visitor:
         return report
 
     async def _hooked(self, task: Task) -> Task:
-        """The request that the spider's hooks make of a task's."""
+        """Return the request that the spider's hooks make of a task."""
         try:
             return await outgoing(task, self._request_hooks)
         except BaseException as error:
@@ -228,7 +230,8 @@ class Visitor:
             raise _HookRaised(error) from error
 
     async def _instead(self, lease: Lease, send_by: float) -> Report | None:
-        """What the lease is for, if not for its page: robots.txt, a login, or nothing at all."""
+        """Spend the lease on what must come before its page: robots.txt, a login, or nothing at
+        all. None: the page can be visited."""
         identity = lease.identity
         if identity is not None and (refusal := self._refusal(lease, identity)) is not None:
             return refusal
@@ -237,11 +240,11 @@ class Visitor:
                 return await self._robots.learn(lease, send_by)
             refusal = await self._robots.refusal(lease, lease.robots_at)
             if refusal is not None:
-                await self._reader.turn_past(refusal.outcome)
+                await self._reader.follow_without_page(refusal.outcome)
                 return refusal
         if identity is not None and not identity.is_in and self._identities is not None:
             report = await self._identities.logins.log_in(lease, identity, send_by)
-            await self._reader.turn_past(report.outcome)
+            await self._reader.follow_without_page(report.outcome)
             return report
         return None
 
@@ -264,22 +267,23 @@ class Visitor:
             note_cookies(outcome, response, time.time())
 
     async def _unsent(self, lease: Lease, error: BaseException, started_at: float) -> Report:
-        """A hook raised before anything was sent: that is the task's failure."""
+        """Return the report of a task whose hook raised before anything was sent: that is the
+        task's failure."""
         if isinstance(error, Retry):
             outcome = self._judge.asked_again(lease, error, jitter())
         else:
             outcome = raised(lease, error)
         outcome.sent = False
         note_identity(outcome)
-        await self._reader.turn_past(outcome)
+        await self._reader.follow_without_page(outcome)
         log = page_log(outcome, self._worker, started_at, None, b"")
         return await self._told(Report(outcome, log))
 
     async def _unanswered(self, lease: Lease, error: FetchError, started_at: float) -> Report:
         outcome = self._judge.unanswered(lease, error, jitter())
         note_identity(outcome)
-        await self._reader.turn_past(outcome)
-        if outcome.verdict is Verdict.RETURNED:  # Its exit could not be used: it was no try.
+        await self._reader.follow_without_page(outcome)
+        if outcome.verdict is Verdict.RETURNED:  # Its exit could not be used: this was no try.
             return Report(outcome)
         log = page_log(outcome, self._worker, started_at, None, b"")
         return await self._told(Report(outcome, log))
@@ -296,7 +300,7 @@ class Visitor:
             return await self._blocked(visit, block)
         if not self._reader.can_read(lease.task, response.status):
             outcome = self._judge.answered(lease, response, time.time(), jitter())
-            await self._reader.turn_past(outcome, response.status)
+            await self._reader.follow_without_page(outcome, response.status)
             return visit.report(outcome)
         begun = time.perf_counter()
         try:
@@ -316,24 +320,24 @@ class Visitor:
             return give_back(lease, sent=True)
 
     async def _not_read(self, visit: Visit, error: Retry | Starved) -> Report:
-        """It is worth another try, if the task has one left."""
+        """Return the report of a page worth another try, if the task has a retry left."""
         if isinstance(error, Retry):
             outcome = self._judge.asked_again(visit.lease, error, jitter())
         else:
             why, kind = str(error), kind_of(error)
             outcome = self._judge.failed(visit.lease, why, jitter(), kind=kind, retryable=True)
-        await self._reader.turn_past(outcome)
+        await self._reader.follow_without_page(outcome)
         return visit.report(outcome)
 
     async def _logged_out(self, visit: Visit, why: str) -> Report:
-        identities = cast(IdentityVisits, self._identities)  # Else there was no page.
+        identities = cast(IdentityVisits, self._identities)  # Otherwise there was no page.
         outcome = identities.ended(visit.lease, why)
-        await self._reader.turn_past(outcome)
+        await self._reader.follow_without_page(outcome)
         return visit.report(outcome) if outcome.verdict is Verdict.DEAD else Report(outcome)
 
     async def _blocked(self, visit: Visit, block: Block) -> Report:
         outcome = self._judge.blocked(visit.lease, visit.response, block, time.time(), jitter())
-        await self._reader.turn_past(outcome)
+        await self._reader.follow_without_page(outcome)
         report = visit.report(outcome)
         if report.page is not None:
             report.page.block = block.kind
@@ -341,7 +345,8 @@ class Visitor:
 
 
 def _unchanged(visit: Visit, known: KnownPage) -> Report:
-    """The page is as an earlier crawl has read it, and so are its items."""
+    """Return the report of a page that is unchanged since an earlier crawl read it, and so are its
+    items."""
     items = seen_again(known.items, visit.fetched_at)
     outcome = Outcome(lease=visit.lease, verdict=Verdict.DONE, unchanged=True, items=len(items))
     report = visit.report(outcome)

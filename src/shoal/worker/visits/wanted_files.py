@@ -1,5 +1,5 @@
-"""The files that a page's items refer to: those that may be fetched become tasks, of the others it
-is noted why not."""
+"""Turns the files that a page's items refer to into tasks. For files that may not be fetched, the
+reason is noted."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from shoal.frontier.values import Outcome
 from shoal.spider.reading import Reading
 
 AT_ONCE = 1_000
-"""Files that are looked at before others have their turn."""
+"""Files that are admitted before the event loop gets a turn."""
 
 
 async def add_files(outcome: Outcome, reading: Reading, admission: Admission) -> list[StoredFile]:
-    """Have the files fetched with what else follows. Returns those that will not be."""
+    """Add the files to the follow-ups of an outcome. Returns those that will not be fetched."""
     lease, refused = outcome.lease, list(reading.no_files)
     admitted = []
     for number, task in enumerate(reading.files, 1):

@@ -17,8 +17,8 @@ from shoal.core.proxies import ProxyAddress
 from shoal.core.task import Task
 from shoal.fetch.port import Route
 from shoal.frontier.values import Lease
+from shoal.scrapy.worker.sending import Leased, Sender
 from shoal.scrapy.worker.verdicts import Life
-from shoal.scrapy.worker.ways import Leased, Ways
 
 URL = "https://shop.example/p/1"
 OWN, LENT = "http://own.example:3128", "http://lent.example:8080"
@@ -37,8 +37,8 @@ async def sent(identity: LeasedIdentity | None) -> Request:
         left.append(leaving)
         return Response(URL, body=b"a page")
 
-    ways = Ways(get_crawler(Spider), Settings(), lambda _: leased)
-    await ways.send(request, download)
+    sender = Sender(get_crawler(Spider), Settings(), lambda _: leased)
+    await sender.send(request, download)
     (found,) = left
     return found
 

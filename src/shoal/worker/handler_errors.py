@@ -1,4 +1,4 @@
-"""What a spider's handlers raise, as lines of the log: the first traceback of each, then counts."""
+"""Logs what a spider's handlers raise: the first traceback of each error, then counts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from shoal.frontier.values import Outcome
 from shoal.runtime.logs import tasks
 
 MAX_KNOWN = 100
-"""Different mishaps that are told apart. A spider with more of them has one more problem."""
+"""The most errors that are told apart. A spider with more has one more problem."""
 
 log = logging.getLogger("shoal")
 
 
-class Mishaps:
-    """Those of one worker."""
+class HandlerErrors:
+    """The errors of one worker's handlers."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
 
     def note(self, outcome: Outcome) -> None:
-        """A handler raised. Where every failed try is a line of the log, there is nothing to
-        add."""
+        """A handler raised. Nothing is logged here where every failed try has its own line in the
+        log."""
         if not tasks.disabled:
             return
         task = outcome.lease.task
@@ -38,12 +38,12 @@ class Mishaps:
 
 
 def _log_first(message: str, traceback: str) -> None:
-    """With the traceback as it is kept with the task: of a bounded length."""
+    """Log an error with the traceback kept with its task, which is of bounded length."""
     record = log.makeRecord(log.name, logging.ERROR, "", 0, "%s", (message,), None, sinfo=traceback)
     log.handle(record)
 
 
 def _is_round(count: int) -> bool:
-    """10, 100, 1,000, ..."""
+    """Whether a count is 10, 100, 1,000, ..."""
     digits = str(count)
     return count >= 10 and digits.strip("0") == "1"

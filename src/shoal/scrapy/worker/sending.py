@@ -1,7 +1,7 @@
-"""Ways out of a Scrapy project: what a lease lends becomes the proxy of one request.
+"""Sends the requests of a Scrapy project: what a lease lends becomes the proxy of one request.
 
-It is set at the last moment and on a copy: no callback, log or store ever sees it, and nothing that
-a page leads to takes it along.
+The proxy is set at the last moment and on a copy: no callback, log or store ever sees it, and
+nothing that a page leads to inherits it.
 """
 
 from __future__ import annotations
@@ -53,28 +53,28 @@ class Leased(Protocol):
     life: Life
     request: Request
     route: Route | None
-    """None: it leaves as Scrapy has it leave, but for what its account says it is."""
+    """None: it leaves as Scrapy sends it, except for its account's User-Agent."""
 
 
 class _Aside(NamedTuple):
-    """What a request without a lease is for."""
+    """The leased request that a request without a lease is for."""
 
     leased: Leased
     is_robots: bool
 
 
 def nobody_is_out(lease: Lease, response: Response) -> bool:
-    """For those who have no accounts."""
+    """Reports no answer as logged out: there are no accounts."""
     return False
 
 
 def no_identity(jar: Any) -> bool:
-    """The same."""
+    """Recognises no jar as an account's: there are no accounts."""
     return False
 
 
-class Ways:
-    """Sends the requests of one process, each by the way that its lease lets it take."""
+class Sender:
+    """Sends the requests of one process, each by the way that its lease permits."""
 
     def __init__(
         self,
@@ -84,15 +84,15 @@ class Ways:
         says_out: Callable[[Lease, Response], bool] = nobody_is_out,
         is_identity: Callable[[Any], bool] = no_identity,
     ) -> None:
-        """`leased` tells of a request whether it is in the engine with a lease, `says_out` of an
-        answer that it is for an account that is logged out, `is_identity` of a jar that it is that
-        of an account."""
+        """`leased` returns the visit of a leased request in the engine, or None; `says_out` says
+        whether an answer shows that its account is logged out; `is_identity` whether a jar is an
+        account's."""
         self._crawler = crawler
         self._leased = leased
         self._says_out = says_out
         self._is_identity = is_identity
         self._is_for_all = default_pool(settings.rules) is not None
-        # Where a budget must hold, no answer is longer than what was set aside for it.
+        # Where a budget must hold, no answer may be longer than what was reserved for it.
         self._budgeted = {name for name, pool in settings.proxy_pools.items() if pool.budget}
         self._most_bytes = settings.max_body_bytes
         self._now: ContextVar[_Aside | None] = ContextVar("aside", default=None)
@@ -105,7 +105,7 @@ class Ways:
 
     @contextmanager
     def working_on(self, request: Request, *, is_robots: bool = False) -> Iterator[None]:
-        """What is fetched on the side meanwhile is fetched for this request."""
+        """While the block runs, what is fetched on the side is fetched for this request."""
         leased = self._leased(request)
         token = self._now.set(_Aside(leased, is_robots) if leased is not None else None)
         try:
@@ -114,15 +114,16 @@ class Ways:
             self._now.reset(token)
 
     def downloading(self, request: Request) -> None:
-        """The engine is about to have this downloaded: note what for."""
+        """Note what a request is for that the engine is about to download."""
         if (aside := self._now.get()) is not None:
             self._aside[request] = aside
 
     async def robots_for(
         self, request: Request, read: Callable[[Request], Awaitable[Any]], forget: Callable[[], Any]
     ) -> Any:
-        """Have Scrapy read the robots.txt for a request, by the exit of that. One that could not be
-        had is forgotten and read again, by the next exit: it does not mean that all is allowed."""
+        """Have Scrapy read the robots.txt for a request, by the exit of that request. A robots.txt
+        that could not be had is forgotten and read again by the next exit: it does not mean that
+        everything is allowed."""
         leased = self._leased(request)
         if leased is None or leased.route is None:
             return await read(request)
@@ -140,8 +141,8 @@ class Ways:
     # Sending
 
     async def send(self, request: Request, download: Download) -> Response:
-        """Send a request, by no other way than it may take. A proxy that the project has set is not
-        heeded for an account that has an exit: sites see a login from one address."""
+        """Send a request only by the way that it may take. For an account with an exit, a proxy
+        that the project has set is ignored: sites must see a login from one address."""
         leased = self._leased(request)
         if leased is None:
             return await self._send_aside(request, download)
@@ -159,7 +160,7 @@ class Ways:
         try:
             response = await self._by_route(life, route, request, download)
             if self._says_out(life.lease, response):
-                return response  # That is no block: the exit is as good as before.
+                return response  # That is not a block: the exit is as good as before.
             if (block := block_in(request, response, self._wanted(life, request))) is not None:
                 life.note(response)
                 raise Blocked(response.status, block)
@@ -172,8 +173,8 @@ class Ways:
         return response
 
     async def _send_aside(self, request: Request, download: Download) -> Response:
-        """By the exit of the page that it is for, while that is leased; never directly instead. Nor
-        with the jar of an account, unless that is the page's."""
+        """Send a request without a lease by the exit of the page that it is for, while that is
+        leased; never directly instead. It may only use an account's jar if that is the page's."""
         self._refuse_others_jar(request)
         has_own_way = has_own_proxy(request.meta) and not self._is_identity(request.meta.get(JAR))
         if has_own_way or urlparse_cached(request).scheme not in BY_EXITS:
@@ -217,7 +218,7 @@ class Ways:
     async def _by_route(
         self, life: Life, route: Route, request: Request, download: Download
     ) -> Response:
-        """Raises what the download raises, without the address of the exit."""
+        """Download by a route. Raises what the download raises, without the address of the exit."""
         lent = life.lease.lent
         is_budgeted = lent is not None and lent.pool in self._budgeted
         sent = routed(life, route, request, self._most_bytes if is_budgeted else None)
@@ -237,8 +238,8 @@ class Ways:
         return response
 
     def _wanted(self, life: Life, request: Request) -> Collection[int] | None:
-        """Statuses that the project wants to see itself. None: all. What we ask for ourselves, to
-        find sitemaps, is not its wish."""
+        """Return the statuses that the project wants to see itself. None: all. For sitemaps, which
+        Shoal requests itself, there are none."""
         if life.lease.task.job_type == SITEMAP:
             return ()
         settings, meta = self._crawler.settings, request.meta
