@@ -159,7 +159,7 @@ class Admission:
             key = self._of_scrapy(task)
         else:
             body = b"" if task.body is None else _sent_body(task)
-            # Two accounts see two pages.
+            # Two accounts may see different pages at the same address.
             session = () if task.session in (None, NO_SESSION) else (f"session {task.session}",)
             key = digest(normal, task.method, body, *session)
         if task.retry:  # An instruction for this one `add`: it is not stored with the task.

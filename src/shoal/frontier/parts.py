@@ -35,6 +35,6 @@ async def _add(frontier: WorkSource, crawl: str, lease: Lease, part: Sequence[En
         return False
     try:
         await frontier.add(crawl, part)
-    except ConfigError:  # It was cancelled this very moment.
+    except ConfigError:  # The crawl was cancelled meanwhile.
         return False
     return True

@@ -271,7 +271,7 @@ class Queries(Overview, Protocol):
 
     @abstractmethod
     async def find(self, crawl: str, entry: Entry) -> Record | None:
-        """What the frontier knows of one URL, given as the entry it would be."""
+        """The record of one URL, given as the entry that it would be. None: it was never seen."""
 
     @abstractmethod
     async def find_others(

@@ -47,7 +47,7 @@ class Outcome(PageCounts, kw_only=True):
     """The failure is not the host's: it answered as it should, but the spider, or the reader of
     sitemaps, could not handle the content."""
     latency_s: float = 0.0
-    """How long the host took to answer. 0 if it did not."""
+    """How long the host took to answer; 0 if it did not answer."""
     pushback: Pushback | None = None
     robots: Robots | None = None
     passage: Passage | None = None

@@ -19,7 +19,7 @@ class Entry(msgspec.Struct, frozen=True):
     fingerprint: bytes
     task: Task
     retry: bool = False
-    """Whether `add` gives it a fresh start if it is dead."""
+    """Whether `add` retries the task if it is dead."""
     shape: str | None = None
     """For a link, in a crawl that limits links: the shape of its address (see core/shapes.py), or
     empty if only its host counts."""
