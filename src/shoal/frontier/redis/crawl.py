@@ -130,9 +130,9 @@ class RedisCrawl:
         is_idle = False
         for shard in self.shards:
             own = [outcome for outcome in outcomes if self.shard(outcome.lease.task.site) is shard]
-            told, more = await shard.finish([self._for_own_shard(outcome) for outcome in own])
+            after, more = await shard.finish([self._for_own_shard(outcome) for outcome in own])
             stale += more
-            is_idle |= told.idle
+            is_idle |= after.idle
         await self._finish_if_idle(is_idle)
         return stale
 
@@ -145,19 +145,19 @@ class RedisCrawl:
     async def control(self, action: Control) -> CrawlState:
         """Seal, pause, resume or cancel the crawl. Raises ConfigError if its state does not allow
         that."""
-        was, told = await self.home.control(action)
+        was, after = await self.home.control(action)
         steered(self.name, was, action)
         await self._control_others(action)
-        await self._finish_if_idle(told.idle)
-        return (await self.stats()).state if len(self.shards) > 1 else told.state
+        await self._finish_if_idle(after.idle)
+        return (await self.stats()).state if len(self.shards) > 1 else after.state
 
     async def release(self, worker: str) -> int:
         """Take back what a dead worker held. Returns the number of leases."""
         total, is_idle = 0, False
         for shard in self.shards:
-            told, released = await shard.release(worker)
+            after, released = await shard.release(worker)
             total += released
-            is_idle |= told.idle
+            is_idle |= after.idle
         await self._finish_if_idle(is_idle)
         return total
 
@@ -180,8 +180,8 @@ class RedisCrawl:
     async def stats_with(self, *more: Sequence[Argument]) -> tuple[Stats, list[Any]]:
         """The statistics of all shards, added up, and, in the same round trip, the answers to plain
         commands. If a command fails, its answer is the error."""
-        told, answers = await self.home.run_with(more, "stats")
-        counts = [self.home.counts_of(told), *[await at.counts() for at in self.shards[1:]]]
+        flat, answers = await self.home.run_with(more, "stats")
+        counts = [self.home.counts_of(flat), *[await at.counts() for at in self.shards[1:]]]
         return stats_of(self.name, counts), answers
 
     async def _counts(self) -> list[dict[str, str]]:

@@ -174,10 +174,10 @@ class RedisFrontier(Frontier):
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         home = (await self._crawl(crawl)).home
         inbox = ("EXISTS", inbox_key(crawl))
-        _, (has_mail,) = await home.run_with(
+        _, (has_seeds,) = await home.run_with(
             [inbox], "beat", pulse.worker, msgspec.json.encode(pulse)
         )
-        return bool(has_mail == 1)
+        return bool(has_seeds == 1)
 
     async def collect(self, crawl: str, read: Callable[[bytes], Entry]) -> Added:
         return await collect(self._link, crawl, read, lambda entries: self.add(crawl, entries))

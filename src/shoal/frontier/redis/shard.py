@@ -41,7 +41,7 @@ MOST_LEASES = 1000
 
 MOST_UNSURE = 2000
 
-TRAVELS = (
+HAS_CARRIER = (
     "{}: tasks of crawl '{}' are with a carrier: it goes on with the --frontier and --state that it"
     " was begun with"
 )
@@ -49,7 +49,7 @@ TRAVELS = (
 Clock = Callable[[], float]
 
 
-class Told(NamedTuple):
+class ShardState(NamedTuple):
     """The state of a shard after a script has run."""
 
     state: CrawlState
@@ -125,11 +125,11 @@ class Shard:
         try:
             return await self._run(name, self._now(), *args)
         except ScriptError as error:
-            if not self._learns(error):
+            if not self._needs_other_form(error):
                 raise await self._missing() from None
         return await self.run(name, *args)
 
-    def _learns(self, error: Exception) -> bool:
+    def _needs_other_form(self, error: Exception) -> bool:
         """Whether the error says that the crawl has pools. Then the script has changed nothing, and
         its other form, which never fails so, is to be run. Several calls that run at once may all
         get this error. Raises ConfigError if the crawl has a carrier and this client has none, and
@@ -138,7 +138,7 @@ class Shard:
         if code == "NEWER":
             raise newer(rest, self._link.shown, self.crawl) from None
         if code == "CARRIED":
-            raise ConfigError(TRAVELS.format(self._link.shown, self.crawl)) from None
+            raise ConfigError(HAS_CARRIER.format(self._link.shown, self.crawl)) from None
         is_other_form_wanted = code == "BYEXITS"
         self._by_exits = self._by_exits or is_other_form_wanted
         return is_other_form_wanted
@@ -197,7 +197,7 @@ class Shard:
         of_window = self._travel.window.numbers if self._travel else {}
         numbers = pack_values(numbers_of(rules, shards) | of_window)
         new_id, as_json = secrets.token_hex(4), msgspec.json.encode(rules)
-        by_carrier = self._travel.papers() if self._travel else []
+        by_carrier = self._travel.start_args() if self._travel else []
         state = await self.run("start", action, new_id, as_json, numbers, *by_carrier)
         return CrawlState(state.decode())
 
@@ -222,7 +222,7 @@ class Shard:
         try:
             return await self._run("lease", self._now(), *args)
         except ScriptError as error:
-            if not self._learns(error):
+            if not self._needs_other_form(error):
                 raise await self._missing() from None
         return await self._run_lease(lease)
 
@@ -240,7 +240,7 @@ class Shard:
                 finished = await self.run("finish", *finish)
             if isinstance(leased, Exception):
                 leased = await self._run_lease(lease)
-            return _told(finished, outcomes)[1], self._offer(lease, leased).grant
+            return _read_finish(finished, outcomes)[1], self._offer(lease, leased).grant
 
     @contextmanager
     def _leasing(self, ask: Ask, *, suspects: bool) -> Iterator[_LeaseCall]:
@@ -277,10 +277,12 @@ class Shard:
 
     async def finish(
         self, outcomes: Sequence[Outcome], others: Sequence[Group] = ()
-    ) -> tuple[Told, list[Lease]]:
+    ) -> tuple[ShardState, list[Lease]]:
         """End tries, and queue follow-ups of other shards' tries. Returns the state, and the stale
         leases."""
-        return _told(await self.run("finish", *self._finish_args(outcomes, others)), outcomes)
+        return _read_finish(
+            await self.run("finish", *self._finish_args(outcomes, others)), outcomes
+        )
 
     def _finish_args(
         self, outcomes: Sequence[Outcome], others: Sequence[Group] = ()
@@ -289,15 +291,15 @@ class Shard:
         self._by_exits = self._by_exits or of_lanes
         return args
 
-    async def release(self, worker: str) -> tuple[Told, int]:
+    async def release(self, worker: str) -> tuple[ShardState, int]:
         """Take back what a dead worker held. Returns the state, and the number of leases."""
         state, idle, count = await self.run("release", worker)
-        return Told(CrawlState(state.decode()), bool(idle)), count
+        return ShardState(CrawlState(state.decode()), bool(idle)), count
 
-    async def control(self, action: str) -> tuple[CrawlState, Told]:
+    async def control(self, action: str) -> tuple[CrawlState, ShardState]:
         """Apply an action to the shard. Returns the state before, and the state now."""
         was, state, idle = await self.run("control", action)
-        return CrawlState(was.decode()), Told(CrawlState(state.decode()), bool(idle))
+        return CrawlState(was.decode()), ShardState(CrawlState(state.decode()), bool(idle))
 
     async def retry_or_purge(
         self, fingerprints: Sequence[bytes], *, retry: bool
@@ -336,7 +338,7 @@ class Shard:
         return f"{self.base}{crawl_id.decode()}:"
 
 
-def _told(answer: list[Any], outcomes: Sequence[Outcome]) -> tuple[Told, list[Lease]]:
+def _read_finish(answer: list[Any], outcomes: Sequence[Outcome]) -> tuple[ShardState, list[Lease]]:
     state, idle, *stale = answer
-    told = Told(CrawlState(state.decode()), bool(idle))
-    return told, [outcomes[number - 1].lease for number in stale]
+    after = ShardState(CrawlState(state.decode()), bool(idle))
+    return after, [outcomes[number - 1].lease for number in stale]

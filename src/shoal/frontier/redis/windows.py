@@ -58,7 +58,7 @@ class Travel(msgspec.Struct, frozen=True):
     carrier: str
     """The name of the carrier, for people."""
 
-    def papers(self) -> list[str]:
+    def start_args(self) -> list[str]:
         """The arguments for start.lua: the carrier, and a new key. The key is created whether this
         carrier needs seals or not: later the crawl may get one that does."""
         return [self.carrier, secrets.token_hex(KEY_BYTES)]

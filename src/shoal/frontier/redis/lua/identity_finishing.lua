@@ -21,7 +21,7 @@ local function wire_bytes_of(outcome)
 end
 
 -- Apply the report about an account, which is as it was lent: only the holder of the lease has it.
-local function heed(exit, outcome)
+local function apply_report(exit, outcome)
   local report = outcome.identity
   if outcome.sent then
     exits.count(exit, wire_bytes_of(outcome))
@@ -41,7 +41,7 @@ function end_try(outcome, task, token)
   end
   local has_it = lent[1] ~= '' -- '': it was taken back, and another worker may have it.
   if has_it then
-    heed(exits.named(lent[1]), outcome)
+    apply_report(exits.named(lent[1]), outcome)
   end
   local is_over = outcome.verdict ~= 'retry' and outcome.verdict ~= 'returned'
   local has_expired = has_it and outcome.identity and outcome.identity.change == 'out'
