@@ -101,7 +101,8 @@ def _number(address: str, options: dict[str, str], name: str, most: int) -> int 
 
 
 def _without_options(address: str) -> tuple[str, dict[str, str]]:
-    """Split an address into the address without our options, otherwise unchanged, and these."""
+    """Split an address into the address without our options, otherwise unchanged, and the
+    options."""
     bare, mark, query = address.rpartition("?")
     if not mark or "@" in query:  # What follows may be a password.
         return address, {}

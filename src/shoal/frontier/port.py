@@ -135,7 +135,7 @@ class Held(msgspec.Struct, frozen=True):
     lent: Lent | None = None
     until: float = 0.0
     """When the hold ends by itself, by the clock of the exits. This is also the token of the hold:
-    any later hold of the account has a later end."""
+    a hold that begins after that moment ends later."""
 
 
 class Overview(Protocol):
@@ -277,11 +277,11 @@ class Queries(Overview, Protocol):
     async def find_others(
         self, crawl: str, site: str, is_wanted: Callable[[str], bool], limit: int
     ) -> list[Record]:
-        """At most `limit` tasks of a host whose URL is wanted, and that are not the plain GET of
-        it: with another method, a body or headers of their own, or copies. Tasks that are done or
-        dropped are included only if the backend keeps them (`Capabilities.keeps_ended`). Looks at
-        every task of the host, and may miss one that moves meanwhile: for people who ask, not for
-        workers."""
+        """At most `limit` tasks of a host whose URL is wanted, other than the plain GET of that
+        URL: tasks with another method, a body or headers of their own, and copies. Tasks that are
+        done or dropped are included only if the backend keeps them (`Capabilities.keeps_ended`).
+        Looks at every task of the host, and may miss one that moves meanwhile: for people who ask,
+        not for workers."""
 
     @abstractmethod
     async def dead(
@@ -351,9 +351,9 @@ class HasExits(Overview, Protocol):
 
     @abstractmethod
     async def hold(self, identity: str, host: str | None, seconds: float) -> Held | None:
-        """Hold an account, so that no worker gets it for so long: to log it in at a host by hand,
-        or, without a host, to do something that needs no exit. None: the account is in use or does
-        not exist, or there is no exit for it. Accounts that rest or are banned can be held."""
+        """Hold an account for some seconds, so that no worker gets it: to log it in at a host by
+        hand, or, without a host, to do something that needs no exit. None: the account is in use or
+        does not exist, or there is no exit for it. Accounts that rest or are banned can be held."""
 
     @abstractmethod
     async def hold_on(self, held: Held, seconds: float) -> Held | None:

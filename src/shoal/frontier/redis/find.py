@@ -63,9 +63,9 @@ async def find(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
 async def find_others(
     link: RedisLink, shard: Shard, site: str, is_wanted: Callable[[str], bool], limit: int
 ) -> list[Record]:
-    """The tasks of a host whose URL is wanted, and that are not the plain GET of it, except those
-    that are done or dropped. This costs a walk through all of the host's queue, and through all
-    tasks that are in no queue."""
+    """The tasks of a host whose URL is wanted, other than the plain GET of that URL, and except
+    those that are done or dropped. This costs a walk through all of the host's queue, and through
+    all tasks that are in no queue."""
     found: dict[bytes, Record] = {}
     is_cancelled = await _is_cancelled(shard)
     async for record in _others(link, shard, site):

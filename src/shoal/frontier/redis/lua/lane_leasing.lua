@@ -69,8 +69,9 @@ local function is_lane_held_up(lane)
   return lane.pool == lane.group and is_held_up(lane.group)
 end
 
--- Put off a lane for which no exit could be used. If other tasks just have them all, the lane keeps
--- its place before lanes that were served. Returns whether its tasks may leave directly.
+-- Put off a lane for which no exit could be used. If that is only because other tasks have them,
+-- the lane keeps its place before lanes that were served. Returns whether its tasks may leave
+-- directly.
 local function put_off(lane, state, tasks)
   serving.known_held_up = {}
   if is_lane_held_up(lane) then
@@ -107,7 +108,7 @@ local function serve_lane(lane, wanted)
   if given > 0 then
     serving.note_look(lane, state, false)
     lane.was_served = true
-  elseif not lane.was_served and put_off(lane, state, tasks) then -- If served, the next ask may.
+  elseif not lane.was_served and put_off(lane, state, tasks) then -- Else the next ask decides.
     given = math.min(most, #tasks)
     for i = 1, given do
       serving.grant(lane, tasks[i])
