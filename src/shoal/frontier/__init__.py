@@ -1,5 +1,6 @@
-"""The frontier, the queue that a fleet shares: one port; behind it SQLite, or Redis, which a broker
-may help. Imports drivers, runtime and core; knows of no results, no spider and no network.
+"""The frontier: the queue that a fleet shares. One port, implemented on SQLite and on Redis, where
+a broker may carry tasks. Imports drivers, runtime and core; knows nothing of results, spiders or
+fetching.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from shoal.frontier.sqlite.frontier import SqliteFrontier
 
 
 def open_frontier(address: str, state: str | None = None) -> Frontier:
-    """The frontier at an address; of a broker, with its state at another. Nothing is touched before
-    the first call."""
+    """Open the frontier at an address. If that is a broker, `state` is the address of its state.
+    Connects on the first call. Raises ConfigError or MissingExtra."""
     place = place_of(address, state)
     scheme = scheme_of(address)
     if scheme == "sqlite":
@@ -33,7 +34,7 @@ def open_frontier(address: str, state: str | None = None) -> Frontier:
 
 @asynccontextmanager
 async def frontier_at(address: str, state: str | None = None) -> AsyncIterator[Frontier]:
-    """The frontier at an address, closed in the end."""
+    """Open the frontier at an address, and close it at the end."""
     frontier = open_frontier(address, state)
     try:
         yield frontier

@@ -1,6 +1,6 @@
-"""Addresses of frontiers: which of them name a carrier, where the state is, how large a window is.
+"""Addresses of frontiers: whether they name a carrier, where the state is, how large a window is.
 
-sqlite:///path.db, redis://host       no tasks travel
+sqlite:///path.db, redis://host       no carrier
 redis://host?blocks=on                blocks are kept in Redis itself, compressed
 amqp://host, sqs://region/prefix      blocks are with a broker; the state is at `state`, on Redis
 """
@@ -21,23 +21,23 @@ _MOST_BLOCK = 64
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """What the options of an address say of windows, blocks and their carrier. None: nothing."""
+    """The options of an address that concern windows, blocks and their carrier. None: not set."""
 
     window: int | None = None
     block: int | None = None
     has_moved: bool = False
-    """Whether a crawl that is with another carrier is with this one from now on."""
+    """Whether a crawl that uses another carrier is switched to this one."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a frontier is, without the options that are about travelling tasks."""
+    """Where a frontier is. The options that concern a carrier are taken out of its address."""
 
     address: str
-    """Of a broker, or of the frontier itself."""
+    """The address of the broker, or of the frontier itself."""
     state: str
-    """Where crawls are kept: the same as `address` if there is no broker."""
+    """The address at which crawls are kept: the same as `address` if there is no broker."""
     sizes: Sizes | None = None
-    """None: no tasks travel."""
+    """None: there is no carrier."""
 
 
 def place_of(address: str, state: str | None = None) -> Place:
@@ -61,7 +61,7 @@ def place_of(address: str, state: str | None = None) -> Place:
 
 
 def scheme_of(address: str) -> str:
-    """How an address begins."""
+    """The scheme of an address: what stands before its first colon."""
     return address.partition(":")[0]
 
 
@@ -101,7 +101,8 @@ def _number(address: str, options: dict[str, str], name: str, most: int) -> int 
 
 
 def _without_options(address: str) -> tuple[str, dict[str, str]]:
-    """The address without our options, letter for letter; and these."""
+    """Split an address into the address without our options, otherwise unchanged, and the
+    options."""
     bare, mark, query = address.rpartition("?")
     if not mark or "@" in query:  # What follows may be a password.
         return address, {}

@@ -1,4 +1,4 @@
-"""The frontier's door: every task, from a page, a seed file or an API, comes in through here."""
+"""Admission: every task, from a page, a seed file or an API, enters the frontier through here."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from shoal.frontier.values import Entry
 
 
 class NotAdmitted(BadUrl):
-    """The rules of the crawl do not want this task. Not an error of anybody's."""
+    """The rules of the crawl exclude this task. That is not an error."""
 
 
 class Admission:
-    """Checks tasks against the rules of a crawl and finds out who they are."""
+    """Checks tasks against the rules of a crawl and gives them their fingerprints."""
 
     def __init__(self, rules: Rules) -> None:
         self._normaliser = Normaliser(rules.drop_params)
@@ -48,8 +48,8 @@ class Admission:
         self._session = default_session(rules)
 
     def admit(self, task: Task, found_on: str | None = None) -> Entry:
-        """The task with its site and its fingerprint. `found_on` is the site of the page that leads
-        to it: a seed has none. Raises BadUrl or NotAdmitted."""
+        """Return the task as an entry, with its site and its fingerprint. `found_on` is the site of
+        the page that links to it, None for a seed. Raises BadUrl or NotAdmitted."""
         if len(task.url) > MAX_URL_LENGTH:
             raise BadUrl(f"URL longer than {MAX_URL_LENGTH} characters: {task.url[:60]!r}…")
         if flaw := bad_number(task):
@@ -74,7 +74,7 @@ class Admission:
         return self._entry(task, normal, site, shape)
 
     def _check_link(self, task: Task, identity: Identity, found_on: str) -> None:
-        """Raises NotAdmitted for what may be a seed, and no link."""
+        """Raises NotAdmitted for URLs that are allowed as seeds, but not as links."""
         site = identity.site
         if ":" in site and site != found_on and not self._is_port_allowed(site):
             raise NotAdmitted(f"another port, which allowed_hosts does not name: {task.url}")
@@ -82,8 +82,8 @@ class Admission:
             raise NotAdmitted(f"its path repeats {segments}: {task.url}")
 
     def _pool_of(self, task: Task) -> str | None:
-        """The pool by whose exits it leaves. Where a crawl has one for all, a task that leaves
-        directly says so: one that says nothing was admitted before the crawl had it."""
+        """The pool whose exits a task leaves by. In a crawl with a default pool, a task that leaves
+        directly is marked DIRECT: one without a mark was admitted before there was a default."""
         if self._session_of(task) is not None:
             return None
         pool = task.proxy_pool or self._pool
@@ -94,7 +94,7 @@ class Admission:
         return pool
 
     def _session_of(self, task: Task) -> str | None:
-        """The accounts that it goes with: its own word, or the crawl's. None: with none."""
+        """The session of a task: its own, or the crawl's default. None: it goes without."""
         session = task.session or self._session
         return None if session == NO_SESSION else session
 
@@ -114,23 +114,23 @@ class Admission:
             raise BadUrl(f"the exits of a session are those of its group: {task.url!r}")
 
     def _is_port_allowed(self, site: str) -> bool:
-        """Whether pages of other sites may send us to this one. Ports are hosts of their own to the
-        throttle: with links to a thousand of them a page would have us hit one machine a thousand
+        """Whether pages of other sites may link to this one. To the throttle, each port is a host
+        of its own: a page with links to a thousand ports would make us hit one machine a thousand
         times as hard as we may. On machines of our own, ports are what tells servers apart."""
         name = without_port(site)
         return name == site or is_own(name) or host_matches(site, self._ports)
 
     def fingerprint(self, url: str) -> bytes:
-        """The fingerprint under which a plain GET of this URL is known."""
+        """The fingerprint of a plain GET of this URL."""
         return self.admitted_as(Task(url=url)).fingerprint
 
     def admitted_as(self, task: Task) -> Entry:
-        """The entry this task would be, whatever the rules say of it. Raises BadUrl."""
+        """The entry this task would be, whether the rules admit it or not. Raises BadUrl."""
         identity = self._normaliser.identify(task.url)
         return self._entry(task, identity.normal, identity.site)
 
     def same_address(self, url: str) -> Callable[[str], bool]:
-        """Tells of a URL whether it is another spelling of this one. Raises BadUrl."""
+        """Return a test of whether a URL is another spelling of this one. Raises BadUrl."""
         normal = self._normaliser.identify(url).normal
 
         def is_same(other: str) -> bool:
@@ -142,7 +142,7 @@ class Admission:
         return is_same
 
     def spellings(self, url: str) -> list[str]:
-        """The spellings in which this URL most likely comes. Raises BadUrl."""
+        """The spellings in which this URL most likely occurs. Raises BadUrl."""
         identity, href = self._normaliser.identify(url), parse(url).href.partition("#")[0]
         return list(dict.fromkeys([url, href, identity.normal]))
 
@@ -150,7 +150,7 @@ class Admission:
         task.site = site if self._of_scrapy is None else without_public_port(site)
         task.proxy_pool = task.proxy_pool or None
         if task.session is not None or self._session is not None:
-            # Where a crawl has one for all, a task without says so: as with pools.
+            # In a crawl with a default session, a task without one is marked: as with pools.
             task.session = self._session_of(task) or (NO_SESSION if self._session else None)
         if task.dont_filter:
             task.task_id = task.task_id or uuid.uuid4().hex
@@ -159,35 +159,36 @@ class Admission:
             key = self._of_scrapy(task)
         else:
             body = b"" if task.body is None else _sent_body(task)
-            # Two accounts see two pages.
+            # Two accounts may see different pages at the same address.
             session = () if task.session in (None, NO_SESSION) else (f"session {task.session}",)
             key = digest(normal, task.method, body, *session)
-        if task.retry:  # Said once: nothing that is kept has it.
+        if task.retry:  # An instruction for this one `add`: it is not stored with the task.
             task.retry = False
             return Entry(key[:FINGERPRINT_BYTES], task, retry=True)
         return Entry(key[:FINGERPRINT_BYTES], task, shape=shape)
 
 
 def _is_link(task: Task, found_on: str | None) -> bool:
-    """Whether it counts for limits of links. A seed does not. The target of a redirect is the page
-    that was let in already, and a file leads nowhere: its item would lack it without a word."""
+    """Whether the limits on links apply to a task. They do not to a seed, to the target of a
+    redirect (that page was admitted already), or to a file, which leads nowhere: its item would
+    silently lack it."""
     return found_on is not None and not task.redirects and task.job_type != FILE
 
 
 def _shapes(rules: Rules) -> Callable[[str], str] | None:
-    """How links are told apart that the crawl has a limit for. None: it has none."""
+    """How links are grouped for the crawl's limits on links. None: it has no such limit."""
     if rules.max_pages_per_shape is not None:
         return shape_of
     return None if rules.max_pages_per_host is None else lambda normal: ""
 
 
 def default_pool(rules: Rules) -> str | None:
-    """The pool for tasks that name none."""
+    """The pool of tasks that name none."""
     return None if rules.proxy_pool == DIRECT else rules.proxy_pool
 
 
 def default_session(rules: Rules) -> str | None:
-    """The accounts for tasks that name none."""
+    """The session of tasks that name none."""
     return None if rules.session == NO_SESSION else rules.session
 
 
@@ -199,20 +200,22 @@ def _sent_body(task: Task) -> bytes:
 
 
 def without_public_port(site: str) -> str:
-    """How a host is scheduled in crawls of Scrapy's, as by Scrapy itself: without its port. Our own
-    crawls keep the port, because robots.txt is that of a port."""
+    """The name by which crawls of Scrapy's schedule a host: like Scrapy itself, without the port
+    of a public one. Our own crawls keep the port, because each port has its own robots.txt."""
     name = without_port(site)
     return site if is_own(name) else name
 
 
 def is_own(name: str) -> bool:
-    """Whether a host is not of the public internet, by its name: localhost, a private address."""
+    """Whether the name of a host shows that it is not on the public internet: localhost, any other
+    name without a dot, a private address."""
     bare = name.strip("[]")
     return is_private_literal(bare) or not ("." in bare or ":" in bare)
 
 
 def _scrapy_fingerprints(whose: str) -> Callable[[Task], bytes] | None:
-    """How a crawl of Scrapy's tells its requests apart. None if it is no such crawl."""
+    """The function that gives requests of a crawl of Scrapy's their fingerprints. None: the crawl
+    uses Shoal's own."""
     if whose == "shoal":
         return None
     made: Callable[[Task], bytes] = plugin("shoal.fingerprints", whose)(whose)

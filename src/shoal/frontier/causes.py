@@ -1,5 +1,5 @@
-"""What the dead tasks of a crawl died of: read from them, so that it costs nothing while they die,
-and holds whatever became of the workers."""
+"""Counts what the dead tasks of a crawl died of. It is read from the tasks when somebody asks: that
+costs nothing while they die, and does not depend on the workers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from shoal.frontier.port import Queries
 from shoal.frontier.values import Record, Stats
 
 LOOKED_AT = 1_000
-"""Dead tasks that are read, those that died last: with so many, causes that matter are among
-them."""
+"""How many dead tasks are read, those that died last: enough to include every cause that
+matters."""
 
 
 async def causes_of_death(frontier: Queries, stats: Stats) -> list[Cause]:
-    """What tasks died of, the most frequent first."""
+    """The causes that tasks died of, the most frequent first."""
     if not stats.dead:
         return []
     records = await frontier.dead(stats.crawl, LOOKED_AT)

@@ -1,8 +1,9 @@
-"""What people did to a crawl: whoever does it for them notes it beside the crawl, once it is done.
+"""Events of a crawl: what people did to it. The program that did it for them notes it beside the
+crawl afterwards.
 
     events    CRAWL -> list[Event]    the last hundred, the oldest first
 
-What becomes of a crawl by itself is not noted: its own times, its runs and its alerts say that.
+What happens to a crawl by itself is not noted: its timestamps, its runs and its alerts tell that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ EVENTS = "events"
 KEPT = 100
 LONGEST = 200
 TRIES = 20
-"""Several may note something at once; each of them has to see what the others have noted."""
+"""How often a note is tried again: when several programs note something at once, each must add to
+what the others have noted."""
 
 log = logging.getLogger("shoal")
 
@@ -35,7 +37,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     event: Annotated[str, Meta(max_length=LONGEST)]
     text: Annotated[str, Meta(max_length=LONGEST)] = ""
     by: Annotated[str, Meta(max_length=LONGEST)] = ""
-    """By which door it came: web, command, coordinator. Empty: it happened by itself."""
+    """Where it came from: web, command, coordinator. Empty: it happened by itself."""
 
 
 SEEDED, RETRIED, PURGED = "crawl.seeded", "crawl.retried", "crawl.purged"
@@ -49,8 +51,9 @@ STEERED = {
 async def note_event(
     notes: Notes, crawl: str, event: str, text: str = "", *, by: str, once_in_s: float = 0.0
 ) -> None:
-    """Note that something was done. With `once_in_s`, what was noted last is not noted again so
-    soon. It is done, whether it can be noted or not: so this raises no StorageError."""
+    """Note that something was done. An event that is the same as the last one, and comes within
+    `once_in_s` of it, is not noted. If the note fails, that is logged: the thing itself is done, so
+    no StorageError is raised."""
     noted = Event(at=time.time(), event=event, text=text[:LONGEST], by=by)
     try:
         await _append(notes, crawl, noted, once_in_s)
@@ -71,17 +74,17 @@ async def _append(notes: Notes, crawl: str, noted: Event, once_in_s: float) -> N
 
 
 async def events_of(notes: Notes, crawl: str) -> list[Event]:
-    """What was noted of a crawl, the oldest first."""
+    """The events of a crawl, the oldest first."""
     return _decoded(crawl, await notes.read(EVENTS, crawl))
 
 
 async def forget_events(notes: Notes, crawl: str) -> None:
-    """Forget what was noted of a crawl, with the crawl."""
+    """Delete the events of a crawl that is being forgotten."""
     await notes.write(EVENTS, crawl, None)
 
 
 async def forget_events_of_all_but(notes: Notes, crawls: Collection[str], leader: Leader) -> None:
-    """Forget what was noted of crawls that are not there any more. Raises Deposed."""
+    """Delete the events of crawls that do not exist any more. Raises Deposed."""
     for crawl in await notes.all(EVENTS):
         if crawl not in crawls:
             await notes.write(EVENTS, crawl, None, leader)

@@ -1,4 +1,5 @@
-"""What all backends of the frontier agree on. SQL statements and Lua scripts are made from it."""
+"""Constants and transitions that all backends of the frontier share. SQL statements and Lua scripts
+are generated from them."""
 
 from __future__ import annotations
 
@@ -8,31 +9,32 @@ from shoal.errors import ConfigError
 from shoal.frontier.values import Control, CrawlState
 
 RECLAIM_BATCH = 500
-"""Retries that are due and leases that have expired, of each so many are taken back at a time."""
+"""How many due retries, and how many expired leases, are taken back at a time."""
 DEAD_AT_ONCE = 100
-"""So many dead tasks are looked at, retried or purged at a time. Each may have a long traceback,
-and others must not wait for long."""
+"""How many dead tasks are read, retried or purged at a time. Each may have a long traceback, and
+other clients must not wait for long."""
 SUSPECTS_SEEN = 50
-"""So many suspects are looked at for one whose host may be hit."""
+"""How many suspects are looked at to find one whose host may be hit."""
 WITHHELD_SEEN = 50
-"""So many hosts are looked at for one that gives something, where others have their room."""
+"""How many hosts are looked at to find one that has work to give, where other workers have been
+given their room."""
 
 MOST_SHAPES = 1_000
-"""So many shapes of addresses are kept of a host. Those that were met once make room for others."""
+"""How many shapes of addresses are kept per host. Shapes seen only once make room for others."""
 MOST_TRAPS = 1_000
-"""So many shapes are told of which links were kept out."""
+"""How many traps, shapes of which links were kept out, are stored and shown."""
 
 POISON = "poison: {} workers died with it"
-"""Why a task is dead that took worker after worker."""
+"""The reason of a dead task whose workers died, one after the other."""
 PURGED = "purged; was dead: "
-"""Why a task was dropped that had been dead; why it was dead follows."""
+"""The reason of a dead task that was purged; the reason why it was dead follows."""
 DROPPED_BY_CANCEL = "cancelled"
-"""Why a task was dropped that had not ended when its crawl was cancelled."""
+"""The reason of a task that had not ended when its crawl was cancelled."""
 HELD_BACK_REASON = "waits for an earlier task of chain '{}'"
-"""Why a task of a chain waits though its host may be hit."""
+"""Why a task of a chain is held back though its host may be hit."""
 
 SAMPLE_EVERY_S = 10.0
-"""A crawl's progress is noted so often at most. Two notes are kept: see `recent_rate`."""
+"""A crawl's progress is noted at most this often. Two notes are kept: see `recent_rate`."""
 
 _LIVE = [state for state in CrawlState if state.live]
 
@@ -44,11 +46,11 @@ TRANSITIONS: Mapping[Control, Mapping[CrawlState, CrawlState]] = {
         state: CrawlState.CANCELLED for state in CrawlState if state is not CrawlState.FINISHED
     },
 }
-"""Which state each action leads to, from those it fits."""
+"""For each action, the states in which it is possible, and the state that each leads to."""
 
 
 def steered(crawl: str, state: CrawlState, action: Control) -> CrawlState:
-    """The state that an action leads to. Raises ConfigError where it does not fit."""
+    """The state that an action leads to. Raises ConfigError if it is not possible in this state."""
     if state not in TRANSITIONS[action]:
         raise ConfigError(f"cannot {action} crawl '{crawl}': it is {state}")
     return TRANSITIONS[action][state]
@@ -57,7 +59,7 @@ def steered(crawl: str, state: CrawlState, action: Control) -> CrawlState:
 def recent_rate(
     tried: int, until: float, started_at: float | None, earlier: tuple[float, int]
 ) -> float:
-    """Pages a second: since the last note but one (its moment, and how many it was then), or, while
-    there is none, since the start."""
+    """Pages per second since the note before the last one, or since the start if there is none.
+    `earlier` is the time of that note and the number of pages at that time."""
     since, tried_then = earlier if earlier[0] else (started_at or until, 0)
     return max(tried - tried_then, 0) / (until - since) if until > since else 0.0

@@ -1,6 +1,6 @@
-"""What those who feed crawls say of themselves: a note each, beside the crawls, while they run.
+"""Pulses of feeds: while a process feeds a crawl from a queue, it keeps a note about that.
 
-feeds    CRAWL/NUMBER -> FeedPulse    of one process and one queue
+feeds    CRAWL/NUMBER -> FeedPulse    one per process and queue
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from shoal.frontier.board import Notes, read_all
 
 FEEDS = "feeds"
 SILENT_S = 60.0
-"""Whoever was not heard of for so long is not shown: it was killed, or its machine is gone."""
+"""A feed that was silent for longer is not shown: it was killed, or its machine is gone."""
 FORGOTTEN_S = 86400.0
-"""After so long its note is deleted, by the next one that begins."""
+"""The note of a feed that was silent for longer is deleted by the next feed that begins."""
 
 
 class FeedPulse(msgspec.Struct, frozen=True, kw_only=True):
-    """One feed at work."""
+    """The state of one feed at work."""
 
     crawl: str
     address: str
-    """Without its password."""
+    """The address of the queue, without its password."""
     at: float
-    """When it has said so."""
+    """When the pulse was written."""
     messages: int = 0
     added: int = 0
     known: int = 0
@@ -31,9 +31,9 @@ class FeedPulse(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     """Messages that wait in the queue."""
     last_at: float | None = None
-    """When a message has come."""
+    """When the last message came."""
     held_up: str = ""
-    """Why nothing is taken. Empty: it is."""
+    """Why no messages are taken. Empty: they are."""
 
 
 async def feeds_of(notes: Notes, crawl: str, now: float) -> list[FeedPulse]:
@@ -43,7 +43,7 @@ async def feeds_of(notes: Notes, crawl: str, now: float) -> list[FeedPulse]:
 
 
 async def forget_silent_feeds(notes: Notes, now: float) -> None:
-    """Delete notes of those who have ended without a word."""
+    """Delete the notes of feeds that ended without deleting them."""
     for name, pulse in (await read_all(notes, FEEDS, FeedPulse)).items():
         if now - pulse.at > FORGOTTEN_S:
             await notes.write(FEEDS, name, None)

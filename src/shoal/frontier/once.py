@@ -1,9 +1,8 @@
-"""Doing something once for all who work on a crawl.
+"""Does something once for all processes that work on a crawl.
 
-A note says who is at it, and changes every few seconds while they are; in the end, that it is done.
-Whoever dies at it leaves a note that changes no more: then another does it. So what is done is done
-once, unless somebody dies in the middle of it, or is as good as dead for a while: then it is done
-again.
+A note names the process that is doing it, changes every few seconds meanwhile, and in the end says
+that it is done. If that process dies, its note stops changing, and another process does it. So it
+is done once, unless a process dies or is suspended in the middle of it: then it is done again.
 """
 
 from __future__ import annotations
@@ -20,22 +19,23 @@ from shoal.runtime.process import is_dead_here, worker_name
 
 BEAT_EVERY_S = 5.0
 SILENT_S = 60.0
-"""Who has not been heard of for so long, by the clock of whoever waits, is taken for dead."""
+"""A process whose note did not change for so long, by the clock of the one that waits, is taken for
+dead."""
 
 
 class Claim(msgspec.Struct, omit_defaults=True):
-    """Who is at it, or was."""
+    """The note: which process is doing it, or has done it."""
 
     about: str
-    """What it is that is done once. For another thing, the note stands for nothing."""
+    """What is done once. A note about something else is ignored."""
     holder: str = ""
-    """Empty: somebody has tried, and it did not work."""
+    """Empty: a process has tried, and failed."""
     beat: int = 0
     is_done: bool = False
 
 
 class Once:
-    """One process's part in things that are done once, of one topic of the notes."""
+    """One process's part in what is done once. The claims are notes of one topic."""
 
     def __init__(self, notes: Notes, topic: str, clock: Callable[[], float] = time.monotonic):
         self._notes = notes
@@ -44,8 +44,9 @@ class Once:
         self._seen: tuple[bytes, float] = b"", 0.0
 
     async def tried(self, name: str, about: str, do: Callable[[], Awaitable[None]]) -> bool:
-        """Do it, unless it is done or somebody is at it. Returns whether it is done; who asks again
-        does it if they die. What it raises is passed on: then it is not done."""
+        """Call `do`, unless it was done or another process is doing it. Returns whether it is done.
+        If not, call this again: should the other process die, it is done here. Whatever `do` raises
+        is passed on, and it counts as not done."""
         text = await self._notes.read(self._topic, name)
         claim = decoded(self._topic, name, text, Claim) if text else None
         if text and claim and claim.about == about:

@@ -1,4 +1,4 @@
-"""Many links at once: they reach the frontier in parts, so that no call holds it up for long."""
+"""Adds very many links to the frontier in parts, so that no single call blocks it for long."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from shoal.frontier.port import WorkSource
 from shoal.frontier.values import Entry, Lease, Outcome
 
 MAX_LINKS = 5_000
-"""Follow-ups that one call may bring."""
+"""How many follow-ups one call may bring."""
 
 
 async def add_surplus(frontier: WorkSource, crawl: str, outcomes: Sequence[Outcome]) -> None:
-    """Add the follow-ups that are too many for the call that finishes their page. It is left with
-    the last of them.
+    """Add the follow-ups that are too many for the call that finishes their page. The last ones are
+    left in the outcome.
 
-    Nothing is lost if we die in between: the page is not finished, so it is visited again, and
-    what is known by then is not added twice. If a part fails, the same call goes on with it.
+    Nothing is lost if the process dies in between: the page is not finished, so it is visited
+    again, and follow-ups that were added already are not added twice. If a part fails, calling this
+    again with the same outcomes goes on with that part.
     """
     for outcome in outcomes:
         while len(outcome.follow_ups) > MAX_LINKS:
@@ -28,12 +29,12 @@ async def add_surplus(frontier: WorkSource, crawl: str, outcomes: Sequence[Outco
 
 
 async def _add(frontier: WorkSource, crawl: str, lease: Lease, part: Sequence[Entry]) -> bool:
-    """Add some of a page's links. False if the page is not ours any more: then they are somebody
-    else's to bring, and a crawl that was started over would take them for its own."""
+    """Add some of a page's links. False if the page's lease is no longer ours: then another worker
+    brings them, and a crawl that was started over would take these for its own."""
     if await frontier.renew(crawl, [lease]):
         return False
     try:
         await frontier.add(crawl, part)
-    except ConfigError:  # It was cancelled this very moment.
+    except ConfigError:  # The crawl was cancelled meanwhile.
         return False
     return True

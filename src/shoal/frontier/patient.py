@@ -1,4 +1,4 @@
-"""A frontier, or a part of it, whose every call waits for as long as the store is away."""
+"""Wraps a frontier, or a part of it, so that every call waits until its store can be reached."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PartT = TypeVar("PartT", bound=Overview)
 
 
 def patient(frontier: PartT) -> PartT:
-    """The same part of the same frontier: a call that would raise StorageBusy is made again until
-    the store answers. Not for `lease` and `exchange`: meanwhile a worker may want other work."""
+    """Wrap a part of a frontier: a call that would raise StorageBusy is repeated until the store
+    answers. Not for `lease` and `exchange`: by then, a worker may want other work."""
     return cast(PartT, _Patient(frontier))
 
 
 class _Patient:
-    """Has the methods of a store, by their names."""
+    """Passes each method call on to a store, patiently."""
 
     def __init__(self, store: Any) -> None:
         self._store = store

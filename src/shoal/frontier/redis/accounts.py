@@ -1,4 +1,4 @@
-"""The accounts of all groups on Redis: how they are doing, and holding one by hand."""
+"""The accounts of all groups on Redis: reads their state, and holds one by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _READ_AT_ONCE = 1000
 
 
 class RedisAccounts:
-    """Those that any number of machines share. As exits, they are among those: see exits.py."""
+    """The accounts that all machines share. Each account is stored as an exit, too: see
+    exits.py."""
 
     def __init__(self, link: RedisLink, exits: RedisExits) -> None:
         self._link = link
@@ -42,7 +43,7 @@ class RedisAccounts:
         return found
 
     async def hold(self, identity: str, host: str | None, seconds: float) -> Held | None:
-        """Keep an account from everybody for a while. None: it cannot be had."""
+        """Hold an account, so that no worker gets it. None: it cannot be held now."""
         account, span = pool_of_session(identity), round(seconds * 1e6)
         held = await self._exits.run("hold", account, host or "", span, int(host is not None))
         if held is None:
@@ -52,16 +53,16 @@ class RedisAccounts:
         return Held(identity_of(told), lent, int(until) / 1e6)
 
     async def hold_on(self, held: Held, seconds: float) -> Held | None:
-        """Hold an account for so long from now."""
+        """Prolong a hold until `seconds` from now. None: the hold is over."""
         until = await self._exits.run("hold_on", *_whose(held), round(seconds * 1e6))
         return None if until is None else replace(held, until=int(until) / 1e6)
 
     async def let_go(self, held: Held, report: IdentityReport) -> bool:
-        """End a hold."""
+        """End a hold. False: it was over already."""
         packed = pack_values(report_of(report))
         return bool(await self._exits.run("let_go", *_whose(held), packed))
 
 
 def _whose(held: Held) -> tuple[str, int]:
-    """What proves to the scripts whose hold it is."""
+    """The account and the end of a hold, by which the scripts recognise it."""
     return pool_of_session(held.identity.name), round(held.until * 1e6)

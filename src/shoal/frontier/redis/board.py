@@ -1,4 +1,4 @@
-"""What coordinators share, on Redis."""
+"""Notes and leadership of coordinators, on Redis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTES = "shoal:{coordinator}:notes:"
 
 
 class RedisNotes(Notes):
-    """Notes for any number of machines."""
+    """Notes that any number of machines share."""
 
     def __init__(self, link: RedisLink, clock: Clock | None) -> None:
         self._link = link
@@ -59,7 +59,7 @@ class RedisNotes(Notes):
         return {_text(name): text for name, text in sorted(notes.items())}
 
     async def _leader_after(self, holder: str, micro: int) -> Leader | None:
-        """Who leads after this one has asked to lead for so many microseconds; 0 to resign."""
+        """Ask to lead for so many microseconds, or to resign with 0; return who leads then."""
         now = f"{self._clock() * 1e6:.0f}" if self._clock else ""
         held = await self._eval("lead", [LEADER], now, holder, micro)
         return Leader(_text(held[0]), int(held[1])) if held else None
@@ -69,5 +69,5 @@ class RedisNotes(Notes):
 
 
 def _text(name: bytes) -> str:
-    """A name. Whoever can write to the server can have written anything."""
+    """Decode a name. Other programs can write to the server, so it may be any bytes."""
     return name.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Chains on Redis, for those who ask: see lua/chains.lua."""
+"""Lists the chains of a crawl on Redis: see lua/chains.lua."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ AT_ONCE = 500
 
 
 async def chains_of(link: RedisLink, shard: Shard, limit: int) -> list[Chain]:
-    """Chains of a shard of which something is left; any, if there are more than `limit`."""
+    """The chains of a shard with tasks that have not ended; any of them, if there are more than
+    `limit`."""
     if (await shard.counts())["state"] == CrawlState.CANCELLED:
         return []
     prefix = await shard.prefix()
@@ -19,5 +20,5 @@ async def chains_of(link: RedisLink, shard: Shard, limit: int) -> list[Chain]:
     for first in range(0, len(names), AT_ONCE):
         keys = (f"{prefix}chain:".encode() + name for name in names[first : first + AT_ONCE])
         behind += await link.together(*(("ZCARD", key) for key in keys))
-    # One of each is under way.
+    # One task of each is under way.
     return [Chain(name.decode(), 1 + more) for name, more in zip(names, behind, strict=True)]

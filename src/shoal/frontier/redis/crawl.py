@@ -1,8 +1,8 @@
 """One crawl on Redis: its shards as one.
 
 On one server there is one shard, every step is one script, and a script ends the crawl. In a
-cluster the hosts are spread over several shards. What then concerns more than one of them is done
-here, in an order in which a crash at any point loses nothing.
+cluster, the hosts are spread over several shards. Steps that concern more than one shard are
+done here, in an order in which a crash at any point loses nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RedisCrawl:
         self.name = name
         self.shards = shards
         self.home = shards[0]
-        """The one that has what the crawl has only once."""
+        """The shard with everything that exists only once per crawl."""
         self._turn = count()
 
     def shard(self, site: str) -> Shard:
@@ -53,15 +53,15 @@ class RedisCrawl:
         return self.shards[shard_of(site, len(self.shards))]
 
     async def start(self, action: str, rules: Rules) -> None:
-        """As start.lua has it: `make`, `start` or `begin`."""
+        """Create or start the crawl. The action is `make`, `start` or `begin`: see start.lua."""
         for shard in self.shards:
             state = await shard.start(action, len(self.shards), rules)
             if state is CrawlState.CANCELLED and action == "start":
                 raise ConfigError(CANCELLED.format(self.name))
 
     async def add(self, entries: Sequence[Entry]) -> Added:
-        """Queue what was never seen. Dead tasks that are to be tried again come first: then they
-        are known, whatever becomes of them next."""
+        """Queue tasks that were never seen. Dead tasks that are to be retried are retried first:
+        after that, they are duplicates for the scripts, whatever becomes of them."""
         retried = await self._retry([entry.fingerprint for entry in entries if entry.retry])
         total, wakes = Added(), False
         for shard, groups in self._spread(grouped(entries)) or [(self.home, [])]:
@@ -80,13 +80,14 @@ class RedisCrawl:
         return sum([await self.retry_or_purge(at, fingerprints, retry=True) for at in shards])
 
     async def remember(self, fingerprints: Sequence[bytes]) -> None:
-        """Know these as done. Which host they are of they do not tell: so every shard has them."""
+        """Remember these fingerprints as done. They do not tell which host they belong to, so every
+        shard gets all of them."""
         for shard in self.shards:
             if await shard.remember(fingerprints) is CrawlState.CANCELLED:
                 raise ConfigError(CANCELLED.format(self.name))
 
     async def lease(self, ask: Ask) -> Grant:
-        """Ask the shards for work, each time another one first."""
+        """Ask the shards for work, beginning with another one each time."""
         if len(self.shards) == 1:
             return (await self.home.lease(ask, suspects=True)).grant
         counts = await self._counts()
@@ -96,7 +97,7 @@ class RedisCrawl:
         shares = _shares(offers)
         if not _have_leases(offers) and not any(offer.holds for offer in offers):
             offers = await self._ask_shards(ask, suspects=True)
-            shares |= _shares(offers)  # Not all are asked again.
+            shares |= _shares(offers)  # Not all shards are asked again.
         state = offers[0].grant.state
         is_idle = not _have_leases(offers) and any(offer.idle for offer in offers)
         if await self._finish_if_idle(is_idle):
@@ -105,7 +106,7 @@ class RedisCrawl:
         return replace(_merged(offers, state, epoch), shares=shares)
 
     async def renew(self, leases: Sequence[Lease]) -> list[Lease]:
-        """Prolong leases. Returns those that are stale."""
+        """Prolong leases. Returns the stale ones."""
         stale = list[Lease]()
         for shard in self.shards:
             stale += await shard.renew([at for at in leases if self.shard(at.task.site) is shard])
@@ -114,9 +115,9 @@ class RedisCrawl:
     async def finish(self, outcomes: Sequence[Outcome]) -> list[Lease]:
         """End tries. Returns the leases that were stale.
 
-        Follow-ups for other shards are queued before the try that found them ends: after a crash
-        in between it is made again, and they are duplicates. Only tries that are still owned may
-        queue anything, so their leases are prolonged first.
+        Follow-ups for other shards are queued before the try that found them ends: after a crash in
+        between, the try is repeated, and its follow-ups are duplicates. Only tries whose leases are
+        still ours may queue anything, so these leases are prolonged first.
         """
         if len(self.shards) == 1:
             return (await self.home.finish(outcomes))[1]
@@ -129,40 +130,41 @@ class RedisCrawl:
         is_idle = False
         for shard in self.shards:
             own = [outcome for outcome in outcomes if self.shard(outcome.lease.task.site) is shard]
-            told, more = await shard.finish([self._for_own_shard(outcome) for outcome in own])
+            after, more = await shard.finish([self._for_own_shard(outcome) for outcome in own])
             stale += more
-            is_idle |= told.idle
+            is_idle |= after.idle
         await self._finish_if_idle(is_idle)
         return stale
 
     async def exchange(self, outcomes: Sequence[Outcome], ask: Ask) -> tuple[list[Lease], Grant]:
-        """Finish, then lease. Returns the stale leases, and what was granted."""
+        """Finish, then lease. Returns the stale leases, and the grant."""
         if len(self.shards) == 1:
             return await self.home.exchange(outcomes, ask)
         return await self.finish(outcomes), await self.lease(ask)
 
     async def control(self, action: Control) -> CrawlState:
-        """Steer the crawl. Raises ConfigError if that does not fit its state."""
-        was, told = await self.home.control(action)
+        """Seal, pause, resume or cancel the crawl. Raises ConfigError if its state does not allow
+        that."""
+        was, after = await self.home.control(action)
         steered(self.name, was, action)
         await self._control_others(action)
-        await self._finish_if_idle(told.idle)
-        return (await self.stats()).state if len(self.shards) > 1 else told.state
+        await self._finish_if_idle(after.idle)
+        return (await self.stats()).state if len(self.shards) > 1 else after.state
 
     async def release(self, worker: str) -> int:
-        """Take back what a dead worker held."""
+        """Take back what a dead worker held. Returns the number of leases."""
         total, is_idle = 0, False
         for shard in self.shards:
-            told, released = await shard.release(worker)
+            after, released = await shard.release(worker)
             total += released
-            is_idle |= told.idle
+            is_idle |= after.idle
         await self._finish_if_idle(is_idle)
         return total
 
     async def retry_or_purge(
         self, shard: Shard, fingerprints: Sequence[bytes], *, retry: bool
     ) -> int:
-        """Retry or purge dead tasks of one shard."""
+        """Retry or purge dead tasks of one shard. Returns how many."""
         was, is_idle, count = await shard.retry_or_purge(fingerprints, retry=retry)
         if retry and was is CrawlState.CANCELLED and count:
             raise ConfigError(CANCELLED.format(self.name))
@@ -172,14 +174,14 @@ class RedisCrawl:
         return count
 
     async def stats(self) -> Stats:
-        """All shards, added up."""
+        """The statistics of all shards, added up."""
         return stats_of(self.name, await self._counts())
 
     async def stats_with(self, *more: Sequence[Argument]) -> tuple[Stats, list[Any]]:
-        """All shards, added up, and in the same round trip the answers to plain commands. Their
-        errors are answers."""
-        told, answers = await self.home.run_with(more, "stats")
-        counts = [self.home.counts_of(told), *[await at.counts() for at in self.shards[1:]]]
+        """The statistics of all shards, added up, and, in the same round trip, the answers to plain
+        commands. If a command fails, its answer is the error."""
+        flat, answers = await self.home.run_with(more, "stats")
+        counts = [self.home.counts_of(flat), *[await at.counts() for at in self.shards[1:]]]
         return stats_of(self.name, counts), answers
 
     async def _counts(self) -> list[dict[str, str]]:
@@ -194,8 +196,8 @@ class RedisCrawl:
         return spread.items()
 
     async def _ask_shards(self, ask: Ask, *, suspects: bool) -> list[Offer]:
-        """Ask each shard for its part, and then for what others had no work for. Those that were
-        asked in vain are not asked again. All are told what the worker has of their hosts."""
+        """Ask each shard for its part of the room, and then for the room that other shards had no
+        work for. Each shard is told what the worker has of its hosts."""
         first = next(self._turn) % len(self.shards)
         asked = self.shards[first:] + self.shards[:first]
         holdings = self._spread_holdings(ask)
@@ -227,8 +229,8 @@ class RedisCrawl:
         return spread
 
     async def _queue_on_other_shards(self, outcomes: Sequence[Outcome]) -> list[Lease]:
-        """Queue the follow-ups that are not of their page's shard. Returns the leases that were
-        stale: theirs are not queued."""
+        """Queue the follow-ups that belong to another shard than their page. Returns the leases
+        that were stale: their follow-ups are not queued."""
         leading_away = [outcome for outcome in outcomes if self._for_other_shards(outcome)]
         if not leading_away:
             return []
@@ -261,10 +263,10 @@ class RedisCrawl:
             await shard.control("wake")
 
     async def _finish_if_idle(self, one_is_idle: bool) -> bool:
-        """End the crawl if no shard has anything left to do. Returns whether that was so.
+        """End the crawl if no shard has anything left to do. Returns whether it ended.
 
-        Shards are looked at one after the other, and a try in one may have queued work in another
-        behind our back: so they are looked at twice. If nothing has moved, nothing was under way.
+        The shards are read one after the other, and a try in one may queue work in another that was
+        read before. So they are read twice: if no counter has moved, nothing was under way.
         """
         if len(self.shards) == 1 or not one_is_idle:
             return False
@@ -272,13 +274,13 @@ class RedisCrawl:
         if before is None or before != await self._all_idle():
             return False
         states = [(await shard.control("finish"))[1].state for shard in self.shards]
-        if any(state.live for state in states):  # New work has come meanwhile.
+        if any(state.live for state in states):  # New work came meanwhile.
             await self._wake()
             return False
         return True
 
     async def _all_idle(self) -> list[tuple[str, ...]] | None:
-        """What moves whenever anything happens; None if there is something to do."""
+        """Counters that move whenever anything happens; None if there is something to do."""
         counts = await self._counts()
         stats = stats_of(self.name, counts)
         limit = stats.rules.max_pages
@@ -291,8 +293,8 @@ class RedisCrawl:
 
 
 def _pages_left(stats: Stats) -> int:
-    """How many more may be handed out. Workers of several shards that ask at once may each get
-    them: then `max_pages` is overstepped by as many."""
+    """How many more tasks may be handed out. If several workers ask several shards at once, each
+    may get as many: then `max_pages` is exceeded by that number."""
     if stats.rules.max_pages is None:
         return stats.added
     return max(stats.rules.max_pages - stats.tried - stats.leased, 0)
@@ -307,7 +309,7 @@ def _shares(offers: Sequence[Offer]) -> dict[str, int]:
 
 
 def _with_granted(holdings: Mapping[str, Holding], grant: Grant) -> dict[str, Holding]:
-    """What a worker has of the hosts that it shares, with what it was granted just now."""
+    """What a worker has of the hosts that it shares, including what it was just granted."""
     more = Counter(lease.task.site for lease in grant.leases if lease.shared)
     none = Holding(in_flight=0, unsent=0)
     had = {site: holdings.get(site, none) for site in grant.shares}

@@ -1,5 +1,6 @@
-"""Dead tasks on Redis: a part at a time, so that nobody else has to wait for long. The newest go
-first, so that one which is retried and dies anew meanwhile is not met again."""
+"""Lists, counts, retries and purges dead tasks on Redis. This is done in parts, so that other
+clients do not wait for long. The newest come first, so that a task which is retried and dies again
+meanwhile does not occur twice."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from shoal.frontier.values import ALL_DEAD, DeadFilter, DeadPlace, Record
 
 BEFORE_ALL = DeadPlace(inf, b"")
 CLOCK_TICK_S = 1e-6
-"""Moments on Redis are whole microseconds."""
+"""The scripts keep moments in whole microseconds."""
 
 
 async def list_dead(
     on_redis: RedisCrawl, limit: int, after: DeadPlace | None, which: DeadFilter
 ) -> list[Record]:
-    """Dead tasks that fit, the newest first."""
+    """The dead tasks that match, the newest first."""
     found = list[Record]()
     for shard in on_redis.shards:
         own = list[Record]()
@@ -37,7 +38,7 @@ async def list_dead(
 
 
 async def count_dead(on_redis: RedisCrawl, which: DeadFilter) -> int:
-    """How many dead tasks fit."""
+    """How many dead tasks match."""
     if which == ALL_DEAD:
         return (await on_redis.stats()).dead
     total = 0
@@ -48,7 +49,7 @@ async def count_dead(on_redis: RedisCrawl, which: DeadFilter) -> int:
 
 
 async def move_dead(on_redis: RedisCrawl, which: DeadFilter, *, retry: bool) -> int:
-    """Retry dead tasks that fit, or purge them. Returns how many."""
+    """Retry or purge the dead tasks that match. Returns how many."""
     total = 0
     for shard in on_redis.shards:
         async for part in _fitting(shard, which):
@@ -60,8 +61,8 @@ async def move_dead(on_redis: RedisCrawl, which: DeadFilter, *, retry: bool) -> 
 async def _fitting(
     shard: Shard, which: DeadFilter, after: DeadPlace = BEFORE_ALL, *, wants_all: bool = False
 ) -> AsyncIterator[list[Any]]:
-    """The dead tasks of a shard that fit, in parts: as dead.lua returns them. Of fingerprints that
-    are named, all."""
+    """The dead tasks of a shard that match, in parts, as dead.lua returns them. If fingerprints are
+    named, only those tasks are read."""
     if which.died_by is not None:
         after = min(after, DeadPlace(which.died_by + CLOCK_TICK_S, b""))
     asked = which.kind or "", which.host or "", int(wants_all)

@@ -1,6 +1,6 @@
-"""Exits as the scripts keep them: packed values in a lasting order, times in microseconds.
+"""The form in which the scripts store exits: packed values in a fixed order, times in microseconds.
 
-The first fields of a record stay as they are, because servers have them; new ones come behind.
+Servers have records in this form, so existing fields keep their places; new ones come at the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shoal.core.exits import Exit, Lane, Pair, PoolRules, Spent
 from shoal.core.identities import AccountState, is_group
 
 UNKNOWN_POOL = PoolRules(name="")
-"""What holds for a pool that nobody has brought."""
+"""The rules of a pool that was never put into the frontier."""
 
 _NOT_KEPT = {"id", "cooling"}
 _TIME = re.compile("_(at|until|since)$|^since$")
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def _fields(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The fields of a record in their order, and their values in one that is new."""
+    """The fields of a record in their order, and their values in a new one."""
     found = {}
     for field in msgspec.structs.fields(kind):
         if field.name not in _NOT_KEPT:
@@ -46,41 +46,43 @@ RECORDS: Mapping[str, Mapping[str, Any]] = {
     "spent": _fields(Spent),
     "account": _fields(AccountState),
 }
-"""By the name that the scripts have for each kind: its fields, and their values in a new one."""
+"""The fields of each kind of record, and their values in a new one, by the name of the kind in the
+scripts."""
 
 _unpack = msgspec.msgpack.Decoder(strict=False).decode
 
 
 def values_of(kind: str, packed: bytes) -> dict[str, Any]:
-    """What a packed record says, with its times in seconds."""
+    """The fields of a packed record, with times in seconds."""
     values = zip(RECORDS[kind], _unpack(packed), strict=False)
     return {name: at / 1e6 if _TIME.search(name) else at for name, at in values}
 
 
 def exit_of(exit_id: str, packed: bytes) -> Exit:
-    """An exit, as the scripts have packed it."""
+    """Read an exit from its packed record."""
     return msgspec.convert({"id": exit_id, **values_of("exit", packed)}, Exit)
 
 
 def account_of(packed: bytes | None) -> AccountState:
-    """What only an account has. There is no record of one that nobody has used."""
+    """Read the state of an account, which its record as an exit does not have. An account that was
+    never used has none."""
     if packed is None:
         return AccountState()
     return msgspec.convert(values_of("account", packed), AccountState)
 
 
 def lane_of(packed: bytes | None) -> Lane:
-    """A lane. There is no record of one of which there is nothing to say."""
+    """Read a lane. A lane in its initial state has no record."""
     return msgspec.convert(values_of("lane", packed), Lane) if packed else Lane()
 
 
 def spent_of(packed: bytes | None) -> Spent:
-    """What a pool has cost."""
+    """Read what a pool has cost."""
     return msgspec.convert(values_of("spent", packed), Spent) if packed else Spent()
 
 
 def pool_values(rules: PoolRules) -> dict[str, Any]:
-    """The rules of a pool, as the scripts use them."""
+    """The rules of a pool, in the form that the scripts use."""
     return {
         "name": rules.name,
         "rotation": rules.rotation,
@@ -103,7 +105,8 @@ def pool_values(rules: PoolRules) -> dict[str, Any]:
 
 
 def _texts(rules: PoolRules) -> dict[str, str]:
-    """How the reasons begin for which tasks die. Of a group: also where it waits for its exits."""
+    """The beginnings of the reasons for which tasks of a pool die. A group has a second one, for
+    tasks that wait for an exit of its pool."""
     if not is_group(rules.name):
         return {"starved": starved_head(rules.name, rules.timeout_s)}
     return {
@@ -114,13 +117,14 @@ def _texts(rules: PoolRules) -> dict[str, str]:
 
 
 def starved_head(pool: str, timeout_s: float) -> str:
-    """How the reason begins for which tasks of a pool die that no exit could be used for."""
+    """How the reason begins for which tasks die when no exit of the pool could be used."""
     spent = _starved(pool, timeout_s, may_spend=False)
     return spent.removesuffix(starved_words()["spent"])
 
 
 def starved_words() -> dict[str, str]:
-    """What may follow, with %d for numbers: as `starved_reason` says it."""
+    """The phrases that may follow `starved_head`, with %d for numbers, taken from the texts of
+    `starved_reason`."""
     said = {
         "spent": _starved(may_spend=False),
         "no_exits": _starved(),
@@ -137,13 +141,14 @@ def starved_words() -> dict[str, str]:
 
 
 def unusable_head(timeout_s: float) -> str:
-    """How the reason begins for which tasks die that no account could be used for: with %s for the
+    """How the reason begins for which tasks die when no account could be used, with %s for the
     session."""
     return _unusable("%s", timeout_s, listed=1).partition(":")[0]
 
 
 def unusable_words() -> dict[str, str]:
-    """What may stand there as well, or follow: as `identity_policy.starved_reason` says it."""
+    """Phrases that may take the place of `unusable_head`, or follow it, with %d for numbers, taken
+    from the texts of `identity_policy.starved_reason`."""
     head, _, none = _unusable("%s", 1.0).partition(":")
     one, two = (_unusable("", 1.0, listed=n, resting=3, banned=4) for n in (1, 2))
     many, resting, banned = two.partition(":")[2].split(",")

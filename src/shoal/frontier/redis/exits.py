@@ -1,4 +1,4 @@
-"""The exits of all crawls on Redis: bringing them, and asking how they are doing."""
+"""The exits of all crawls on Redis: stores pools and their exits, and reads their state."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _read_pool = msgspec.json.Decoder(PoolRules).decode
 
 
 class _Now(NamedTuple):
-    """What the clock of the exits says, and how far it is ahead of the server's."""
+    """The time by the clock of the exits, and how far that is ahead of the server's."""
 
     now: float
     ahead: float
 
 
 class RedisExits:
-    """Those that any number of machines share."""
+    """The exits that all machines share."""
 
     def __init__(self, link: RedisLink, clock: Clock | None) -> None:
         self._link = link
         self._clock = clock
 
     async def put(self, rules: PoolRules, entries: Sequence[ExitEntry]) -> None:
-        """Make a pool, or change it."""
+        """Create or change a pool."""
         listed = [text for entry in entries for text in (entry.id, entry.kind, entry.country)]
         await self.run(
             "put_pool", msgspec.json.encode(rules), pack_values(pool_values(rules)), *listed
@@ -72,11 +72,12 @@ class RedisExits:
         )
 
     async def of(self, pool: str) -> list[Exit]:
-        """The exits of a pool that are listed, by id, with their moments by the server's clock."""
+        """The exits of a pool that are listed, by id. Their times are by the server's clock."""
         return (await self.of_moment(pool))[0]
 
     async def of_moment(self, pool: str) -> tuple[list[Exit], float]:
-        """The same, and how far their own clock is ahead of the server's."""
+        """The exits of a pool as `of` returns them, and how far the clock of the exits is ahead of
+        the server's."""
         now = await self._now()
         found = await self._listed(pool, now)
         for exit_ in found:
@@ -99,7 +100,7 @@ class RedisExits:
         return found
 
     async def _cooling(self, now: _Now) -> Counter[str]:
-        """At how many hosts exits cool down, by exit and session."""
+        """The number of hosts at which an exit is cooling down, by exit and session."""
         key, since = f"{EXITS}cooling", f"({now.now * 1e6:.0f}"
         members = await self._link.command("ZRANGEBYSCORE", key, since, "+inf")
         return Counter(member.decode().rpartition(" ")[0] for member in members)

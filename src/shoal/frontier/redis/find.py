@@ -1,7 +1,7 @@
-"""What became of one URL on Redis: it is looked for wherever a task can be.
+"""Finds out what became of one URL on Redis, by looking wherever a task can be.
 
-Done tasks leave nothing behind but their fingerprint among those that were seen, so what was seen
-and is nowhere else is done.
+Done tasks leave only their fingerprint, among those that were seen. So a fingerprint that was seen,
+but is found nowhere else, is that of a done task.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from shoal.frontier.values import CrawlState, Entry, Record, TaskState
 CHUNK = 1000
 QUEUES_AT_ONCE = 100
 QUEUES = "qt"
-"""What keys of queues begin with: where tasks travel, the last ones are apart from the next."""
+"""The letters with which keys of queues begin. Crawls with a carrier keep the last tasks of a queue
+apart from the next ones."""
 LOOKS = 3
-"""A task may leave the queue while we walk it, and come back behind us. What was seen must be
-somewhere, or done."""
+"""How often to look for a task that was seen but not found: it may leave the queue during the walk,
+and come back behind it."""
 
 _WALKED = {
     "held": b"leased",
@@ -33,8 +34,8 @@ _WALKED = {
     "blocked": b"held back",
     "dead": b"dead",
 }
-"""Keys of tasks that are in no queue, in the order in which they get there; and what find.lua calls
-those places."""
+"""The keys of tasks that are in no queue, in the order in which tasks get there, and the names of
+these places in find.lua."""
 
 _STATES = {
     b"dead": TaskState.DEAD,
@@ -46,7 +47,8 @@ _STATES = {
 
 
 async def find(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
-    """Where the task is. If it waits, that costs a walk through its host's queue."""
+    """Find one task. If it waits, this costs a walk through its host's queue. None: it was never
+    seen."""
     for _ in range(LOOKS):
         seen, state, where, *rest = await shard.run("find", entry.fingerprint)
         is_cancelled = CrawlState(state.decode()) is CrawlState.CANCELLED
@@ -61,9 +63,9 @@ async def find(link: RedisLink, shard: Shard, entry: Entry) -> Record | None:
 async def find_others(
     link: RedisLink, shard: Shard, site: str, is_wanted: Callable[[str], bool], limit: int
 ) -> list[Record]:
-    """The tasks of a host whose URL is wanted and that are more than its GET, wherever they are,
-    but for those that were done or dropped. It costs a walk through all of the host's queue, and
-    of what is under way."""
+    """The tasks of a host whose URL is wanted, other than the plain GET of that URL, and except
+    those that are done or dropped. This costs a walk through all of the host's queue, and through
+    all tasks that are in no queue."""
     found: dict[bytes, Record] = {}
     is_cancelled = await _is_cancelled(shard)
     async for record in _others(link, shard, site):
@@ -96,7 +98,7 @@ async def _is_cancelled(shard: Shard) -> bool:
 
 
 def dead_record(values: list[Any]) -> Record:
-    """A dead task, as the scripts return it."""
+    """Read a dead task from the answer of a script."""
     died, site, priority, packed, reason, detail, *kind = values
     fingerprint, task, losses = unpack(packed, site.decode(), int(priority))
     return Record(
@@ -145,7 +147,8 @@ async def _waiting(link: RedisLink, shard: Shard, entry: Entry) -> Record | None
 async def _queued(
     link: RedisLink, shard: Shard, site: str
 ) -> AsyncIterator[tuple[bytes, str, int]]:
-    """What waits in the queues of a host and its lanes, where, and with which priority."""
+    """The packed tasks that wait in the queues of a host and its lanes, each with the name of its
+    queue and its priority."""
     prefix = await shard.prefix()
     pools = await link.command("SMEMBERS", f"{prefix}pools")
     for queue in (site, *(f"{pool.decode()} {site}" for pool in pools)):
@@ -166,7 +169,7 @@ async def _in_line(link: RedisLink, prefix: str, queue: str) -> AsyncIterator[tu
 
 
 async def _in_queue(link: RedisLink, key: str, chunk: Any) -> AsyncIterator[bytes]:
-    """What waits in one queue, of which the first chunk was asked for."""
+    """The packed tasks in one queue. `chunk` has the first ones, or the error of reading them."""
     first = 0
     if isinstance(chunk, Exception):
         chunk = await link.command("LRANGE", key, 0, CHUNK - 1)
@@ -183,7 +186,8 @@ def _dropped(entry: Entry, reason: str) -> Record:
 
 
 def _as_cancelled(record: Record) -> Record:
-    """Queues and leases of a cancelled crawl stay where they were, and count as dropped."""
+    """Return a record of a task in a cancelled crawl. Its queues and leases stay where they were,
+    but their tasks count as dropped."""
     if record.state in (TaskState.DEAD, TaskState.DROPPED):
         return record
     return _dropped(Entry(record.fingerprint, record.task), DROPPED_BY_CANCEL)

@@ -1,4 +1,4 @@
-"""What goes to the scripts and comes back from them, as values."""
+"""Converts values to the arguments of the scripts, and their answers to values."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from shoal.frontier.redis.packing import pack, queue_of, unpack
 from shoal.frontier.values import Entry, Lease, Outcome, Verdict
 
 Group = tuple[str, int, list[bytes], str | None]
-"""A host or a lane, a priority, entries of them, and the shape that these have, if that counts."""
+"""A host or lane, a priority, packed entries with these, and their shape, if that counts."""
 Size = tuple[str, int, int] | tuple[str, int, int, str]
-"""A group, with how many entries it has."""
+"""A group, with the number of its entries in their place."""
 
 FAILED = (Verdict.RETRY, Verdict.DEAD)
 
 _read_jar = msgspec.json.Decoder(Jar).decode
 
 pack_values = msgspec.msgpack.encode
-"""Values as the scripts unpack them. Bytes are not among them: cmsgpack knows only text."""
+"""Packs values for the scripts. They must not include bytes: cmsgpack knows only text."""
 
 
 def grouped(entries: Iterable[Entry]) -> list[Group]:
-    """Entries by host and priority, as the scripts take them. Those of chains stay in their order,
-    whatever their hosts and priorities."""
+    """Group entries by host and priority, as the scripts take them. Entries of chains keep their
+    order, whatever their hosts and priorities: each is a group of its own."""
     groups: dict[tuple[str, int, str | None], list[bytes]] = {}
     chained = list[Group]()
     for entry in entries:
@@ -48,7 +48,7 @@ def grouped(entries: Iterable[Entry]) -> list[Group]:
 
 
 def sizes_of(groups: Iterable[Group]) -> tuple[list[Size], list[bytes]]:
-    """Groups with how many entries they have, and all the entries: see adding.lua."""
+    """Split groups into their sizes and a list of all their entries: see adding.lua."""
     sizes, entries = list[Size](), list[bytes]()
     for site, priority, packed, shape in groups:
         size = (site, priority, len(packed))
@@ -58,14 +58,14 @@ def sizes_of(groups: Iterable[Group]) -> tuple[list[Size], list[bytes]]:
 
 
 def has_lanes(sizes: Iterable[Size]) -> bool:
-    """Whether tasks of lanes are among these."""
+    """Whether any of the groups belongs to a lane."""
     return any(" " in size[0] for size in sizes)
 
 
 def finish_args(
     outcomes: Sequence[Outcome], others: Sequence[Group] = ()
 ) -> tuple[list[Argument], bool]:
-    """The arguments of finish.lua, and whether they bring tasks of lanes."""
+    """The arguments of finish.lua, and whether they add tasks to lanes."""
     packed, entries = [], list[bytes]()
     for outcome in outcomes:
         follow_ups, own = sizes_of(grouped(outcome.follow_ups))
@@ -78,7 +78,7 @@ def finish_args(
 
 
 def leases_of(granted: list[Any], nonce: str, clock_s: float, *, alone: bool) -> list[Lease]:
-    """The leases of each host, in the order of their tokens."""
+    """Read the leases of all hosts from the answer of lease.lua, in the order of their tokens."""
     leases = list[Lease]()
     for host, stored_at, paced, crowded, shared, *tasks in granted:
         queue, robots_at = host.decode(), int(stored_at) / 1e6 or None
@@ -96,8 +96,8 @@ def leases_of(granted: list[Any], nonce: str, clock_s: float, *, alone: bool) ->
 
 
 def _lent(values: list[Any]) -> tuple[Lent | None, LeasedIdentity | None]:
-    """The exit of a lease, which stands where others say whether they are shared; and its identity.
-    One that has an identity and no exit leaves directly."""
+    """Read the exit and the identity of a lease. They stand where other leases say whether they are
+    shared. A lease with an identity and without an exit leaves directly."""
     (exit_id, session, pool, blocks, tried), identity = values[:5], values[5:]
     lent = Lent(exit_id.decode(), session, pool.decode(), blocks, tried)
     if not identity:
@@ -106,7 +106,7 @@ def _lent(values: list[Any]) -> tuple[Lent | None, LeasedIdentity | None]:
 
 
 def identity_of(values: list[Any]) -> LeasedIdentity:
-    """An identity, as lease.lua and hold.lua tell it."""
+    """Read an identity from the answer of lease.lua or hold.lua."""
     account, is_in, jar, user_agent, login_url, *expired = values
     name = session_of_pool(account.decode())
     texts = user_agent.decode(), login_url.decode()
@@ -114,23 +114,23 @@ def identity_of(values: list[Any]) -> LeasedIdentity:
 
 
 def shares_of(told: list[Any]) -> dict[str, int]:
-    """A worker's shares by host, as lease.lua tells them."""
+    """Read a worker's shares by host from the answer of lease.lua."""
     return {host.decode(): share for host, share in zip(told[::2], told[1::2], strict=True)}
 
 
 def epoch_of(crawl_id: str, life: str) -> int:
-    """Changes when the crawl is started over, and when the server may have lost something: see
-    `life` in step.lua."""
+    """A number that changes when the crawl is started over, and when the server may have lost
+    something: see `life` in step.lua."""
     return hash((crawl_id, life))
 
 
 def owner_of(lease: Lease) -> bytes:
-    """A lease as the scripts know it."""
+    """A lease in the form that the scripts take: its fingerprint and its token."""
     return lease.fingerprint + lease.token.encode()
 
 
 def seconds_or_none(microseconds: bytes | int) -> float | None:
-    """A wait, as lease.lua tells it: -1 if there is none."""
+    """Read a wait from the answer of lease.lua, which has -1 for none."""
     wait = int(microseconds)
     return wait / 1e6 if wait >= 0 else None
 
@@ -140,12 +140,12 @@ def _micro(seconds: float) -> int:
 
 
 def _raw(data: bytes) -> msgspec.Raw:
-    """Bytes that cmsgpack takes for text: it has no other kind of string."""
+    """Pack bytes as text, because cmsgpack knows no other kind of string."""
     return msgspec.Raw(b"\xdb" + len(data).to_bytes(4) + data)
 
 
 class _Report(msgspec.Struct, omit_defaults=True):
-    """What is said of an account, as finish.lua and let_go.lua take it."""
+    """A report about an account, in the form that finish.lua and let_go.lua take."""
 
     change: str
     reason: str = ""
@@ -155,17 +155,18 @@ class _Report(msgspec.Struct, omit_defaults=True):
 
 
 def report_of(report: IdentityReport) -> _Report:
-    """The form of it."""
+    """Convert a report about an account to the form that the scripts take."""
     jar = None if report.jar is None else _raw(report.jar)
     return _Report(report.change, report.reason, jar, report.user_agent, report.login_url)
 
 
 class _Ended(msgspec.Struct, omit_defaults=True):
-    """An outcome as finish.lua takes it. Most have few values that are not 0 or empty."""
+    """An outcome in the form that finish.lua takes. Defaults are left out: most outcomes have few
+    values that are not 0 or empty."""
 
     verdict: str
     kind: str = ""
-    """Only of those that have failed."""
+    """Only set if the try failed."""
     reason: str = ""
     detail: str = ""
     retry_in: int = 0
@@ -175,7 +176,7 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     latency: int = 0
     ours: bool = False
     counts: tuple[int, ...] = ()
-    """In the order of PAGE_COUNTERS."""
+    """The counts, in the order of PAGE_COUNTERS."""
     pushback: bool = False
     meant: bool = False
     retry_after: int = 0
@@ -185,9 +186,9 @@ class _Ended(msgspec.Struct, omit_defaults=True):
     elsewhere: bool = False
     follow_ups: list[Size] = []
     passage: tuple[str, str, int, float, int] | None = None
-    """Who is to blame, the kind of block, how long to wait, a random number, bytes on the wire."""
+    """What is to blame, the kind of block, how long to wait, a random number, bytes on the wire."""
     cookies: msgspec.Raw | None = None
-    """The jar of its chain as JSON, or nothing for an empty one."""
+    """The cookie jar of its chain as JSON; no bytes for an empty jar."""
     identity: _Report | None = None
     own_counts: dict[str, int] = {}
 

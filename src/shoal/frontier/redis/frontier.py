@@ -1,4 +1,4 @@
-"""The fleet's frontier: Redis or Valkey, one server, a sentinel's master, or a cluster."""
+"""The fleet's frontier on Redis or Valkey: one server, the master of a sentinel, or a cluster."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ log = logging.getLogger("shoal")
 
 
 class RedisFrontier(Frontier):
-    """Everything the port promises, for any number of machines."""
+    """The frontier port on Redis, for any number of machines."""
 
     def __init__(
         self, address: str, clock: Clock | None = None, travel: Travel | None = None
     ) -> None:
-        """`clock` takes the place of the server's, for tests. `travel` is for those who let tasks
-        travel: see windows.py."""
+        """`clock` replaces the server's, for tests. `travel` is for clients with a carrier: see
+        windows.py."""
         self._link = RedisLink(redis_address(address))
         self._clock = clock
         self._travel = travel
@@ -129,7 +129,7 @@ class RedisFrontier(Frontier):
         on_redis = await self._crawl(crawl)
         await on_redis.start("start" if again else "begin", rules)
         for shard in on_redis.shards:
-            await sweep(self._link, shard.base)  # What a `forget` that was stopped has left.
+            await sweep(self._link, shard.base)  # An interrupted `forget` may have left keys.
         return await self.stats(crawl)
 
     async def add(self, crawl: str, entries: Sequence[Entry]) -> Added:
@@ -174,10 +174,10 @@ class RedisFrontier(Frontier):
     async def beat(self, crawl: str, pulse: Pulse) -> bool:
         home = (await self._crawl(crawl)).home
         inbox = ("EXISTS", inbox_key(crawl))
-        _, (has_mail,) = await home.run_with(
+        _, (has_seeds,) = await home.run_with(
             [inbox], "beat", pulse.worker, msgspec.json.encode(pulse)
         )
-        return bool(has_mail == 1)
+        return bool(has_seeds == 1)
 
     async def collect(self, crawl: str, read: Callable[[bytes], Entry]) -> Added:
         return await collect(self._link, crawl, read, lambda entries: self.add(crawl, entries))
@@ -231,7 +231,7 @@ class RedisFrontier(Frontier):
     async def stats(self, crawl: str) -> Stats:
         lengths = [("LLEN", inbox_key(crawl)), ("LLEN", rejected_key(crawl))]
         stats, answers = await (await self._crawl(crawl)).stats_with(*lengths)
-        # Somebody may have put something else there: see inbox.py.
+        # Other programs may have put something else there: see inbox.py.
         stats.inbox, stats.refused = (at if isinstance(at, int) else 0 for at in answers)
         return stats
 
@@ -242,7 +242,7 @@ class RedisFrontier(Frontier):
                 found.append(await self.stats(name.decode()))
             except UnknownCrawl:
                 continue
-            except NewerFormat as error:  # Those who look after all crawls go on with the others.
+            except NewerFormat as error:  # Callers that look after all crawls go on with the rest.
                 self._leave_out(name, error)
         return sorted(found, key=lambda stats: stats.created_at, reverse=True)
 
@@ -302,7 +302,7 @@ class RedisFrontier(Frontier):
         return found
 
     async def _with_lanes(self, prefix: str, names: list[bytes], limit: int) -> list[bytes]:
-        """Hosts, and those whose lanes have most of the work."""
+        """Add to these hosts those whose lanes have the most work."""
         ranked = ("ZRANGE", f"{prefix}lane_load", "+inf", 0, "BYSCORE", "REV", "LIMIT", 0, limit)
         lanes = await self._link.command(*ranked)
         return list(dict.fromkeys([*names, *(lane.rpartition(b" ")[2] for lane in lanes)]))
@@ -372,14 +372,15 @@ class RedisFrontier(Frontier):
     # Crawls and servers
 
     async def _crawl(self, name: str) -> RedisCrawl:
-        """A crawl and its shards. Whether there is one shows when it is used, or here."""
+        """A crawl and its shards. If it does not exist, UnknownCrawl is raised here or when it is
+        used."""
         if name not in self._crawls:
             shards = [self._shard(name, tag) for tag in await self._tags(name)]
             self._crawls[name] = RedisCrawl(name, shards)
         return self._crawls[name]
 
     async def _tags(self, crawl: str) -> list[str]:
-        """The tags of a crawl's shards."""
+        """The tags of a crawl's shards. Raises UnknownCrawl only in a cluster."""
         if not self._link.is_cluster:
             return tags(crawl, 1)
         stored = await self._link.command("GET", shards_key(crawl))
@@ -391,13 +392,13 @@ class RedisFrontier(Frontier):
 
     def _shard(self, crawl: str, tag: str) -> Shard:
         def unknown() -> None:
-            self._crawls.pop(crawl, None)  # It may be made again with other shards.
+            self._crawls.pop(crawl, None)  # It may be created again with other shards.
 
         told = self._note_new_server
         return Shard(self._link, crawl, tag, self._clock, told, unknown, self._travel)
 
     async def _make(self, crawl: str, rules: Rules) -> None:
-        """Make the crawl, as new, if there is none."""
+        """Create the crawl, in state NEW, if it does not exist."""
         if self._link.is_cluster:
             self._crawls.pop(crawl, None)
             wanted = self._link.address.options.get("shards") or await self._link.masters()
@@ -410,7 +411,8 @@ class RedisFrontier(Frontier):
         await (await self._crawl(crawl)).start("make", rules)
 
     async def _note_new_server(self) -> None:
-        """A server that does not know our scripts is not the one we knew."""
+        """Tell all crawls that a server did not know our scripts: it is not the one that they
+        knew."""
         names = {name.decode() for name in await self._link.command("SMEMBERS", CRAWLS)}
         for name in names | set(self._crawls):
             try:
@@ -421,7 +423,7 @@ class RedisFrontier(Frontier):
                 await shard.note_new_server()
 
     def _leave_out(self, name: bytes, error: NewerFormat) -> None:
-        """Say once that a crawl is not among all crawls."""
+        """Warn once that a crawl is left out of the list of all crawls."""
         if name not in self._left_out:
             self._left_out.add(name)
             log.warning("%s; it is left out", error)

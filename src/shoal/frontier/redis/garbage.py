@@ -1,4 +1,4 @@
-"""Deleting what was forgotten: bit by bit, so that nobody else has to wait."""
+"""Deletes the keys of forgotten crawls in small steps, so that no other client has to wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SINGLE = (
 
 
 async def sweep(link: RedisLink, base: str) -> None:
-    """Delete the keys of all crawls of this shard that were forgotten. Safe to do twice."""
+    """Delete the keys of all forgotten crawls of this shard. Safe to do twice."""
     garbage = f"{base}garbage"
     for crawl_id in await link.command("SMEMBERS", garbage):
         prefix = f"{base}{crawl_id.decode()}:"

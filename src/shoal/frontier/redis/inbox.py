@@ -1,8 +1,8 @@
-"""The inbox of a crawl: a plain list on Redis, filled with LPUSH by anybody, emptied by the fleet.
+"""The inbox of a crawl: a plain list on Redis. Any program may LPUSH seeds; the fleet empties it.
 
-One worker at a time empties it. It reads the oldest entries, queues them, puts aside what is no
-task, and only then removes what it has read: if it dies in between, another reads them again, and
-the frontier knows them as duplicates.
+One worker at a time empties it. It reads the oldest entries, queues them, puts rejected ones aside,
+and only then removes what it has read: if it dies in between, another worker reads them again, and
+to the frontier they are duplicates.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from shoal.frontier.values import Added, Entry
 
 BATCH = 200
 LOCK_MS = 5_000
-"""How long others wait for one that has died while it had the inbox. Too short does no harm."""
+"""How long others wait for a worker that died while it emptied the inbox. If this is too short, no
+harm is done."""
 REJECTED_KEPT = 10_000
-"""The newest rejected entries; older ones make room."""
+"""How many rejected entries are kept: the newest ones."""
 ENTRY_KEPT = 2000
-"""Characters of a rejected entry that are kept."""
+"""How many characters of a rejected entry are kept."""
 
 log = logging.getLogger("shoal")
 
 
 class Rejected(msgspec.Struct):
-    """An entry that was no task, as it is put aside."""
+    """A rejected entry, as it is put aside."""
 
     entry: str
     reason: str
@@ -49,13 +50,13 @@ async def collect(
     read: Callable[[bytes], Entry],
     add: Callable[[Sequence[Entry]], Awaitable[Added]],
 ) -> Added:
-    """Queue the oldest entries. Nothing happens while somebody else is at it."""
+    """Queue the oldest entries. Does nothing while another worker does."""
     inbox = inbox_key(crawl)
     token = secrets.token_hex(8)
     if not await _is_list(link, inbox):
         return Added()
     if not await link.command("SET", _lock(inbox), token, "NX", "PX", LOCK_MS):
-        # It is nobody's for longer, even if the clock was set back meanwhile.
+        # Should the clock have been set back meanwhile, the lock ends in time all the same.
         await link.command("PEXPIRE", _lock(inbox), LOCK_MS, "LT")
         return Added()
     try:
@@ -64,7 +65,7 @@ async def collect(
         added = await add(entries) if entries else Added()
         await _put_aside(link, crawl, rejected)
     except BaseException:
-        with suppress(StorageError):  # Then the lock goes by itself.
+        with suppress(StorageError):  # Then the lock expires by itself.
             await _done(link, inbox, token, 0)
         raise
     await _done(link, inbox, token, len(raw))
@@ -96,7 +97,7 @@ async def _put_aside(link: RedisLink, crawl: str, rejected: list[Rejected]) -> N
     key = rejected_key(crawl)
     await link.command("LPUSH", key, *map(msgspec.json.encode, rejected))
     await link.command("LTRIM", key, 0, REJECTED_KEPT - 1)
-    # Strangers wrote it, and it goes to a terminal.
+    # Other programs wrote it, and it may be shown on a terminal.
     reason = "".join(char if char.isprintable() else "?" for char in rejected[0].reason)
     log.warning(
         "%d entries of %s are no tasks, the first because %s: see %s",
@@ -116,7 +117,7 @@ async def _done(link: RedisLink, inbox: str, token: str, count: int) -> None:
 
 
 async def _is_list(link: RedisLink, inbox: str) -> bool:
-    """Whether there is a list. Anything else in its place is moved out of the way."""
+    """Whether the inbox is a list. A key of another type in its place is renamed."""
     kind = (await link.command("TYPE", inbox)).decode()
     if kind in ("list", "none"):
         return bool(kind == "list")

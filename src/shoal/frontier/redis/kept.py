@@ -1,5 +1,5 @@
-"""The fingerprints of all tasks that Redis itself has: those that wait, those that are held back or
-delayed, and those that are dead or dropped."""
+"""Reads the fingerprints of all tasks that Redis itself has (they wait, are held back, delayed,
+dead or dropped), and of all tasks that were seen."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from shoal.frontier.redis.stats import priorities_of
 CHUNK = 1000
 FINGERPRINT = 8
 _TEXT_HEADS = {0xD9: 2, 0xDA: 3, 0xDB: 5}
-"""Bytes before a text of MessagePack, by the first of them; one before a short text."""
+"""The length of the header of a text in MessagePack, by its first byte; short texts have a header
+of one byte."""
 
 _unpacked = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 async def kept_fingerprints(link: RedisLink, prefix: str) -> set[bytes]:
-    """All of them, for a crawl of which nothing is leased."""
+    """The fingerprints of all tasks that Redis itself has, in a crawl without leases."""
     kept = set[bytes]()
     async for host, packed in _scanned(link, "HSCAN", f"{prefix}hosts"):
         for priority in await priorities_of(link, prefix, host.decode(), packed):
@@ -37,7 +38,7 @@ async def kept_fingerprints(link: RedisLink, prefix: str) -> set[bytes]:
 
 
 async def seen_fingerprints(link: RedisLink, key: str) -> AsyncIterator[list[bytes]]:
-    """All of one set of known fingerprints, in chunks; some may be told twice."""
+    """All fingerprints of one set, in chunks; some may occur twice."""
     cursor = b"0"
     while True:
         cursor, found = await link.command("SSCAN", key, cursor, "COUNT", CHUNK)
@@ -62,7 +63,8 @@ def _heads(entries: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def _head(record: bytes) -> bytes:
-    """Of a packed {host, priority, entry, ...}. cmsgpack writes the bytes of an entry as text."""
+    """The fingerprint in a packed {host, priority, entry, ...}. cmsgpack writes the bytes of an
+    entry as text."""
     entry = bytes(_unpacked(record)[2])
     start = _TEXT_HEADS.get(entry[0], 1)
     return entry[start : start + FINGERPRINT]

@@ -1,9 +1,9 @@
-"""The number of the form in which a crawl is kept on Redis: what its keys are, how hosts and
-entries are packed, what blocks with a carrier look like.
+"""The layout number of a crawl on Redis: it stands for the names of its keys, the packed form of
+hosts and entries, and the form of blocks with a carrier.
 
-A version knows its own number and those before. It raises the number when one before it could not
-work on such a crawl any more without doing harm. What others may ignore needs no new number: a
-field more of a task, a counter more, a value more behind those of a packed record.
+A version of Shoal knows its own number and all lower ones. The number is raised when earlier
+versions could no longer work on such a crawl without doing harm. What they may ignore needs no new
+number: a new field of a task, a new counter, a new value at the end of a packed record.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from shoal.errors import NewerFormat
 
 LAYOUT = 1
-"""That of new crawls. Crawls of before there were numbers have none: they are of this one, too."""
+"""The layout of new crawls. Crawls from before there were numbers have this layout, too."""
 
 FIELD = "layout"
-"""Where it is in the hash of each shard. The scripts look before they do anything: lua/step.lua."""
+"""Its field in the hash of each shard. The scripts check it first: see lua/step.lua."""
 
 _NEWER = (
     "{}: crawl '{}' was written by a newer shoal (layout {}, this one knows {}): upgrade shoal, or"
@@ -23,11 +23,11 @@ _NEWER = (
 
 
 def check_layout(stored: bytes | None, shown: str, crawl: str) -> None:
-    """Raises NewerFormat if a crawl's layout is none that we know."""
+    """Raises NewerFormat if a crawl's layout is not one that this version knows."""
     if stored is not None and not (stored.isdigit() and int(stored) <= LAYOUT):
         raise newer(stored.decode("utf-8", "replace"), shown, crawl)
 
 
 def newer(layout: str, shown: str, crawl: str) -> NewerFormat:
-    """What is to be said of it."""
+    """The error for a crawl whose layout this version does not know."""
     return NewerFormat(_NEWER.format(shown, crawl, layout, LAYOUT))

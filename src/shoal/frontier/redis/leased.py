@@ -1,4 +1,4 @@
-"""What is in the hands of workers, on Redis."""
+"""Lists the tasks that are leased to workers, on Redis."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from shoal.frontier.values import Leased
 
 
 async def leased(on_redis: RedisCrawl, limit: int) -> list[Leased]:
-    """What workers hold, those first whose leases expire first."""
+    """The leased tasks of a crawl, in the order in which their leases expire."""
     found = [one for shard in on_redis.shards for one in await _of_shard(shard, limit)]
     return sorted(found, key=lambda one: one.expires)[:limit]
 
 
 async def _of_shard(shard: Shard, limit: int) -> list[Leased]:
-    """In parts. A lease that is renewed between two of them may be told twice."""
+    """The leased tasks of a shard, read in parts. A lease that is renewed between two parts may be
+    read twice."""
     found: dict[bytes, Leased] = {}
     for first in range(0, limit, MOST_LEASES):
         count = min(MOST_LEASES, limit - first)

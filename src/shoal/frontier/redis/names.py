@@ -13,44 +13,44 @@ CRAWLS = "shoal:crawls"
 """The set of all crawls."""
 
 EXITS = "shoal:{exits}:"
-"""What the keys of exits begin with: all crawls share them."""
+"""The prefix of the keys of exits, which all crawls share."""
 
 BY_EXITS = "exits"
-"""In the place of the number of a crawl's shards: it has one, in the slot of the exits."""
+"""Stands in place of the number of shards if the crawl has one shard, in the slot of the exits."""
 
 
 def key_name(crawl: str) -> str:
-    """A crawl's name as it is in keys: braces mean something to a cluster."""
+    """A crawl's name as it is written in keys: braces have a meaning in a cluster."""
     return crawl.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
 
 
 def inbox_key(crawl: str) -> str:
-    """The list into which anybody may push seeds."""
+    """The list into which any program may push seeds."""
     return f"shoal:{key_name(crawl)}:inbox"
 
 
 def rejected_key(crawl: str) -> str:
-    """The list of what was no seed."""
+    """The list of entries of the inbox that were rejected."""
     return f"shoal:{key_name(crawl)}:rejected"
 
 
 def shards_key(crawl: str) -> str:
-    """How many shards the crawl has. Only in a cluster."""
+    """The key with the number of the crawl's shards. Only used in a cluster."""
     return f"shoal:{key_name(crawl)}:shards"
 
 
 @lru_cache(maxsize=64)
 def tag_by_exits(crawl: str) -> str:
-    """The tag of a crawl's only shard, if that is to lie in the slot of the exits: a script cannot
-    cross slots. It takes some 16,000 attempts."""
+    """The tag of the only shard of a crawl with pools. It lies in the slot of the exits, because a
+    script cannot use keys of several slots. Finding it takes some 16,000 attempts."""
     name, wanted = key_name(crawl), key_slot(EXITS.encode())
     attempts = (f"{name}/exits/{number}" for number in count())
     return next(tag for tag in attempts if key_slot(tag.encode()) == wanted)
 
 
 def tags(crawl: str, shards: int) -> list[str]:
-    """The tags of a crawl's shards. Each lies in its own part of a cluster's slots, which masters
-    usually share in the same way: so every master gets its share of the crawl."""
+    """The tags of a crawl's shards. Each lies in its own part of the cluster's slots. Masters
+    usually divide the slots in the same way, so each gets its share of the crawl."""
     name = key_name(crawl)
     if shards == 1:
         return [name]

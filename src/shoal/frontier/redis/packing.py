@@ -1,10 +1,10 @@
-"""Tasks as a queue in memory keeps them: as few bytes as possible.
+"""The packed form of tasks in queues, which are in memory: as few bytes as possible.
 
 An entry is 8 bytes of fingerprint, one byte each for failed tries and lost workers (the Lua scripts
 count these in place), the chain if it has one, and the task as MessagePack. The host, the pool and
-the priority are those of the queue it is in, and are not repeated; what every followed link has
-comes first, everything unusual goes as JSON at the end. There new fields of a task belong, too: who
-does not know them keeps them there.
+the priority are those of its queue, and are not repeated. The fields that every followed link has
+come first; everything unusual goes to the end, as JSON. New fields of a task belong there, too:
+versions that do not know them keep them.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 _PARENT_BYTES = 8
 
 CHAINED = 0xC1
-"""After an entry's first ten bytes, where MessagePack never has it: a chain follows."""
+"""This byte after an entry's first ten says that a chain follows: MessagePack never begins so."""
 NO_TURN, NEXT = 0, 2**32 - 1
 _CHAIN = Struct(">BIH")
-"""`CHAINED`, a turn that the scripts give out, and the length of the name: see lua/chains.lua."""
+"""`CHAINED`, a turn that the scripts assign, and the length of the name: see lua/chains.lua."""
 
 
 class _Packed(msgspec.Struct, array_like=True):
     """The MessagePack part of an entry."""
 
     scheme: int
-    """Of `_SCHEMES`, where `url` begins after the host; -1 where it is the whole address."""
+    """The index in `_SCHEMES`, if `url` begins after the host; -1 if `url` is the whole address."""
     url: str
     job_type: str = ""
     """Empty for the default handler."""
@@ -46,11 +46,11 @@ class _Packed(msgspec.Struct, array_like=True):
     parent: bytes = b""
     created_at: int = 0
     rest: bytes = b""
-    """A task as JSON, with the fields that are not above."""
+    """A task as JSON, with the fields that are not above. Empty: there are none."""
 
 
 class Unpacked(NamedTuple):
-    """An entry as it comes out of a queue."""
+    """An entry that was read from a queue."""
 
     fingerprint: bytes
     task: Task
@@ -62,7 +62,7 @@ _decode = msgspec.msgpack.Decoder(_Packed).decode
 
 
 def pack(entry: Entry) -> bytes:
-    """A new entry for a queue of its task's site and priority."""
+    """Pack a new entry for the queue of its task's site and priority."""
     task = entry.task
     scheme, url = _shortened(task)
     parent = _parent_bytes(task.parent)
@@ -77,17 +77,17 @@ def pack(entry: Entry) -> bytes:
 
 
 def queue_of(task: Task) -> str:
-    """Whose queue a task waits in: that of its host, or of a lane, see lua/lanes.lua."""
+    """The name of the queue in which a task waits: its host, or a lane, see lua/lanes.lua."""
     return f"{task.pool} {task.site}" if task.pool else task.site
 
 
 def site_of(queue: str) -> str:
-    """The host of those who wait in a queue."""
+    """The host of the tasks in a queue."""
     return queue.rpartition(" ")[2]
 
 
 def unpack(packed: bytes, queue: str, priority: int) -> Unpacked:
-    """What `pack` packed, from a queue of this host or lane, and of this priority."""
+    """Unpack an entry from the queue of this host or lane, and of this priority."""
     attempts, losses = packed[8], packed[9]
     pool, _, site = queue.rpartition(" ")
     chain, start = _chain_in(packed) if packed[10] == CHAINED else (None, 10)
@@ -110,13 +110,14 @@ def unpack(packed: bytes, queue: str, priority: int) -> Unpacked:
 
 
 def _chain_bytes(chain: str, *, is_next: bool) -> bytes:
-    """The target of a redirect is next: it is the same step as what led there."""
+    """Pack the chain of an entry. `is_next` is for the target of a redirect, which is the same step
+    as the task that led there."""
     name = chain.encode()
     return _CHAIN.pack(CHAINED, NEXT if is_next else NO_TURN, len(name)) + name
 
 
 def _chain_in(packed: bytes) -> tuple[str, int]:
-    """The chain of an entry that has one, and where its task begins."""
+    """The chain of an entry that has one, and the position at which its task begins."""
     start = 10 + _CHAIN.size
     end = start + _CHAIN.unpack_from(packed, 10)[2]
     return packed[start:end].decode(), end
@@ -125,7 +126,7 @@ def _chain_in(packed: bytes) -> tuple[str, int]:
 def _shortened(task: Task) -> tuple[int, str]:
     url = task.url
     scheme = 0 if url.startswith("https:") else 1
-    # What follows the host must not be part of it: shop.example is no start of shop.example:80.
+    # The slash ends the host: shop.example must not match the beginning of shop.example:80.
     start = f"{_SCHEMES[scheme]}{task.site}/"
     return (scheme, url[len(start) - 1 :]) if url.startswith(start) else (-1, url)
 
@@ -157,7 +158,7 @@ def _moment(seconds: int) -> datetime:
 
 
 def _rest(task: Task, parent: bytes, created_at: int) -> bytes:
-    """The fields that have no place of their own, if there are any."""
+    """The JSON of the fields that have no place of their own; empty if none of them is set."""
     odd_parent = task.parent is not None and not parent
     odd_moment = task.created_at is not None and not created_at
     if not odd_parent and not odd_moment and _is_usual(task):

@@ -1,7 +1,7 @@
-"""What the Lua scripts know from Python, as Lua: it stands before each of them.
+"""Generates the beginning of each Lua script: what the scripts take over from Python.
 
-Constants are fields of POLICY, times in microseconds. Forms of records are functions: written out,
-because a loop over the names of the fields takes twice as long.
+Constants are fields of POLICY, with times in microseconds. The forms of records are functions, with
+each field written out, because a loop over the names of the fields takes twice as long.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ from shoal.frontier.values import CrawlState
 _CONSTANT = re.compile(r"\bPOLICY\.(\w+)")
 
 BLOOM_FIRST = 5 * 2**19 - 64
-"""Bytes of the first layer of a Bloom filter, enough for 1.1 million URLs; each further one is
-twice as long. With what Redis puts before a string, they fill the blocks that jemalloc has."""
+"""Bytes of the first layer of a Bloom filter, enough for 1.1 million URLs; each further layer is
+twice as long. Together with the header that Redis puts before a string, a layer exactly fills a
+block of jemalloc."""
 BLOOM_MOST = 2**7 * BLOOM_FIRST
-"""Bytes of its largest layers: twice as many would be too long for a string."""
+"""Bytes of the largest layers of a Bloom filter: twice as many would be too long for a string."""
 
 EXITS_WOKEN = 500
-"""Exits of a pool that become ready are noted as such so many at a time."""
+"""How many exits of a pool that become ready are noted as such at a time."""
 
 SHARD_TRANSITIONS: Mapping[str, Mapping[CrawlState, CrawlState]] = {
     "finish": {state: CrawlState.FINISHED for state in CrawlState if state.live},
     "wake": {CrawlState.FINISHED: CrawlState.RUNNING},
 }
-"""What is done to a shard of several, beside what `facts.TRANSITIONS` has for the whole crawl."""
+"""Actions on one of several shards, beside the actions on a whole crawl in `facts.TRANSITIONS`."""
 
 
 def prelude(script: str) -> str:
-    """What a script uses of all this, as its beginning. It is made anew in each run, so the rest is
-    left out. Raises KeyError for a constant that is not there."""
+    """The declarations that a script uses, as its beginning. The server executes them in each run,
+    so all others are left out. Raises KeyError for an unknown constant."""
     constants = _times() | _numbers()
     used = dict.fromkeys(_CONSTANT.findall(script))
     tables = _tables() | {"POLICY": {name: constants[name] for name in used}}
@@ -172,7 +173,8 @@ def _numbers() -> dict[str, float | list[int]]:
 
 
 def _record(kind: str) -> list[str]:
-    """A record of exit_forms.py as a table of its values by name, and as a list of them."""
+    """Lua functions that convert a record of exit_forms.py from a list of its values to a table of
+    them by name, and back."""
     fields = ", ".join(f"{name} = v[{at}]" for at, name in enumerate(RECORDS[kind], 1))
     listed = ", ".join(f"it.{name}" for name in RECORDS[kind])
     return [
@@ -182,7 +184,8 @@ def _record(kind: str) -> list[str]:
 
 
 def _host() -> list[str]:
-    """A host as a table of its numbers by name, and as a list of them."""
+    """Lua functions that convert a host from a list of its numbers to a table of them by name, and
+    back."""
     fields = ", ".join(f"{name} = v[{at}]" for at, name in enumerate(HOST_NUMBERS, 1))
     listed = ", ".join(f"host.{name}" for name in HOST_NUMBERS)
     return [
@@ -192,7 +195,7 @@ def _host() -> list[str]:
 
 
 def _lua(value: Any) -> str:
-    """A value as Lua writes it."""
+    """Write a value as Lua source."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

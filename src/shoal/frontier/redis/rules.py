@@ -1,4 +1,4 @@
-"""A crawl's rules as numbers: what the scripts read of them."""
+"""Converts a crawl's rules to the numbers that the scripts read."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from shoal.config import Rules
 from shoal.core.policy import MAX_LOSSES, parse_duration, parse_rate
 
 BLOOM_AUTO_FROM = 10_000_000
-"""With `seen = "auto"`, so many URLs are known exactly; those that follow go to a Bloom filter."""
+"""How many URLs are kept exactly with `seen = "auto"`; further ones go to a Bloom filter."""
 
 BLOOM_LAYERS = 8
-"""The error rate is shared among so many layers: enough for 280 million URLs."""
+"""How many layers share the error rate: enough for 280 million URLs."""
 
 
 def has_lanes(rules: Rules) -> bool:
-    """Whether tasks may wait for exits or accounts: see lua/lanes.lua."""
+    """Whether tasks of the crawl may wait for exits or accounts: see lua/lanes.lua."""
     return bool(rules.pools or rules.sessions)
 
 
 def numbers_of(rules: Rules, shards: int) -> dict[str, int]:
-    """Whole numbers; times in microseconds."""
+    """The rules as whole numbers; times in microseconds."""
     rate = parse_rate(rules.rate)
     layer_error = rules.seen_error / BLOOM_LAYERS
     return {
@@ -29,7 +29,7 @@ def numbers_of(rules: Rules, shards: int) -> dict[str, int]:
         "interval": math.ceil(rate.interval_s * 1e6),
         "auto": int(rate.auto),
         "room": rules.concurrency_per_host,
-        # Of several shards none knows how many pages the others have.
+        # If there are several shards, none knows how many pages the others have.
         "max_pages": (rules.max_pages or 0) if shards == 1 else 0,
         "robots": int(rules.robots),
         "lease": round(rules.lease_s * 1e6),

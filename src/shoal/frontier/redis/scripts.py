@@ -14,14 +14,14 @@ SCRIPTS = (
 )
 
 BY_EXITS = frozenset({"add", "lease", "finish", "release", "retry_or_purge"})
-"""Scripts that have another form, for crawls with pools. Others need not know what that costs."""
+"""Scripts that have another form for crawls with pools, so that other crawls do not pay for it."""
 
 _Libraries = Mapping[str, Sequence[str]]
 
 CARRIED = frozenset({*BY_EXITS, "control", "forget"})
-"""Scripts that have another form, for clients with a carrier."""
+"""Scripts that have another form for clients with a carrier."""
 ONLY_CARRIED = ("lows", "admit", "published", "lose", "unsee")
-"""Scripts that only such clients have."""
+"""Scripts that only clients with a carrier use."""
 
 _LIBRARIES_OF_EXITS = {
     "queue": ("exit_policy", "exits", "identity_policy", "identities", "lanes"),
@@ -38,7 +38,8 @@ _LIBRARIES_OF_CARRIED = {
     "adding": ("carried_adding",),
     "leasing": ("carried_leasing",),
 }
-"""In those other forms, libraries that follow others: what they declare again takes its place."""
+"""In the other forms, the libraries that follow each library. What they declare again replaces what
+it has declared."""
 
 
 def _both(first: _Libraries, then: _Libraries) -> _Libraries:
@@ -54,15 +55,15 @@ _carried_by_exits = Scripts(
 
 
 def script(name: str, *, by_exits: bool = False, carried: bool = False) -> Script:
-    """A script with the libraries that its header names, and with what prelude.py declares. Some
-    have other forms: for crawls with pools, for clients with a carrier, and for both."""
+    """A script, with the libraries that its header names, and the declarations of prelude.py. Some
+    scripts have other forms: for crawls with pools, for clients with a carrier, and for both."""
     if carried and (name in CARRIED or name in ONLY_CARRIED):
         return (_carried_by_exits if by_exits and name in BY_EXITS else _carried)[name]
     return (_scripts_by_exits if by_exits and name in BY_EXITS else _scripts)[name]
 
 
 def all_scripts(*, carried: bool = False) -> list[Script]:
-    """Those that a server is made to know, by clients with a carrier or without."""
+    """All scripts that clients with a carrier, or without, load into a server."""
     names = (*SCRIPTS, *ONLY_CARRIED) if carried else SCRIPTS
     by_exits = [script(name, by_exits=True, carried=carried) for name in sorted(BY_EXITS)]
     return [*(script(name, carried=carried) for name in names), *by_exits]

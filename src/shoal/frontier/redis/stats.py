@@ -1,4 +1,4 @@
-"""Statistics of a crawl on Redis: those of its shards, added up."""
+"""The statistics of a crawl on Redis: the counts of its shards, added up."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ PLACED = (
     *("sample_at", "sample_done", "earlier_at", "earlier_done", "unchanged", "turns"),
     *("latest", "ahead"),
 )
-"""What a shard's packed counts begin with. Crawls on servers have this form, so it stays as it is:
-a counter that is declared later is kept behind these, with its name. See lua/step.lua."""
+"""The counters with which a shard's packed counts begin. Servers have crawls in this form, so it
+must not change: counters that are declared later are stored behind these, with their names. See
+lua/step.lua."""
 HOST_NUMBERS = {
     **dict.fromkeys(("waiting", "suspects", "leased", "next", "penalty", "pushed"), 0),
     **dict.fromkeys(("crawl_delay", "robots_at", "robots_until", "done", "failed"), 0),
     **dict.fromkeys(("failures", "broken_at", "latency"), 0),
-    # Its scores in sorted sets; -1: it is not there.
+    # Its scores in sorted sets; -1: it is in none.
     **{"ready": -1, "load": -1, "slow": -1, "failing": 0},
 }
-"""What a host's packed form begins with, in this order; and the numbers of one that is new."""
+"""The numbers with which a host's packed form begins, in this order, and their values in a new
+host."""
 FAILED = "failed "
-"""What comes before a kind of failures where stats.lua tells how many there were."""
+"""The prefix of a kind of failure in the answer of stats.lua."""
 OWN = "own "
-"""The same of what a spider counts of its own."""
+"""The prefix of a spider's own counter in the answer of stats.lua."""
 MORE = -(2**40)
-"""The last of its priorities, where lua/hosts.lua keeps others elsewhere."""
+"""Stands last among a host's priorities if lua/hosts.lua keeps further ones elsewhere."""
 
 read_numbers = msgspec.msgpack.Decoder(list[int]).decode
 
 
 def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
-    """The statistics of a crawl, of what its shards count. Its state is the first one's."""
+    """The statistics of a crawl, from the counts of its shards. Its state is that of the first."""
     first = shards[0]
     return Stats(
         crawl=crawl,
@@ -60,7 +62,8 @@ def stats_of(crawl: str, shards: Sequence[dict[str, str]]) -> Stats:
 
 
 async def priorities_of(link: RedisLink, prefix: str, host: str, packed: bytes) -> list[int]:
-    """The priorities for which a host has a queue, of its packed form and what that leaves out."""
+    """The priorities for which a host has a queue, from its packed form and, if that has only some
+    of them, from Redis."""
     kept = read_numbers(packed)[len(HOST_NUMBERS) :]
     if not kept or kept[-1] != MORE:
         return kept
@@ -74,12 +77,13 @@ def ahead_of(shard: dict[str, str]) -> float:
 
 
 def waiting_of(packed: bytes | None) -> int:
-    """How many tasks wait for a host, or in a lane, of its packed form."""
+    """How many tasks wait for a host, or in a lane, from its packed form."""
     return read_numbers(packed)[0] if packed else 0
 
 
 def host_of(name: str, packed: bytes, ahead_s: float, *, is_cancelled: bool) -> Host:
-    """A host, of its packed form. Of a cancelled crawl nothing waits any more."""
+    """Read a host from its packed form. In a cancelled crawl, nothing waits and nothing is
+    leased."""
     numbers = dict(zip(HOST_NUMBERS, read_numbers(packed), strict=False))
     return Host(
         host=name,
@@ -96,7 +100,7 @@ def host_of(name: str, packed: bytes, ahead_s: float, *, is_cancelled: bool) -> 
 
 
 def _failures(shards: Sequence[dict[str, str]]) -> dict[FailureKind, int]:
-    """By kind. Those that only a later version knows are added up."""
+    """The failures of all shards by kind. Kinds that only a later version knows are added up."""
     found: dict[FailureKind, int] = {}
     for shard in shards:
         for name, tries in shard.items():
@@ -111,7 +115,7 @@ def _own_counts(shard: dict[str, str]) -> dict[str, int]:
 
 
 async def note_failures(link: RedisLink, prefix: str, hosts: Sequence[Host]) -> None:
-    """Tell of each host how many of its tries have failed, by kind."""
+    """Set the number of failed tries of each host, by kind."""
     if not hosts:
         return
     kinds = list(FailureKind)
@@ -136,18 +140,18 @@ def _recent_rate(shard: dict[str, str]) -> float:
 
 
 class Outside(NamedTuple):
-    """A block that is outside, as lua/carried.lua packs it."""
+    """A block that is with the carrier, as lua/carried.lua packs it."""
 
     host: str
     priority: int
     tasks: int
     is_own: int
     at: float
-    """Since when, in microseconds."""
+    """When it left, in microseconds."""
 
 
 async def all_outside(link: RedisLink, prefix: str) -> AsyncIterator[tuple[bytes, Outside]]:
-    """All blocks of a crawl that are outside, with their ids; some may be told twice."""
+    """All blocks of a crawl that are with the carrier, with their ids; some may occur twice."""
     cursor = b"0"
     while True:
         cursor, found = await link.command("HSCAN", f"{prefix}carried", cursor, "COUNT", 1000)

@@ -1,4 +1,4 @@
-"""Which limits have kept links out, for those who ask: see lua/adding.lua."""
+"""Lists the limits that have kept links out: see lua/adding.lua."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shoal.frontier.redis.shard import Shard
 
 
 async def traps_of(link: RedisLink, shard: Shard) -> list[Trap]:
-    """Those of a shard: a few at most, see `facts.MOST_TRAPS`."""
+    """The traps of a shard: at most `facts.MOST_TRAPS`."""
     stored = await link.command("HGETALL", f"{await shard.prefix()}kept_out")
     found = list[Trap]()
     for name, kept_out in stored.items():

@@ -1,4 +1,5 @@
-"""How much of a crawl is in Redis where the rest travels: sizes, and what decides on lanes."""
+"""How much of a crawl stays in Redis if it has a carrier: the sizes of windows and blocks, and when
+a host gets a lane of its own with the carrier."""
 
 from __future__ import annotations
 
@@ -7,38 +8,41 @@ import secrets
 import msgspec
 
 OWN_FROM = 8
-"""So many blocks of a host and priority in a lane that it shares: further ones get their own."""
+"""How many blocks of a host and priority may be in a shared lane before further blocks get a lane
+of their own."""
 MOST_OWN = 1000
-"""Lanes of their own that a crawl may have, ever: each is a queue of a broker."""
+"""How many such lanes a crawl may ever have: each is a queue of a broker."""
 OWN_NAME = 150
-"""Bytes of a host whose name can be part of a queue's: brokers take 255 in all."""
+"""How many bytes a host's name may have to be part of a queue's name: brokers allow 255 in all."""
 DEEP = 8
-"""A block of a shared lane that nobody asked for goes round again where its window has so many
-blocks too many: else one fast host would bring in the backlog of all that share its lane."""
+"""A block of a shared lane is sent out again on arrival if its window has this many blocks more
+than it should: otherwise one fast host would bring in the backlog of all hosts in its lane."""
 ON_THE_WAY_S = 5.0
-"""For so long a worker waits for tasks that are on their way, before it takes on a suspect."""
+"""How long a worker waits for tasks that are on their way before it takes a suspect."""
 CARRY_WAIT_S = 0.05
 CARRY_WAIT_LONG_S = 0.5
-"""When asking again makes sense for tasks that are on their way, or have been for long."""
+"""After how long asking again makes sense for tasks that are on their way; the longer wait is for
+tasks that have been on their way for long."""
 KEY_BYTES = 32
-"""Of what blocks are sealed with."""
+"""The length of the key with which blocks are sealed."""
 DRY = ""
-"""In the place of a host among a worker's shares: so many hosts are dry."""
+"""Stands in place of a host among a worker's shares, with the number of dry hosts."""
 
 
 class Window(msgspec.Struct, frozen=True):
-    """What stays in Redis of each host and priority, and how the rest is cut."""
+    """How many tasks of each host and priority stay in Redis, and the size of blocks for the
+    others."""
 
     paced: int = 32
-    """Tasks of a host that has a rate: it is hit once in a while, and a block comes in no time."""
+    """Tasks of a host that has a rate. It is hit so rarely that a block arrives in time."""
     fast: int = 256
-    """Tasks of a host without one: some hundred pages a second must not wait for the carrier."""
+    """Tasks of a host without a rate: some hundred pages a second must not wait for the carrier."""
     block: int = 64
     block_bytes: int = 48 * 1024
 
     @property
     def numbers(self) -> dict[str, int]:
-        """As the scripts read them, among the rules."""
+        """The sizes as the scripts read them, among the rules."""
         return {
             "window": self.paced,
             "window_fast": self.fast,
@@ -48,13 +52,13 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Travel(msgspec.Struct, frozen=True):
-    """What a client with a carrier says of a crawl that it makes."""
+    """What a client with a carrier sets for a crawl that it creates."""
 
     window: Window
     carrier: str
-    """Which one it is, for people."""
+    """The name of the carrier, for people."""
 
-    def papers(self) -> list[str]:
-        """As start.lua takes them: the carrier, and a new key. It is made whether this carrier
-        needs seals or not: later the crawl may get one that does."""
+    def start_args(self) -> list[str]:
+        """The arguments for start.lua: the carrier, and a new key. The key is created whether this
+        carrier needs seals or not: later the crawl may get one that does."""
         return [self.carrier, secrets.token_hex(KEY_BYTES)]

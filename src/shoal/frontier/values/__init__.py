@@ -1,7 +1,7 @@
-"""What goes into a frontier and comes out of it.
+"""The values that a frontier takes and returns.
 
-states.py has the states of tasks and crawls. work.py is what goes out to workers, outcomes.py what
-comes back. records.py and figures.py are what anyone who looks at a crawl is shown.
+states.py has the states of tasks and crawls, work.py what goes out to workers, outcomes.py what
+comes back. records.py and figures.py have what is shown to anyone who looks at a crawl.
 """
 
 from __future__ import annotations

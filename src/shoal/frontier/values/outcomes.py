@@ -1,4 +1,5 @@
-"""Work as it comes back: outcomes of tries, and what adding and repairing did."""
+"""What comes back from workers, the outcomes of their tries; and the results of `add` and
+`repair`."""
 
 from __future__ import annotations
 
@@ -21,52 +22,52 @@ class Pushback(msgspec.Struct, frozen=True):
 
     retry_after_s: float | None = None
     meant: bool = True
-    """Whether it is the host's word by itself: see `policy.is_meant`."""
+    """Whether this answer alone shows that the host wants less: see `policy.is_meant`."""
 
 
 class Outcome(PageCounts, kw_only=True):
-    """What became of one leased task, and what that adds to the counters."""
+    """How a try at a leased task ended, and what that adds to the counters."""
 
     lease: Lease
     verdict: Verdict
     reason: str = ""
-    """Why it was retried, died or was dropped. One line."""
+    """Why the task was retried, died or was dropped. One line."""
     detail: str = ""
-    """The traceback, where a handler raised."""
+    """The traceback, if a handler raised."""
     kind: FailureKind = FailureKind.OTHER
-    """Why it failed, in a word that is counted. Only of tries that are retried or dead."""
+    """The kind of failure, for the counters. Only used if the task is retried or dead."""
     retry_in_s: float = 0.0
-    """How long a task waits that is retried, or returned because it is not due yet."""
+    """How long the task waits if it is retried, or returned because it is not due yet."""
     follow_ups: Sequence[Entry] = ()
     sent: bool = True
-    """Whether a request went out. If not, the host's turn is given back too, where that is safe."""
+    """Whether a request was sent. If not, the host's turn is given back too, where that is safe."""
     fault: bool = False
     """The host did not answer as a healthy one would: no answer at all, 5xx, 429."""
     ours: bool = False
-    """The host answered as it should: it was what it sent that the spider, or who reads sitemaps,
-    could not read."""
+    """The failure is not the host's: it answered as it should, but the spider, or the reader of
+    sitemaps, could not handle the content."""
     latency_s: float = 0.0
-    """How long the host took to answer. 0 if it did not."""
+    """How long the host took to answer; 0 if it did not answer."""
     pushback: Pushback | None = None
     robots: Robots | None = None
     passage: Passage | None = None
-    """What the try says of the exit that it left by, if it did. Without one, nothing is known."""
+    """What the try tells about the exit that it left by. None: nothing."""
     cookies: Jar | None = None
-    """The jar of the task's chain from now on. None: it stays as it is. All of it, because nobody
-    else can change it meanwhile: of a chain, one task is under way."""
+    """The whole cookie jar of the task's chain from now on. None: it stays as it is. Nothing else
+    can have changed it meanwhile, because only one task of a chain is under way."""
     identity: IdentityReport | None = None
-    """What the try says of the identity that it was made with."""
+    """What the try tells about the identity that it was made with."""
     own_counts: dict[str, int] = msgspec.field(default_factory=dict)
-    """What the spider has counted: see core/own_counts.py. Only of a try that ends its task."""
+    """The spider's own counters: see core/own_counts.py. Only if the try ends its task."""
 
 
 class Added(msgspec.Struct, frozen=True):
-    """What `add` did."""
+    """The result of `add`."""
 
     added: int = 0
     duplicates: int = 0
     retried: int = 0
-    """Dead tasks that were given a fresh start, because their entries asked for it."""
+    """Dead tasks that were retried because their entries asked for it."""
 
     def __add__(self, other: Added) -> Added:
         return Added(
@@ -76,28 +77,28 @@ class Added(msgspec.Struct, frozen=True):
         )
 
     def with_retried(self, count: int) -> Added:
-        """The same, where so many of the duplicates were dead and no longer are."""
-        # One that was forgotten meanwhile (`seen_for`) is no duplicate.
+        """The result if `count` of the duplicates were dead tasks that were retried."""
+        # A task that was forgotten meanwhile (`seen_for`) is not among the duplicates.
         return Added(self.added, max(self.duplicates - count, 0), self.retried + count)
 
     @property
     def any(self) -> bool:
-        """Whether there was anything to add, new or known."""
+        """Whether any entries were given, new or known."""
         return bool(self.added or self.duplicates or self.retried)
 
     @property
     def told(self) -> str:
-        """What it did, for people."""
+        """The result as text for people."""
         again = f", {self.retried:,} tried again" if self.retried else ""
         return f"{self.added:,} added, {self.duplicates:,} known already{again}"
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """What `repair` did."""
+    """The result of `repair`."""
 
     lost: int = 0
-    """Tasks that were lost, and are dropped now."""
+    """Tasks that the carrier had lost, and that are dropped now."""
     forgotten: int = 0
-    """Fingerprints that count as new now: of what was lost, and of all pages that led to others."""
+    """Fingerprints that were forgotten: of lost tasks, and of all pages that led to others."""
     why_not: str = ""
-    """Why what was lost cannot be found again. Empty: it can."""
+    """Why lost tasks cannot be found again. Empty: they can."""

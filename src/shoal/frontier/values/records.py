@@ -1,4 +1,4 @@
-"""What the frontier knows of single tasks, hosts and chains, for whoever asks."""
+"""What the frontier tells about single tasks, hosts and chains."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from shoal.frontier.values.states import TaskState
 
 
 class Record(msgspec.Struct, kw_only=True):
-    """All the frontier knows of one task."""
+    """All that the frontier knows about one task."""
 
     fingerprint: bytes
     task: Task
-    """As it was added, but without its cookies, and without fields that only a later version knows:
-    who asks shows it. Of tasks that are done or dropped a backend may keep less: then it is the one
-    that was asked for, and the page log of the results knows more."""
+    """The task as it was added, but without its cookies and without fields that only a later
+    version knows, because records are shown to people. A backend may keep less of tasks that are
+    done or dropped: then this is the task that was asked for, and the page log of the results has
+    more."""
     state: TaskState
     losses: int = 0
     kind: FailureKind | None = None
-    """Of dead tasks, why."""
+    """Why a dead task died."""
     died_at: float | None = None
-    """Of dead tasks, when."""
+    """When a dead task died."""
     reason: str = ""
     detail: str = ""
     due: float | None = None
@@ -41,36 +42,36 @@ class Record(msgspec.Struct, kw_only=True):
 
     @property
     def place(self) -> DeadPlace:
-        """Of a dead task, where the others go on."""
+        """The place of a dead task among the dead: the next page of a list begins after it."""
         return DeadPlace(self.died_at or 0.0, self.fingerprint)
 
 
 class DeadPlace(NamedTuple):
-    """A place among the dead of a crawl, which are in the order of their deaths. It stays one when
-    the task that was there is retried or purged."""
+    """A place in the list of a crawl's dead tasks, which is in the order of their deaths. It stays
+    valid when the task at that place is retried or purged."""
 
     died_at: float
     fingerprint: bytes
 
 
 class DeadFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which dead tasks are meant: those that fit all that is said."""
+    """Selects dead tasks: those that match all fields that are set."""
 
     kind: FailureKind | None = None
     host: str | None = None
-    """As `Task.site` has it."""
+    """The host, in the form of `Task.site`."""
     fingerprints: Sequence[bytes] | None = None
-    """These and no others. None: whatever their fingerprints are."""
+    """Only tasks with these fingerprints. None: any."""
     died_by: float | None = None
-    """Those that died then or before. Who was told how many there are means those, though more die
-    meanwhile."""
+    """Only tasks that died at that moment or before. After people are told how many there are, this
+    leaves out tasks that die before they decide."""
 
 
 ALL_DEAD = DeadFilter()
 
 
 class Leased(msgspec.Struct, kw_only=True):
-    """A task that is in somebody's hands."""
+    """A task that is leased to a worker."""
 
     fingerprint: bytes
     url: str
@@ -79,13 +80,13 @@ class Leased(msgspec.Struct, kw_only=True):
     since: float
     """When it was handed out."""
     expires: float
-    """When it is taken back, unless the worker is heard of before."""
+    """When the lease expires, unless the worker renews it before."""
     tries: int = 0
-    """How often it had failed before."""
+    """How often the task had failed before."""
 
 
 class Host(msgspec.Struct, kw_only=True):
-    """How one host is being served."""
+    """The state of one host: its tasks, its pace and its failures."""
 
     host: str
     waiting: int = 0
@@ -96,11 +97,11 @@ class Host(msgspec.Struct, kw_only=True):
     penalty_s: float = 0.0
     crawl_delay_s: float = 0.0
     latency_s: float = 0.0
-    """How long it takes to answer, recently."""
+    """How long the host has recently taken to answer."""
     failures: int = 0
     """Failures in a row."""
     failures_by_kind: dict[FailureKind, int] = {}
-    """Tries that have failed, ever: see `Stats.failures_by_kind`."""
+    """All tries that have failed: see `Stats.failures_by_kind`."""
 
     @property
     def is_broken(self) -> bool:
@@ -109,15 +110,15 @@ class Host(msgspec.Struct, kw_only=True):
 
 
 class Chain(msgspec.Struct, frozen=True):
-    """Tasks that go one after the other."""
+    """A chain: tasks that go one after the other."""
 
     name: str
     left: int
-    """Those that have not ended."""
+    """How many of its tasks have not ended."""
 
 
 class HostOrder(StrEnum):
-    """Which hosts to name first."""
+    """Which hosts come first in a list of hosts."""
 
     BUSIEST = "busiest"
     SLOWEST = "slowest"

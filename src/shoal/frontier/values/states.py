@@ -1,4 +1,4 @@
-"""The states of tasks and crawls, and what leads from one to another."""
+"""The states of tasks and crawls, and the actions and verdicts that change them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TaskState(StrEnum):
-    """Where a task is in its life. SQLite files keep its number: the order stays."""
+    """The state of a task. SQLite files store the number of the member: keep the order."""
 
     WAITING = "waiting"
     DELAYED = "delayed"
@@ -17,10 +17,10 @@ class TaskState(StrEnum):
 
 
 class CrawlState(StrEnum):
-    """Where a crawl is in its life."""
+    """The state of a crawl."""
 
     NEW = "new"
-    """Has seeds, but nobody has started it."""
+    """It has seeds, but was never started."""
     RUNNING = "running"
     PAUSED = "paused"
     CANCELLED = "cancelled"
@@ -28,28 +28,28 @@ class CrawlState(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Nothing will be handed out any more, unless new seeds come."""
+        """Whether it has ended: no more tasks are handed out, unless new seeds come."""
         return self in (CrawlState.CANCELLED, CrawlState.FINISHED)
 
     @property
     def live(self) -> bool:
-        """It was started, and is not over."""
+        """Whether it was started and is not over."""
         return self in (CrawlState.RUNNING, CrawlState.PAUSED)
 
 
 class Control(StrEnum):
-    """What can be done to a whole crawl."""
+    """An action on a whole crawl."""
 
     SEAL = "seal"
-    """All seeds are in: from now on the crawl is finished when nothing is left."""
+    """All seeds are in: from now on the crawl finishes when nothing is left."""
     PAUSE = "pause"
     RESUME = "resume"
     CANCEL = "cancel"
-    """Everything not yet ended is dropped."""
+    """All tasks that have not ended are dropped."""
 
 
 CANCELLED = "crawl '{}' was cancelled; --fresh starts it over"
-"""What those are told who bring work to a cancelled crawl."""
+"""The error for callers that bring work to a cancelled crawl."""
 
 
 class Verdict(StrEnum):
@@ -63,4 +63,4 @@ class Verdict(StrEnum):
 
 
 ENDING = frozenset({Verdict.DONE, Verdict.DEAD, Verdict.DROPPED})
-"""Those after which a task is never tried again, unless somebody asks for it."""
+"""The verdicts after which a task is not tried again, unless somebody retries it."""

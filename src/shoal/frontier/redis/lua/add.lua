@@ -3,10 +3,10 @@
 --
 -- uses     step pace shares hosts seen queue chains adding
 -- ARGV[2]  packed {group, ...}, see adding.lua
--- ARGV...  their entries
+-- ARGV...  the entries of the groups
 -- returns  {state before, added, duplicates}
 --
--- Atomic, because between "was it seen?" and "it is queued" nobody else may add the same.
+-- Atomic, because no other client may add the same task between the check and the queueing.
 
 if not open_plain_crawl() then
   return unknown()

@@ -1,15 +1,16 @@
--- Queueing what was never seen. Needs step.lua, hosts.lua, seen.lua, chains.lua.
+-- Queues tasks that were never seen. Needs step.lua, hosts.lua, seen.lua, chains.lua.
 --
--- Entries are arguments of the script, one after the other. A group {host, priority, count, shape} says
--- what the next so many of them are, with a shape only where a limit counts those: cmsgpack does not take bytes, and so nothing is copied. An entry of
--- a chain is a group of its own.
+-- Entries are arguments of the script, one after the other: cmsgpack does not take bytes, and this
+-- way nothing is copied. A group {host, priority, count, shape} describes the next `count` entries;
+-- it has a shape only if a limit applies to links. Each entry of a chain is a group of its own.
 
--- ID:alike:HOST  hash  shape of addresses -> how many links like that were queued; '' -> all of the host's.
---                Shapes that were met once make room for others.
--- ID:kept_out    hash  host, a space, shape -> how many links were kept out by the limit for that shape, or,
---                where it is empty, by that for the host
+-- ID:alike:HOST  hash  shape of addresses -> how many such links were queued; '' -> all of the
+--                      host's links. Shapes seen only once make room for others.
+-- ID:kept_out    hash  host, a space, shape -> how many links were kept out by the limit for that
+--                      shape, or, if the shape is empty, by the limit for the host
 
--- Turn groups into {host, priority, first, last}, from an argument on. Returns the next argument.
+-- Turn groups into {host, priority, first, last}: the arguments of their entries, which begin at
+-- `argument`. Returns the argument after them.
 local function place_groups(groups, argument)
   for _, group in ipairs(groups) do
     group.shape = group[4]
@@ -28,7 +29,7 @@ local function push_all(host_name, priority, entries)
   host.waiting = host.waiting + #entries
 end
 
--- Queue those entries of the groups that are new, each once.
+-- Queue the entries of the groups that are new, each once.
 local function push_new(groups, known)
   local wanted, pushes = {}, {}
   for _, group in ipairs(groups) do
@@ -57,9 +58,10 @@ end
 
 local is_cleared = {}
 
--- Whether one more shape of a host may be kept. Room is made once in a step: a page may well bring thousands.
+-- Whether one more shape of a host may be kept. Room is made only once in a step, because a page
+-- may have thousands of shapes.
 local function has_room_for_shape(key)
-  if call('HLEN', key) <= POLICY.most_shapes then -- One of them is for all.
+  if call('HLEN', key) <= POLICY.most_shapes then -- One field is for all links of the host.
     return true
   end
   if is_cleared[key] then
@@ -76,7 +78,7 @@ local function has_room_for_shape(key)
   return #once > 0
 end
 
--- How many of so many new links of a host, with addresses of one shape, may be queued. They are counted.
+-- How many of `count` new links of a host, with addresses of one shape, may be queued. Counts them.
 local function room_for_alike(host_name, shape, count)
   local key = prefix .. 'alike:' .. host_name
   local stored = call('HMGET', key, '', shape)
@@ -99,7 +101,7 @@ local function room_for_alike(host_name, shape, count)
   return room
 end
 
--- Of what is new, that which no limit of the crawl keeps out.
+-- The new fingerprints that no limit of the crawl keeps out.
 local function within_limits(groups, known, fresh)
   for _, group in ipairs(groups) do
     local alike = {}
@@ -126,7 +128,8 @@ local function within_limits(groups, known, fresh)
   return wanted
 end
 
--- Of the same task twice, the first counts. Returns how many were new, and how many were not.
+-- Queue the new entries of the groups. If a task occurs twice, the first one counts. Returns how
+-- many were new, and how many were duplicates.
 local function add_groups(groups)
   local fingerprints, known, total = {}, {}, 0
   for _, group in ipairs(groups) do

@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
--- Blocks have come back: their entries wait here again. Runs also when the server is out of memory: what
--- cannot come in cannot be worked off.
+-- Take in blocks that came back: their entries wait here again. Runs also when the server is out of
+-- memory, because tasks that cannot come in cannot be worked off.
 --
 -- uses     step pace shares hosts seen queue chains adding
--- ARGV[2]  packed {{host, priority, tasks, id of its crawl, whether it is to leave again}, ...}
--- ARGV...  the ids of the blocks; then the entries of all
--- returns  {state, life, for each block 1 if it was outside; 0 if that was not known, or some of what was seen was
---           forgotten since: then its entries were offered like any others; -1 if it is of another crawl, or
---           this one was cancelled}
+-- ARGV[2]  packed {{host, priority, tasks, id of its crawl, whether to send it out again}, ...}
+-- ARGV...  the ids of the blocks; then the entries of all blocks
+-- returns  {state, life, for each block 1 if it was outside; 0 if that was not known, or if
+--           fingerprints were forgotten since: then its entries were added like new ones; -1 if it
+--           is of another crawl, or this one was cancelled}
 --
--- Atomic, because of two that bring the same block, one must bring it and the other all duplicates.
+-- Atomic, because if two clients bring the same block, the entries of one must all be duplicates.
 
 if not open_own_crawl() then
   return unknown()
@@ -19,7 +19,7 @@ local answer = {state, life()}
 local argument = 3 + #blocks
 local repaired = tonumber(call('GET', prefix .. 'repaired') or 0)
 
--- The stored values of a block that is outside, or nothing.
+-- The stored values of a block, if it is outside.
 local function known(block, block_id)
   local packed = call('HGET', prefix .. 'carried', block_id)
   local values = packed and cmsgpack.unpack(packed)
@@ -35,7 +35,7 @@ local function bring_in(block, values, first)
   carried.strike(block[1], block[2], values[4])
   local length = call('LLEN', prefix .. 'q:' .. block[2] .. ':' .. block[1])
   local is_unwanted = values[4] == 0 and length > carried.window(host) + POLICY.deep * rules.block
-  if block[5] or is_unwanted then -- It is old, or others of its lane were wanted.
+  if block[5] or is_unwanted then -- It is old, or other blocks of its lane were wanted.
     carried.send_out(host, block[2], entries, true)
   else
     carried.take_in(host, block[2], entries)
@@ -64,7 +64,7 @@ local duplicates = counts.duplicates
 if #unasked > 0 and add_groups(unasked) > 0 and state == 'finished' then
   set_state('running')
 end
-counts.duplicates = duplicates -- Nobody has found these anywhere.
+counts.duplicates = duplicates -- These are not links that were found again.
 advance_chains()
 save_hosts()
 close_crawl()

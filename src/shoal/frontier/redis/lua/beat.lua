@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- A worker's sign of life.
+-- Store a worker's sign of life.
 --
 -- uses     step
 -- ARGV[2]  the worker

@@ -1,22 +1,29 @@
--- Tasks that travel: of what waits for a host and priority, what is next is here, and the rest is outside,
--- in blocks that a carrier keeps. Needs step.lua, hosts.lua, queue.lua.
+-- The queues of a crawl with a carrier. The next tasks of a host and priority are in Redis, in the
+-- window; the others are outside, in blocks that the carrier keeps. Needs step.lua, hosts.lua,
+-- queue.lua.
 --
--- ID:q:PRIORITY:HOST  list  the window: entries that are next
--- ID:t:PRIORITY:HOST  list  the tail: entries that came last, fewer than a block
--- ID:away     hash  host -> packed {since when it is dry (0: it is not), of which priority}, and for each
---                   priority that has blocks outside {priority, blocks in a shared lane, blocks in its own, whether
---                   further ones go to its own}
--- ID:carried  hash  id of a block that is outside -> packed {host, priority, tasks, whether in its own lane, moment}
--- ID:outbox   list  blocks that nobody has published yet: see send_out
--- ID:low      set   PRIORITY:HOST of windows that are low and have blocks outside
--- ID:dry      zset  hosts whose best window is empty while blocks of it are outside, by the moment
--- ID:own      set   PRIORITY:HOST of all that have a lane of their own
--- ID:routes   set   the names of all lanes that were used; ID:missing  what no lane has; ID:foreign  how many
---                   blocks the carrier had that are not of this crawl: see broker/
--- ID:repaired string  when fingerprints were last taken out of those that were seen: see unsee.lua
+-- ID:q:PRIORITY:HOST  list    the window: entries that are next
+-- ID:t:PRIORITY:HOST  list    the tail: entries that came last, fewer than a block
+-- ID:away             hash    host -> packed {since when it is dry (0: it is not), in which
+--                             priority}, and for each priority that has blocks outside {priority,
+--                             blocks in a shared lane, blocks in its own lane, whether further
+--                             blocks go to its own}
+-- ID:carried          hash    id of a block that is outside -> packed {host, priority, tasks,
+--                             whether it is in its own lane, moment}
+-- ID:outbox           list    blocks that were not published yet: see send_out
+-- ID:low              set     PRIORITY:HOST of windows that are low and have blocks outside
+-- ID:dry              zset    hosts whose best window is empty, with blocks of it outside, by the
+--                             moment that happened
+-- ID:own              set     PRIORITY:HOST of all windows with a lane of their own
+-- ID:routes           set     the names of all lanes that were used: see broker/, also for the next
+--                             two
+-- ID:missing          string  how many tasks should be with the carrier and are not
+-- ID:foreign          string  how many blocks the carrier had that are not of this crawl
+-- ID:repaired         string  when fingerprints were last removed from those that were seen: see
+--                             unsee.lua
 --
--- Both lists, and what is outside, count as waiting, for the crawl and for the host. A dry host is not
--- ready: its best tasks are on their way, and those of lower priority come after them.
+-- Both lists, and the tasks outside, count as waiting, for the crawl and for the host. A dry host
+-- is not ready: its best tasks are on their way, and those of lower priority come after them.
 
 local carried = {away = {}, changed = {}, FIRST = 3, STEP = 4}
 
@@ -37,7 +44,7 @@ function carried.read(wanted)
   end
 end
 
--- What is known of a host that has blocks outside, or nothing.
+-- The record of a host that has blocks outside, or nothing.
 function carried.of(name)
   if carried.away[name] == nil then
     carried.read({name})
@@ -45,7 +52,7 @@ function carried.of(name)
   return carried.away[name]
 end
 
--- Where a host's record has a priority, or nothing.
+-- The index of a priority in a host's record, or nothing.
 function carried.place(record, priority)
   for at = carried.FIRST, record and #record or 0, carried.STEP do
     if record[at] == priority then
@@ -65,13 +72,13 @@ function carried.window(host)
   return interval_of(host) > 0 and rules.window or rules.window_fast
 end
 
--- Fewer than so many left in a window: then the next block is sent for.
+-- The next block is fetched when a window has fewer tasks than this.
 function carried.low_mark(host)
   local window = carried.window(host)
   return math.max(math.ceil(window / 2), window - rules.block)
 end
 
--- The best window of a host is empty, and its blocks are outside.
+-- Note that the best window of a host is empty while it has blocks outside.
 function carried.note_dry(host, priority)
   local record = carried.of(host.name)
   if record[1] == 0 then
@@ -80,7 +87,7 @@ function carried.note_dry(host, priority)
   end
 end
 
--- Something has come into a window.
+-- Note that tasks have come into a window: its host may no longer be dry.
 local function undry(host, priority)
   local record = carried.of(host.name)
   if record and record[1] > 0 and priority >= record[2] then
@@ -89,13 +96,14 @@ local function undry(host, priority)
   end
 end
 
--- Since when the host is dry that has become so last, or nothing.
+-- The moment at which the last host became dry, or nothing if none is dry.
 function carried.dry_since()
   local found = call('ZRANGE', prefix .. 'dry', 0, 0, 'REV', 'WITHSCORES')
   return tonumber(found[2])
 end
 
--- Whether further blocks go to a lane of their own.
+-- Whether further blocks of a host and priority go to a lane of their own. They get one if enough
+-- of them are in the shared lane.
 local function has_own_lane(record, at, host, priority)
   if record[at + 3] == 0 and record[at + 1] >= POLICY.own_from and #host.name <= POLICY.own_name then
     local own = prefix .. 'own'
@@ -121,8 +129,9 @@ local function note_outside(host, priority)
   return kind
 end
 
--- Eight bytes that no other block has, unless it is of the same entries. By a counter, a server that was set
--- back would give the ids of lost moments once more, to others; random numbers of scripts are always the same.
+-- An id of eight bytes that no other block has, unless it has the same entries. Not a counter,
+-- because a server that lost its last moments would give the same ids to other blocks; nor a random
+-- number, because scripts always get the same ones.
 local function new_id(host, priority, entries, first, last)
   local time = call('TIME')
   local parts = {time[1], time[2], prefix, host.name, priority}
@@ -135,8 +144,8 @@ local function new_id(host, priority, entries, first, last)
   end))
 end
 
--- One block leaves: its id, the length of its head in two bytes, the head CRAWL OWN PRIORITY HOST, and its
--- entries, each behind its length in four bytes.
+-- Put a block into the outbox: its id, the length of its head in two bytes, the head CRAWL OWN
+-- PRIORITY HOST, and its entries, each after its length in four bytes.
 local function send_block(host, priority, entries, first, last)
   local block_id = new_id(host, priority, entries, first, last)
   local kind = note_outside(host, priority)
@@ -151,7 +160,8 @@ local function send_block(host, priority, entries, first, last)
   call('HSET', prefix .. 'carried', block_id, known)
 end
 
--- Entries leave from one on, in whole blocks: by their number or their bytes. Returns the first that stays.
+-- Send entries out in whole blocks, which are limited by number and by bytes; with `all`, also the
+-- rest that is less than a block. Returns the first entry that is left without `all`.
 function carried.send_out(host, priority, entries, all)
   local first, bytes = 1, 0
   for i, entry in ipairs(entries) do
@@ -171,7 +181,7 @@ function carried.send_out(host, priority, entries, all)
   return first
 end
 
--- A block has come back.
+-- Remove a block that came back, or was lost, from the record of its host.
 function carried.strike(name, priority, kind)
   local record = carried.of(name)
   local at = carried.place(record, priority)
@@ -192,7 +202,7 @@ function carried.strike(name, priority, kind)
   end
 end
 
--- A block is outside no longer, and its tasks do not wait. Returns how many there were.
+-- Write a block off: it is no longer outside, and its tasks no longer wait. Returns their number.
 function carried.write_off(block_id, values)
   local host, tasks = host_named(values[1]), values[3]
   call('HDEL', prefix .. 'carried', block_id)
@@ -202,7 +212,7 @@ function carried.write_off(block_id, values)
   return tasks
 end
 
--- Entries that have come back are the next of their window.
+-- Append entries that came back to their window.
 function carried.take_in(host, priority, entries)
   call_many('RPUSH', prefix .. 'q:' .. priority .. ':' .. host.name, entries)
   note_priority(host, priority)

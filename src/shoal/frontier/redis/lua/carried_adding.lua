@@ -1,10 +1,10 @@
--- Queueing where tasks travel. Needs adding.lua, carried.lua.
+-- Queues tasks in a crawl with a carrier. Needs adding.lua, carried.lua.
 
 do
 
 local plain_push_all = push_all
 
--- What is too large for a block stays here, and is next to the window.
+-- The entries, from `first` on, that fit into a block. Larger ones stay here, in the window.
 local function travelling(key, entries, first)
   local found, large = {}, {}
   for i = first, #entries do
@@ -15,7 +15,8 @@ local function travelling(key, entries, first)
   return found
 end
 
--- Behind the window, if that is full or something is behind it already: the tail grows, and leaves in blocks.
+-- Queue entries behind the window, which is full or has tasks behind it already: append them to the
+-- tail, and send that out in blocks.
 local function push_behind(host, priority, entries)
   local key = prefix .. 't:' .. priority .. ':' .. host.name
   local length = call('LLEN', key)
@@ -35,7 +36,7 @@ end
 
 function push_all(host_name, priority, entries)
   if not rules.window or host_name:find(' ', 1, true) then
-    return plain_push_all(host_name, priority, entries) -- What goes by exits stays here.
+    return plain_push_all(host_name, priority, entries) -- Tasks of lanes stay in Redis.
   end
   local host = host_named(host_name)
   local window = prefix .. 'q:' .. priority .. ':' .. host_name

@@ -1,11 +1,11 @@
--- Handing out where tasks travel. Needs leasing.lua, carried.lua.
+-- Hands out tasks in a crawl with a carrier. Needs leasing.lua, carried.lua.
 
 do
 
 local plain_take, plain_next_moment, plain_serve_suspect = take, next_moment, serve_suspect
 local plain_told_shares = told_shares
 
--- What a window has left decides whether its blocks are sent for.
+-- Note whether a window is low, so that its blocks are fetched, or empty. Returns what is left.
 local function look_at_window(host, priority, key)
   local left = call('LLEN', key)
   if left < carried.low_mark(host) then
@@ -17,13 +17,13 @@ local function look_at_window(host, priority, key)
   return left
 end
 
--- Nothing is outside: the tail is next. Returns whether there was one.
+-- Make the tail the window, when nothing is outside. Returns whether there was a tail.
 local function move_tail(host, priority, key)
   local tail = prefix .. 't:' .. priority .. ':' .. host.name
   return call('EXISTS', tail) == 1 and call('RENAME', tail, key)
 end
 
--- As without: but a window that is empty is not the end of its priority if blocks of it are outside.
+-- As without a carrier, but an empty window does not end its priority if it has blocks outside.
 function take(host, count)
   if not rules.window then
     return plain_take(host, count)
@@ -50,13 +50,14 @@ function take(host, count)
   return entries, priorities
 end
 
--- Tasks on their way are something else to do, unless they have been for long.
+-- As without a carrier, but tasks on their way count as something else to do, unless they have been
+-- on their way for long.
 function serve_suspect()
   local since = carried.dry_since()
   return not (since and now - since < POLICY.on_the_way) and plain_serve_suspect()
 end
 
--- Beside the shares, how many hosts are dry, if any are: in the place of a host's name stands nothing.
+-- The shares, and the number of dry hosts, if any: an empty text stands in place of the host.
 function told_shares()
   local told = plain_told_shares()
   local dry = limit > 0 and call('ZCARD', prefix .. 'dry') or 0

@@ -1,3 +1,3 @@
--- The form of a script for clients that have a carrier. Needs step.lua.
+-- Marks the form of a script for clients with a carrier. Needs step.lua.
 
 is_carrier = true

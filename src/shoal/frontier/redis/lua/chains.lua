@@ -1,14 +1,14 @@
 -- Chains: tasks that go one after the other. Needs step.lua, hosts.lua, queue.lua.
 --
 -- ID:chains      hash  chain -> fingerprint of its task that was let go and has not ended
--- ID:chain:NAME  zset  fingerprints of the tasks that are held back by one before them, by their turns
--- ID:blocked     hash  fingerprint -> packed {host, priority, entry} of all of these
--- ID:jars        hash  chain -> its cookies as JSON, where the crawl keeps them; see core/cookies.py
+-- ID:chain:NAME  zset  fingerprints of tasks that are held back by an earlier one, by their turns
+-- ID:blocked     hash  fingerprint -> packed {host, priority, entry} of tasks that are held back
+-- ID:jars        hash  chain -> its cookies as JSON, if the crawl keeps them; see core/cookies.py
 --
--- Such a task counts as waiting, but not for its host. The entry of a task of a chain says so after its
--- first ten bytes: a byte that begins no MessagePack, four bytes for its turn, the length of the name of
--- its chain in two, and the name. The turn it gets here; clients send no_turn, or next_turn for
--- the target of a redirect, which is the same step as what led there.
+-- A task that is held back counts as waiting, but not for its host. The entry of a task of a chain
+-- has, after its first ten bytes: a byte that begins no MessagePack, four bytes for its turn, the
+-- length of the chain's name in two bytes, and the name. The turn is assigned here; clients send
+-- no_turn, or next_turn for the target of a redirect, which is the same step as the task before.
 
 local BEFORE_ALL = -2 ^ 40
 
@@ -21,7 +21,7 @@ local function chain_of(entry)
   end
 end
 
--- A task has joined the chain, or has ended: the next one may have to go.
+-- Note that a task has joined the chain, or has ended: the next one may have to be let go.
 local function touch_chain(chain)
   if not touched[chain] then
     touched[chain] = true
@@ -29,8 +29,8 @@ local function touch_chain(chain)
   end
 end
 
--- Let a task that counts as waiting wait for its turn. Where fingerprints are forgotten after a time,
--- the same one may be waiting already: then this one is dropped.
+-- Hold back a task, which counts as waiting already, until its turn. If fingerprints are forgotten
+-- after a time, the same task may be held back already: then this one is dropped.
 local function join_chain(host_name, priority, entry)
   local turn = struct.unpack('>I4', entry, 12)
   local score = turn
@@ -50,7 +50,7 @@ local function join_chain(host_name, priority, entry)
   touch_chain(chain)
 end
 
--- A task has ended. If it was one of a chain, that goes on.
+-- Note that a task has ended: if it is of a chain, the chain goes on.
 local function leave_chain(entry)
   local chain = chain_of(entry)
   if chain then
@@ -59,7 +59,7 @@ local function leave_chain(entry)
   end
 end
 
--- Let the next task of each chain that was touched go, unless one is under way.
+-- Let go the next task of each chain that was touched, unless one of it is under way.
 local function advance_chains()
   for _, chain in ipairs(touched) do
     local waiting = prefix .. 'chain:' .. chain
@@ -69,16 +69,16 @@ local function advance_chains()
       local host_name, priority, entry = values_of(packed)
       call('ZREM', waiting, first)
       call('HDEL', prefix .. 'blocked', first)
-      counts.waiting = counts.waiting - 1 -- It was counted before, and is counted again.
+      counts.waiting = counts.waiting - 1 -- It was counted before, and enqueue counts it again.
       enqueue('RPUSH', host_named(host_name), priority, entry)
     elseif not first and rules.cookies == 1 and call('HEXISTS', prefix .. 'chains', chain) == 0 then
-      call('HDEL', prefix .. 'jars', chain) -- Nothing of it is left.
+      call('HDEL', prefix .. 'jars', chain) -- No task of the chain is left.
     end
   end
   touched = {}
 end
 
--- The cookies of the chain of a task, from now on: JSON, or nothing if there are none.
+-- Store the cookies of a task's chain: JSON, or an empty text if there are none.
 local function keep_jar(entry, jar)
   local chain = chain_of(entry)
   if chain and jar ~= '' then
@@ -88,7 +88,7 @@ local function keep_jar(entry, jar)
   end
 end
 
--- Put the jars of chains beside the entries that are handed out: then {entry, jar} stands for the entry.
+-- Add the cookies of chains to the entries that are handed out: {entry, jar} replaces the entry.
 local function add_jars(granted)
   for _, told in ipairs(granted) do
     for i = 7, #told, 2 do

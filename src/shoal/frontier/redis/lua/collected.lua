@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Take the oldest entries out of an inbox, if it is still ours to empty.
+-- Remove the oldest entries of an inbox, if the caller still has its lock, and release the lock.
 --
--- KEYS[1]  the inbox: a list that others push to with LPUSH
--- ARGV[1]  the token under which we hold it
--- ARGV[2]  how many
--- returns  whether it was still ours
+-- KEYS[1]  the inbox: a list to which other programs LPUSH
+-- ARGV[1]  the token of the lock
+-- ARGV[2]  how many entries
+-- returns  1, or 0 if the caller has lost the lock
 --
--- The lock is shoal:lock:{inbox}: on the same server, whatever the inbox is called. Atomic, because a
--- reader that was stopped for too long must not remove what it has not read.
+-- The lock is shoal:lock:{inbox}: on the same server, whatever the name of the inbox. Atomic,
+-- because a reader that was suspended for too long must not remove what it has not read.
 
 local lock = 'shoal:lock:{' .. KEYS[1] .. '}'
 if redis.call('GET', lock) ~= ARGV[1] then

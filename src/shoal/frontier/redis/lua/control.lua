@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Steer a shard of a crawl.
+-- Seal, pause, resume or cancel a shard of a crawl.
 --
 -- uses     step exit_policy exits identity_policy identities taking_back
--- ARGV[2]  seal, pause, resume, cancel; of a crawl with several shards also finish and wake
--- returns  {state before, state, idle}. Nothing was changed if the action does not fit the state
+-- ARGV[2]  seal, pause, resume, cancel; for a crawl with several shards also finish and wake
+-- returns  {state before, state, idle}. Nothing was changed if the state does not allow the action
 --
--- Atomic, because a crawl ends once.
+-- Atomic, because a crawl ends only once.
 
 if not open_own_crawl() then
   return unknown()
@@ -17,7 +17,7 @@ if action == 'seal' then
   call('HSET', KEYS[1], 'sealed', 1)
 elseif becomes and (action ~= 'finish' or counts.leased == 0) then
   if action == 'cancel' and was ~= becomes then
-    -- Queues and leases stay where they are; of a cancelled crawl, they count as dropped.
+    -- Queues and leases stay where they are; in a cancelled crawl, they count as dropped.
     counts.dropped = counts.dropped + counts.waiting + counts.delayed + counts.leased
     counts.waiting, counts.delayed, counts.leased = 0, 0, 0
     call('DEL', prefix .. 'jars')

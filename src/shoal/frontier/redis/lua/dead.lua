@@ -1,19 +1,19 @@
 #!lua flags=no-writes
--- Some of the dead, the newest first: those that fit.
+-- List some of the dead tasks that match, the newest first.
 --
 -- uses     step
 -- ARGV[2]  how many to look at
--- ARGV[3]  the place after which they begin: when one died
--- ARGV[4]  and its fingerprint
+-- ARGV[3]  the place after which to begin: the moment of a death
+-- ARGV[4]  and the fingerprint of that task
 -- ARGV[5]  a kind, or nothing
 -- ARGV[6]  a host, or nothing
--- ARGV[7]  1 if all that is known of them is wanted, else 0
--- ARGV...  fingerprints: then these are looked at instead
--- returns  {whether there may be more, the place of the last one that was looked at: when it died, its
---          fingerprint; of each that fits its fingerprint, or {when it died, host, priority, entry,
---          reason, detail, kind}}
+-- ARGV[7]  1 to return everything that is known of each, 0 for the fingerprints only
+-- ARGV...  fingerprints: if there are any, these are looked at instead
+-- returns  {1 if there may be more, the place of the last one that was looked at: when it died, its
+--          fingerprint; then, for each that matches, its fingerprint or {when it died, host,
+--          priority, entry, reason, detail, kind}}
 --
--- Atomic, because what is retried meanwhile must not be read half.
+-- Atomic, so that a task that is retried meanwhile is read whole or not at all.
 
 if not open_crawl() then
   return unknown()
@@ -22,7 +22,7 @@ local most, kind, host = tonumber(ARGV[2]), ARGV[5], ARGV[6]
 local wants_all = ARGV[7] == '1'
 local key = prefix .. 'died'
 
--- By their bytes, as Redis has them. Lua compares texts as people of some country would.
+-- Compare texts by their bytes, as Redis does. Lua's own comparison depends on the locale.
 local function is_less(one, other)
   for i = 1, #one do
     local a, b = one:byte(i), other:byte(i) or -1
@@ -33,8 +33,8 @@ local function is_less(one, other)
   return #one < #other
 end
 
--- How many are before what follows a place, whether one is still there or not. Those that died at one
--- moment are in the order of their fingerprints, and may be many.
+-- The rank of the first task after a place, whether there is still a task at that place or not.
+-- Tasks that died at the same moment are in the order of their fingerprints, and may be many.
 local function rank_after(at, fingerprint)
   local low = call('ZCOUNT', key, '(' .. at, '+inf')
   local high = low + call('ZCOUNT', key, at, at)
@@ -62,14 +62,14 @@ else
   answer = {#page == most and 1 or 0, moments[#page] or '', page[#page] or ''}
 end
 
--- Of a page they all are; of fingerprints that were named, perhaps not.
+-- Whether a task comes after the place. On a page, all do; among named fingerprints, perhaps not.
 local function is_after_place(i)
   local at, place = tonumber(moments[i]), tonumber(ARGV[3])
   return at < place or at == place and is_less(page[i], ARGV[4])
 end
 
 local function is_fitting(values)
-  local own = KINDS[values[6]] or KINDS.other -- A later version may know others.
+  local own = KINDS[values[6]] or KINDS.other -- A later version may have other kinds.
   return (kind == '' or own == kind) and (host == '' or values[1]:match('[^ ]*$') == host)
 end
 

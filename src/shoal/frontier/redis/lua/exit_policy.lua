@@ -1,7 +1,9 @@
--- When an exit may be used, and what an answer says of it: exit_policy.py's decisions, where they can be
--- made atomically. Tests in lock step compare them with the SQLite frontier, which uses that file itself.
+-- When an exit may be used, and what an answer does to it: the decisions of exit_policy.py, here
+-- where they can be atomic. Tests in lock step compare them with the SQLite frontier, which uses
+-- that file itself.
 --
--- All in one table, and what is its own in a block: a script has room for some 200 names.
+-- All functions are in one table, and private ones in a block: a script has room for some 200 local
+-- names.
 
 local exit_policy = {}
 
@@ -56,7 +58,7 @@ function exit_policy.new_pair(exit, at)
   return pair
 end
 
--- Returns the pair as it is to be kept, or nothing.
+-- Reserve the next turn of an exit, and of the pair. Returns the pair to keep, or nothing.
 function exit_policy.reserve(exit, pair, pool, at)
   exit.next_at = at + pool.interval
   if not pair then
@@ -69,10 +71,10 @@ function exit_policy.reserve(exit, pair, pool, at)
   return pair
 end
 
--- Returns the pair as it is to be kept, or nothing.
+-- Lend an exit for a request. Returns the pair to keep, or nothing.
 function exit_policy.lend(exit, pair, pool, at)
   exit.leased = exit.leased + 1
-  exit.used_at = at + exit.leased -- A microsecond for each: see TURN_S.
+  exit.used_at = at + exit.leased -- A microsecond for each lease: see TURN_S.
   pair = exit_policy.reserve(exit, pair, pool, at)
   if not pair then
     if pool.sticky == 0 then
@@ -101,7 +103,7 @@ local function note_answer(of, at, good, bad)
   of.scored_at = at
 end
 
--- It brought an answer, so it works.
+-- Note that an exit works, because it brought an answer.
 local function note_works(exit, leased_at)
   if leased_at >= exit.out_at then
     exit.faults, exit.out_until = 0, 0
@@ -119,7 +121,7 @@ function exit_policy.after_good(exit, pair, at, leased_at)
   end
 end
 
--- Returns the pair as it is to be kept, or nothing.
+-- The host has blocked the exit. Returns the pair to keep, or nothing.
 function exit_policy.after_block(exit, pair, pool, at, leased_at, retry_after, dice)
   pair = pair or exit_policy.new_pair(exit, at)
   if leased_at < pair.blocked_at then
@@ -162,7 +164,7 @@ local function is_among(names, name)
   return false
 end
 
--- A list of its own: that of a new record is everybody's.
+-- Returns a new list with one more name: the list of a new record is shared with other records.
 local function with_one(names, name)
   local more = {}
   for i, known in ipairs(names) do
@@ -172,7 +174,8 @@ local function with_one(names, name)
   return more
 end
 
--- Names that were noted within a time, and one more: each once, and no more than it takes.
+-- Add a name to those that were noted within `agree_time`: each once, and at most as many as have
+-- to agree. Returns the names, and the moment since which they were noted.
 local function one_more(names, since, name, at)
   if at >= since + POLICY.agree_time then
     return {name}, at
@@ -181,7 +184,8 @@ local function one_more(names, since, name, at)
   return is_enough and names or with_one(names, name), since
 end
 
--- Returns the pair as it is to be kept, and whether it is the host that is to blame.
+-- The host could not be reached by the exit. Returns the pair to keep, and whether the host is to
+-- blame.
 function exit_policy.after_unreached(exit, pair, lane, host_name, at, leased_at)
   pair = pair or exit_policy.new_pair(exit, at)
   lane.faulty_exits, lane.faulty_since =
@@ -208,7 +212,8 @@ local function begin_window(lane, at)
   lane.window_at, lane.answers, lane.blocks, lane.blocked_exits = at, 0, 0, {}
 end
 
--- Returns whether the blocks are now the site's doing and not the exit's.
+-- Count an answer for a lane. Returns whether the site, and not the exit, is now to blame for the
+-- blocks.
 function exit_policy.count_answer(lane, exit_id, at, is_block, listed)
   if at >= lane.window_at + POLICY.window then
     begin_window(lane, at)
@@ -252,7 +257,7 @@ function exit_policy.after_probe(lane, at, is_good)
   end
 end
 
--- A pool and those that its tasks may go up to, as far as they are known: `pool_named` tells.
+-- A pool and the pools to which its tasks may go up, as far as `pool_named` knows them.
 function exit_policy.tiers(name, pool_named)
   local found = {name}
   while #found <= POLICY.max_tier do

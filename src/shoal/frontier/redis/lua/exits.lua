@@ -1,19 +1,25 @@
--- The exits of all crawls: their records, and who may be used when. Needs step.lua, exit_policy.lua.
+-- The exits of all crawls: their records, and which of them may be used when. Needs step.lua,
+-- exit_policy.lua.
 --
--- All begin with shoal:{exits}: and lie in one slot; a crawl with pools lies in the same, see names.py.
+-- All keys begin with shoal:{exits}: and are in one slot; a crawl with pools is in the same slot,
+-- see names.py.
 --
--- clock           string  packed {latest, ahead, swept at}: a clock of its own, see clock.py. All moments here are its
--- crawls          set     what the keys of the crawls that have lanes begin with
--- pools           hash    pool -> packed rules, see exit_forms.py, and `listed`: how many exits it has
+-- clock           string  packed {latest, ahead, swept at}: the exits have their own clock, see
+--                         clock.py. All moments in these keys are by this clock
+-- crawls          set     the prefixes of the keys of crawls with lanes
+-- pools           hash    pool -> packed rules, see exit_forms.py, and `listed`: how many exits it
+--                         has
 -- rules           hash    pool -> its rules as JSON, for people and clients
 -- spent           hash    pool -> packed numbers: what it has cost, and its requests in flight
 -- exits           hash    exit -> packed values, see exit_forms.py
--- listed:POOL     set     the exits that are in its list
--- free:POOL       zset    those that may be used now, by their rank: when they were last used
--- later:POOL      zset    those that may be used later, by the moment. Who is full is in neither
+-- listed:POOL     set     the exits that are listed
+-- free:POOL       zset    exits that may be used now, by their rank: when they were last used
+-- later:POOL      zset    exits that may be used later, by the moment. An exit that is full is in
+--                         neither
 -- at:HOST         hash    exit -> packed pair, see exit_forms.py
--- stick:POOL:HOST zset    exits that the host is to be visited by first, by when they began
--- cooling         zset    EXIT SESSION HOST, by the moment it ends: for those who ask
+-- stick:POOL:HOST zset    exits by which the host is to be visited first, by when that began
+-- cooling         zset    EXIT SESSION HOST of pairs that cool down, by the moment that ends; read
+--                         only by clients
 
 local exits = {known = {}, pools = {}, costs = {}, at = {}, changed = {}, pairs_changed = {}}
 
@@ -32,7 +38,7 @@ function exits.open()
   end
 end
 
--- The rules of a pool, or false if nobody has told of it.
+-- The rules of a pool, or false if it was never put here.
 function exits.pool(name)
   local pool = exits.pools[name]
   if pool == nil then
@@ -43,7 +49,7 @@ function exits.pool(name)
   return pool
 end
 
--- What a pool has cost.
+-- The record of what a pool has cost.
 function exits.cost(name)
   local cost = exits.costs[name]
   if not cost then
@@ -67,13 +73,13 @@ function exits.read(ids)
     exits.known[wanted[i]] = exit
     if exit then
       exit.id = wanted[i]
-      -- Not since it was last lent: then it was put among those that may be used now, or was full.
+      -- If not, it is not in `later`: when it was last lent, it stayed free, or became full.
       exit.may_be_later = math.max(exit.next_at, exit.out_until) > exit.used_at
     end
   end
 end
 
--- One that nobody has heard of yet.
+-- Make the record of a new exit.
 function exits.make(exit_id)
   local exit = exit_of(NEW_EXIT)
   exit.id = exit_id
@@ -81,17 +87,17 @@ function exits.make(exit_id)
   return exit
 end
 
--- When an exit may be used, whatever the host. Infinity where time alone does not do it.
+-- When an exit may be used, whatever the host. Infinity if that needs more than time to pass.
 function exits.ready_at(exit, pool)
   return exit_policy.exit_ready_at(exit, pool)
 end
 
--- Where an exit stands among those that may be used: the lowest goes first.
+-- The rank of an exit among those that may be used: the lowest goes first.
 function exits.rank(exit)
   return exit.used_at
 end
 
--- An exit, or false if it was never heard of.
+-- An exit, or false if it was never listed.
 function exits.named(exit_id)
   if exits.known[exit_id] == nil then
     exits.read({exit_id})
@@ -99,7 +105,7 @@ function exits.named(exit_id)
   return exits.known[exit_id]
 end
 
--- Read how exits are doing at a host, all at once.
+-- Read the pairs of exits with a host, all at once.
 function exits.read_pairs(host_name, ids)
   local known = exits.at[host_name] or {}
   exits.at[host_name] = known
@@ -114,7 +120,7 @@ function exits.read_pairs(host_name, ids)
   end
 end
 
--- How an exit is doing at a host, or nothing: what was said of another session says nothing.
+-- The pair of an exit with a host, or nothing. A pair of another session does not count.
 function exits.pair(exit, host_name)
   local known = exits.at[host_name]
   if not known or known[exit.id] == nil then
@@ -132,7 +138,8 @@ function exits.keep_pair(exit, host_name, pair)
   exits.pairs_changed[host_name][exit.id] = true
 end
 
--- An exit has changed: it is written back later, and finds its place among others at once.
+-- Note that an exit has changed: it gets its new place among other exits at once, and is written
+-- back later.
 function exits.touch(exit)
   local pool, rank = exits.pool(exit.pool), exits.rank(exit)
   local ready_at = pool and exits.ready_at(exit, pool) or math.huge
@@ -153,7 +160,7 @@ function exits.touch(exit)
   exit.may_be_later = is_later
 end
 
--- Those whose moment has come may be used.
+-- Make exits of a pool free whose moment has come.
 function exits.wake(pool_name)
   local later = EXITS_BASE .. 'later:' .. pool_name
   local due = call('ZRANGEBYSCORE', later, '-inf', whole(exits.now), 'LIMIT', 0, POLICY.exits_woken)
@@ -177,7 +184,7 @@ function exits.turn_at(exit, host_name)
   return math.max(exit.next_at, pair and pair.next_at or 0)
 end
 
--- It leaves: the next one has to wait.
+-- Reserve a turn of an exit for one more request at a host.
 function exits.reserve(exit, host_name)
   local pair = exits.pair(exit, host_name)
   local kept = exit_policy.reserve(exit, pair, exits.pool(exit.pool), exits.now)
@@ -187,7 +194,8 @@ function exits.reserve(exit, host_name)
   exits.touch(exit)
 end
 
--- What a lease keeps of the exit it was given: {exit, session, pool, leased at, blocks of the task}.
+-- Lend an exit for a lease. Returns what the lease stores about it: {exit, session, pool, leased
+-- at, blocks of the task}.
 function exits.lend(exit, host_name, pool, blocks)
   local pair = exit_policy.lend(exit, exits.pair(exit, host_name), pool, exits.now)
   if pair then
@@ -204,7 +212,7 @@ function exits.lend(exit, host_name, pool, blocks)
   return {exit.id, exit.session, pool.name, exits.now, blocks}
 end
 
--- A lease has ended, one way or another: its exit is free. Returns it, and how it is doing at the host.
+-- Free the exit of a lease that has ended in any way. Returns the exit, and its pair with the host.
 function exits.unlend(lent, host_name)
   local exit = lent[1] ~= '' and exits.named(lent[1])
   if not exit then
@@ -223,7 +231,7 @@ function exits.unlend(lent, host_name)
   return exit, pair
 end
 
--- A request was sent by an exit, and took so much of the network.
+-- Count a request that was sent by an exit, and its bytes on the wire.
 function exits.count(exit, wire_bytes)
   local pool, cost = exits.pool(exit.pool), exits.cost(exit.pool)
   exit.requests = exit.requests + 1
@@ -234,8 +242,8 @@ function exits.count(exit, wire_bytes)
   end
 end
 
--- Give back what a lease was lent, as ID:held has it; or take it from a worker that does not say how its try ended.
--- Returns as `unlend` does.
+-- Free what was lent with a lease, whose values are those of ID:held: its try has ended, or its
+-- worker is gone. Returns what `unlend` returns.
 function exits.give_back(task, host_name)
   return exits.unlend(task[8], host_name)
 end
@@ -267,7 +275,7 @@ local function save_pairs(host_name, ids)
   end
 end
 
--- Write back what has changed.
+-- Write back all changes.
 function exits.save()
   if not exits.now then
     return

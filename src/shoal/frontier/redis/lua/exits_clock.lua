@@ -1,11 +1,11 @@
 #!lua flags=no-writes
--- What the clock of the exits says, for those who ask.
+-- Read the clock of the exits.
 --
 -- uses     step exit_policy exits
 -- KEYS[1]  the hash of all pools
 -- returns  {now, how far it is ahead of the server's}
 --
--- Atomic, because both are of one moment.
+-- Atomic, because both values must be of the same moment.
 
 exits.open()
 return {whole(exits.now), whole(exits.ahead)}

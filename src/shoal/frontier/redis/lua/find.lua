@@ -1,13 +1,13 @@
 #!lua flags=no-writes
--- Where a task is, unless it waits in its host's queue: that may be long, and clients walk it.
+-- Find a task, unless it waits in its host's queue: that may be long, so clients walk it.
 --
 -- uses     step seen
 -- ARGV[2]  its fingerprint
--- returns  {seen, crawl state, where, due, values of the packed form or the reason, ...}; of a dead task,
---          `due` is when it died
+-- returns  {seen, crawl state, where, due, values of the packed form or the reason, ...}; for a
+--          dead task, `due` is when it died
 --          where: dead, held back (see chains.lua), dropped, leased, delayed, suspect, or nothing
 --
--- Atomic, because a task that moves while it is looked for would be missed.
+-- Atomic, because a task that moves during the search would be missed.
 
 if not open_crawl() then
   return unknown()
@@ -19,7 +19,8 @@ local function found(where, due, packed)
   return {seen, state, where, due, values_of(packed)}
 end
 
--- The fingerprint may also be part of something else, so it is looked at again.
+-- Whether a packed task has the fingerprint. Its bytes may also occur elsewhere, so the fingerprint
+-- is compared again.
 local function is_it(packed)
   return packed:find(fingerprint, 1, true) and cmsgpack.unpack(packed)[3]:sub(1, 8) == fingerprint
 end

@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
 -- End tries: count them, adjust their hosts' pace, queue their follow-ups, release their leases.
--- Runs also when the server is out of memory: work that is done must be able to leave.
+-- Runs also when the server is out of memory: finished work must be able to leave.
 --
 -- uses     step pace shares hosts seen queue chains adding finishing
--- ARGV[2]  packed {outcome, ...}: names and values, without those that are 0 or empty
+-- ARGV[2]  packed {outcome, ...}: names and values, without values that are 0 or empty
 -- ARGV[3]  packed {group, ...}: follow-ups of tries on other shards, see adding.lua
--- ARGV...  the owners of the outcomes, see queue.lua; then the entries of all follow-ups, first those
---          of the outcomes, then those of other shards
--- returns  {state, idle, the numbers of the outcomes that were no longer owned, ...}
+-- ARGV...  the owners of the outcomes, see queue.lua; then the entries of all follow-ups, first
+--          those of the outcomes, then those of other shards
+-- returns  {state, idle, the numbers of the outcomes whose leases were stale, ...}
 --
--- Atomic, because a task that is done and whose follow-ups are not queued would lose them, and one
--- whose follow-ups are queued twice would be fetched twice.
+-- Atomic, because a task that ends without its follow-ups being queued would lose them, and
+-- follow-ups that are queued twice would be fetched twice.
 
 if not open_plain_crawl() then
   return unknown()
@@ -60,7 +60,7 @@ end
 if state ~= 'cancelled' then
   add_groups(groups)
 end
-advance_chains() -- After the follow-ups: the target of a redirect comes before what waits.
+advance_chains() -- After the follow-ups: the target of a redirect comes before waiting tasks.
 save_hosts()
 save_own_counts()
 close_crawl()

@@ -1,9 +1,10 @@
--- How a try ends, for finish.lua. Needs step.lua, pace.lua, shares.lua, hosts.lua, queue.lua, chains.lua.
+-- Ends tries, for finish.lua. Needs step.lua, pace.lua, shares.lua, hosts.lua, queue.lua,
+-- chains.lua.
 
 local function keep_robots(host, outcome, leased_at)
   call('HSET', prefix .. 'robots', host.name, outcome.robots)
   if outcome.elsewhere then
-    return -- Known only when the next lease has fetched it where it is.
+    return -- It is known only after the next lease has fetched it from its new location.
   end
   host.robots_at = now
   host.robots_until = now + (outcome.robots_ttl or 0)
@@ -12,7 +13,7 @@ local function keep_robots(host, outcome, leased_at)
   host.next = math.max(host.next, leased_at + host.crawl_delay)
 end
 
--- What the try says of its host: its robots.txt, its pace, a turn that was not used.
+-- Apply what the try tells about its host: robots.txt, pace, a turn that was not used.
 local function adjust(host, entry, outcome, leased_at, reserved)
   if outcome.robots then
     keep_robots(host, outcome, leased_at)
@@ -40,8 +41,8 @@ local function adjust(host, entry, outcome, leased_at, reserved)
   end
 end
 
--- What becomes of a task: its host, where it waits if it does (the host, or a lane of it), and the entry, in
--- which the try is counted if it was a failure.
+-- Move a task to where its verdict sends it. Arguments: its host, the place where it waits if it
+-- does (the host, or a lane of it), its priority, and its entry, in which a failed try is counted.
 local moves = {}
 
 function moves.done(host)
@@ -49,7 +50,7 @@ function moves.done(host)
   counts.done = counts.done + 1
 end
 
--- Not where the host sent what it should, and the spider could not read it.
+-- Count a failure of the host, unless it answered as it should and the spider could not handle it.
 local function count_failure(host, outcome)
   if outcome.fault or not outcome.ours then
     host.failed = host.failed + 1
@@ -79,7 +80,7 @@ function moves.dropped(_, _, _, entry, outcome)
   call('HSET', prefix .. 'dropped', fingerprint_of(entry), outcome.reason or '')
 end
 
--- One that is not due yet waits for its time.
+-- A returned task that is not due yet waits until it is.
 function moves.returned(_, place, priority, entry, outcome, token)
   if (outcome.retry_in or 0) > 0 then
     put_off(place, priority, entry, outcome, token)
@@ -88,9 +89,9 @@ function moves.returned(_, place, priority, entry, outcome, token)
   end
 end
 
--- What the spider has counted in tries that have ended their tasks.
+-- The spider's own counters, from tries that ended their tasks.
 --
--- ID:own_counts  hash  name -> how much
+-- ID:own_counts  hash  name -> count
 local own_counts, has_own_counts = {}, false
 
 local function note_own_counts(counted)
@@ -100,7 +101,7 @@ local function note_own_counts(counted)
   end
 end
 
--- What would be a name too many goes to the others.
+-- Write the spider's own counters. If there are too many names, new ones count as TEXTS.others.
 local function save_own_counts()
   if not has_own_counts then
     return
@@ -114,7 +115,7 @@ local function save_own_counts()
   end
 end
 
--- A try has ended, and counts as so many failures if it was one.
+-- End a try: move its task, and count it. If it failed, it counts as `tries` failures.
 local function move(host, place, priority, entry, outcome, token, tries)
   if outcome.verdict == 'retry' or outcome.verdict == 'dead' then
     entry = with_counts(entry, attempts_of(entry) + tries, losses_of(entry))
@@ -128,7 +129,7 @@ local function move(host, place, priority, entry, outcome, token, tries)
   end
   for i, name in ipairs(PAGE_COUNTERS) do
     local count = outcome.counts[i]
-    counts[name] = counts[name] + (count == true and 1 or count or 0) -- What is true counts as one.
+    counts[name] = counts[name] + (count == true and 1 or count or 0) -- `true` counts as one.
   end
   if outcome.sent and outcome.verdict ~= 'returned' then
     counts.sent = counts.sent + 1

@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- Forget a shard of a crawl: at once for everybody, though its keys are deleted bit by bit later.
+-- Forget a shard of a crawl. It is gone at once for all clients; its keys are deleted later, in
+-- small steps.
 --
 -- uses     step seen exit_policy exits identity_policy identities taking_back
--- returns  nothing
+-- returns  1
 --
--- Atomic, because whoever starts the crawl over must not find half of the old one.
+-- Atomic, because a client that starts the crawl over must not find half of the old one.
 
 if open_own_crawl() then
   forget_seen()
@@ -14,7 +15,7 @@ if open_own_crawl() then
   end
   local base = KEYS[1]:sub(1, -6)
   call('SADD', base .. 'garbage', id)
-  call('SET', base .. 'forgotten', id, 'EX', 86400) -- Not lost: somebody wanted this.
+  call('SET', base .. 'forgotten', id, 'EX', 86400) -- For a day, clients know it was not lost.
   call('DEL', KEYS[1])
 elseif id then
   return unknown()

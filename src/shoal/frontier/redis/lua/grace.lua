@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
--- Take note of a server that did not know our scripts: see `life` in step.lua. It was away and
--- nobody could renew leases, so all are prolonged, and all shares. Runs also when the server is out of memory.
+-- Note that a server did not know the scripts: see `life` in step.lua. While it was away, no lease
+-- could be renewed, so all leases and shares are prolonged. Runs also when the server is out of
+-- memory.
 --
 -- uses     step shares
 -- returns  1
 --
--- Atomic, because a lease that is taken back meanwhile must stay so.
+-- Atomic, because a lease that is taken back meanwhile must not come back.
 
 call('INCR', KEYS[1]:sub(1, -6) .. 'restarts')
 if open_crawl() then

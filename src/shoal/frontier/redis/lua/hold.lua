@@ -1,13 +1,14 @@
--- Keep an account from everybody for a while.
+-- Hold an account, so that no worker gets it for a while.
 --
 -- uses     step exit_policy exits identity_policy identities lending identity_lending
 -- KEYS[1]  the hash of all pools
 -- ARGV[2]  the account
--- ARGV[3]  the host that it is to be used at
+-- ARGV[3]  the host at which it is to be used
 -- ARGV[4]  for how long
--- ARGV[5]  1 if it needs an exit, where its group goes by a pool; 0 if nothing is sent
--- returns  {until when, as text; exit, session and pool that it goes by (or nothing of all three); account, logged in,
---          cookies, user agent, login URL}. Nothing: it is in use, or is not listed, or there is no exit for it
+-- ARGV[5]  1 if it needs an exit, should its group use a pool; 0 if no request is sent
+-- returns  {until when, as text; the exit, session and pool that it uses (or '', 0 and '');
+--          account, logged in, cookies, user agent, login URL}. Nothing: it is in use or not
+--          listed, or there is no exit for it
 --
 -- Atomic, because an account is held or lent, never both.
 

@@ -1,13 +1,13 @@
--- Go on holding an account.
+-- Prolong the hold of an account.
 --
 -- uses     step exit_policy exits identity_policy identities
 -- KEYS[1]  the hash of all pools
 -- ARGV[2]  the account
--- ARGV[3]  until when it is held, as whoever holds it was told
+-- ARGV[3]  until when it is held, as its holder was told: the token of the hold
 -- ARGV[4]  for how long from now
--- returns  until when, as text. Nothing: that hold is over, and nothing was changed
+-- returns  until when, as text. Nothing: the hold is over, and nothing was changed
 --
--- Atomic, because somebody else may hold it by now.
+-- Atomic, because another holder may have the account by now.
 
 exits.open()
 local exit = exits.named(ARGV[2])

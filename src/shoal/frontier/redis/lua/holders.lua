@@ -1,10 +1,10 @@
 #!lua flags=no-writes
--- The workers that hold leases, or shares of hosts that are not void.
+-- List the workers that hold leases, or shares of hosts that are not void.
 --
 -- uses     step
 -- returns  their names
 --
--- Atomic, because of a lease that passes from one to the other, exactly one must be named.
+-- Atomic, because if a lease passes from one worker to another, exactly one must be listed.
 
 if not open_crawl() then
   return unknown()
@@ -25,7 +25,7 @@ if state ~= 'cancelled' then
   for _, packed in ipairs(call('HVALS', prefix .. 'shares')) do
     local record = cmsgpack.unpack(packed)
     for i = 2, #record, 3 do
-      if record[i + 2] > now then -- Those that are void may not be struck yet.
+      if record[i + 2] > now then -- Void shares may not have been removed yet.
         note(record[i])
       end
     end

@@ -1,13 +1,13 @@
 -- The hosts of a shard. Needs step.lua, pace.lua, shares.lua.
 --
--- ID:hosts    hash  host -> packed numbers, see HOST_NUMBERS in stats.py, and then the priorities of its queues,
---                   the highest first; MORE at their end if there are others
--- ID:lower:HOST  zset  the others: priorities of its queues that are lower than those
--- ID:ready    zset  hosts with work and room, or whose room can be shared, by the moment they may next be
---                   hit: the heap
--- ID:load     zset  every host, by the tasks it has waiting or in flight, roughly
--- ID:slow     zset  every host that has answered, by its latency, roughly
--- ID:failing  zset  every host that has failed, by how often
+-- ID:hosts       hash  host -> packed numbers, see HOST_NUMBERS in stats.py, and then the
+--                      priorities of its queues, the highest first; then MORE if it has others
+-- ID:lower:HOST  zset  these others: lower priorities of its queues
+-- ID:ready       zset  hosts with work and room, or whose room can be shared, by the moment they
+--                      may next be hit: the heap
+-- ID:load        zset  every host, by the number of its tasks that wait or are in flight, roughly
+-- ID:slow        zset  every host that has answered, by its latency, roughly
+-- ID:failing     zset  every host that has failed, by how often
 --
 -- A host's numbers are packed, because reading them one by one would take most of a step's time.
 
@@ -15,7 +15,7 @@ local MOST_PRIORITIES = 32
 
 local hosts, names = {}, {}
 
--- What waits for a host, or in a lane of it, and its numbers.
+-- Unpack the numbers and priorities of a host, or of a lane of it.
 local function unpack_place(name, packed)
   local v = packed and cmsgpack.unpack(packed) or NEW_HOST
   local host, priorities = host_of(name, v), {}
@@ -46,7 +46,8 @@ local function read_hosts(wanted)
   end
 end
 
--- Of many priorities, keep the highest with the host: a step must not cost more for each there is.
+-- Keep only the highest priorities in the host's record if there are many: the cost of a step must
+-- not grow with their number.
 local function keep_few_priorities(host)
   local kept, lower = host.priorities, {}
   if #kept <= MOST_PRIORITIES then
@@ -93,7 +94,7 @@ local function best_priority(host)
   return host.priorities[1]
 end
 
--- The time between two requests to a host: the most careful of all that is known.
+-- The time between two requests to a host: the longest of all intervals that are known.
 local function interval_of(host)
   local crawl_delay = host.crawl_delay > 0 and host.crawl_delay + POLICY.slack or 0
   local own = host.penalty
@@ -107,8 +108,8 @@ local function knows_robots(host)
   return host.robots_at > 0 and now < host.robots_until
 end
 
--- Whether a host may get more than one request at a time: not until robots.txt is known, nor if it only
--- fails.
+-- Whether a host may get more than one request at a time: not before robots.txt is known, and not
+-- while it is broken.
 local function is_open(host)
   return (rules.robots ~= 1 or knows_robots(host)) and not is_broken(host.failures)
 end
@@ -118,18 +119,19 @@ local function limit_of(host)
   return is_open(host) and rules.room or 1
 end
 
--- Whether workers may share a host's room: it may be hit at any moment, as often as there is room.
+-- Whether workers may share a host's room: if it may be hit at any moment, as often as there is
+-- room.
 local function is_shareable(host)
   return interval_of(host) == 0 and is_open(host)
 end
 
--- The leases of a host that take room themselves: those that are not shared.
+-- The number of leases of a host that take room themselves, because they are not shared.
 local function plain_of(host)
   local record = shares_of(host.name)
   return record and math.max(host.leased - record[1], 0) or host.leased
 end
 
--- How much of its room nobody has.
+-- How much of a host's room is free.
 local function room_left(host)
   local used = host.leased
   if shares_of(host.name) then
@@ -138,7 +140,7 @@ local function room_left(host)
   return math.max(limit_of(host) - used, 0)
 end
 
--- When tasks of a host may next be handed out, or nothing if that needs more than time.
+-- When tasks of a host may next be handed out, or nothing if that needs more than time to pass.
 local function ready_at(host)
   if host.waiting <= host.suspects then
     return nil
@@ -153,7 +155,7 @@ local function ready_at(host)
   return math.max(host.next, first_void)
 end
 
--- A lease was not used: its turn is free again, if nobody was served or told to wait since.
+-- Free the turn of a lease that was not used, unless the host was hit or slowed down since.
 local function free_turn(host, leased_at, reserved)
   if host.next == reserved and host.pushed < leased_at then
     host.next = now
@@ -171,12 +173,12 @@ local function pack_host(host)
   return cmsgpack.pack(v)
 end
 
--- Whether a score that only serves to find the first few is too far from the truth.
+-- Whether a score, which only serves to find the first few, is too far from the true value.
 local function is_off(score, truth)
   return math.abs(truth - score) * 8 > score
 end
 
--- Collects what a sorted set is to be told.
+-- Collect a new score for a sorted set, if it has changed.
 local function note_score(scores, host, order, score)
   if host[order] ~= score then
     host[order] = score
@@ -185,7 +187,7 @@ local function note_score(scores, host, order, score)
   end
 end
 
--- Write the hosts back, and with them their places in the heap and who shares them.
+-- Write the hosts back, with their places in the sorted sets and their shares.
 local function save_hosts()
   local rows, ready, load, slow, failing, removed = {}, {}, {}, {}, {}, {}
   for _, name in ipairs(names) do
@@ -204,7 +206,7 @@ local function save_hosts()
       note_score(slow, host, 'slow', host.latency)
     end
     note_score(failing, host, 'failing', host.failed)
-    keep_few_priorities(host) -- An earlier version kept them all.
+    keep_few_priorities(host) -- An earlier version kept all of them.
     rows[#rows + 1] = name
     rows[#rows + 1] = pack_host(host)
   end

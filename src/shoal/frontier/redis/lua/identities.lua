@@ -1,10 +1,11 @@
--- Accounts: what they have beside what exits have. Needs step.lua, exits.lua, identity_policy.lua.
+-- Accounts: what they have beyond what exits have. Needs step.lua, exits.lua, identity_policy.lua.
 --
--- An account is an exit of its group, and its record as such is among those of exits.lua. Its name, as that of its
--- group, begins with @: see core/identities.py. Passwords are nowhere here. All begin with shoal:{exits}:
+-- An account is an exit of its group, and exits.lua has its record as an exit. The names of
+-- accounts and groups begin with @: see core/identities.py. Passwords are never stored here. All
+-- keys begin with shoal:{exits}:
 --
 -- accounts  hash  account -> packed values, see exit_forms.py
--- jars      hash  account -> its cookies, as whoever logged in has written them
+-- jars      hash  account -> its cookies, as the worker that logged in has written them
 
 local identities = {changed = {}}
 
@@ -13,7 +14,7 @@ do
 local plain_read, plain_make, plain_save = exits.read, exits.make, exits.save
 local plain_ready_at, plain_rank, plain_give_back = exits.ready_at, exits.rank, exits.give_back
 
--- Whether this is the name of a group or an account.
+-- Whether a name is that of a group or an account.
 function identities.is_ours(name)
   return name:sub(1, 1) == '@'
 end
@@ -53,7 +54,8 @@ function exits.rank(exit)
   return exit.account and identity_policy.rank_at(exit.account, exit) or plain_rank(exit)
 end
 
--- An account has changed: it is written back later, and finds its place among others at once.
+-- Note that an account has changed: it gets its new place among others at once, and is written back
+-- later.
 function identities.touch(exit)
   identities.changed[exit.id] = true
   exits.touch(exit)
@@ -82,7 +84,7 @@ function exits.give_back(task, host_name, is_lost)
   return plain_give_back(task, host_name)
 end
 
--- The cookies of an account. Empty: none.
+-- The cookies of an account. Empty: it has none.
 function identities.jar(exit)
   return call('HGET', EXITS_BASE .. 'jars', exit.id) or ''
 end

@@ -1,10 +1,11 @@
--- What a try says of the account that it was made with. Needs lane_finishing.lua, identities.lua.
+-- Ends tries that were made with an account. Needs lane_finishing.lua, identities.lua.
 
 do
 
 local plain_end_try, plain_tiers = end_try, lanes.tiers
 
--- What blocks the exits of a group blocks those of the pool that it goes by: there is no other.
+-- As without accounts, but the exits of a group are those of the pool that it uses, and there is no
+-- pool above that.
 function lanes.tiers(lane)
   local group = identities.is_ours(lane.pool) and exits.pool(lane.group)
   return group and {group.through} or plain_tiers(lane)
@@ -19,8 +20,8 @@ local function wire_bytes_of(outcome)
   return 0
 end
 
--- The account is as it was lent: whoever has the lease has it.
-local function heed(exit, outcome)
+-- Apply the report about an account, which is as it was lent: only the holder of the lease has it.
+local function apply_report(exit, outcome)
   local report = outcome.identity
   if outcome.sent then
     exits.count(exit, wire_bytes_of(outcome))
@@ -38,9 +39,9 @@ function end_try(outcome, task, token)
   if not lent then
     return
   end
-  local has_it = lent[1] ~= '' -- Else it was taken back, and somebody else may have it.
+  local has_it = lent[1] ~= '' -- '': it was taken back, and another worker may have it.
   if has_it then
-    heed(exits.named(lent[1]), outcome)
+    apply_report(exits.named(lent[1]), outcome)
   end
   local is_over = outcome.verdict ~= 'retry' and outcome.verdict ~= 'returned'
   local has_expired = has_it and outcome.identity and outcome.identity.change == 'out'

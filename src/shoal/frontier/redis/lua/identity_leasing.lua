@@ -1,4 +1,4 @@
--- How tasks with accounts are handed out. Needs lane_leasing.lua, identity_lending.lua.
+-- Hands out tasks with accounts. Needs lane_leasing.lua, identity_lending.lua.
 
 do
 
@@ -7,12 +7,12 @@ local plain_lend, plain_lend_one, plain_put_off = serving.lend, serving.lend_one
 local plain_pools_of, plain_is_served = serving.pools_of, serving.is_served
 local plain_held_up, plain_is_known = serving.held_up, serving.is_known
 
--- The one account that will do for a lane. Nothing: any of its group.
+-- The one account that a lane needs. Nothing: any account of its group will do.
 local function only_of(lane)
   return lane.pool ~= lane.group and lane.pool or nil
 end
 
--- A group and, if it has one, the pool that it goes by.
+-- A group and, if it has one, the pool that it uses.
 function serving.pools_of(name)
   local group = is_ours(name) and exits.pool(name)
   if group and group.through ~= '' then
@@ -65,12 +65,13 @@ function serving.lend_one(lane, state, tasks)
   return account
 end
 
--- How often a task has met a login that had ended.
+-- How often a task has met an expired login.
 local function expired_of(task)
   return tonumber(call('HGET', prefix .. 'expired', fingerprint_of(task.entry))) or 0
 end
 
--- Both are lent. Also tells the identity: {..., account, logged in, cookies, user agent, login URL, expired}.
+-- Lend a task its account and its exit. The worker is also told the identity: {..., account, logged
+-- in, cookies, user agent, login URL, expired}.
 function serving.lend(lane, task, exit, pool)
   local lent, told, is_paced = plain_lend(lane, task, exit, pool)
   local account = task.account
@@ -89,7 +90,7 @@ function serving.lend(lane, task, exit, pool)
   return lent, told, is_paced, kept
 end
 
--- Why tasks die that no account could be used for.
+-- The reason for which tasks die when no account could be used.
 local function starved_reason(lane, group, told)
   local name = lane.pool:sub(2)
   local are_all = told.banned == told.listed
@@ -107,8 +108,9 @@ local function starved_reason(lane, group, told)
   return reason
 end
 
--- Accounts may be used, but none with an exit: how those are doing decides. One that is to get another exit waits for
--- the end of what is in flight with it, be there exits that could be used.
+-- Put off a lane whose accounts may be used, but none with an exit: the state of the exits decides.
+-- An account that is to get another exit waits until its requests in flight have ended, even if
+-- there are exits that could be used.
 local function put_off_for_exits(lane, state, tasks, group, is_shared)
   local told, may_spend, is_busy = serving.outlook(group.through, lane.host.name)
   local are_usable = may_spend and told.usable > 0
@@ -133,7 +135,7 @@ function serving.put_off(lane, state, tasks)
     serving.wait(lane, state, exits.now + POLICY.busy_wait)
   elseif told.others > 0 then
     serving.note_look(lane, state, false)
-    serving.is_refused = true -- It is for the worker that uses them: it need not wait.
+    serving.is_refused = true -- It is for the worker that uses the accounts, which need not wait.
   elseif told.busy > 0 then
     serving.wait(lane, state, lending.again_at(told))
   else

@@ -1,13 +1,14 @@
--- Which account a task may go with, and by which exit, if any. Needs lending.lua, identities.lua.
+-- Finds the account for a task, and the exit that the account uses, if any. Needs lending.lua,
+-- identities.lua.
 
 local identity_lending = {}
 
 do
 
--- So many are looked at first: mostly one of them will do.
+-- How many accounts are looked at first: mostly one of them can be used.
 local FIRST_LOOK = 8
 
--- The accounts that a worker may use at a host, one after the other: all of a group, or one.
+-- Iterate over the accounts of a group that a worker may use at a host; with `only`, over that one.
 function identity_lending.usable_ones(group, only, host_name, worker)
   local next_one = only and lending.usable_one(group, only, host_name)
     or lending.usable_ones(group, host_name)
@@ -21,7 +22,7 @@ function identity_lending.usable_ones(group, only, host_name, worker)
   end
 end
 
--- The exit that an account is bound to, or nothing: then it is to get another.
+-- The exit that an account is bound to, or nothing: then it has to get another.
 local function bound_exit(account, through, host_name)
   local exit = account.through ~= '' and exits.named(account.through)
   if not exit or exit.pool ~= through.name then
@@ -31,8 +32,9 @@ local function bound_exit(account, through, host_name)
   return identity_policy.is_bound(account, exit, pair, exits.now) and exit or nil
 end
 
--- Finds the exits by which accounts of a group may go to a host: a function that says of an account whether it may
--- go, by which exit, if by any, and whether that is another than before. One that waits for its exit may not.
+-- Returns a function that finds the exit for an account of a group at a host. That returns whether
+-- the account may be used, the exit, if its group uses a pool, and whether that is another exit
+-- than before. An account that has to wait for its exit may not be used.
 function identity_lending.ways(group, host_name)
   if group.through == '' then
     return function()
@@ -51,7 +53,7 @@ function identity_lending.ways(group, host_name)
     if bound then
       return lending.is_usable(bound, through, host_name), bound, false
     elseif exit.leased > 0 then
-      return false -- It is to log in anew: not beside what is in flight with it.
+      return false -- It has to log in anew, but not while other requests of it are in flight.
     end
     if other == nil then
       other = lending.usable_ones(through, host_name)() or false
@@ -60,7 +62,8 @@ function identity_lending.ways(group, host_name)
   end
 end
 
--- Of two accounts that have to log in, the one that was not used for longest.
+-- Whether an account goes before another; both have to log in. The one that was not used for longer
+-- goes first.
 local function is_before(exit, other)
   if not other or exit.used_at ~= other.used_at then
     return not other or exit.used_at < other.used_at
@@ -68,8 +71,8 @@ local function is_before(exit, other)
   return exit.id < other.id
 end
 
--- An account that may be used, and the exit by which it goes, if by any. Or nothing. One that has to log in goes last,
--- and be it because its exit is of no use any more.
+-- Choose an account that may be used. Returns it and its exit, if it uses one; or nothing. Accounts
+-- that have to log in go last, also if that is only because their exit can no longer be used.
 function identity_lending.choose(group, only, host_name, worker)
   local way_of = identity_lending.ways(group, host_name)
   local found, by_exit
@@ -82,14 +85,15 @@ function identity_lending.choose(group, only, host_name, worker)
       found, by_exit = exit, through
     end
     if found and not is_in then
-      break -- Those behind it have to log in as well, and were used later.
+      break -- Those behind it have to log in as well, and were used more recently.
     end
   end
   return found, by_exit
 end
 
--- Some of the accounts of a group, and whether others are in use. Where there are too many to look at all, the first
--- of those that may be used, and of those that rest; the banned ones are the last of these.
+-- Some of the accounts of a group, and whether others are in use. If there are too many to look at
+-- all of them: the first of those that are free, and of those that rest, among which banned ones
+-- come last.
 local function some_of(group)
   if group.listed <= POLICY.exits_seen then
     return call('SMEMBERS', EXITS_BASE .. 'listed:' .. group.name), false
@@ -126,9 +130,10 @@ local function look_at(told, exit, group, host_name, worker)
   end
 end
 
--- How the accounts of a group are doing, or one of them, as a worker sees it: how many may be used, and of these how
--- many beside what is in flight with them; how many rest, are banned, or are merely busy, and of these how many
--- until a lease ends, and how many only for another worker that uses them; and when the next one may be used.
+-- The state of the accounts of a group, or of one of them, as a worker sees it: how many it may
+-- use, and how many of these although requests of them are in flight; how many rest, are banned, or
+-- are merely busy; how many of the busy ones are so until a lease ends, and how many because
+-- another worker uses them; and when the next one may be used.
 function identity_lending.outlook(group, only, host_name, worker)
   local told = {listed = 0, usable = 0, resting = 0, banned = 0, at = math.huge}
   told.busy, told.full, told.shared, told.others = 0, 0, 0, 0
@@ -170,8 +175,8 @@ local function may_use_first(group, worker)
   return false
 end
 
--- How long the lanes of a group need not be looked at: none of its accounts may be used now by the worker, though
--- some only for a moment. False if they are to be looked at.
+-- Until when the lanes of a group need not be looked at: if the worker may use none of its accounts
+-- now, and some are merely busy. False if they should be looked at now.
 function identity_lending.held_up(group, worker)
   lending.wake(group)
   if may_use_first(group, worker) then

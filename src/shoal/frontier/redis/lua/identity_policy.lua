@@ -1,5 +1,6 @@
--- Who may use an account, and what a login, or its end, makes of it: identity_policy.py's decisions, where they can
--- be made atomically. A test compares them with that file. Needs exit_policy.lua.
+-- Which worker may use an account, and what a login, or the end of one, does to it: the decisions
+-- of identity_policy.py, here where they can be atomic. A test compares them with that file. Needs
+-- exit_policy.lua.
 
 local identity_policy = {}
 

@@ -1,10 +1,11 @@
--- How a try ends that left by an exit. Needs finishing.lua, exit_policy.lua, exits.lua, lanes.lua.
+-- Ends tries whose requests left by an exit. Needs finishing.lua, exit_policy.lua, exits.lua,
+-- lanes.lua.
 
 do
 
 local plain_end_try, plain_held_by = end_try, held_by
 
--- Read at once what the ends of these will need.
+-- As without exits, and read at once everything that ending these tries will need.
 function held_by(owners)
   local held = plain_held_by(owners)
   local ids, lane_names, by_host = {}, {}, {}
@@ -27,7 +28,7 @@ function held_by(owners)
   return held
 end
 
--- The site itself blocks: its tasks use the exits of another pool, or it is hit less often.
+-- The site itself blocks: let its tasks use the exits of the next pool, or hit it less often.
 local function blame_site(lane, state, tiers, at, leased_at, retry_after)
   local above = tiers[at + 1]
   if above and exit_policy.may_spend(exits.cost(above), exits.pool(above), exits.now) then
@@ -41,7 +42,8 @@ end
 
 local passages = {}
 
--- The host answered. Returns the pair as it is to be kept, or nothing.
+-- The functions in `passages` apply what a try tells, by what is to blame. Each returns the pair to
+-- keep, or nothing. Here the host answered, so nobody is to blame for a failure on the way.
 function passages.nobody(lane, exit, pair, passage, try)
   local state, is_block, is_site = lanes.state(lane), passage[2] ~= '', false
   local tiers = lanes.tiers(lane)
@@ -95,7 +97,7 @@ function passages.pair(lane, exit, pair, _, try)
   return kept
 end
 
--- What the try says of its exit.
+-- Apply what the try tells about its exit.
 local function note_passage(lane, exit, pair, outcome, task)
   local passage = outcome.passage
   if outcome.sent then
@@ -104,7 +106,7 @@ local function note_passage(lane, exit, pair, outcome, task)
   if passage[1] == 'nobody' and passage[2] == '' and not outcome.sent then
     return
   end
-  -- Of a gateway, a block has made it another session meanwhile: then the answer says nothing of it.
+  -- After a block, a gateway has another session: answers to the one before say nothing about it.
   local try = {left_at = task[8][4], leased_at = task[5], says = task[8][2] == exit.session}
   try.is_retry = attempts_of(task[3]) > 0
   local kept = passages[passage[1]](lane, exit, pair, passage, try)
@@ -125,7 +127,7 @@ function end_try(outcome, task, token)
   lane.leased = lane.leased - 1
   counts.leased = counts.leased - 1
   note_holding(worker, -1)
-  outcome.is_lost = passage and passage[1] ~= 'nobody' -- It did not get to the host.
+  outcome.is_lost = passage and passage[1] ~= 'nobody' -- The request did not get to the host.
   adjust(host, entry, outcome, leased_at, reserved)
   if exit and passage then
     note_passage(lane, exit, pair, outcome, task)

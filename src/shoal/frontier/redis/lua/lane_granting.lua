@@ -1,11 +1,11 @@
--- How a task of a lane is given to a worker, with its exit. Needs leasing.lua, lanes.lua, lending.lua.
+-- Gives tasks of lanes to a worker, with their exits. Needs leasing.lua, lanes.lua, lending.lua.
 --
--- ARGV[6] is here packed {what the worker has of hosts, the pools whose exits it knows, how many tasks by
--- exits it can take, a random number}.
+-- In this form of lease.lua, ARGV[6] is packed {what the worker has of hosts, the pools whose exits
+-- it knows, how many tasks with exits it can take, a random number}.
 
--- What lanes are served with: the pools that the worker knows, how many tasks it can take, how many it got, whether
--- there are some for others, and which pools are held up. What follows declares some of its functions again, for
--- tasks with accounts.
+-- The state of serving lanes: the pools that the worker knows, how many tasks it can take, how many
+-- it was given, whether there are tasks for other workers only, and which pools are held up. It has
+-- functions, too; libraries that follow declare some of them again, for tasks with accounts.
 local serving = {has_pools = {}, slots = 0, count = 0, is_refused = false, known_held_up = {}}
 
 do
@@ -21,7 +21,7 @@ if #has > 0 then
   end
 end
 
--- The first tasks of a lane.
+-- The first tasks of a lane, at most `wanted`. They stay in their queues.
 function serving.first_tasks(lane, wanted)
   local tasks, number = {}, 1
   local best = best_priority(lane)
@@ -32,7 +32,7 @@ function serving.first_tasks(lane, wanted)
       tasks[#tasks + 1] = {key = key, priority = best, entry = entry, is_first = i == 1}
     end
     if #entries == 0 then
-      table.remove(lane.priorities, number) -- It was emptied.
+      table.remove(lane.priorities, number) -- Its queue is empty.
     else
       number = number + 1
     end
@@ -41,7 +41,7 @@ function serving.first_tasks(lane, wanted)
   return tasks
 end
 
--- Most crawls have none that were blocked.
+-- Whether any tasks of the crawl were blocked. In most crawls none were.
 function serving.are_any_blocked()
   if are_blocked == nil then
     are_blocked = call('EXISTS', prefix .. 'blocks') == 1
@@ -73,8 +73,9 @@ function serving.remove_task(task)
   end
 end
 
--- Lend a task its exit; none, if it may leave directly. Returns what its lease keeps of it, what the worker is told,
--- whether the request must leave in its turn, and what the lease keeps of an account.
+-- Lend a task its exit, or none if it may leave directly. Returns what its lease stores about the
+-- exit, what the worker is told, whether the request must leave in its turn, and what the lease
+-- stores about an account.
 function serving.lend(lane, task, exit, pool)
   local blocks = task.blocks
   local lent = {'', 0, lane.pool, exits.now, blocks[1]}
@@ -85,7 +86,7 @@ function serving.lend(lane, task, exit, pool)
   return lent, told, exit and (pool.interval > 0 or pool.pair_interval > 0)
 end
 
--- Give the worker a task of a lane, which leaves by this exit; directly, if by none.
+-- Give the worker a task of a lane, which leaves by this exit, or directly if there is none.
 function serving.grant(lane, task, exit, pool)
   local host = lane.host
   serving.remove_task(task)

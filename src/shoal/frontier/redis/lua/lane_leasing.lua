@@ -1,5 +1,5 @@
--- Which tasks of lanes are handed out, and when to ask again. Needs leasing.lua, lanes.lua, taking_back.lua,
--- lending.lua, lane_granting.lua, lane_starving.lua.
+-- Decides which tasks of lanes are handed out, and when asking again makes sense. Needs
+-- leasing.lua, lanes.lua, taking_back.lua, lending.lua, lane_granting.lua, lane_starving.lua.
 
 do
 
@@ -20,7 +20,8 @@ function undo(tokens)
   plain_undo(tokens)
 end
 
--- The first of some tasks for which there is an exit of a pool, that exit, and the pool. Or nothing.
+-- The number of the first task for which there is an exit of the pool, that exit, and the pool. Or
+-- nothing.
 local function choose_of(pool_name, host_name, tasks)
   local pool = has_pools[pool_name] and exits.pool(pool_name)
   if pool and exit_policy.may_spend(exits.cost(pool_name), pool, exits.now) then
@@ -29,7 +30,8 @@ local function choose_of(pool_name, host_name, tasks)
   end
 end
 
--- Hand out one of these tasks with an exit, if there is one for any of them.
+-- Hand out one of these tasks with an exit, if there is an exit for any of them. Returns the number
+-- of the task.
 function serving.lend_one(lane, state, tasks)
   local name, probed = serving.pools_for(lane, state)
   local number, exit, pool
@@ -48,7 +50,7 @@ function serving.lend_one(lane, state, tasks)
   return number
 end
 
--- How long the lanes of a pool need not be looked at. False if they are to be.
+-- Until when the lanes of a pool need not be looked at. False if they should be looked at now.
 function serving.held_up(pool_name)
   return lending.held_up(pool_name, has_pools)
 end
@@ -61,13 +63,15 @@ local function is_held_up(pool_name)
   return known[pool_name]
 end
 
--- A lane of one account is looked at for itself: that may be banned while others are merely busy.
+-- Whether the whole group or pool of a lane is held up. Not for the lane of one account, which may
+-- be banned while others are merely busy.
 local function is_lane_held_up(lane)
   return lane.pool == lane.group and is_held_up(lane.group)
 end
 
--- Nothing could be used for a lane. If nothing but others is in the way, it keeps its place before those that were
--- served.
+-- Put off a lane for which no exit could be used. If that is only because other tasks have them,
+-- the lane keeps its place before lanes that were served. Returns whether its tasks may leave
+-- directly.
 local function put_off(lane, state, tasks)
   serving.known_held_up = {}
   if is_lane_held_up(lane) then
@@ -77,12 +81,12 @@ local function put_off(lane, state, tasks)
   return serving.put_off(lane, state, tasks)
 end
 
--- When a look at the lanes of a host makes sense, as far as that is about the host.
+-- When looking at the lanes of a host makes sense, as far as the host is concerned.
 local function turn_of(host)
   return math.max(host.next, now + (room_left(host) > 0 and 0 or POLICY.busy_wait))
 end
 
--- Hand out tasks of a lane, at most so many, or find out when it is to be looked at again.
+-- Hand out tasks of a lane, at most `wanted`, or find out when to look at it again.
 local function serve_lane(lane, wanted)
   local host, at = lane.host, turn_of(lane.host)
   if at > now then
@@ -104,7 +108,7 @@ local function serve_lane(lane, wanted)
   if given > 0 then
     serving.note_look(lane, state, false)
     lane.was_served = true
-  elseif not lane.was_served and put_off(lane, state, tasks) then -- Else the next ask finds out.
+  elseif not lane.was_served and put_off(lane, state, tasks) then -- Else the next ask decides.
     given = math.min(most, #tasks)
     for i = 1, given do
       serving.grant(lane, tasks[i])
@@ -120,7 +124,7 @@ function serving.pools_of(pool_name)
   return exit_policy.tiers(pool_name, exits.pool)
 end
 
--- A pool has changed since its lanes were put off: all are worth a look.
+-- If a pool has changed since its lanes were put off, make all of them ready to be looked at.
 local function note_changes(pool_name)
   local versions = {}
   for i, name in ipairs(serving.pools_of(pool_name)) do
@@ -139,13 +143,14 @@ local function note_changes(pool_name)
   end
 end
 
--- Since when a lane has waited. One of a single account is put off while that is in use, where others keep their
--- places: so it comes before those that were served meanwhile.
+-- The moment by which ready lanes are sorted. While its account is in use, the lane of one account
+-- is put off, whereas other lanes keep their places. The correction puts it before lanes that were
+-- served meanwhile.
 local function place_of(name, score)
   return name:find('^@[^ ]*#') and score - POLICY.busy_wait - 1 or score
 end
 
--- Lanes that are to be looked at, of these pools, the longest ready first.
+-- The lanes of these pools that are ready, those that have been ready for longest first.
 local function ready_lanes(pool_names, seen, most)
   local found, order, places = {}, {}, {}
   for _, name in ipairs(pool_names) do
@@ -169,7 +174,7 @@ local function ready_lanes(pool_names, seen, most)
   for _, name in ipairs(found) do
     local lane = lanes.known[name]
     if lane.ready ~= order[name] and lane.next == lane.ready then
-      lane.next = order[name] -- It was woken since it was written.
+      lane.next = order[name] -- It was made ready after its record was written.
     end
     lane.ready = order[name]
   end
@@ -186,7 +191,7 @@ function serving.is_served(pool_name)
   return false
 end
 
--- The pools that have lanes here, and that may use exits which the worker knows.
+-- Find the pools that have lanes in this crawl and may use exits that the worker knows.
 local function find_pools()
   for _, name in ipairs(call('SMEMBERS', prefix .. 'pools')) do
     local group = lanes.group_of(name)
@@ -204,19 +209,21 @@ function serving.is_known(lane)
   return has_pools[(serving.pools_for(lane, lanes.state(lane)))]
 end
 
--- Whether a lane is one for this worker, now. One that was emptied in this step is still among those that are ready.
+-- Whether a lane may be served for this worker now. A lane that was emptied in this step may still
+-- be among the ready ones.
 local function may_serve(lane, yields)
   if lane.next > now or lane.waiting <= lane.suspects or is_lane_held_up(lane) then
     return false
   end
   if not serving.is_known(lane) then
-    serving.is_refused = true -- It is for others, who know its exits.
+    serving.is_refused = true -- It is for workers that know its exits.
     return false
   end
   return not (yields and lane.host.waiting > 0 and math.random() < 0.5)
 end
 
--- Serve lanes in turn. Where it yields, a host's other tasks have its turn as often as those of its lanes.
+-- Serve lanes in turn, at most `most` tasks. With `yields`, a host's other tasks get its turn as
+-- often as the tasks of its lanes.
 local function serve_lanes(most, yields)
   local wanted, before = {}, serving.count
   most = math.min(most, serving.slots - serving.count)
@@ -241,8 +248,8 @@ local function serve_lanes(most, yields)
   end
 end
 
--- Neither hosts nor lanes keep the others from their turn: lanes get up to half, then hosts what they want, and
--- lanes the rest.
+-- Serve lanes with up to half of the tasks, then hosts with what they want, then lanes with the
+-- rest: so neither hosts nor lanes keep the others from their turn.
 function serve_ready_hosts(most)
   if serving.slots == 0 then
     return plain_serve_ready_hosts(most)
@@ -263,7 +270,7 @@ function serve_ready_hosts(most)
   return is_withheld
 end
 
--- A task of a lane that workers died with.
+-- Hand out a suspect of a lane. Returns whether that was possible.
 local function lend_suspect(lane, priority, entry, packed)
   local task = {priority = priority, entry = entry, key = prefix .. 'suspects', stored = packed}
   serving.read_blocks({task})
@@ -306,7 +313,7 @@ function serve_suspect()
   return false
 end
 
--- When a suspect may be handed out, as far as its host goes.
+-- When a suspect of a host or lane may be handed out, as far as its host is concerned.
 local function suspect_of_any_at(name)
   local place = host_named(name)
   if not place.host then

@@ -1,4 +1,4 @@
--- Out of the hands of workers that died, where leases may have exits. Needs losing.lua, lanes.lua.
+-- Takes back leases of workers that died, if leases may have exits. Needs losing.lua, lanes.lua.
 
 do
 

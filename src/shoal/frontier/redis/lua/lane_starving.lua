@@ -1,10 +1,10 @@
--- Lanes that no exit can be used for: when they are looked at again, and when their tasks die. Needs
--- lane_granting.lua, lending.lua.
+-- Handles lanes for which no exit can be used: when they are looked at again, and when their tasks
+-- die. Needs lane_granting.lua, lending.lua.
 
 do
 
--- The pool of the lane's tier, or, where that may not spend, the first below that may; and the one below, if
--- that is to be tried.
+-- The pool of the lane's tier, or, if that may not spend, the highest one below that may; and the
+-- pool below its tier, if that is to be probed.
 function serving.pools_for(lane, state)
   local tiers = exit_policy.tiers(lane.pool, exits.pool)
   local tier = math.min(state.tier + 1, #tiers)
@@ -18,7 +18,8 @@ function serving.pools_for(lane, state)
   return tiers[tier], probed
 end
 
--- A lane was looked at. If nobody did for long, its crawl stood still, and it begins anew.
+-- Note that a lane was looked at. If it was not for long, its crawl stood still, and the time since
+-- which the lane is starved begins anew.
 function serving.note_look(lane, state, is_starved)
   if not is_starved then
     lane.is_changed = lane.is_changed or state.starved_at > 0
@@ -31,12 +32,12 @@ function serving.note_look(lane, state, is_starved)
   state.looked_at, lane.is_changed = exits.now, true
 end
 
--- By the exits' clock, as this crawl's own has it.
+-- Convert a moment of the exits' clock to the crawl's own clock.
 function serving.own_moment(at)
   return at - exits.now + now
 end
 
--- Why tasks die: how the reason begins, and how the exits are doing.
+-- Complete the reason for which tasks die: append the state of the exits to its beginning.
 function serving.starved_reason(reason, told, may_spend)
   if not may_spend then
     return reason .. STARVED.spent
@@ -62,7 +63,7 @@ local function let_one_die(lane, priority, entry, reason)
   counts.waiting = counts.waiting - 1
 end
 
--- No exit could be used for these for too long. A suspect dies alone.
+-- Let tasks of a lane die for which no exit could be used for too long. A suspect dies alone.
 local function let_die(lane, tasks, reason)
   if tasks[1].stored then
     serving.remove_task(tasks[1])
@@ -76,8 +77,8 @@ local function let_die(lane, tasks, reason)
   end
 end
 
--- No lease that ends, and no pace, is all that is waited for. At some moment it may be better; if it lasts too long, the
--- lane's tasks die.
+-- Put off a lane that waits for more than the end of a lease or the pace of an exit. `at` is the
+-- moment at which that may change. If it takes too long, the lane's tasks die.
 function serving.starve(lane, state, tasks, at, timeout, reason)
   serving.note_look(lane, state, true)
   local dies_at = state.starved_at + timeout
@@ -85,19 +86,19 @@ function serving.starve(lane, state, tasks, at, timeout, reason)
     let_die(lane, tasks, reason)
     at = exits.now
   end
-  -- Who does not look for long does not know that it was starved all the time.
+  -- Look again early enough: after a longer gap, note_look would let the time begin anew.
   at = math.min(at, math.max(dies_at, exits.now), exits.now + POLICY.unseen / 2)
   lane.next = serving.own_moment(at)
 end
 
--- A lease that ends, or the pace of an exit, is all that is waited for.
+-- Put off a lane that only waits for the end of a lease or the pace of an exit.
 function serving.wait(lane, state, at)
   serving.note_look(lane, state, false)
   lane.next = serving.own_moment(at)
 end
 
--- How the exits of a pool are doing for a lane: as lending.outlook says it, and whether the pool may spend, and
--- whether it is merely busy.
+-- The state of the exits of a pool for a host, as lending.outlook returns it; whether the pool may
+-- spend; and whether it is merely busy.
 function serving.outlook(name, host_name)
   local pool = exits.pool(name)
   if not pool then
@@ -112,8 +113,8 @@ function serving.outlook(name, host_name)
   return told, false, exits.cost(name).leased > 0
 end
 
--- No exit of the pool could be used for the lane, whose host may be hit. Returns whether its tasks may leave without
--- one. Else it is put off; if that lasts too long, its tasks die.
+-- No exit of the pool could be used for the lane, though its host may be hit. Returns whether its
+-- tasks may leave directly. If not, the lane is put off; if that lasts too long, its tasks die.
 function serving.put_off(lane, state, tasks)
   local own = exits.pool(lane.pool)
   local told, may_spend, is_busy = serving.outlook(serving.pools_for(lane, state), lane.host.name)

@@ -1,20 +1,25 @@
--- Lanes: the tasks of a host that leave by exits of one pool. Needs step.lua, hosts.lua, queue.lua, exits.lua.
+-- Lanes: the tasks of a host that leave by exits of one pool. Needs step.lua, hosts.lua, queue.lua,
+-- exits.lua.
 --
--- A lane's name is POOL HOST; no host has a space. What waits in it is kept as that of a host: its numbers
--- in ID:hosts, its queues in ID:q:PRIORITY:POOL HOST, and wherever a task names its host, it names the lane.
--- Its host's record has the turns and the room. The moment at which a lane is looked at next is its `next`.
+-- A lane's name is POOL HOST; no host has a space in its name. A lane is stored like a host: its
+-- numbers in ID:hosts, its queues in ID:q:PRIORITY:POOL HOST, and a task that would name its host
+-- names the lane instead. The record of its host has the turns and the room. The `next` of a lane
+-- is the moment at which it is looked at again.
 --
--- The pool of a task with a session is a group of accounts, @shop, or one account of it, @shop#alice. The lanes of
--- a group and of its accounts are looked at together: of accounts there are many.
+-- The pool of a task with a session is a group of accounts, @shop, or one account of it,
+-- @shop#alice. The lanes of a group and of its accounts are looked at together, because there may
+-- be many accounts.
 --
--- ID:lanes       hash  lane -> packed values, see exit_forms.py: only where there is something to say
--- ID:ready:POOL  zset  lanes with work, by the moment they are worth a look; those of accounts with their group's
--- ID:lane_load   zset  every lane, by the tasks it has waiting, roughly
--- ID:pools       set   the pools of its lanes
--- ID:versions    hash  pool -> the versions of its rules and exits, and of those above it, for which its lanes were last
---                      looked at
--- ID:blocks      hash  fingerprint -> packed {blocks, exit, ...} of tasks that were blocked: how often, and by whom
--- ID:expired     hash  fingerprint -> how often a task met a login that had ended
+-- ID:lanes       hash  lane -> packed values, see exit_forms.py; no entry for the initial ones
+-- ID:ready:POOL  zset  lanes with work, by the moment they are worth a look; those of accounts are
+--                      with their group's
+-- ID:lane_load   zset  every lane, by the number of its tasks that wait, roughly
+-- ID:pools       set   the pools of the crawl's lanes
+-- ID:versions    hash  pool -> the versions of its rules and exits, and of the pools above it, at
+--                      the last look at its lanes
+-- ID:blocks      hash  fingerprint -> packed {blocks, exit, ...} of tasks that were blocked: how
+--                      often, and with which exits
+-- ID:expired     hash  fingerprint -> how often a task met an expired login
 
 local lanes = {known = {}, names = {}}
 
@@ -24,12 +29,12 @@ open_plain_crawl = open_own_crawl -- This is the other form of the script.
 
 local plain_host_named, plain_read_hosts, plain_save_hosts = host_named, read_hosts, save_hosts
 
--- The pool whose rules hold: that of an account is its group.
+-- The pool whose rules apply: for an account, its group.
 function lanes.group_of(pool_name)
   return pool_name:match('^(@[^#]*)#') or pool_name
 end
 
--- The pools whose exits a lane's tasks may use, from its own upwards.
+-- The pools whose exits a lane's tasks may use: its own, and those to which it may go up.
 function lanes.tiers(lane)
   return exit_policy.tiers(lane.pool, exits.pool)
 end
@@ -66,7 +71,8 @@ function lanes.named(name)
   return lanes.known[name]
 end
 
--- What decides how lanes are served: read when it is needed, all at once if many are.
+-- Read the states of lanes, which decide how they are served: only when they are needed, and all at
+-- once.
 function lanes.read_states(wanted)
   for i, packed in ipairs(ask_many('HMGET', prefix .. 'lanes', wanted)) do
     local lane = lanes.known[wanted[i]]
@@ -81,7 +87,7 @@ function lanes.state(lane)
   return lane.state
 end
 
--- A host, or a lane.
+-- The host or lane of a name.
 function host_named(name)
   return name:find(' ', 1, true) and lanes.named(name) or plain_host_named(name)
 end
@@ -96,7 +102,7 @@ function read_hosts(wanted)
   lanes.read(lane_names)
 end
 
--- A crawl in which there is a lane is one with pools, whatever its rules say by now.
+-- Note a new lane. A crawl with a lane is one with pools, whatever its rules say by now.
 local function note_new_lane(lane)
   call('SADD', prefix .. 'pools', lane.pool, lane.group)
   call('SADD', EXITS_BASE .. 'crawls', prefix)
@@ -149,7 +155,7 @@ function save_hosts()
   exits.save()
 end
 
--- How often a task was blocked, and by which exits: {blocks, exit, ...}.
+-- How often a task was blocked, and with which exits: {blocks, exit, ...}.
 function lanes.blocks_of(fingerprint)
   local packed = call('HGET', prefix .. 'blocks', fingerprint)
   return packed and cmsgpack.unpack(packed) or {0}
@@ -168,20 +174,21 @@ function lanes.note_block(fingerprint, exit_id)
   call('HSET', prefix .. 'blocks', fingerprint, cmsgpack.pack(record))
 end
 
--- A task has ended: how often it was sent back is of no use any more.
+-- Forget how often a task was blocked, or met an expired login, because it has ended.
 function lanes.forget_task(fingerprint)
   call('HDEL', prefix .. 'blocks', fingerprint)
   call('HDEL', prefix .. 'expired', fingerprint)
 end
 
--- A lane may have waited for the very lease that has ended.
+-- Look at a lane soon, unless it is starved: it may have waited for the lease that has just ended.
 function lanes.look_soon(lane)
   if lanes.state(lane).starved_at == 0 then
     lane.next = math.min(lane.next, math.max(lane.host.next, now))
   end
 end
 
--- A lease of a lane has ended: its exit is free, and its host's room. Returns the lane, the exit and the pair.
+-- Free the exit, and the room at the host, of a lease of a lane that has ended. Returns the lane,
+-- the exit and the pair.
 function lanes.let_go(task, is_lost)
   local lane = lanes.named(task[1])
   lane.host.leased = lane.host.leased - 1

@@ -3,16 +3,18 @@
 --
 -- uses     step pace shares hosts sharing queue chains losing leasing
 -- ARGV[2]  the worker
--- ARGV[3]  how many at most
--- ARGV[4]  what the tokens begin with; a number from 1 on follows. Nobody has used it before
+-- ARGV[3]  how many tasks at most
+-- ARGV[4]  a prefix that was never used: the tokens are this and a number from 1 on
 -- ARGV[5]  1 if a suspect may be handed out, 0 if the worker may hold tasks of other shards
--- ARGV[6]  packed {host = {requests in flight, leases unsent}, ...}: what the worker has of those that it
---          shares. Or nothing
--- ARGV...  tokens that may have been granted and never arrived: they are given back first
+-- ARGV[6]  packed {host = {requests in flight, leases unsent}, ...}: what the worker has of the
+--          hosts that it shares. Or nothing
+-- ARGV...  tokens that may have been granted without the worker getting them: they are given back
+--          first
 -- returns  {state, id, life, now, wait (-1: none), idle, whether the worker holds anything, alone,
 --           tasks that wait, {host, share, ...},
---           {host, robots.txt stored at (0: unknown), paced, crowded, shared, priority, entry, ...}, ...}
---          For the entry of a chain that has cookies stands {entry, cookies}
+--           {host, robots.txt stored at (0: unknown), paced, crowded, shared,
+--            priority, entry, ...}, ...}
+--          In place of the entry of a chain with cookies: {entry, cookies}
 --
 -- Atomic, because a turn that is free and a turn that is taken must be one decision for the fleet.
 
@@ -33,7 +35,7 @@ wake_delayed()
 reclaim_expired()
 advance_chains()
 if #names > 0 then
-  save_hosts() -- What was taken back can be handed out in this very step.
+  save_hosts() -- Tasks that were taken back can be handed out in this step.
 end
 
 local most = math.min(limit, pages_left())

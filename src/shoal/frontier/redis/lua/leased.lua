@@ -1,12 +1,12 @@
 #!lua flags=no-writes
--- What workers hold, those first whose leases expire first.
+-- List leased tasks, in the order in which their leases expire.
 --
 -- uses     step
--- ARGV[2]  after how many
--- ARGV[3]  how many
+-- ARGV[2]  how many to skip
+-- ARGV[3]  how many to list
 -- returns  {{expires, host, priority, entry, worker, leased at}, ...}
 --
--- Atomic, because a lease and its end are in two keys.
+-- Atomic, because a lease and the moment of its end are in two keys.
 
 if not open_crawl() then
   return unknown()

@@ -1,4 +1,4 @@
--- How tasks are handed out, for lease.lua, whose arguments these are. Needs step.lua, shares.lua, hosts.lua,
+-- Hands out tasks, for lease.lua, whose arguments it reads. Needs step.lua, shares.lua, hosts.lua,
 -- sharing.lua, queue.lua, chains.lua, losing.lua.
 
 local worker, limit, token = ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -7,10 +7,10 @@ local granted = {}
 local has = ARGV[6] ~= '' and cmsgpack.unpack(ARGV[6]) or {}
 local shares, has_given = {}, {}
 
--- The answer to an earlier request was lost on the way: nobody has seen these.
+-- Give back what an earlier call has granted: its answer was lost, so the worker never got it.
 local function undo(tokens)
   local held = ask_many('HMGET', prefix .. 'held', tokens)
-  for i = #tokens, 1, -1 do -- The last first: then they wait in the order they had.
+  for i = #tokens, 1, -1 do -- The last one first, so that they wait in their old order.
     local packed = held[i]
     if packed then
       local host_name, priority, entry, holder, leased_at, reserved, is_shared = values_of(packed)
@@ -33,7 +33,7 @@ local function wake_delayed()
   local due = call('ZRANGEBYSCORE', delayed, '-inf', whole(now), 'LIMIT', 0, POLICY.reclaim_batch)
   for _, packed in ipairs(due) do
     local host_name, priority, entry = values_of(packed)
-    -- Behind what waits: a host's failures must not keep its other pages from their turn.
+    -- Behind all that waits: a host's failures must not delay its other pages.
     enqueue('RPUSH', host_named(host_name), priority, entry)
     counts.delayed = counts.delayed - 1
     call('ZREM', delayed, packed)
@@ -48,7 +48,8 @@ local function reclaim_expired()
   end
 end
 
--- A host's best entries, at most so many, and their priorities. Emptied queues are struck off.
+-- Take the best entries of a host from its queues, at most `count`, and return them with their
+-- priorities. Priorities of empty queues are removed.
 local function take(host, count)
   local entries, priorities = {}, {}
   local best = best_priority(host)
@@ -67,7 +68,7 @@ local function take(host, count)
   return entries, priorities
 end
 
--- Divide the hosts anew of which the worker has shares, if it can take so many tasks.
+-- Divide the room of the hosts of which the worker has shares anew. It can take `most` tasks.
 local function divide_own(most)
   local own = {}
   for name in pairs(has) do
@@ -80,7 +81,7 @@ local function divide_own(most)
   for i, packed in ipairs(ask_many('HMGET', prefix .. 'hosts', own)) do
     local name = own[i]
     local host = hosts[name] or packed and unpack_host(name, packed)
-    shares[name] = 0 -- Of a host that is not of this crawl, it has none.
+    shares[name] = 0 -- For a host that is not of this crawl.
     if host then
       local is_waiting = most > 0 and host.waiting > host.suspects
       local wants = state == 'running' and (has[name][2] > 0 or is_waiting)
@@ -89,7 +90,7 @@ local function divide_own(most)
   end
 end
 
--- A host of which the worker has nothing, and was given nothing, is for others.
+-- Take back the worker's shares of hosts of which it has nothing, and was given nothing.
 local function leave_idle()
   for name, own in pairs(has) do
     if shares[name] > 0 and own[1] + own[2] == 0 and not has_given[name] then
@@ -98,7 +99,7 @@ local function leave_idle()
   end
 end
 
--- What the worker is told: its shares of the hosts that it named, and of those that are new.
+-- The shares to return: of the hosts that the worker named, and of new ones.
 local function told_shares()
   local told = {}
   for name, share in pairs(shares) do
@@ -141,7 +142,7 @@ local function grant(host, entries, priorities, is_shared)
   granted[#granted + 1], has_given[host.name] = told, true
 end
 
--- How many tasks of a host the worker may be given, as shared leases.
+-- How many tasks of a host the worker may be given as shared leases.
 local function shared_limit(host)
   local name = host.name
   local own = has[name] or {0, 0}
@@ -149,7 +150,8 @@ local function shared_limit(host)
   return shares[name] * POLICY.ahead_per_share - own[2]
 end
 
--- Give the worker so many tasks of a host, if it has them and there is room. Returns whether it gave any.
+-- Give the worker tasks of a host, at most `wanted`, as far as they and the room suffice. Returns
+-- whether it was given any.
 local function serve(host, wanted)
   wanted = math.min(wanted, host.waiting - host.suspects)
   local most = room_left(host)
@@ -159,14 +161,15 @@ local function serve(host, wanted)
   end
   local entries, priorities = take(host, math.min(wanted, most))
   if #entries == 0 then
-    host.next = now -- Behind others, of which there may be something.
+    host.next = now -- Behind other hosts, which may have work to give.
     return false
   end
   grant(host, entries, priorities, is_shared)
   return true
 end
 
--- Serve hosts in turn. Returns whether there was one that gave nothing: others have its room.
+-- Serve hosts in turn. Returns whether one of them gave nothing, because other workers have its
+-- room.
 local function serve_hosts(ready, most)
   local is_withheld = false
   read_hosts(ready)
@@ -174,7 +177,7 @@ local function serve_hosts(ready, most)
   for i, name in ipairs(ready) do
     local host = host_named(name)
     local portion = math.ceil((most - count) / (#ready - i + 1))
-    -- A lane of it may have had its turn.
+    -- A lane of the host may have used its turn.
     if host.next <= now and not serve(host, interval_of(host) > 0 and 1 or portion) then
       is_withheld = true
     end
@@ -182,7 +185,8 @@ local function serve_hosts(ready, most)
   return is_withheld
 end
 
--- Serve the ready hosts; if they give nothing, those behind them. Returns as serve_hosts does.
+-- Serve the ready hosts; if the first ones give nothing, those behind them. Returns what
+-- serve_hosts returns.
 local function serve_ready_hosts(most)
   local heap, seen, is_withheld = prefix .. 'ready', 0, false
   repeat
@@ -193,7 +197,7 @@ local function serve_ready_hosts(most)
   return is_withheld
 end
 
--- One task that workers died with, for a worker that has nothing else to lose.
+-- Give the worker, which has nothing else to lose, one suspect. Returns whether there was one.
 local function serve_suspect()
   local suspects = prefix .. 'suspects'
   for _, packed in ipairs(call('LRANGE', suspects, 0, POLICY.suspects_seen - 1)) do
@@ -209,13 +213,14 @@ local function serve_suspect()
   return false
 end
 
--- When a suspect may be handed out, as far as its host goes.
+-- When a suspect may be handed out, as far as its host is concerned.
 local function suspect_at(name)
   local host = host_named(name)
   return room_left(host) > 0 and host.next or math.huge
 end
 
--- When asking again makes sense. Who knows more of suspects says when they may be handed out.
+-- How long until asking again makes sense; -1 if only new work can change anything. `at_of` may
+-- replace suspect_at.
 local function next_moment(at_of)
   local first = math.huge
   local may_lease = limit > 0 and pages_left() > 0

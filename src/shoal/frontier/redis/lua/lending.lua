@@ -1,10 +1,10 @@
--- Which exit a task of a lane may leave by, if any. Needs exit_policy.lua, exits.lua, lanes.lua.
+-- Finds an exit that a task of a lane may leave by. Needs exit_policy.lua, exits.lua, lanes.lua.
 
 local lending = {woken = {}}
 
 do
 
--- So many are looked at first: mostly one of them will do.
+-- How many exits are looked at first: mostly one of them can be used.
 local FIRST_LOOK = 8
 
 function lending.is_usable(exit, pool, host_name)
@@ -20,7 +20,7 @@ function lending.wake(pool)
   end
 end
 
--- The exits of a pool that stick to a host, those that have for longest first.
+-- The exits of a pool that stick to a host, those that have done so for longest first.
 local function sticking(pool, host_name)
   if pool.sticky == 0 then
     return {}
@@ -40,8 +40,9 @@ local function sticking(pool, host_name)
   return found
 end
 
--- Some of the exits that may be used now, from a place in their order on. Where there are more than are looked at, the
--- second half are any: else those that a host has blocked, and nobody uses, would stand before all others.
+-- Some of the exits that may be used now, from a place in their order on. If there are more than
+-- are looked at, the second half is chosen at random: otherwise exits that a host has blocked, and
+-- that are therefore not used, would always come before all others.
 local function window(pool, first, count, free, dice)
   local heap = EXITS_BASE .. 'free:' .. pool.name
   local start = first
@@ -60,7 +61,7 @@ local function window(pool, first, count, free, dice)
   return ids
 end
 
--- The best first, if that is how they are to be used.
+-- Sort exits by their score at a host, the best first.
 local function by_score(ids, host_name)
   local scores = {}
   exits.read(ids)
@@ -77,11 +78,12 @@ local function by_score(ids, host_name)
   end)
 end
 
--- The exits of a pool that may be used at a host, one after the other, in the order in which they are to be.
+-- Iterate over the exits of a pool that may be used at a host, in the order in which they should be
+-- used.
 function lending.usable_ones(pool, host_name)
   lending.wake(pool)
   local free = call('ZCARD', EXITS_BASE .. 'free:' .. pool.name)
-  local dice = math.random() -- For each task anew, of a sequence that the worker's own number began.
+  local dice = math.random() -- A new one for each task; the worker has set the seed.
   local limit = math.min(free, POLICY.exits_seen)
   local ids, place, seen, is_known = sticking(pool, host_name), 0, 0, {}
   local function more()
@@ -120,7 +122,7 @@ function lending.usable_ones(pool, host_name)
   end
 end
 
--- The same, of one exit.
+-- Iterate over one exit, if it may be used at a host.
 function lending.usable_one(pool, exit_id, host_name)
   local exit = exits.named(exit_id)
   return function()
@@ -132,7 +134,7 @@ end
 
 local function was_blocked_by(blocks, exit, pool)
   if #blocks - 1 >= pool.listed then
-    return false -- By all there are.
+    return false -- All exits of the pool have blocked it: any may be used again.
   end
   for i = 2, #blocks do
     if blocks[i] == exit.id then
@@ -142,7 +144,7 @@ local function was_blocked_by(blocks, exit, pool)
   return false
 end
 
--- The first of some tasks for which there is an exit of the pool, and that exit. Or nothing.
+-- The number of the first task for which there is an exit of the pool, and that exit. Or nothing.
 function lending.choose(pool, host_name, tasks)
   local next_one, usable, is_over = lending.usable_ones(pool, host_name), {}, false
   for number, task in ipairs(tasks) do
@@ -168,14 +170,15 @@ function lending.choose(pool, host_name, tasks)
   return nil
 end
 
--- That of a pool without exits.
+-- The outlook of a pool without exits.
 function lending.no_outlook()
   return {listed = 0, out = 0, cooling = 0, busy = 0, full = 0, usable = 0, at = math.huge}
 end
 
--- How the exits of a pool are doing, at a host or without one: how many are out, cooling, and merely busy, and of
--- these how many until a lease ends; how many may be used; and when the next one may be. Infinity where time alone
--- frees none. Of one that is out, its host does not matter: so all hosts agree.
+-- The state of the exits of a pool, at a host or without one: how many are out, cooling down, and
+-- merely busy; how many of the busy ones are so until a lease ends; how many may be used; and when
+-- the next one may be, which is infinity if time alone frees none. For an exit that is out the host
+-- does not matter, so the numbers of these are the same for all hosts.
 function lending.outlook(pool, host_name)
   local told = lending.no_outlook()
   told.listed = pool.listed
@@ -185,7 +188,7 @@ function lending.outlook(pool, host_name)
   else
     local later = EXITS_BASE .. 'later:' .. pool.name
     ids = call('ZRANGE', later, 0, POLICY.exits_seen - 1)
-    told.busy = call('ZCARD', later) < pool.listed and 1 or 0 -- Others are full, or were not looked at.
+    told.busy = call('ZCARD', later) < pool.listed and 1 or 0 -- Others may be full.
     told.full = told.busy
   end
   exits.read(ids)
@@ -215,7 +218,7 @@ function lending.outlook(pool, host_name)
   return told
 end
 
--- When a look makes sense, where some are busy.
+-- When looking again makes sense, if some exits are busy.
 function lending.again_at(told)
   return told.full > 0 and math.min(told.at, exits.now + POLICY.busy_wait) or told.at
 end
@@ -229,8 +232,8 @@ local function look_at_pool(pool)
   return told.busy > 0 and lending.again_at(told) or nil
 end
 
--- How long the lanes of a pool need not be looked at: none of its exits, and of those above it, may be used now,
--- though some only for a moment. False if they are to be looked at.
+-- Until when the lanes of a pool need not be looked at: if no exit of it, or of the pools above it,
+-- may be used now, and some are merely busy. False if they should be looked at now.
 function lending.held_up(pool_name, has_pools)
   local first = false
   for _, name in ipairs(exit_policy.tiers(pool_name, exits.pool)) do

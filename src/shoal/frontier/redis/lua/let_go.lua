@@ -1,13 +1,13 @@
--- End a hold of an account, and heed what it found.
+-- End the hold of an account, and apply its report.
 --
 -- uses     step exit_policy exits identity_policy identities
 -- KEYS[1]  the hash of all pools
 -- ARGV[2]  the account
--- ARGV[3]  until when it is held, as whoever holds it was told
--- ARGV[4]  packed report, as finish.lua has it
--- returns  1, or 0 if that hold is over: then nothing was changed
+-- ARGV[3]  until when it is held, as its holder was told: the token of the hold
+-- ARGV[4]  packed report, as for finish.lua
+-- returns  1, or 0 if the hold is over: then nothing was changed
 --
--- Atomic, because somebody may wait for it.
+-- Atomic, because workers may wait for the account.
 
 exits.open()
 local exit, report = exits.named(ARGV[2]), cmsgpack.unpack(ARGV[4])

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- Blocks are lost: their tasks do not wait any more, and count as dropped.
+-- Write off lost blocks: their tasks no longer wait, and count as dropped.
 --
 -- uses     step pace shares hosts queue
 -- ARGV...  the ids of the blocks
--- returns  how many tasks they had. Blocks that have come back meanwhile are passed over
+-- returns  how many tasks they had. Blocks that came back meanwhile are skipped
 --
--- Atomic, because a block comes back or is lost, and not both.
+-- Atomic, because a block comes back or is lost, never both.
 
 if not open_own_crawl() then
   return unknown()

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
--- Which windows want blocks that are outside, those that are empty first.
+-- List the windows that need blocks from outside; empty ones come first.
 --
 -- uses     step pace shares hosts queue
--- ARGV[2]  how many windows to name, at most
--- ARGV[3]  how many tasks are wanted beside those that fill the windows
+-- ARGV[2]  how many windows to list, at most
+-- ARGV[3]  how many tasks a dry window gets beyond those that fill it
 -- returns  {state, id, life, blocks in the outbox, blocks outside,
---           {host, priority, blocks in a shared lane, blocks in its own, blocks wanted, for how long it has been
---           dry (-1: it is not)}, ...}
+--           {host, priority, blocks in a shared lane, blocks in its own lane, blocks wanted,
+--           for how long it has been dry (-1: it is not)}, ...}
 --
--- Atomic, because a window that is filled meanwhile must not be struck off for what it was before.
+-- Atomic, because a window may change between the look at it and its removal from the list.
 
 if not open_own_crawl() then
   return unknown()

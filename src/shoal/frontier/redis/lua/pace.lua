@@ -1,14 +1,15 @@
--- What a try says of its host's pace: policy.py's decisions, where they can be made atomically.
+-- What a try does to its host's pace: the decisions of policy.py, here where they can be atomic.
 -- test_frontier_same.py compares them with the SQLite frontier, which uses policy.py itself.
 
--- Whether a host that has failed so often in a row is only probed. Not for ever: one that stays
+-- Whether a host with this many failures in a row is only probed. Not for ever: a host that stays
 -- away is treated like any other in the end, so that its tasks can die and the crawl can finish.
 local function is_broken(failures)
   return failures >= POLICY.breaker_after
     and failures < POLICY.breaker_after + POLICY.breaker_probes
 end
 
--- After after_fault: a refusal that is not meant counts if the host has failed often in a row.
+-- Call it after after_fault: a refusal that is not meant counts only if the host has failed often
+-- in a row.
 local function after_pushback(host, now, leased_at, retry_after, meant)
   if not meant and host.failures < POLICY.refusals_in_a_row then
     return

@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
--- Blocks are with the carrier: they leave the outbox.
+-- Remove blocks from the outbox that the carrier has now.
 --
 -- uses     step
--- ARGV...  their ids, as they stand in the outbox from its beginning on
--- returns  how many have left
+-- ARGV...  their ids, in the order of the outbox, from its beginning on
+-- returns  how many were removed
 --
--- Atomic, because a server that was set back may have others there by now, which nobody has published.
+-- Atomic, because a server that lost its last moments may have other blocks there by now, which
+-- were not published.
 
 if not open_own_crawl() then
   return unknown()

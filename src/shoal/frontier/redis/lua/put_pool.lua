@@ -1,14 +1,14 @@
--- Make a pool of exits, or a group of accounts, or change it.
+-- Create or change a pool of exits, or a group of accounts.
 --
 -- uses     step exit_policy exits identity_policy identities
 -- KEYS[1]  the hash of all pools
 -- ARGV[2]  its rules as JSON, for people and clients
 -- ARGV[3]  its rules as the scripts use them: packed names and values
--- ARGV...  its exits: id, kind and country of each
+-- ARGV...  its exits: the id, kind and country of each
 -- returns  1
 --
--- Atomic, because an exit that is lent meanwhile must find its place. Not one of the scripts that are loaded:
--- a server that does not know those is a new one, and workers are to notice that.
+-- Atomic, because an exit that is lent meanwhile must find its place. Not among the scripts that
+-- are loaded: a server that does not know those is a new one, and workers must notice that.
 
 exits.open()
 local new = {}
@@ -30,13 +30,13 @@ exits.read(was_listed)
 pool.listed = #ids
 exits.pools[name] = pool
 
--- An exit becomes one of this pool, if it was not.
+-- List an exit in this pool. Returns whether it was not listed here before.
 local function take_in(exit_id, kind, country)
   local exit = exits.known[exit_id]
   if not exit then
     exit = exits.make(exit_id)
     exit.pool, exit.kind, exit.country = name, kind, country
-    new[#new + 1] = whole(exits.rank(exit)) -- Never used,
+    new[#new + 1] = whole(exits.rank(exit)) -- The rank of one that was never used.
     new[#new + 1] = exit_id
     return true
   end

@@ -1,31 +1,32 @@
--- The queues of a shard, and what is out of them. Needs step.lua, hosts.lua.
+-- The queues of a shard, and its tasks that are in no queue. Needs step.lua, hosts.lua.
 --
--- ID:q:PRIORITY:HOST  list    entries that wait, the next one first
--- ID:suspects         list    packed {host, priority, entry}: several workers died with these
--- ID:held             hash    token -> packed {host, priority, entry, worker, leased at, reserved}, and 1 if
---                             it is shared, see shares.lua; of a lane, what exits.lend says of its exit, and of
---                             its account, where the task's expired logins stand for its blocks
--- ID:holding          hash    worker -> how many leases it has
--- ID:due              zset    tokens by the moment their lease expires
--- ID:delayed          zset    packed {host, priority, entry, token} by the moment of the next try; the
---                             token is that of the last one: the same task may be there twice
--- ID:dead             hash    fingerprint -> packed {host, priority, entry, reason, detail, kind}; an earlier
---                             version noted no kind
--- ID:died             zset    fingerprints of the dead by when they died, as the server's clock had it; 0 if an
---                             earlier version did not note it
--- ID:dropped          hash    fingerprint -> reason
--- ID:robots           hash    host -> robots.txt, see stored_robots.py
+-- ID:q:PRIORITY:HOST  list  entries that wait, the next one first
+-- ID:suspects         list  packed {host, priority, entry}: several workers died with these
+-- ID:held             hash  token -> packed {host, priority, entry, worker, leased at, reserved},
+--                           and then 1 if the lease is shared, see shares.lua. For a lane, instead:
+--                           false, what exits.lend returned for its exit, and the same for its
+--                           account, with the task's expired logins in place of its blocks
+-- ID:holding          hash  worker -> how many leases it has
+-- ID:due              zset  tokens by the moment their lease expires
+-- ID:delayed          zset  packed {host, priority, entry, token} by the moment of the next try.
+--                           The token is that of the last try: a task may be there twice
+-- ID:dead             hash  fingerprint -> packed {host, priority, entry, reason, detail, kind}; an
+--                           earlier version noted no kind
+-- ID:died             zset  fingerprints of dead tasks by the moment they died, by the server's
+--                           clock; 0 if an earlier version did not note it
+-- ID:dropped          hash  fingerprint -> reason
+-- ID:robots           hash  host -> robots.txt, see stored_robots.py
 --
--- An entry is 8 bytes of fingerprint, a byte each for failed tries and lost workers, the chain if it has
--- one (see chains.lua), and the task.
+-- An entry is 8 bytes of fingerprint, a byte each for failed tries and lost workers, the chain if
+-- it has one (see chains.lua), and the task.
 
--- An owner is how a lease is named by those who hold it: 8 bytes of fingerprint, then the token.
+-- An owner names a lease in the calls of its holder: 8 bytes of fingerprint, then the token.
 
 local function fingerprint_of(entry)
   return entry:sub(1, 8)
 end
 
--- For each owner the task it holds, or false: the values that ID:held has of it.
+-- For each owner, the values that ID:held has of its task, or false.
 local function held_by(owners)
   if #owners == 0 or state == 'cancelled' then
     return {}
@@ -61,7 +62,7 @@ local function with_counts(entry, attempts, losses)
   return entry:sub(1, 8) .. bytes .. entry:sub(11)
 end
 
--- Put an entry back among those that wait: LPUSH in front, RPUSH behind.
+-- Put an entry into its queue: LPUSH at the front, RPUSH at the end.
 local function enqueue(command, host, priority, entry)
   host.waiting = host.waiting + 1
   counts.waiting = counts.waiting + 1
@@ -74,8 +75,8 @@ local function enqueue(command, host, priority, entry)
   note_priority(host, priority)
 end
 
--- A task of the same fingerprint may be among the dead already, where fingerprints are forgotten
--- after a time: then this one is dropped.
+-- Keep a task as dead. If fingerprints are forgotten after a time, a task of the same fingerprint
+-- may be dead already: then this one is dropped.
 local function keep_as_dead(host, priority, entry, kind, reason, detail)
   local fingerprint = fingerprint_of(entry)
   note_failure(kind, host.name)

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Take back all that a dead worker held, leases and shares.
+-- Take back everything that a dead worker held, leases and shares.
 --
 -- uses     step pace shares hosts queue chains losing
 -- ARGV[2]  the worker
--- returns  {state, idle, how many}
+-- returns  {state, idle, how many leases}
 --
 -- Atomic, because a lease is either taken back or finished, never both.
 
@@ -21,7 +21,7 @@ if state ~= 'cancelled' then
   end
   for _, name in ipairs(shared_hosts()) do
     if strike_share(name, worker) then
-      host_named(name) -- It may be ready now.
+      host_named(name) -- It may be ready now, so save_hosts must see it.
     end
   end
 end

@@ -1,11 +1,11 @@
 #!lua
--- Know fingerprints as done elsewhere. Refused as a whole when the server is out of memory.
+-- Remember fingerprints as done elsewhere. Refused as a whole when the server is out of memory.
 --
 -- uses     step seen
 -- ARGV...  fingerprints
 -- returns  the state
 --
--- Atomic, because one that is added meanwhile would fill a Bloom filter twice.
+-- Atomic, because a fingerprint that is added meanwhile would fill a Bloom filter twice.
 
 if not open_crawl() then
   return unknown()

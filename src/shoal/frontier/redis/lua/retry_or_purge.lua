@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Retry dead tasks, with a fresh start, or purge them: then they are dropped.
+-- Retry dead tasks, with a fresh start, or purge them: purged tasks count as dropped.
 --
 -- uses     step pace shares hosts queue chains
 -- ARGV[2]  retry or purge
 -- ARGV...  fingerprints
--- returns  {state before, idle, how many}. Of a cancelled crawl nothing is retried
+-- returns  {state before, idle, how many}. In a cancelled crawl nothing is retried, only counted
 --
 -- Atomic, because a dead task leaves in one direction only.
 

@@ -1,13 +1,15 @@
--- The fingerprints that were ever accepted: exact, or in Bloom filters. Needs step.lua.
+-- The fingerprints of all tasks ever accepted: exact, or in Bloom filters. Needs step.lua.
 --
 -- ID:seen:G      set     fingerprints, exact: 56 bytes each
--- ID:bloom:G     hash    layers: how many there are; count: what is in the last one; bits and hashes:
---                        how it is made, which the rules may say otherwise by now
+-- ID:bloom:G     hash    layers: how many there are; count: how many fingerprints are in the last
+--                        one; bits and hashes: the parameters that the filter was created with (the
+--                        rules may have others by now)
 -- ID:bloom:G:L   string  the bits of layer L: the first has POLICY.bloom_first bytes, each further
 --                        one twice as many as the one before (up to bloom_most)
 --
--- G is the generation: 0, or where fingerprints are kept for a time only (seen_for), the number of
--- the quarter of that time in which they came. A key is gone once all in it has come of age.
+-- G is the generation. It is 0, or, if fingerprints are kept for a limited time (seen_for), the
+-- number of the quarter of that time in which they came. A key expires when all of its fingerprints
+-- are too old.
 --
 -- A fingerprint goes to the exact set until that has bloom_from of them, then to the filter.
 
@@ -24,8 +26,8 @@ local function keep_for_a_time(key)
   end
 end
 
--- Which bits of a layer stand for a fingerprint: double hashing, with a cubic term against
--- fingerprints whose second halves have common factors with the first.
+-- The bits of a layer that stand for a fingerprint: double hashing, with a cubic term for
+-- fingerprints whose halves have common factors.
 local function bits_of(fingerprint, size, hashes)
   local a, b = struct.unpack('>I4I4', fingerprint)
   local bits = {}
@@ -36,7 +38,7 @@ local function bits_of(fingerprint, size, hashes)
   return bits
 end
 
--- The filter of a generation; without layers if there is none.
+-- The Bloom filter of a generation; it has no layers if it does not exist.
 local function read_bloom(g)
   local key = prefix .. 'bloom:' .. g
   local stored = call('HMGET', key, 'layers', 'count', 'bits', 'hashes')
@@ -49,7 +51,7 @@ local function read_bloom(g)
   }
 end
 
--- In bits.
+-- The size of a layer in bits.
 local function size_of(layer)
   return 8 * math.min(POLICY.bloom_first * 2 ^ (layer - 1), POLICY.bloom_most)
 end
@@ -100,7 +102,8 @@ local function seen_flags(fingerprints)
   return flags
 end
 
--- Its last bit is written at once: a string that grows would take up to twice as much.
+-- Add a layer. Its last bit is written at once: a string that grows would take up to twice as much
+-- memory.
 local function add_layer(bloom)
   bloom.layers, bloom.count = bloom.layers + 1, 0
   local key = bloom.key .. ':' .. bloom.layers
@@ -129,7 +132,7 @@ local function add_to_bloom(g, fingerprints, first)
   keep_for_a_time(bloom.key)
 end
 
--- Accept fingerprints that are new.
+-- Store new fingerprints.
 local function remember(fingerprints)
   local g = generation()
   local key = prefix .. 'seen:' .. g
@@ -153,7 +156,7 @@ local function remember(fingerprints)
   end
 end
 
--- What was accepted before the rules said for how long it is to be kept.
+-- Let fingerprints expire that were accepted before the crawl had rules: the first seeds.
 local function keep_first_seeds()
   local first = prefix .. 'seen:0'
   if rules.seen_for > 0 and call('EXISTS', first) == 1 then

@@ -1,14 +1,14 @@
--- Who shares a host, and how much of its room each of them has. Needs step.lua.
+-- The workers that share a host, and how much of its room each of them has. Needs step.lua.
 --
--- ID:shares  hash  host -> packed {shared leases that are not finished, worker, share, until, ...}: in the
---                  order of the workers' names. A share is void after its moment
+-- ID:shares  hash  host -> packed {shared leases that are not finished, worker, share, until, ...},
+--                  in the order of the workers' names. A share is void after its `until`
 --
--- Only hosts of which somebody wants more than there is room for are here. Most crawls have none: so a
--- step asks once whether there are any, and one that need not know does not ask.
+-- A host is here only if workers want more of it than it has room for. Most crawls have no such
+-- host: so a step asks at most once whether there are any, and only if it has to know.
 
 local shared, changed, are_any = {}, {}, nil
 
--- Strike off the shares that are void by now.
+-- Remove the shares that are void by now.
 local function drop_void(name, record)
   local last = 1
   for i = 2, #record, 3 do
@@ -49,7 +49,7 @@ local function shares_of(name)
   return shared[name]
 end
 
--- So many more shared leases of a host are not finished.
+-- Add to the number of shared leases of a host that are not finished.
 local function note_shared(name, change)
   local record = shares_of(name)
   if record then
@@ -58,7 +58,7 @@ local function note_shared(name, change)
   end
 end
 
--- How much of a host's room the shares take, and when the first of them is void.
+-- How much of a host's room the shares take, and when the first of them becomes void.
 local function taken_by_shares(name)
   local sum, first_void = 0, math.huge
   local record = shares_of(name) or {}
@@ -69,9 +69,9 @@ local function taken_by_shares(name)
   return sum, first_void
 end
 
--- A worker's share of a host is good for a lease time from now on, unless it is void: whether it has been
--- struck yet is chance. If no worker is named, everybody's is, even those that are void: the server was away,
--- and nobody has used their room yet, because who does strikes them off.
+-- Prolong a worker's share of a host by a lease time from now on, unless it is void: whether a void
+-- share was removed yet is chance. If no worker is named, prolong all shares, even void ones: the
+-- server was away, and their room was not given to others yet, because that removes void shares.
 local function prolong_shares(name, worker)
   local packed = call('HGET', prefix .. 'shares', name)
   local record = packed and cmsgpack.unpack(packed) or {}
@@ -85,7 +85,7 @@ local function prolong_shares(name, worker)
   end
 end
 
--- All hosts that are shared.
+-- The names of all hosts that are shared.
 local function shared_hosts()
   local found, all = {}, call('HGETALL', prefix .. 'shares')
   for i = 1, #all, 2 do
@@ -94,7 +94,7 @@ local function shared_hosts()
   return found
 end
 
--- A worker is gone. Returns whether it had a part in a host.
+-- Remove the share of a worker that is gone. Returns whether it took part in sharing the host.
 local function strike_share(name, worker)
   local record = shares_of(name)
   for i = 2, #record, 3 do
@@ -109,7 +109,7 @@ local function strike_share(name, worker)
   return false
 end
 
--- Write the records back. Who has nobody left is not shared any more.
+-- Write the records back. A host that no worker shares any more loses its record.
 local function save_shares()
   local rows, removed = {}, {}
   for name in pairs(changed) do

@@ -1,14 +1,14 @@
--- How a host's room is divided among the workers that want it: core/sharing.py's decisions, where they
--- can be made atomically. Needs step.lua, shares.lua, hosts.lua.
+-- Divides a host's room among the workers that want it: the decisions of core/sharing.py, here
+-- where they can be atomic. Needs step.lua, shares.lua, hosts.lua.
 
--- What the worker of this index, from 0 on, gets of a host's room, if all of them want some.
+-- The share of a host's room for the worker with this index, from 0 on, if all want some of it.
 local function fair_share(room, workers, index)
   local turn = math.floor(now / POLICY.turn)
   local has_more = (index + turn) % workers < room % workers
   return math.floor(room / workers) + (has_more and 1 or 0)
 end
 
--- Where a worker is in a host's record, or would be, and whether it is there.
+-- The position of a worker in a host's record, or the one it would have, and whether it is there.
 local function place_of(record, worker)
   local place = 2
   for i = 2, #record, 3 do
@@ -22,15 +22,15 @@ local function place_of(record, worker)
   return place, false
 end
 
--- Whether anybody takes part in sharing a host. Then all who want something of it do: else their leases
--- could keep that one out for ever.
+-- Whether any worker takes part in sharing a host. Then all workers that want something of it must:
+-- otherwise their plain leases could keep that one out for ever.
 local function is_shared_by_any(name)
   local record = shares_of(name)
   return record and #record > 1
 end
 
--- What the worker at a place has of a host from now on. Without anything, it takes part for a while if it
--- wants to.
+-- Set the share of the worker at a position. A worker with a share of 0 that wants more takes part
+-- for a while; otherwise it is removed.
 local function put_share(record, place, worker, counted, wants)
   local is_there = record[place] == worker
   if counted > 0 or wants then
@@ -46,8 +46,8 @@ local function put_share(record, place, worker, counted, wants)
   end
 end
 
--- Divide a host's room anew, for a worker that has so many requests in flight there. Returns how many
--- it may have from now on. Those that are in flight count until they are answered.
+-- Divide a host's room anew, for a worker with `in_flight` requests there. Returns how many it may
+-- have in flight from now on. Those that are in flight take room until they are answered.
 local function divide(host, worker, in_flight, wants)
   local record, told = shares_of(host.name) or {0}, 0
   local place, is_there = place_of(record, worker)

@@ -1,17 +1,17 @@
 #!lua
--- Make a shard of a crawl, or join it: its rules become these.
+-- Create a shard of a crawl, or join it, and replace its rules.
 --
 -- uses     step seen
--- ARGV[2]  'start'; 'begin': one that is over stays so; 'make': it is only made, as new, and nothing is
---          changed if it is there
--- ARGV[3]  an id that no crawl has had, for the case that it is made
+-- ARGV[2]  'start'; 'begin': a crawl that is over stays over; 'make': only create it, in state new,
+--          and change nothing if it exists
+-- ARGV[3]  an id that no crawl has had, in case the crawl is created
 -- ARGV[4]  the rules as JSON, for people and clients
 -- ARGV[5]  the rules as the scripts use them: packed names and numbers
--- ARGV[6]  which carrier its tasks travel by, and ARGV[7] the key of their seals. Missing if none travel.
---          Both are for the whole life of the crawl: see broker/papers.py
+-- ARGV[6]  the carrier, and ARGV[7] the key of the seals of its blocks. Missing without a carrier.
+--          Both are kept with the crawl: see broker/
 -- returns  the state
 --
--- Atomic, because of two that start the same crawl one must make it and the other join it.
+-- Atomic, because if two clients start the same crawl, one must create it and the other join it.
 
 local action, new_id, as_json, as_numbers = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
@@ -40,7 +40,7 @@ if before.window and not rules.window then
   return unknown()
 end
 if not before.window then
-  note_carrier() -- None of its tasks has travelled.
+  note_carrier() -- None of its tasks is with a carrier yet.
 end
 call('HSET', KEYS[1], 'rules', as_json, 'numbers', as_numbers)
 if had_pools == 1 and rules.pools ~= 1 then

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- All that is counted of a shard of a crawl.
+-- Return all counters and fields of a shard of a crawl.
 --
 -- uses     step seen
 -- returns  {name, value, ...}: now, idle, life, bloom (1: there is a Bloom filter), all counts,
---          failures by kind, what the spider counts, and the fields of the hash
+--          failures by kind, the spider's own counters, and fields of the hash
 --
 -- Atomic, because counters that are read one by one do not add up.
 

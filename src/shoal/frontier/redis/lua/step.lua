@@ -1,15 +1,15 @@
 -- One atomic step on one shard of a crawl: its clock, its hash, its end. Part of every script.
 --
 -- KEYS[1]  the hash of the shard, shoal:{tag}:crawl. All other keys of the shard share its tag, so
---          they live on the same server: shoal:{tag}:ID:..., where ID is the crawl's own. A crawl
---          that is started over has another ID, so nothing of the old one can get in its way.
--- ARGV[1]  the time in microseconds, or nothing: then it is the server's own clock that counts.
+--          they are on the same server: shoal:{tag}:ID:..., where ID is the crawl's own. A crawl
+--          that is started over has another ID, so no key of the old one can get in its way.
+-- ARGV[1]  the time in microseconds, or nothing: then the server's own clock is used.
 --
--- Times are whole microseconds, which a Lua number holds exactly. Names in capitals that no script declares
--- come from Python: see prelude.py.
+-- Times are whole microseconds, which a Lua number holds exactly. Names in capitals that no script
+-- declares come from Python: see prelude.py.
 --
--- `now` never goes back, see clock.py: where the clock does, it is `counts.ahead` of the clock from then
--- on. `clock` is what the clock says: for those who ask when a crawl was started or has ended.
+-- `now` never goes back, see clock.py: if the clock is set back, `now` is `counts.ahead` of it from
+-- then on. `clock` is the clock itself: it is stored where people read when something happened.
 
 local call = redis.call
 local clock = tonumber(ARGV[1])
@@ -19,18 +19,19 @@ if not clock then
 end
 local now = clock
 
--- The crawl: all fields but `id` and `state` are packed, which saves most of the time it takes to
--- read them. `rules` never change within a step; `counts` are written back at its end: the values of
--- PLACED in their order, and then each of the others behind its name. So those stay that only a later
--- version knows.
+-- The crawl. Its rules and its counts are packed, which saves most of the time it takes to read
+-- them. `rules` do not change within a step. `counts` are written back at its end: the values of
+-- PLACED in their order, and then each of the others after its name, so that counters stay that
+-- only a later version knows.
 local named = {}
 
--- What is passed on at a time: `unpack` has room for some 8,000 values. Even, so that pairs stay together.
+-- How many values are passed to a command at a time: `unpack` has room for some 8,000. The number
+-- is even, so that pairs stay together.
 local AT_ONCE = 1000
 
 local state, id, layout, sealed, prefix, rules, counts, tried_before
 local holdings, failures = {}, {}
-local is_carrier = false -- Whether this form of the script knows of tasks that travel, see carried.lua.
+local is_carrier = false -- Whether this form of the script is for clients with a carrier.
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -43,7 +44,7 @@ local function call_many(command, key, values)
   end
 end
 
--- Call a command that has an answer to each value. Returns all of them.
+-- Call a command that returns an answer for each value. Returns all answers.
 local function ask_many(command, key, values)
   local answers = {}
   for first = 1, #values, AT_ONCE do
@@ -60,7 +61,7 @@ local function values_of(packed)
   return unpack(cmsgpack.unpack(packed), 1, 7)
 end
 
--- The arguments of the script from one on, as a list.
+-- The arguments of the script from the given one on, as a list.
 local function arguments_from(first)
   local arguments = {}
   for i = first, #ARGV do
@@ -76,18 +77,18 @@ local function read_clock()
   end
 end
 
--- A moment as the server's clock has it, for those who ask.
+-- A moment by the server's clock, as callers are told it.
 local function by_clock(moment)
   return whole(moment - counts.ahead)
 end
 
--- As Stats.tried: what max_pages and the rate count.
+-- The same as Stats.tried: the pages that max_pages and the rate count.
 local function pages_tried()
   return counts.done + counts.dead
 end
 
--- Read the crawl. False if there is none, or if it is of a layout that only a later version knows: then
--- nothing more than this is read of it. See layout.py.
+-- Read the crawl. False if it does not exist, or if only a later version knows its layout: then
+-- nothing more of it is read. See layout.py.
 local function open_crawl()
   local stored = call('HMGET', KEYS[1], 'id', 'layout', 'state', 'sealed', 'numbers', 'counts')
   id, layout = stored[1], stored[2]
@@ -115,19 +116,19 @@ local function open_crawl()
   return true
 end
 
--- Read the crawl, for a script that changes what waits. False if there is none, or if its tasks travel and
--- whoever calls could not bring them back.
+-- Read the crawl, for a script that changes what waits. False if it does not exist, or if it has a
+-- carrier and the caller has none, so that it could not bring tasks back.
 local function open_own_crawl()
   return open_crawl() and (is_carrier or not rules.window)
 end
 
--- Read the crawl, for a script that knows nothing of exits. False if there is none, or if it has pools: then
--- another form of the script is called, see scripts.py.
+-- Read the crawl, for a script that knows nothing of exits. Also false if the crawl has pools: then
+-- the other form of the script is called, see scripts.py.
 local function open_plain_crawl()
   return open_own_crawl() and rules.pools ~= 1
 end
 
--- Why the crawl could not be opened.
+-- The error to return if the crawl could not be opened.
 local function unknown()
   if id and not rules then
     return redis.error_reply('NEWER ' .. layout)
@@ -138,11 +139,11 @@ local function unknown()
   return redis.error_reply(id and 'BYEXITS it has pools' or 'UNKNOWNCRAWL no such crawl')
 end
 
--- Which life of which server this is: how often clients have met one that did not know the scripts, and the
--- name of its history, which changes when a replica takes over. One that was restarted or took over
--- may have lost the last moments, so what clients remember is void.
+-- Identifies this life of the server: how often clients found that it did not know the scripts, and
+-- its replication ID, which changes when a replica takes over. A server that was restarted or took
+-- over may have lost the last moments, so what clients remember is void.
 local function life()
-  local info = redis.pcall('INFO', 'replication') -- Which not everybody may ask for.
+  local info = redis.pcall('INFO', 'replication') -- Not every user is allowed to call it.
   local history = type(info) == 'string' and info:match('master_replid:(%x+)') or ''
   return (call('GET', KEYS[1]:sub(1, -6) .. 'restarts') or '0') .. ' ' .. history
 end
@@ -152,7 +153,7 @@ local function held_count(worker)
   return (tonumber(call('HGET', prefix .. 'holding', worker)) or 0) + (holdings[worker] or 0)
 end
 
--- A worker has got leases, or lost them.
+-- Note that a worker was given leases, or lost some.
 local function note_holding(worker, change)
   holdings[worker] = (holdings[worker] or 0) + change
 end
@@ -169,10 +170,10 @@ local function save_holdings()
   holdings = {}
 end
 
--- A try has failed at a host, or in a lane of it.
+-- Note that a try has failed at a host, or in a lane of it.
 --
--- ID:failures     hash  kind -> how many tries have failed so, ever
--- ID:failures_at  hash  kind, a space, host -> the same of a host
+-- ID:failures     hash  kind -> how many tries have ever failed with it
+-- ID:failures_at  hash  kind, a space, host -> how many tries have ever failed with it at the host
 local function note_failure(kind, place_name)
   local of_host = kind .. ' ' .. place_name:match('[^ ]*$')
   failures[of_host] = (failures[of_host] or 0) + 1
@@ -199,7 +200,7 @@ local function pages_left()
   return rules.max_pages == 0 and math.huge or rules.max_pages - pages_tried() - counts.leased
 end
 
--- Whether this shard has nothing left to do, now or later.
+-- 1 if this shard has nothing left to do, now or later; else 0.
 local function is_idle()
   if not sealed or counts.leased > 0 then
     return 0
@@ -208,8 +209,8 @@ local function is_idle()
   return (full or counts.waiting + counts.delayed == 0) and 1 or 0
 end
 
--- Write the crawl back. The only shard of a crawl ends it here; of several, none knows enough, and
--- whoever called asks them all (crawl.py).
+-- Write the crawl back. If this is its only shard, the crawl ends here. If there are several, none
+-- knows enough, and the client asks them all (crawl.py).
 local function close_crawl()
   if pages_tried() > tried_before and now - counts.sample_at >= POLICY.sample_every then
     counts.earlier_at, counts.earlier_done = counts.sample_at, counts.sample_done

@@ -1,15 +1,15 @@
--- Taking back what was lent with leases that are void: in their crawl there may be nobody left to end them. Needs
--- step.lua, exits.lua, identities.lua.
+-- Takes back exits and accounts that were lent with leases which are void: their crawl may have no
+-- workers left to end them. Needs step.lua, exits.lua, identities.lua.
 
 do
 
--- Whether a lease was lent anything, and has it still.
+-- Whether a lease still has an exit or an account that was lent with it.
 local function has_any(task)
   local lent, account = task and task[8], task and task[9]
   return lent and (lent[1] ~= '' or account and account[1] ~= '')
 end
 
--- All leases of a crawl end: it is cancelled or forgotten.
+-- Take back everything that was lent with leases of a crawl, which is cancelled or forgotten.
 function exits.unlend_all()
   local all = call('HGETALL', prefix .. 'held')
   for i = 2, #all, 2 do
@@ -20,15 +20,15 @@ function exits.unlend_all()
   end
 end
 
--- Whether a crawl is as it was when it got lanes: one that is cancelled or forgotten has no leases.
+-- Whether a crawl may still have leases: it was neither cancelled nor forgotten since it got lanes.
 local function has_leases(its_prefix)
   local base, its_id = its_prefix:match('^(.*:)([^:]+):$')
   local stored = call('HMGET', base .. 'crawl', 'id', 'state')
   return stored[1] == its_id and stored[2] ~= 'cancelled'
 end
 
--- Some leases that have expired, where there are many: any, because those that had nothing lent, or were looked at
--- before, stay among them until somebody comes back to their crawl.
+-- Expired leases of a crawl. If there are too many, a random part of them, because leases with
+-- which nothing was lent, or that were looked at before, stay until a worker asks their crawl.
 local function some_expired(its_prefix)
   local key, most = its_prefix .. 'due', POLICY.exits_woken
   local parts = math.ceil(call('ZCOUNT', key, '-inf', whole(clock)) / most)
@@ -51,7 +51,8 @@ local function take_back_expired(its_prefix)
   end
 end
 
--- Now and then, take exits back whose leases have expired: in their crawl there may be nobody left to do so.
+-- From time to time, take back what was lent with expired leases of other crawls: these may have no
+-- workers left to do so.
 function exits.sweep()
   if exits.now < exits.swept + POLICY.sweep_every then
     return

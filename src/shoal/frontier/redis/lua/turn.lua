@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Reserve one more turn at a host, and of an exit, for a request of a login. The host's room is not looked at, nor
--- that of the exit: the lease that the login is for has its place in both.
+-- Reserve one more turn at a host, and of an exit, for a request of a login. The room of the host,
+-- and of the exit, does not matter: the lease that the login is for has its place in both.
 --
 -- uses     step pace shares hosts queue exit_policy exits lanes
 -- ARGV[2]  the host

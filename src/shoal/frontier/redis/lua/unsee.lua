@@ -1,12 +1,13 @@
 #!lua flags=allow-oom
--- Take fingerprints for new ones, should they be found again. Blocks that are outside now are offered like new
--- seeds when they come back, because their tasks may be found before: see admit.lua.
+-- Forget fingerprints, so that they are new if they are found again. The entries of blocks that are
+-- outside now are added like new seeds when they come back, because their tasks may be found before
+-- that: see admit.lua.
 --
 -- uses     step seen
 -- ARGV...  fingerprints, or none
--- returns  {how many were known, the keys of all sets of known ones}
+-- returns  {how many were known, the keys of all sets of known fingerprints}
 --
--- Atomic, because a block must not come back between the two.
+-- Atomic, because no block may come back between the removal and the note of its time.
 
 if not open_own_crawl() then
   return unknown()

@@ -1,14 +1,15 @@
 #!lua flags=no-writes
--- Some of the tasks of one host that are somewhere else than in its queue.
+-- List some of the tasks of a host that are in one place other than its queue.
 --
 -- uses     step
--- ARGV[2]  where: held, delayed, suspects, blocked or dead
--- ARGV[3]  the cursor: 0 at first, then what the step before has returned, until that is 0 again
+-- ARGV[2]  the place: held, delayed, suspects, blocked or dead
+-- ARGV[3]  the cursor: 0 at first, then what the last call returned, until that is 0 again
 -- ARGV[4]  the host
--- ARGV[5]  how many to look at, about
--- returns  {cursor, {due, values of the packed form, ...}, ...}; of a dead task, `due` is when it died
+-- ARGV[5]  roughly how many tasks to look at
+-- returns  {cursor, {due, values of the packed form, ...}, ...}; for a dead task, `due` is when it
+--          died
 --
--- Atomic, because a lease and its end are in two keys.
+-- Atomic, because a lease and the moment of its end are in two keys.
 
 if not open_crawl() then
   return unknown()
@@ -19,7 +20,7 @@ local answer = {'0'}
 
 local function look_at(due, packed)
   local values = cmsgpack.unpack(packed)
-  if values[1]:match('[^ ]*$') == host then -- Or a lane of it, see lanes.lua.
+  if values[1]:match('[^ ]*$') == host then -- The host, or a lane of it, see lanes.lua.
     answer[#answer + 1] = {due, unpack(values, 1, 6)}
   end
 end
