@@ -1,4 +1,4 @@
-"""What has been seen of exits and of hosts so far: it says whom to believe where they disagree."""
+"""Remembers which exits and hosts have proven good, to decide whom to blame for a failure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 SOUND_S = 3600.0
-"""So long a host whose certificate was right is believed to have one."""
+"""How long a host that has shown a valid certificate is trusted to still have one."""
 
 MAX_REMEMBERED = 10_000
 
 
 class Standing:
-    """What one fetcher remembers. A route goes by its name."""
+    """What one fetcher remembers of routes (by name) and of origins."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -30,29 +30,29 @@ class Standing:
         self._unsound: dict[Origin, str] = {}
 
     def has_worked(self, route: str) -> bool:
-        """Whether a host was reached by it."""
+        """Whether a host was ever reached by this route."""
         return route in self._worked
 
     def worked(self, route: str) -> None:
-        """A host was reached by it."""
+        """Remember that a host was reached by this route."""
         _remember(self._worked, route, None)
 
     def verified(self, route: str, origin: Origin) -> None:
-        """By this route, the host had the right certificate."""
+        """Remember that the host showed a valid certificate by this route."""
         _remember(self._honest, route, None)
         _remember(self._sound, origin, self._clock())
         self._unsound.pop(origin, None)
 
     def unverified(self, route: str, origin: Origin, words: str) -> FetchError:
-        """By this route, the host had a wrong certificate. Whose doing is that?
+        """The error for an invalid certificate: decides whether the host or the exit is to blame.
 
-        Many hosts have a wrong one themselves. If all exits were put out for it that come by such
-        a host, one link could end a crawl.
+        Many hosts have an invalid certificate of their own. If every exit that reaches such a host
+        were disabled for it, a single link could end a crawl.
         """
         if self._clock() < self._sound.get(origin, -SOUND_S) + SOUND_S:
             return ExitFault(f"{words}: by another exit, or before, it was right", Blame.FORGED)
         if self._unsound.setdefault(origin, route) != route:
-            return FetchError(words)  # Exits agree: it is the host's own.
+            return FetchError(words)  # Several exits see the same: it is the host's own.
         _trim(self._unsound)
         if route in self._honest:
             return ExitFault(f"{words}: the host's own, or forged by the proxy", Blame.PAIR)
