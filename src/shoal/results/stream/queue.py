@@ -10,7 +10,7 @@ import msgspec
 
 from shoal.results.stream import wire
 from shoal.results.stream.link import StreamLink
-from shoal.results.stream.wire import Garbage, NotOurs, RawEntry, StreamEntry
+from shoal.results.stream.wire import ForeignEntry, Garbage, RawEntry, StreamEntry
 from shoal.runtime.process import worker_name
 
 GROUP = "drain"
@@ -101,5 +101,5 @@ class ResultQueue:
 def _sort_in(taken: Taken, raw: RawEntry) -> None:
     try:
         taken.entries.append(wire.read(raw))
-    except NotOurs as error:
+    except ForeignEntry as error:
         taken.garbage.append(wire.garbage(raw, str(error)))

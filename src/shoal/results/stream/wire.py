@@ -21,7 +21,7 @@ SHOWN_CHARACTERS = 2000
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_batch = msgspec.msgpack.Decoder(Batch).decode
-_NOT_OURS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_FOREIGN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors of decoding an entry that no worker had written."""
 
 _RECORDS = ("pages", "items", "rejected", "files")
@@ -33,7 +33,7 @@ encode_note = msgspec.msgpack.Encoder().encode
 decode_note = msgspec.msgpack.Decoder(RunNote).decode
 
 
-class NotOurs(ShoalError):
+class ForeignEntry(ShoalError):
     """Raised for an entry that no worker had written."""
 
 
@@ -69,13 +69,13 @@ def encode(batch: Batch) -> list[bytes]:
         return encode(first) + encode(second)
     try:
         _decode(encoded)
-    except _NOT_OURS as error:
+    except _FOREIGN as error:
         raise StorageFailed(f"not a batch of results: {error}") from None
     return [encoded]
 
 
 def read(raw: RawEntry) -> StreamEntry:
-    """Decode an entry. Raises NotOurs if no worker had written it."""
+    """Decode an entry. Raises ForeignEntry if no worker had written it."""
     identity, flat = raw
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
     try:
@@ -84,9 +84,9 @@ def read(raw: RawEntry) -> StreamEntry:
             return StreamEntry(identity, crawl, decode_note(fields[b"note"]))
         return StreamEntry(identity, crawl, _decode(fields[b"batch"]))
     except KeyError as error:
-        raise NotOurs(f"it has no field '{error.args[0].decode()}'") from None
-    except _NOT_OURS as error:
-        raise NotOurs(str(error)) from None
+        raise ForeignEntry(f"it has no field '{error.args[0].decode()}'") from None
+    except _FOREIGN as error:
+        raise ForeignEntry(str(error)) from None
 
 
 def garbage(raw: RawEntry, reason: str) -> Garbage:
@@ -98,7 +98,7 @@ def garbage(raw: RawEntry, reason: str) -> Garbage:
 
 
 def _decode(encoded: bytes) -> Batch:
-    """Decode a batch and check that every store accepts it. Raises one of `_NOT_OURS`."""
+    """Decode a batch and check that every store accepts it. Raises one of `_FOREIGN`."""
     batch = _decode_batch(encoded)
     check_values(encoded)
     check_data(batch.items)
