@@ -25,7 +25,7 @@ _is_country = re.compile("[A-Za-z]{2}").fullmatch
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
-class Listed(NamedTuple):
+class ListedProxy(NamedTuple):
     """A proxy as a line of a list gives it."""
 
     proxy: ProxyAddress
@@ -35,7 +35,7 @@ class Listed(NamedTuple):
 class ProxyList(NamedTuple):
     """The content of a list."""
 
-    exits: list[Listed]
+    exits: list[ListedProxy]
     """The proxies in the order of the list, without duplicates."""
     bad: int
     """The number of invalid lines."""
@@ -48,7 +48,7 @@ def read_list(text: str) -> ProxyList:
 
     Raises ConfigError if the text is not a list: an error page in its place must not empty a pool.
     """
-    found: dict[ProxyAddress, Listed] = {}
+    found: dict[ProxyAddress, ListedProxy] = {}
     bad, why = 0, ""
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         words = _COMMENT.sub("", line).split()
@@ -68,11 +68,11 @@ def read_list(text: str) -> ProxyList:
     return ProxyList(list(found.values()), bad, why)
 
 
-def _listed(words: list[str]) -> Listed:
+def _listed(words: list[str]) -> ListedProxy:
     proxy = parse_proxy(words[0])
     if len(words) > 2 or (len(words) == 2 and not _is_country(words[1])):
         raise ConfigError("after a proxy only the two letters of a country may follow")
-    return Listed(proxy, words[1].lower() if len(words) == 2 else "")
+    return ListedProxy(proxy, words[1].lower() if len(words) == 2 else "")
 
 
 def shown(source: str) -> str:

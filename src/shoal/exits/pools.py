@@ -13,7 +13,7 @@ from shoal.core.proxies import ProxyAddress
 from shoal.errors import ConfigError
 from shoal.exits.gateways import Gateway
 from shoal.exits.ids import exit_id, session_id, session_text
-from shoal.exits.lists import Listed, ProxyList, read_source
+from shoal.exits.lists import ListedProxy, ProxyList, read_source
 from shoal.fetch.port import Fetcher, Route
 
 OVERHEAD_BYTES = 512 * 1024
@@ -147,7 +147,7 @@ def _entries(name: str, table: PoolConfig, lists: Iterable[ProxyList]) -> dict[s
     """The exits of all lists, without duplicates. If the table names a single country, that is the
     country of all exits for which the list names none."""
     usual = table.countries[0].lower() if len(table.countries) == 1 else ""
-    listed: dict[ProxyAddress, Listed] = {}
+    listed: dict[ProxyAddress, ListedProxy] = {}
     for each in lists:
         for line in each.exits:
             listed.setdefault(line.proxy, line)

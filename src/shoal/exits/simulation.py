@@ -77,11 +77,11 @@ async def _prepare(frontier: Frontier, scene: Scene) -> None:
         lease_s=MAX_S,
     )
     await frontier.start(CRAWL, rules)
-    door = Admission(rules)
+    admission = Admission(rules)
     urls = [f"http://{scene.host}/{number}" for number in range(scene.pages)]
     for start in range(0, scene.pages, _ADD_AT_ONCE):
         part = urls[start : start + _ADD_AT_ONCE]
-        await frontier.add(CRAWL, [door.admit(Task(url=url)) for url in part])
+        await frontier.add(CRAWL, [admission.admit(Task(url=url)) for url in part])
     await frontier.control(CRAWL, Control.SEAL)
 
 
