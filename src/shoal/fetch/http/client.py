@@ -25,7 +25,7 @@ from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused, Too
 from shoal.fetch.guard import refusal
 from shoal.fetch.http.connection import Connection, Reply
 from shoal.fetch.http.failures import cause
-from shoal.fetch.http.pool import Pool
+from shoal.fetch.http.pool import ConnectionPool
 from shoal.fetch.http.tunnels.absolute import answer_of_proxy, is_kept
 from shoal.fetch.http.ways import Origin, Way
 from shoal.fetch.port import Fetcher, Request, Response, Transfer
@@ -86,7 +86,7 @@ class HttpFetcher(Fetcher):
         }
         self._usual = _lines(self._headers)
         self._connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
-        self._pool = Pool(
+        self._pool = ConnectionPool(
             settings.max_body_bytes, is_guarded=self._is_guarded, limit_s=self._connect_s
         )
         self._loop = asyncio.get_running_loop()

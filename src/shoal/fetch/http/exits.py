@@ -25,7 +25,7 @@ from shoal.fetch.guard import only_public
 from shoal.fetch.http.connection import Connection
 from shoal.fetch.http.dns import AddressInfo, Resolver
 from shoal.fetch.http.failures import cause, is_own_fault
-from shoal.fetch.http.standing import Standing
+from shoal.fetch.http.track_record import TrackRecord
 from shoal.fetch.http.tunnels import connect, socks
 from shoal.fetch.http.tunnels.absolute import Absolute, asks_for_login
 from shoal.fetch.http.tunnels.wire import Stage, Wire
@@ -34,23 +34,23 @@ from shoal.fetch.http.ways import Origin, Way
 SECOND_ADDRESS_AFTER_S = 0.25
 """If the first address of a name does not answer by then, the next one is tried in parallel."""
 
-Speak = Callable[[socket.socket, Origin], Awaitable[Connection]]
+Handshake = Callable[[socket.socket, Origin], Awaitable[Connection]]
 """Turns a socket that leads to an origin into a connection, with TLS if the origin uses it."""
 
 
-class Exits:
+class ExitConnector:
     """Makes connections through exits, and remembers what it learns about them."""
 
     def __init__(
-        self, resolver: Resolver, speak: Speak, *, is_guarded: bool, limit_s: float
+        self, resolver: Resolver, handshake: Handshake, *, is_guarded: bool, limit_s: float
     ) -> None:
         """`limit_s` is the time for everything before a request: DNS, TCP, handshakes."""
         self._resolver = resolver
-        self._speak = speak
+        self._handshake = handshake
         self._is_guarded = is_guarded
         self._limit_s = limit_s
-        self._standing = Standing()
-        self._asking: dict[tuple[str, int], bool] = {}
+        self._record = TrackRecord()
+        self._asks_login: dict[tuple[str, int], bool] = {}
         """Whether the proxy at a host and port asks for a login: see `asks_for_login`."""
 
     async def connect(self, way: Way, proxy: ProxyAddress) -> Connection:
@@ -59,8 +59,8 @@ class Exits:
         try:
             async with asyncio.timeout(self._limit_s):
                 if proxy.scheme == "bind":
-                    return await self._from(wire, way, proxy)
-                return await self._by(wire, way, proxy)
+                    return await self._from_address(wire, way, proxy)
+                return await self._through_proxy(wire, way, proxy)
         except TimeoutError as error:
             raise wire.counted(wire.too_slow(self._limit_s)) from error
         except FetchError as error:
@@ -71,7 +71,7 @@ class Exits:
 
     # Through a proxy
 
-    async def _by(self, wire: Wire, way: Way, proxy: ProxyAddress) -> Connection:
+    async def _through_proxy(self, wire: Wire, way: Way, proxy: ProxyAddress) -> Connection:
         checked = await self._checked(way[1])
         await self._reach(wire, proxy)
         is_named = not self._is_guarded or is_public(wire.sock.getpeername()[0])
@@ -80,7 +80,7 @@ class Exits:
             absolute = Absolute.of(way[1], proxy)
         else:
             await self._tunnel(wire, way, proxy, way[1].host if is_named else checked)
-        connection = await self._spoken(wire, way)
+        connection = await self._established(wire, way)
         connection.absolute = absolute
         connection.address = ""  # The address of a proxy is never shown.
         connection.count_before(wire.sent, wire.received)
@@ -123,11 +123,11 @@ class Exits:
         if not proxy.user and not proxy.password:
             return True
         place = proxy.host, proxy.port
-        if place not in self._asking:
-            self._asking[place] = await self._asks(wire, proxy)
-        return self._asking[place]
+        if place not in self._asks_login:
+            self._asks_login[place] = await self._probe_login(wire, proxy)
+        return self._asks_login[place]
 
-    async def _asks(self, wire: Wire, proxy: ProxyAddress) -> bool:
+    async def _probe_login(self, wire: Wire, proxy: ProxyAddress) -> bool:
         probe = Wire()
         try:
             await self._reach(probe, proxy)
@@ -139,31 +139,31 @@ class Exits:
 
     async def _tunnel(self, wire: Wire, way: Way, proxy: ProxyAddress, host: str) -> None:
         route, origin = way
-        worked = self._standing.has_worked(route.name)
+        worked = self._record.has_worked(route.name)
         if proxy.scheme == "http":
             await connect.open_tunnel(wire, proxy, origin.written(host), has_worked=worked)
         else:
             await socks.open_tunnel(wire, proxy, host, origin.port, has_worked=worked)
-        self._standing.worked(route.name)
+        self._record.worked(route.name)
 
-    async def _spoken(self, wire: Wire, way: Way) -> Connection:
+    async def _established(self, wire: Wire, way: Way) -> Connection:
         route, origin = way
         wire.stage = Stage.AWAY
         try:
-            connection = await self._speak(wire.hand_over(), origin)
+            connection = await self._handshake(wire.hand_over(), origin)
         except ssl.SSLCertVerificationError as error:
-            raise self._standing.unverified(route.name, origin, cause(error)) from error
+            raise self._record.unverified(route.name, origin, cause(error)) from error
         except (OSError, RuntimeError) as error:
             if isinstance(error, OSError) and is_own_fault(error, is_ipv4=True):
                 raise
             raise FetchError(cause(error)) from error
         if origin.is_tls:
-            self._standing.verified(route.name, origin)
+            self._record.verified(route.name, origin)
         return connection
 
     # From an address of this machine
 
-    async def _from(self, wire: Wire, way: Way, here: ProxyAddress) -> Connection:
+    async def _from_address(self, wire: Wire, way: Way, here: ProxyAddress) -> Connection:
         origin = way[1]
         found = await self._resolver.resolve(origin.host, origin.port)
         if self._is_guarded:
@@ -175,7 +175,7 @@ class Exits:
         wire.stage = Stage.HOST
         wire.lead(await self._bound(addresses, here))
         wire.stage = Stage.AWAY
-        return await self._speak(wire.hand_over(), origin)
+        return await self._handshake(wire.hand_over(), origin)
 
     async def _bound(self, addresses: list[AddressInfo], here: ProxyAddress) -> socket.socket:
         family, kind, protocol, *_ = addresses[0]

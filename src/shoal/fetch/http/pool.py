@@ -15,7 +15,7 @@ from shoal.errors import OwnFault, Refused
 from shoal.fetch.guard import only_public
 from shoal.fetch.http.connection import Connection
 from shoal.fetch.http.dns import AddressInfo, Resolver
-from shoal.fetch.http.exits import SECOND_ADDRESS_AFTER_S, Exits
+from shoal.fetch.http.exits import SECOND_ADDRESS_AFTER_S, ExitConnector
 from shoal.fetch.http.failures import cause, is_own_fault
 from shoal.fetch.http.ways import Origin, Way
 from shoal.fetch.port import DIRECT
@@ -31,7 +31,7 @@ FILES_PER_IDLE = 4
 """At most one in this many of the files that the process may open is an idle connection."""
 
 
-class Pool:
+class ConnectionPool:
     """All connections of one fetcher. The worker limits how many are busy at once."""
 
     def __init__(self, max_body_bytes: int, *, is_guarded: bool, limit_s: float) -> None:
@@ -39,7 +39,9 @@ class Pool:
         self._max_body_bytes = max_body_bytes
         self._is_guarded = is_guarded
         self._resolver = Resolver()
-        self._exits = Exits(self._resolver, self._speak, is_guarded=is_guarded, limit_s=limit_s)
+        self._exits = ExitConnector(
+            self._resolver, self._handshake, is_guarded=is_guarded, limit_s=limit_s
+        )
         self._loop = asyncio.get_running_loop()
         self._idle: OrderedDict[Connection, tuple[float, deque[Connection]]] = OrderedDict()
         """For each idle connection: since when it is idle, and all idle connections of the same
@@ -111,9 +113,9 @@ class Pool:
 
     async def _connect(self, origin: Origin, addresses: list[AddressInfo]) -> Connection:
         sock = await start_connection(addresses, happy_eyeballs_delay=SECOND_ADDRESS_AFTER_S)
-        return await self._speak(sock, origin)
+        return await self._handshake(sock, origin)
 
-    async def _speak(self, sock: socket.socket, origin: Origin) -> Connection:
+    async def _handshake(self, sock: socket.socket, origin: Origin) -> Connection:
         _, connection = await self._loop.create_connection(
             lambda: Connection(self._max_body_bytes),
             sock=sock,
