@@ -1,35 +1,38 @@
-"""Everything Shoal raises on purpose.
+"""The errors that Shoal raises on purpose.
 
     ShoalError
     ├── ConfigError           the command, the configuration or the spider is wrong; exit code 2
-    │   ├── BadUrl            an address that cannot be crawled
+    │   ├── BadUrl            a URL that cannot be crawled
     │   ├── BadField          one value of a setting, or of a table, is wrong; `field` names it
-    │   ├── NewerFormat       stored in a form that only a later version knows
-    │   └── MissingExtra      a feature whose optional packages are not installed
-    ├── SessionExpired        a page that only who is logged in may see showed that we are not
+    │   ├── NewerFormat       stored in a format that only a later version knows
+    │   └── MissingExtra      a feature needs optional packages that are not installed
+    ├── SessionExpired        a page shows that its account is not logged in
     ├── LoginFailed           an account could not be logged in
     ├── Retry                 a spider asks for another try at a task
-    ├── Drop                  a spider says that nothing is to be had of a task
-    ├── UnknownCrawl          no crawl of that name in this frontier
-    ├── Unserialisable        a request of Scrapy's that cannot be put into words
-    ├── Unrestorable          a task that no request can be made of
-    ├── BadPickle             an entry of scrapy-redis that holds more than plain data
+    ├── Drop                  a spider gives up a task that leads to nothing
+    ├── UnknownCrawl          this frontier has no crawl of that name
+    ├── Unserialisable        a part of a Scrapy request that cannot be serialised
+    ├── Unrestorable          a task that cannot be turned back into a Scrapy request
+    ├── BadPickle             a scrapy-redis entry that contains more than plain data
     ├── BadSitemap            a sitemap, or a part of it, that cannot be read
+    ├── Unparsable            a page that would take too long or too much memory to parse
     ├── StorageError          a frontier or a results store cannot do its work
-    │   ├── StorageBusy       it will pass: locked, unreachable; worth trying again
-    │   │   └── StorageAway   nobody answers at its address
-    │   └── StorageFailed     it will not pass by itself: full, read-only, corrupt
-    └── FetchError            a page could not be had; `retryable` says if trying again may help
-        ├── UnknownHost       its name could not be looked up
-        ├── BadAnswer         what came is no HTTP, or cannot be unpacked
-        ├── Refused           our own guard said no: private address, bad scheme
-        ├── OwnFault          our own machine could not: neither the host nor the page is to blame
-        │   └── Starved       it ended or starved what tries a page; perhaps the page is why
-        ├── ExitFault         an exit did not get it as far as the host; `blame`: whose fault it is
-        └── TooLarge          the body, or what it decompresses to, is over the limit
+    │   ├── StorageBusy       temporary: locked, unreachable; worth trying again
+    │   │   └── StorageAway   nothing answers at its address
+    │   └── StorageFailed     permanent until somebody acts: full, read-only, corrupt
+    │       └── WrongKeyType  a Redis key has another type than it should
+    └── FetchError            a page could not be fetched; `retryable`: whether to try again
+        ├── UnknownHost       the host name could not be looked up
+        ├── BadAnswer         the answer is not HTTP, or cannot be decompressed
+        ├── Refused           Shoal's own checks refused it: private address, bad scheme
+        ├── OwnFault          this machine is to blame, neither the host nor the page
+        │   └── Starved       the process that tried a page was ended or got no CPU time
+        ├── ExitFault         an exit did not get the request to the host; `blame`: whose fault
+        ├── TooLate           the permission to send lapsed before anything was sent
+        └── TooLarge          the body, compressed or not, is over the limit
 
-Errors of libraries (sqlite3, asyncpg, ...) are mapped to these at the edge, in the adapter that
-calls the library, and nowhere else.
+Errors of libraries (sqlite3, asyncpg, ...) are mapped to these in the adapter that calls the
+library, and nowhere else.
 """
 
 from __future__ import annotations
@@ -44,11 +47,11 @@ class ConfigError(ShoalError):
 
 
 class BadUrl(ConfigError):
-    """An address that cannot be crawled."""
+    """A URL that cannot be crawled."""
 
 
 class BadField(ConfigError):
-    """A value that somebody wrote is wrong."""
+    """One value of a setting, or of a table, is wrong. `field` names it."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -56,7 +59,7 @@ class BadField(ConfigError):
 
 
 class NewerFormat(ConfigError):
-    """A crawl or a file in a form that only a later version knows. Nothing was done to it."""
+    """A crawl or a file in a format that only a later version knows. It was not changed."""
 
 
 class MissingExtra(ConfigError):
@@ -67,7 +70,7 @@ class MissingExtra(ConfigError):
 
 
 class UnknownCrawl(ShoalError):
-    """No crawl of that name in this frontier."""
+    """This frontier has no crawl of that name."""
 
     def __init__(self, crawl: str) -> None:
         super().__init__(f"no crawl named '{crawl}' here")
@@ -75,12 +78,12 @@ class UnknownCrawl(ShoalError):
 
 
 class SessionExpired(ShoalError):
-    """A page shows that its identity is logged out. From a handler: the task is sent back, and the
-    account logs in again."""
+    """A page shows that its account is not logged in. If a handler raises it, the task is tried
+    again after the account has logged in again."""
 
 
 class LoginFailed(ShoalError):
-    """An account could not be logged in: a wrong password, no proof. It rests, and tries again."""
+    """An account could not be logged in: a wrong password, no proof. It rests and tries again."""
 
 
 class StorageError(ShoalError):
@@ -88,68 +91,68 @@ class StorageError(ShoalError):
 
 
 class StorageBusy(StorageError):
-    """It will pass: locked, unreachable. Nothing was written; trying again is right."""
+    """Temporary: the store is locked or unreachable. Nothing was written; try again."""
 
 
 class StorageAway(StorageBusy):
-    """Nobody answers at its address."""
+    """Nothing answers at the address of the store."""
 
 
 class StorageFailed(StorageError):
-    """It will not pass by itself: disk full, read-only, corrupt. Nothing was written."""
+    """Permanent until somebody acts: disk full, read-only, corrupt. Nothing was written."""
 
 
 class WrongKeyType(StorageFailed):
-    """A key of Redis holds another type of value than it should: it is somebody else's."""
+    """A Redis key has another type than it should: another application uses it."""
 
 
 class Unparsable(ShoalError):
-    """A page made to be parsed for hours, or into more memory than there is."""
+    """A page, probably hostile, that would take too long or too much memory to parse."""
 
 
 class FetchError(ShoalError):
-    """A page could not be had."""
+    """A page could not be fetched."""
 
     kind = "connection"
-    """A `core.failures.FailureKind`, unless the cause says more: see `core.failures.kind_of`."""
+    """A `core.failures.FailureKind`, unless the cause tells more: see `core.failures.kind_of`."""
     retryable = True
     wire_bytes = 0
-    """What went over the network all the same: see `fetch.port.Transfer`."""
+    """The bytes that went over the network anyway: see `fetch.port.Transfer`."""
 
 
 class UnknownHost(FetchError):
-    """The name of the host could not be looked up."""
+    """The host name could not be looked up."""
 
     kind = "dns"
 
 
 class BadAnswer(FetchError):
-    """What came is no HTTP, or cannot be unpacked."""
+    """The answer is not HTTP, or cannot be decompressed."""
 
     kind = "protocol"
 
 
 class Refused(FetchError):
-    """Our own guard said no; asking again would give the same answer."""
+    """Shoal's own checks refused the request. Trying again would give the same result."""
 
     kind = "refused"
     retryable = False
 
 
 class OwnFault(FetchError):
-    """Our own machine could not: no sockets, no processes, no memory. No request was sent, or its
+    """This machine is to blame: out of sockets, processes or memory. No request was sent, or its
     answer could not be read."""
 
     kind = "other"
 
 
 class Starved(OwnFault):
-    """The process that tries a page was ended from outside, or got no time. If that happens again
-    and again, the page may be why."""
+    """The process that tried a page was ended from outside or got no CPU time. If that happens
+    repeatedly, the page may be the cause."""
 
 
 class ExitFault(FetchError):
-    """A request by an exit did not get as far as the host: nothing of it was sent there."""
+    """An exit did not get a request to the host. Nothing was sent to the host."""
 
     def __init__(self, message: str, blame: str) -> None:
         """`blame` is a `core.exits.Blame`: EXIT, PAIR or FORGED."""
@@ -158,25 +161,25 @@ class ExitFault(FetchError):
 
 
 class TooLate(FetchError):
-    """The permission to send lapsed, for instance while a connection was made: nothing was sent."""
+    """The permission to send lapsed, for example while connecting. Nothing was sent."""
 
 
 class TooLarge(FetchError):
-    """The body, or what it decompresses to, is over the limit."""
+    """The body, compressed or decompressed, is over the limit."""
 
     kind = "too_large"
     retryable = False
 
 
 def unreachable(error: StorageBusy) -> ConfigError:
-    """What it means that a store is away before work has begun: the address may be wrong."""
+    """The error for a store that is away before work has begun: its address may be wrong."""
     return ConfigError(f"cannot be reached: {error} (is the address right, and is it running?)")
 
 
 def cause_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error of ours in a task group's errors; the group itself if there is none.
+    """The first ShoalError in a group of errors; the group itself if it contains none.
 
-    `except*` would be shorter, but before Python 3.11.4 it wraps whatever is raised in it.
+    `except*` would be shorter, but before Python 3.11.4 it wraps everything raised in it.
     """
     ours: BaseException | None = group.subgroup(ShoalError)
     while isinstance(ours, BaseExceptionGroup):

@@ -1,4 +1,4 @@
-"""An old address: spiders that import TRACKING_PARAMETERS from here go on. It is `shoal`'s now."""
+"""Keeps an old import path working: TRACKING_PARAMETERS is now part of `shoal`."""
 
 from __future__ import annotations
 

@@ -256,14 +256,14 @@ async def test_what_may_not_be_sent_any_more_is_given_back(
     server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The host has a rate: sent late, the request would come too close to the next one."""
-    connect = pool.Pool.connect
+    connect = pool.ConnectionPool.connect
 
-    async def connect_slowly(own: pool.Pool, way: Way) -> Connection:
+    async def connect_slowly(own: pool.ConnectionPool, way: Way) -> Connection:
         connection = await connect(own, way)
         await asyncio.sleep(1.1 * SEND_SLACK_S)
         return connection
 
-    monkeypatch.setattr(pool.Pool, "connect", connect_slowly)
+    monkeypatch.setattr(pool.ConnectionPool, "connect", connect_slowly)
     async with fetching() as fetcher:
         visits = visitor(fetcher, robots=False)
         late = await visits.visit(lease(server), time.monotonic() + SEND_SLACK_S)

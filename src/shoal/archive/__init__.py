@@ -1,5 +1,6 @@
-"""The archive of raw pages: one port, the formats blobs and WARC, and folders or S3 to keep them
-in. Imports drivers, runtime and core; knows of no queue and no results.
+"""The archive of raw pages: one port, the formats blobs and WARC, stored in folders or S3.
+
+Imports drivers, runtime and core. Knows nothing of frontiers or results.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from shoal.core.addresses import masked
 from shoal.errors import ConfigError, MissingExtra
 
 _FOLDERS: dict[ArchiveFormat, str] = {"blobs": "pages", "warc": "warc"}
-"""Where each format is kept."""
+"""The folder of each format."""
 
 
 def open_archive(address: str, fmt: ArchiveFormat) -> Archive:
-    """The archive at an address. It stores in one format and reads all.
+    """The archive at an address. It stores in one format and reads all of them.
 
-    Nothing is touched before the first call. Raises ConfigError.
+    The storage is not touched before the first call. Raises ConfigError.
     """
     return ObjectArchive(_objects(address), _FOLDERS[fmt])
 
 
 @asynccontextmanager
 async def archive_at(address: str, fmt: ArchiveFormat) -> AsyncIterator[Archive]:
-    """The archive at an address, closed in the end."""
+    """The archive at an address, closed at the end."""
     archive = open_archive(address, fmt)
     try:
         yield archive
@@ -41,7 +42,7 @@ async def archive_at(address: str, fmt: ArchiveFormat) -> AsyncIterator[Archive]
 
 
 def open_files(address: str) -> FileStore:
-    """The store of files at an address. Nothing is touched before the first call. Raises
+    """The file store at an address. The storage is not touched before the first call. Raises
     ConfigError."""
     return FileStore(address, _objects(address))
 
@@ -58,7 +59,7 @@ def _objects(address: str) -> Objects:
 
 
 def _path_of(address: str) -> Path:
-    """`file:///dir` is absolute, as everywhere; `file:dir` is in the working folder."""
+    """The path of a file address: `file:///dir` is absolute, `file:dir` in the working folder."""
     rest = address.removeprefix("file:")
     has_host = rest.startswith("//") and not rest.startswith("///")
     path = unquote(rest.removeprefix("//"))

@@ -1,5 +1,5 @@
-"""The archive format `blobs`: each body once, under its digest, and a log of the pages that had
-it."""
+"""The archive format `blobs`: each body is stored once, under its digest, and a log describes the
+pages that had it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGESTS_KNOWN = 50_000
 
 
 class Blobs(PageFormat):
-    """Bodies first, then the log: a worker that dies leaves at most bodies nobody points at."""
+    """Writes bodies first, then the log: a worker that dies leaves at most unreferenced bodies."""
 
     folder = "pages"
 

@@ -1,4 +1,4 @@
-"""An archive of objects: it stores in one format, and reads whatever is there."""
+"""The archive on top of an object store: it stores pages in one format and reads all formats."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FOLDERS = ("pages", "warc")
 
 
 class ObjectArchive(Archive):
-    """Raw pages as objects, in a folder or a bucket."""
+    """Stores raw pages as objects, in a folder or a bucket."""
 
     def __init__(self, objects: Objects, folder: str) -> None:
-        """`folder` says in which format to store: see `PageFormat.folder`."""
+        """`folder` decides the format for storing: see `PageFormat.folder`."""
         self._objects = objects
         self._formats: dict[str, PageFormat] = {}
         self._own = self._format(folder)

@@ -1,5 +1,5 @@
-"""The description of an archived page, all but its body: a JSON object, the same in every
-format."""
+"""The description of an archived page: everything but its body, as a JSON object that is the same
+in every format."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Description(msgspec.Struct, omit_defaults=True):
     """An archived page without its body."""
 
     task: msgspec.Raw
-    """As JSON. A later version may have written it."""
+    """The task as JSON. A later version may have written it."""
     status: int
     headers: list[tuple[str, str]]
-    """As Latin-1, which is what HTTP says they are: any bytes can be written so."""
+    """The headers as Latin-1, as HTTP defines them. This way, any bytes can be stored."""
     fetched_at: float
     fingerprint: Hex
     digest: Hex
-    """As in the name of a blob."""
+    """The digest of the body, as in the name of a blob."""
     identity: str = ""
 
 
@@ -49,7 +49,7 @@ def describe(page: RawPage) -> bytes:
 
 
 def described(json: bytes, place: str) -> Description:
-    """Read a description. Raises StorageFailed if it is none."""
+    """Decode a description. Raises StorageFailed if it is damaged."""
     try:
         return _decode(json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -57,7 +57,7 @@ def described(json: bytes, place: str) -> Description:
 
 
 def page_of(description: Description, body: bytes, place: str) -> RawPage:
-    """A page as it was. Raises StorageFailed if this is not its body, or its task is none."""
+    """Restore a page. Raises StorageFailed if this is not its body, or if its task is damaged."""
     digest = page_digest(body)
     if digest.hex() != description.digest:
         raise _damaged(place, "its body is another one")
@@ -85,7 +85,7 @@ def _damaged(place: str, why: object) -> StorageFailed:
 
 
 def as_latin(text: str) -> str:
-    """The bytes of a header as it came, each as the character of its number."""
+    """The original bytes of a header, as Latin-1 text."""
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 

@@ -1,6 +1,6 @@
-"""The store of files: each body once, under the hash of its content, in a folder or in S3.
+"""The file store: each file is stored once, under the hash of its content, in a folder or in S3.
 
-files/ab/cdef0123…   the bytes of a file, as they came: most are compressed already
+files/ab/cdef0123…   the bytes of a file as received, as most files are compressed already
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ _PLACE = re.compile(r"files/[0-9a-f]{2}/[0-9a-f]{62}")
 
 
 class FileStore:
-    """Files by the SHA-256 of their content. Errors are StorageBusy, StorageFailed, and ConfigError
-    where it is set up wrong, as for archives."""
+    """Stores files under the SHA-256 of their content.
+
+    As in archives, errors are StorageBusy, StorageFailed, and ConfigError for a wrong setup.
+    """
 
     def __init__(self, address: str, objects: Objects) -> None:
         self.address = address
@@ -28,12 +30,12 @@ class FileStore:
         self._stored: dict[bytes, None] = {}
 
     async def check(self) -> None:
-        """Raise ConfigError if nothing could be stored here."""
+        """Check that files can be stored here. Raises ConfigError."""
         await self._objects.check()
 
     async def put(self, bodies: Mapping[bytes, bytes]) -> None:
-        """Store files by their hashes. When this returns they are durable, where `place_of`
-        says."""
+        """Store files by their hashes, each at its `place_of`. They are durable when this
+        returns."""
         room = asyncio.Semaphore(PUTS_AT_ONCE)
         try:
             async with asyncio.TaskGroup() as group:

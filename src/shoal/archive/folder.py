@@ -1,4 +1,4 @@
-"""The object store in a folder: objects as files that appear complete or not at all."""
+"""The object store in a folder: objects are files that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 class FolderObjects(Objects):
-    """A folder on this machine, or one that several machines share. It is made when needed."""
+    """A folder on this machine, or shared by several machines. It is created when needed."""
 
     def __init__(self, root: Path) -> None:
         self.shown = f"file:{root}"
@@ -59,7 +59,8 @@ class FolderObjects(Objects):
             raise self._mapped(error) from error
 
     def _path(self, name: str) -> Path:
-        """The file of an object. A name may come from a database that others write to."""
+        """The file of an object. Raises StorageFailed for an invalid name, as names may come from
+        a database that others write to."""
         parts = name.split("/")
         if any(not part or part.startswith(".") or "\0" in part for part in parts):
             raise StorageFailed(f"{self.shown}: no object can be called {name!r}")
@@ -94,7 +95,7 @@ class FolderObjects(Objects):
 def _put(path: Path, data: bytes) -> bool:
     _make_folder(path.parent)
     is_new = not path.exists() and _write(path, data)
-    # Also if another worker made it: it may not have got so far yet.
+    # Also sync if another worker made the file, as that worker may not have synced it yet.
     _sync_folder(path.parent)
     return is_new
 
@@ -112,7 +113,7 @@ def _write(path: Path, data: bytes) -> bool:
 
 
 def _appear(temporary: Path, path: Path) -> bool:
-    """Give a complete file its name. False if another one has it."""
+    """Give a complete file its name. False if another file has that name already."""
     try:
         path.hardlink_to(temporary)
     except FileExistsError:
@@ -125,12 +126,12 @@ def _appear(temporary: Path, path: Path) -> bool:
 
 
 def _temporary_beside(path: Path) -> Path:
-    """A name that `_names` leaves out: a worker that dies may leave a part of a file there."""
+    """A name that `_names` leaves out, as a worker that dies may leave an incomplete file there."""
     return path.with_name(f".{secrets.token_hex(8)}.tmp")
 
 
 def _make_folder(path: Path) -> None:
-    """Make a folder and those above it, durably."""
+    """Create a folder and its parents, durably."""
     if path.is_dir():
         return
     _make_folder(path.parent)

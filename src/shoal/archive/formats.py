@@ -1,4 +1,4 @@
-"""The port of archive formats: how a batch of pages is written as objects, and read back."""
+"""The port of archive formats: writing a batch of pages as objects, and reading it back."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from shoal.archive.port import OnUnreadable, RawPage
 
 
 class PageFormat(ABC):
-    """A format of the archive. A place, which says where a page is, is `<name of the batch>#<where
-    in it>`."""
+    """A format of the archive. The place of a page is `<name of the batch>#<where in it>`."""
 
     folder: ClassVar[str]
-    """The folder, below that of the crawl, in which its batches are."""
+    """The folder of its batches, below that of the crawl."""
 
     @abstractmethod
     async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:
@@ -22,7 +21,7 @@ class PageFormat(ABC):
 
     @abstractmethod
     def pages_in(self, name: str, on_unreadable: OnUnreadable) -> AsyncIterator[RawPage]:
-        """Read all pages of a batch, in order. What is damaged goes to `on_unreadable`."""
+        """Read all pages of a batch in order. Damaged pages are reported to `on_unreadable`."""
 
     @abstractmethod
     async def page_at(self, name: str, where: int) -> RawPage:

@@ -1,4 +1,4 @@
-"""Gzip as archives use it. The same data always gives the same bytes."""
+"""Gzip for archives. The same data always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from shoal.errors import StorageFailed
 LEVEL = 6
 CHUNK = 64 * 1024
 PROBE = 4 * 1024
-"""As much of a member as its first few characters take."""
+"""How much of a member is enough to decompress its first few characters."""
 _MAGIC = b"\x1f\x8b\x08"
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 def compressed(data: bytes) -> bytes:
-    """One gzip member, without a time in it. Lets other threads run meanwhile."""
+    """Compress data to one gzip member without a timestamp. Releases the GIL meanwhile."""
     return zlib.compress(data, LEVEL, wbits=_GZIP)
 
 
 def decompressed(data: bytes, name: str) -> bytes:
-    """What a gzip member holds. Raises StorageFailed if it is damaged."""
+    """The content of a gzip member. Raises StorageFailed if it is damaged."""
     try:
         return zlib.decompress(data, wbits=_GZIP)
     except zlib.error as error:
@@ -28,9 +28,9 @@ def decompressed(data: bytes, name: str) -> bytes:
 
 
 def member_at(data: bytes, start: int, place: str) -> tuple[bytes, int]:
-    """What the gzip member at a position holds, and where it ends. Raises StorageFailed.
+    """The content of the gzip member at a position, and where it ends. Raises StorageFailed.
 
-    In small steps: what is left over after a member is copied each time.
+    Decompresses in small chunks, as zlib copies the data left over after a member.
     """
     position = start
     engine = zlib.decompressobj(_GZIP)
@@ -48,10 +48,9 @@ def member_at(data: bytes, start: int, place: str) -> tuple[bytes, int]:
 
 
 def find_member(data: bytes, start: int, beginning: bytes) -> int:
-    """The position of the next gzip member whose content begins like this; the end if there is
-    none.
+    """The position of the next gzip member with this beginning; the end of the data if none.
 
-    For what comes after a damaged one: where that ends can no longer be known.
+    Used to continue after a damaged member, whose end cannot be known.
     """
     position = data.find(_MAGIC, start)
     while position >= 0 and not _begins(data[position : position + PROBE], beginning):

@@ -1,4 +1,4 @@
-"""The port of object stores: files by name, in a folder or in S3. All that an archive needs."""
+"""The port of object stores: files by name, in a folder or in S3; all that an archive needs."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from abc import ABC, abstractmethod
 
 
 class Objects(ABC):
-    """Objects by name, such as `shop/pages/x.gz`. No part of a name is empty, `.` or `..`, or
-    begins with a dot.
+    """A store of objects by name, such as `shop/pages/x.gz`. No part of a name is empty or starts
+    with a dot.
 
-    Errors are StorageBusy (it will pass), StorageFailed, and ConfigError where the store is set up
-    wrong: no such bucket, no access, not a folder.
+    Errors are StorageBusy (it will pass), StorageFailed, and ConfigError for a wrong setup: no such
+    bucket, no access, not a folder.
     """
 
     shown: str
-    """Where they are, for messages."""
+    """The address, for messages."""
 
     @abstractmethod
     async def check(self) -> None:
-        """Raise ConfigError if nothing can be put here."""
+        """Check that objects can be stored here. Raises ConfigError."""
 
     @abstractmethod
     async def put(self, name: str, data: bytes) -> bool:
-        """Make an object: it appears complete or not at all, and is durable when this returns.
+        """Store an object. It appears complete or not at all, and is durable when this returns.
 
-        One that is there already stays, or is replaced: the same name always means the same data.
-        Returns False if it is known that it was there.
+        An existing object is kept or replaced, as the same name always means the same data. Returns
+        False if the object is known to have existed.
         """
 
     @abstractmethod
@@ -38,4 +38,4 @@ class Objects(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the connections, or the threads."""
+        """Close the connections or the threads."""

@@ -1,5 +1,5 @@
-"""The archive port: raw pages are stored before their task is finished, and read again by
-reparsing."""
+"""The archive port: raw pages are stored before their task is finished, and `shoal reparse` reads
+them again."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ OnUnreadable = Callable[[StorageFailed], object]
 
 
 class RawPage(msgspec.Struct, kw_only=True):
-    """One answer of a site, with all that reading it again takes."""
+    """One answer of a site, with everything needed to parse it again."""
 
     task: Task
     fingerprint: bytes
     status: int
     headers: list[tuple[str, str]]
-    """As they came, but the body is no longer compressed as they may say. Bytes that are not UTF-8
-    are kept as surrogate escapes."""
+    """The headers as received; the body, however, is no longer compressed as they may say. Bytes
+    that are not UTF-8 are kept as surrogate escapes."""
     fetched_at: float
-    """When it was complete. The items that were read from it have this time."""
+    """When the page was complete. The items found on it have this time."""
     body: bytes
     digest: bytes
-    """Of the body: see `shoal.core.content`."""
+    """The digest of the body: see `shoal.core.content`."""
     identity: str = ""
-    """The account that it was fetched with: `shop#alice`."""
+    """The account that the page was fetched with: `shop#alice`."""
 
 
 class Archive(ABC):
-    """A store of raw pages. Errors are StorageBusy and StorageFailed, as for the results, and
-    ConfigError where it is set up wrong."""
+    """A store of raw pages. Errors are StorageBusy and StorageFailed, as in the results store, and
+    ConfigError for a wrong setup."""
 
     @abstractmethod
     async def check(self) -> None:
-        """Raise ConfigError if nothing could be stored here."""
+        """Check that pages can be stored here. Raises ConfigError."""
 
     @abstractmethod
     async def store(self, crawl: str, pages: Sequence[RawPage]) -> list[str]:
-        """Store pages, and return where each is. When this returns they are durable.
+        """Store pages and return the place of each. They are durable when this returns.
 
-        Storing them again does no harm: what is read back may then come twice.
+        Storing pages again does no harm, but `pages` may then return them twice.
         """
 
     @abstractmethod
     def pages(self, crawl: str, on_unreadable: OnUnreadable) -> AsyncIterator[RawPage]:
-        """All pages of a crawl, oldest first as far as several workers agree on that.
+        """Read all pages of a crawl, oldest first as far as the clocks of the workers agree.
 
-        Once it has begun, a store that is away is waited for. What is gone or damaged is told to
-        `on_unreadable`, and skipped.
+        Once reading has begun, it waits for a store that is away. Missing and damaged pages are
+        reported to `on_unreadable` and skipped.
         """
 
     @abstractmethod
@@ -61,4 +61,4 @@ class Archive(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the store of the pages."""
+        """Close the archive."""

@@ -1,7 +1,7 @@
-"""Objects in an S3 bucket, or with anybody who speaks S3's protocol. Needs the extra `s3`.
+"""The object store in an S3 bucket, or in any service with the S3 protocol. Needs the extra `s3`.
 
-Who we are and where the service is, is in the environment, as for all tools of AWS:
-AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, ...
+Login and endpoint come from the environment, as with all AWS tools: AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, ...
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from shoal.core.urls import parse
 from shoal.errors import BadUrl, ConfigError, StorageBusy, unreachable
 
 ANSWER_S = 30.0
-"""A service that has not answered for so long is away."""
+"""How long to wait for an answer before the service counts as away."""
 SLOWEST_BYTES_S = 50_000
-"""Large objects may take longer, as long as they come along at this speed."""
+"""Large objects get more time: enough to transfer them at this speed."""
 CONNECT_S = 5.0
 LIST_CHUNK = 1000
 
@@ -39,7 +39,7 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
 class S3Objects(Objects):
-    """A bucket, or the part of it under a prefix."""
+    """The objects in a bucket, or under a prefix of it."""
 
     def __init__(self, address: str) -> None:
         bucket, prefix = _parse(address)
@@ -53,7 +53,7 @@ class S3Objects(Objects):
                 "connect_timeout": timedelta(seconds=CONNECT_S),
                 "timeout": timedelta(hours=1),  # See `_talking`.
             },
-            # Enough for a connection that was closed meanwhile; more patience is not for here.
+            # One retry is for a connection closed while idle. Longer waits are up to the caller.
             retry_config={"max_retries": 1, "retry_timeout": timedelta(seconds=ANSWER_S)},
         )
 
@@ -89,7 +89,7 @@ class S3Objects(Objects):
             found += [meta["path"] for meta in chunk]
 
     async def close(self) -> None:
-        return None  # The library has nothing to close.
+        return None  # obstore has nothing to close.
 
     async def _put(self, name: str, data: bytes) -> bool:
         mode: Literal["create", "overwrite"] = "create" if self._is_conditional else "overwrite"
@@ -102,7 +102,7 @@ class S3Objects(Objects):
 
     @asynccontextmanager
     async def _talking(self, name: str, size: int = 0) -> AsyncIterator[None]:
-        """Errors become ours, and so does a service that does not answer."""
+        """Translate errors, including a service that does not answer."""
         with translated(self.shown, name):
             async with asyncio.timeout(ANSWER_S + size / SLOWEST_BYTES_S):
                 yield
@@ -121,7 +121,7 @@ def _parse(address: str) -> tuple[str, str]:
 
 
 def _endpoint_is_http() -> bool:
-    """Whether the environment names a service without TLS. Nobody else may be talked to so."""
+    """Whether the environment names an endpoint without TLS. Only then is plain http allowed."""
     for variable in _ENDPOINTS:
         if endpoint := os.environ.get(variable):
             try:

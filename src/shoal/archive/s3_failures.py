@@ -1,6 +1,6 @@
-"""Errors of obstore as ours: what passes, what does not, what is set up wrong.
+"""Translates errors of obstore: which pass, which do not, which are a wrong setup.
 
-The library tells most failures apart only in the text of one error.
+obstore distinguishes most failures only in the text of one error class.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _WRONG_REGION = "incorrectly configured region"
 _METADATA = "/latest/api/token"
-"""Where a machine of Amazon asks who it is. The library does, if nobody has told it."""
+"""Where a machine at AWS gets its credentials. obstore asks there if none are configured."""
 _PANIC = "RustPanic"
-"""The library's class for this cannot be imported."""
+"""The name of obstore's class for panics, which cannot be imported."""
 
 
 class NotOffered(StorageFailed):
-    """The service does not know this kind of request."""
+    """The service does not support this kind of request."""
 
 
 @contextmanager
 def translated(shown: str, name: str) -> Iterator[None]:
-    """Raise errors of the library as ours. AlreadyExistsError stays."""
+    """Raise errors of obstore as Shoal's own, except AlreadyExistsError."""
     try:
         yield
     except failure.AlreadyExistsError as error:
-        if _status(str(error)) in PASSING_STATUSES:  # Two at once: this may not be the one there.
+        # Two concurrent writes conflict: despite the error's name, there may be no object yet.
+        if _status(str(error)) in PASSING_STATUSES:
             raise StorageBusy(f"{shown}: somebody else writes {name}") from None
         raise
     except TimeoutError:
@@ -72,7 +73,7 @@ def _mapped(shown: str, name: str, error: Exception) -> ShoalError:
 
 
 def _set_up_wrong(text: str, status: int | None, code: str) -> str | None:
-    """What a user has to do; None if it is nothing of that kind."""
+    """What the user has to do about a wrong setup. None if the error is of another kind."""
     if _METADATA in text:
         return "no login: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     if code == "NoSuchBucket":

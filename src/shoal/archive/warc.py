@@ -1,4 +1,4 @@
-"""The archive format `warc`: each batch is one WARC 1.1 file, with a gzip member for each record.
+"""The archive format `warc`: each batch is one WARC 1.1 file with a gzip member for each record.
 
 A page is two records: its `response`, and a `metadata` record with its description. Needs the extra
 `warc`.
@@ -32,16 +32,16 @@ from shoal.version import __version__
 
 VERSION = "WARC/1.1"
 MAGIC = b"WARC/1."
-"""How every record begins."""
+"""The beginning of every record."""
 ORIGINAL = "X-Archive-Orig-"
-"""What stands before a header that says how the body travelled. It is no longer so."""
+"""The prefix for headers that describe how the body was transferred, as they no longer apply."""
 
 _OF_TRANSFER = {"content-encoding", "content-length", "transfer-encoding"}
 _ENDS_LINE = str.maketrans("\r\n\0", "   ")
 
 
 class Warc(PageFormat):
-    """Pages as other tools for web archives read them."""
+    """Stores pages in the format that other web archive tools read."""
 
     folder = "warc"
 
@@ -73,7 +73,7 @@ class Warc(PageFormat):
 
 
 def _written(name: str, pages: Sequence[RawPage]) -> tuple[bytes, list[int]]:
-    """A WARC file, and where in it each page begins."""
+    """The content of a WARC file, and the offset of each page in it."""
     out = BytesIO()
     about = {"software": f"shoal/{__version__}", "format": "WARC File Format 1.1"}
     out.write(_member(_writer().create_warcinfo_record(name.rpartition("/")[2], about)))
@@ -91,14 +91,14 @@ def _writer(out: BytesIO | None = None) -> Any:
 
 
 def _member(record: Any) -> bytes:
-    """A record as a gzip member. The library itself would compress as slowly as possible."""
+    """A record as a gzip member. warcio itself would use the slowest compression level."""
     plain = BytesIO()
     _writer(plain).write_record(record)
     return compressed(plain.getvalue())
 
 
 class _HttpHead(StatusAndHeaders):  # type: ignore[misc]
-    """The library would write characters that are not ASCII as percent escapes."""
+    """Writes headers as Latin-1. warcio would percent-escape characters that are not ASCII."""
 
     def compute_headers_buffer(self, header_filter: Any = None) -> None:
         self.headers_buff = self.to_bytes(header_filter, "latin-1")
@@ -129,7 +129,7 @@ def _metadata(page: RawPage, response_id: str) -> Any:
 
 
 def _http_headers(page: RawPage) -> list[tuple[str, str]]:
-    """The headers that fit the body as it is now. The description has them as they came."""
+    """The headers adjusted to the decompressed body. The description has them as received."""
     headers = []
     for name, value in page.headers:
         prefix = ORIGINAL if name.lower() in _OF_TRANSFER else ""
@@ -158,7 +158,7 @@ def _date(page: RawPage) -> str:
 
 
 def _pages(data: bytes, offset: int, name: str, on_unreadable: OnUnreadable) -> Iterator[RawPage]:
-    """The pages from an offset on. Records that are none of ours are passed over."""
+    """Read the pages from an offset on. Records that Shoal did not write are skipped."""
     response_id, body = "", b""
     for record in _records(data, offset, name, on_unreadable):
         header = record.rec_headers.get_header
@@ -174,8 +174,10 @@ def _pages(data: bytes, offset: int, name: str, on_unreadable: OnUnreadable) -> 
 
 
 def _records(data: bytes, offset: int, name: str, on_unreadable: OnUnreadable) -> Iterator[Any]:
-    """The WARC records from an offset on. The library itself would take a file that is cut off for
-    one that ends there, and would not read on after a damaged record."""
+    """Read the WARC records from an offset on.
+
+    warcio itself would not notice a truncated file, and would stop at a damaged record.
+    """
     if not data:
         on_unreadable(StorageFailed(f"{name} is damaged: it is empty"))
     position = offset

@@ -1,3 +1,4 @@
-"""What brings work to crawls at set times: schedules, the coordinator, one module for each chore.
-Imports fleet and what is below it. No code of the user's runs here but in seed_process.py.
+"""Starts crawls at set times: schedules, the coordinator, and one module for each of its chores.
+
+Imports fleet and what is below it. User code runs only in seed_process.py.
 """

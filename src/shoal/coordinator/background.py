@@ -1,4 +1,4 @@
-"""Work on runs that may take long: it goes on in the background, one task for each run."""
+"""Work on runs that may take long, done in the background: one asyncio task for each run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Background:
-    """The tasks under way, by the run's crawl. Used as a context: they end with it."""
+    """The running tasks by crawl. A context manager that cancels them when it ends."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -23,12 +23,12 @@ class Background:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def begin(self, crawl: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Begin the work on a run, unless it is under way."""
+        """Begin the work on a run, unless it has already begun."""
         if crawl not in self._tasks:
             self._tasks[crawl] = asyncio.create_task(work())
 
     def reap(self) -> None:
-        """Let go of tasks that have ended. Raises what one of them raised."""
+        """Remove tasks that have ended. Raises the error of one that failed."""
         for crawl, task in list(self._tasks.items()):
             if task.done():
                 del self._tasks[crawl]

@@ -1,4 +1,4 @@
-"""The chore of beginning runs: those that are due, and those that people ask for."""
+"""The chore of beginning runs that are due or that people have asked for."""
 
 from __future__ import annotations
 
@@ -30,24 +30,27 @@ from shoal.frontier.values import Control, CrawlState
 from shoal.runtime.logs import about
 
 GRACE_S = 60.0
-"""A run is not missed before it is overdue by this: a leader may have died, another taken over."""
+"""How long a run may be overdue before it counts as missed. A new leader may have to take over."""
 
 log = logging.getLogger("shoal")
 
 
 class Due(NamedTuple):
-    """What is to be done about a schedule now."""
+    """What to do about a due time of a schedule now."""
 
     at: float
-    """The due time that this is about."""
+    """The due time."""
     action: str
-    """begin, wait, skip, cancel (what runs, then begin), miss, rest."""
+    """One of: begin, wait, skip, cancel (the current run, then begin), miss, rest."""
 
 
 def decide(
     schedule: Schedule, progress: ScheduleProgress, now: float, *, is_running: bool, is_paused: bool
 ) -> Due | None:
-    """What is due. Of several due times that have passed, only the last one counts."""
+    """Decide what to do about a schedule. None: nothing.
+
+    If several due times have passed, only the last one counts.
+    """
     due_at = schedule.calendar.last_until(now)
     is_new = due_at is not None and due_at > progress.last
     if not is_new:
@@ -66,7 +69,7 @@ def decide(
 
 
 class RunStarter:
-    """Begins runs by noting them: seed_runs.py and the workers do the rest."""
+    """Begins runs by writing notes on them. seed_runs.py and the workers do the rest."""
 
     def __init__(self, frontier: IntakeAndUpkeep, leader_notes: LeaderNotes) -> None:
         self._frontier = frontier
@@ -74,7 +77,7 @@ class RunStarter:
         self._leader_notes = leader_notes
 
     async def look(self, schedules: Mapping[str, Schedule], now: float) -> None:
-        """Begin what is due."""
+        """Begin all runs that are due or asked for."""
         running = await under_way(self._notes)
         paused = await self._notes.all(PAUSED)
         for schedule in schedules.values():
@@ -104,8 +107,11 @@ class RunStarter:
         await self._leader_notes.write(PROGRESS, schedule.name, done)
 
     async def _progress(self, schedule: Schedule, now: float) -> ScheduleProgress | None:
-        """How far a schedule has come. None: it begins with its next due time, for it is new, or it
-        has come further than the clock: that was wrong then, or is now."""
+        """The progress of a schedule. None: it begins with its next due time.
+
+        That is so if the schedule is new, or if its progress is ahead of the clock, which was wrong
+        then or is wrong now.
+        """
         progress = await read(self._notes, PROGRESS, schedule.name, ScheduleProgress)
         if progress is not None and progress.last <= now + GRACE_S:
             return progress
@@ -115,8 +121,8 @@ class RunStarter:
         return None
 
     async def _is_known(self, schedule: Schedule, due_at: float) -> bool:
-        """Whether a due time was dealt with: by a leader that then died, or before the clock went
-        back."""
+        """Whether a due time was already handled, by a leader that then died or before the clock
+        went back."""
         crawl = run_name(schedule.name, schedule.calendar, due_at)
         for topic in (RUNS, past(schedule.name)):
             if await self._notes.read(topic, crawl):
@@ -143,7 +149,7 @@ class RunStarter:
             asked_for = ascii(request.schedule[:MAX_NAME])
             log.error("schedule %s: not run, because it is not in shoal.toml here", asked_for)
         else:
-            # By the clock of whoever asked, which may be wrong.
+            # The time comes from the clock of the sender, which may be wrong.
             due_at = request.at if request.at <= now + GRACE_S else now
             if not await self._is_known(schedule, due_at):
                 await self._begin(schedule, due_at, now)
@@ -165,9 +171,9 @@ class RunStarter:
         if not schedule.recrawl or is_scrapy(schedule.targets):
             return None
         runs = await history(self._notes, schedule.name)
-        # Only earlier ones: while a clock was wrong, runs may have been dated years ahead.
+        # Only earlier runs: a wrong clock may have dated some years ahead.
         read = [r for r in runs if r.due_at < due_at and r.state == CrawlState.FINISHED and r.done]
-        # One that has missed nothing, if there is one: a bad night must not be the yardstick.
+        # Prefer a run without failures, as one with failures may lack items that still exist.
         best = [run for run in read if not run.failed] or read
         return best[0].crawl if best else None
 
@@ -183,8 +189,8 @@ class RunStarter:
 
     async def _cancel(self, run: Run) -> None:
         log.warning("schedule %s: cancels %s, the next run is due", run.schedule, run.crawl)
-        with suppress(ConfigError):  # It has just finished, or was cancelled before.
-            await self._frontier.add(run.crawl, [])  # Its seeds may not even have been begun with.
+        with suppress(ConfigError):  # It has just finished, or was already cancelled.
+            await self._frontier.add(run.crawl, [])  # Create the crawl if no seed was added yet.
             await self._frontier.control(run.crawl, Control.CANCEL)
 
 

@@ -1,7 +1,7 @@
-"""The coordinator: waits until it leads, and while it leads does one chore after the other.
+"""The coordinator: waits until it is the leader, and then does its chores again and again.
 
-Chores read and write notes in the frontier and nothing else that matters: whoever leads next goes
-on where this one stopped.
+All state of the chores is in notes in the frontier, so the next leader continues where this one
+stopped.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ log = logging.getLogger("shoal")
 
 
 class Duty(Protocol):
-    """What only the leader does, beside its chores: see `Coordinator`."""
+    """Continuous work that only the leader does, in parallel to its chores: see `Coordinator`."""
 
     async def do(self, leader_notes: LeaderNotes) -> None:
-        """Do it until cancelled, which is when another one may lead. A store that is away is to be
-        waited for. Raises Deposed."""
+        """Work until cancelled, when another coordinator may lead. Raises Deposed.
+
+        Must wait for a store that is away.
+        """
 
 
 class Coordinator:
-    """One of any number of coordinators of a frontier."""
+    """One of any number of coordinators of a frontier, of which one leads."""
 
     def __init__(
         self,
@@ -54,8 +56,8 @@ class Coordinator:
         folder: Path | None = None,
         duties: Sequence[Duty] = (),
     ) -> None:
-        """`options` are those of the command line: runs get them too. `duties` are done while this
-        one leads."""
+        """`options` are those of the command line; runs get them too. `duties` are done while this
+        coordinator leads."""
         self._frontier = frontier
         self._options = options
         self._duties = duties
@@ -65,11 +67,11 @@ class Coordinator:
         self._stopping = asyncio.Event()
 
     def drain(self) -> None:
-        """Stop, and let others lead."""
+        """Stop, and let another coordinator lead."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Serve until told to stop."""
+        """Lead or stand by until told to stop."""
         self._say_what_is_next()
         serving = asyncio.create_task(self._serve())
         stopped = asyncio.create_task(self._stopping.wait())
@@ -77,7 +79,7 @@ class Coordinator:
         try:
             await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
-                serving.result()  # It ends only by raising.
+                serving.result()  # Raises: this task only ends with an error.
         finally:
             for task in (serving, stopped, checking):
                 task.cancel()
@@ -111,13 +113,13 @@ class Coordinator:
             while True:
                 schedules = self._file.read()
                 try:
-                    # First: what is over is in nobody's way.
+                    # Close runs first, so that they do not keep new ones from beginning.
                     await watcher.look(schedules, time.time())
                     await starter.look(schedules, time.time())
                     await seeder.look(schedules)
                     if sweeping.is_due():
                         await self._sweep(notes, schedules)
-                except StorageError as error:  # It may pass, and then nothing was missed.
+                except StorageError as error:  # If it passes, nothing is lost.
                     if warning.is_due():
                         log.error("waiting: %s", error)
                 await wait_for_event(self._stopping, TICK_S)
@@ -136,8 +138,10 @@ class Coordinator:
             log.info("schedule %s: next run at %s", schedule.name, when)
 
     async def _check_targets(self) -> None:
-        """Load every schedule's spider: a mistake is better found now than at night. All at once,
-        because one may never be loaded."""
+        """Load every schedule's spider, to find mistakes now and not when a run is due.
+
+        All are loaded at once, as loading one of them may never end.
+        """
         await asyncio.gather(*map(self._check_target, self._file.read().values()))
 
     async def _check_target(self, schedule: Schedule) -> None:

@@ -1,4 +1,4 @@
-"""When a schedule is due: cron expressions in time zones. Pure; time is passed in."""
+"""Calculates when a schedule is due: cron expressions in time zones. Pure: time is passed in."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from shoal.errors import ConfigError
 
 
 class Calendar:
-    """The moments a cron expression means, by the clocks of a time zone.
+    """The due times of a cron expression in a time zone.
 
-    As Debian's cron has it when clocks change: what falls into the hour that is left out is done at
-    its end, and what falls into the hour that comes twice is done once, unless it is done hourly or
-    more often anyway.
+    Clock changes are handled as in Debian's cron. A due time in the skipped hour comes at its end;
+    one in the repeated hour comes once, unless the schedule is hourly or more frequent.
     """
 
     def __init__(self, cron: str, timezone: str) -> None:
@@ -33,7 +32,7 @@ class Calendar:
 
     def last_until(self, moment: float) -> float | None:
         """The last due time at or before a moment."""
-        # It looks for what is strictly before, and due times are whole seconds.
+        # CronSim looks for times strictly before the start, and due times are whole seconds.
         return self._step(moment + 1, backwards=True)
 
     def _step(self, moment: float, *, backwards: bool) -> float | None:
@@ -42,17 +41,17 @@ class Calendar:
         return due.timestamp() if due is not None else None
 
     def local(self, moment: float) -> datetime:
-        """A moment as the clocks there show it."""
+        """A moment in local time of the time zone."""
         return datetime.fromtimestamp(moment, UTC).astimezone(self._zone)
 
 
 calendar_of = lru_cache(maxsize=1000)(Calendar)
-"""One calendar for each expression and zone: coordinators ask for it twice a second."""
+"""The calendar for an expression and a zone, cached because coordinators need it twice a second."""
 
 
 def run_name(schedule: str, calendar: Calendar, moment: float) -> str:
-    """What the run of a due time is called. A local time that comes twice gets its UTC offset the
-    second time."""
+    """The name of the run of a due time. If a local time comes twice, the second one gets its UTC
+    offset."""
     local = calendar.local(moment).replace(microsecond=0)
     precision = "seconds" if local.second else "minutes"
     shown = local.replace(tzinfo=None, fold=0).isoformat(timespec=precision)

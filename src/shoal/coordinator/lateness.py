@@ -1,4 +1,4 @@
-"""Whether a run will be done within its window."""
+"""Predicts whether a run will be done within its window."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from shoal.frontier.values import CrawlState, Stats
 
 
 def remaining_s(stats: Stats) -> float | None:
-    """How long the rest will take at the recent rate. None while that cannot be said, as of a crawl
-    that is paused."""
+    """How long the rest of a crawl will take at the recent rate. None if that is unknown, for
+    example while the crawl is paused."""
     if stats.state.over:
         return 0.0
     if stats.state is CrawlState.PAUSED:
@@ -21,7 +21,7 @@ def remaining_s(stats: Stats) -> float | None:
 
 
 def lateness(deadline: float | None, stats: Stats, now: float) -> str | None:
-    """What is to be said of a run that will not be done, or is not, within its window."""
+    """A message about a run that is late or will be. None if it is in time."""
     if deadline is None or stats.state.over:
         return None
     left_s = remaining_s(stats) if stats.tried else None

@@ -1,4 +1,4 @@
-"""Who leads among coordinators: one at a time, and another within seconds of its death."""
+"""Elects the leader among coordinators: one at a time, and another within seconds if it dies."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ log = logging.getLogger("shoal")
 
 
 class Leadership:
-    """One coordinator's part in it."""
+    """One coordinator's part in the election."""
 
     def __init__(self, notes: Notes, pid: int) -> None:
         self._notes = notes
-        # A process that has the number of a dead one is not that one.
+        # The random part tells a process from a dead one that had the same PID.
         self.holder = f"{worker_name(pid)}-{secrets.token_hex(3)}"
 
     async def gain(self) -> Leader:
-        """Wait until we lead. Returns in whose name and which term."""
+        """Wait until this coordinator leads. Returns the name of the holder and the term."""
         said = ""
         while True:
             try:
@@ -35,7 +35,7 @@ class Leadership:
                     return own
                 leader = await self._notes.leader()
                 news = f"{leader.holder} leads; standing by" if leader else said
-            except StorageError as error:  # Also a full disk: somebody may make room.
+            except StorageError as error:  # Also wait if the disk is full: somebody may free space.
                 news = f"waiting for the frontier: {error}"
             if news != said:
                 log.warning("%s", news)
@@ -43,8 +43,8 @@ class Leadership:
             await asyncio.sleep(RENEW_S)
 
     async def hold(self, own: Leader) -> None:
-        """Go on leading. Raises Deposed if somebody else does, or may: while the frontier cannot be
-        reached nobody can tell us."""
+        """Keep the leadership. Raises Deposed if another coordinator leads, or may lead because the
+        frontier could not be reached for too long."""
         good_until = time.monotonic() + TTL_S
         while True:
             await asyncio.sleep(RENEW_S)
@@ -60,8 +60,8 @@ class Leadership:
             good_until = began + TTL_S
 
     async def resign(self) -> None:
-        """Let another one lead at once."""
+        """Let another coordinator lead at once."""
         try:
             await self._notes.resign(self.holder)
-        except StorageError:  # Then it waits until our time is over.
+        except StorageError:  # The others then wait until the leadership expires.
             return

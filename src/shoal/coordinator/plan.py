@@ -1,4 +1,4 @@
-"""What is scheduled, what is under way and how the last run ended: for those who ask."""
+"""Summarises schedules for display: when they are due, what is running, how the last run ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.frontier.port import HasNotes, Overview
 
 
 class Planned(msgspec.Struct, kw_only=True):
-    """A schedule: when it is due, what runs now, how its last run ended."""
+    """The summary of a schedule: when it is due, what is running, how its last run ended."""
 
     name: str
     target: str
@@ -24,17 +24,17 @@ class Planned(msgspec.Struct, kw_only=True):
     timezone: str
     next_at: float | None
     next_local: str | None
-    """`next_at` as the clocks of its time zone show it."""
+    """`next_at` in local time of its time zone."""
     is_paused: bool
     running: list[str]
     late: str | None = None
-    """What is to be said if a run will not be done within its window."""
+    """A message if a run is late or will be: see `lateness`."""
     last: Run | None = None
-    """What became of the newest run that is over, or was left out."""
+    """The newest run that is over or was left out."""
 
 
 async def plan(frontier: HasNotes, schedules: Mapping[str, Schedule], now: float) -> list[Planned]:
-    """All schedules, in the order of shoal.toml."""
+    """Summarise all schedules, in the order of shoal.toml."""
     running = await under_way(frontier.notes)
     paused = await frontier.notes.all(PAUSED)
     return [
@@ -59,7 +59,7 @@ async def _planned(
         is_paused=is_paused,
         running=[run.crawl for run in own],
         late=await _late(frontier, own, now),
-        # While a clock was wrong, runs may have been dated years ahead.
+        # A wrong clock may have dated runs years ahead.
         last=next((run for run in past if run.due_at <= now + GRACE_S), None),
     )
 

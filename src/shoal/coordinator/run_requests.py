@@ -1,7 +1,7 @@
-"""What people ask of schedules: a run now, a rest. Written as notes; the leader reads them.
+"""Requests of people on schedules: to run one now, or to pause it. The leader reads them as notes.
 
-A request may have a key of its sender's choice: repeated with the same key it is the same run. What
-was asked with which key is kept for a day.
+A request may have a key chosen by the sender. Repeated with the same key, it means the same run.
+Keys are remembered for a day.
 
     run-keys    DIGEST -> AskedRun
 """
@@ -23,29 +23,31 @@ KEPT_S = 24 * 3600.0
 
 
 class AskedRun(msgspec.Struct):
-    """A run that was asked for with a key."""
+    """A run that was requested with a key."""
 
     crawl: str
     at: Moment
 
 
 async def ask_for_run(notes: Notes, schedule: Schedule, now: float, key: str | None = None) -> str:
-    """Ask for a run now; returns its crawl."""
+    """Request a run now. Returns the name of its crawl."""
     at = float(int(now))
     asked = AskedRun(run_name(schedule.name, schedule.calendar, at), at)
     name = secrets.token_hex(8)
     if key is not None:
         name = sha256(f"{schedule.name} {key}".encode("utf-8", "replace")).hexdigest()[:32]
         asked = await _asked_before(notes, name, asked)
-    # Also if it was asked for before: a leader begins no run of a moment that it knows.
+    # Write it even if the key is known: the leader ignores a due time that it has handled.
     request = RunRequest(schedule.name, asked.at)
     await notes.write(RUN_REQUESTS, name, msgspec.json.encode(request))
     return asked.crawl
 
 
 async def _asked_before(notes: Notes, name: str, asked: AskedRun) -> AskedRun:
-    """What was asked for with this key; from now on, this. Of two servers that are asked at once,
-    one is the first."""
+    """The run requested with this key before; if there is none, store `asked` under the key.
+
+    If two servers get the same key at once, both return the run of the one that was first.
+    """
     while True:
         known = await notes.read(RUN_KEYS, name)
         before = decoded(RUN_KEYS, name, known, AskedRun) if known else None
@@ -63,5 +65,5 @@ async def _forget_old_keys(notes: Notes, now: float) -> None:
 
 
 async def set_paused(notes: Notes, schedule: Schedule, *, is_paused: bool) -> None:
-    """Have a schedule rest, or go on from its next due time."""
+    """Pause a schedule, or let it continue from its next due time."""
     await notes.write(PAUSED, schedule.name, b"paused" if is_paused else None)

@@ -1,4 +1,4 @@
-"""Workers for whatever is scheduled: a fleet for each run, as long as it is under way."""
+"""Workers for scheduled runs: a fleet for each run while it is under way."""
 
 from __future__ import annotations
 
@@ -22,22 +22,25 @@ from shoal.runtime.patience import NowAndThen, wait_for_event
 
 LOOK_EVERY_S = 1.0
 RETRY_S = 30.0
-"""How long until a run for which workers could not begin is tried again."""
+"""How long to wait before workers are started again for a run where that failed."""
 WARN_EVERY_S = 600.0
 SHOWN = 5
-"""How many schedules are named in a line of the log."""
+"""How many schedules are named in a log line."""
 
 log = logging.getLogger("shoal")
 
 
 class ScheduledWorkers:
-    """Workers on this machine for the runs of a frontier's schedules. What a schedule runs is what
-    shoal.toml says here: the frontier names those whose runs are under way, and nothing more."""
+    """Runs workers on this machine for the scheduled runs of a frontier.
+
+    The frontier only names the schedules whose runs are under way. What a schedule runs is read
+    from the shoal.toml of this machine.
+    """
 
     def __init__(
         self, frontier: UpkeepAndNotes, options: Mapping[str, Any], folder: Path | None = None
     ) -> None:
-        """`options` are those of the command line: they hold for every run."""
+        """`options` are those of the command line. They apply to every run."""
         self._frontier = frontier
         self._options = dict(options)
         self._file = schedule_file(folder or Path())
@@ -47,7 +50,7 @@ class ScheduledWorkers:
         self._warning = NowAndThen(WARN_EVERY_S)
 
     async def run(self) -> None:
-        """Serve until told to stop."""
+        """Work on scheduled runs until told to stop."""
         warn_of_proxies(os.environ)
         serving: dict[str, asyncio.Task[None]] = {}
         while not self._draining.is_set():
@@ -61,7 +64,7 @@ class ScheduledWorkers:
         await self._wait_for(serving)
 
     async def _wait_for(self, serving: dict[str, asyncio.Task[None]]) -> None:
-        """Wait for the runs that have workers. Those that are still being loaded are let go."""
+        """Wait for the runs that have workers, and cancel those whose spiders are still loading."""
         for crawl, task in serving.items():
             if crawl not in self._fleets:
                 task.cancel()
@@ -70,13 +73,13 @@ class ScheduledWorkers:
                 raise ended
 
     def drain(self) -> None:
-        """No new work; what is in hand is finished or given back."""
+        """Stop gently: workers take no new tasks, and finish or give back those they have."""
         self._draining.set()
         for fleet in self._fleets.values():
             fleet.drain()
 
     def kill(self) -> None:
-        """Stop at once."""
+        """Stop all workers at once."""
         for fleet in self._fleets.values():
             fleet.kill()
 

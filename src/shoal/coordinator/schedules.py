@@ -1,4 +1,4 @@
-"""Schedules: what to crawl and when, as the [[schedule]] tables of shoal.toml say."""
+"""Schedules: what to crawl and when, read from the [[schedule]] tables of shoal.toml."""
 
 from __future__ import annotations
 
@@ -27,34 +27,36 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     """One [[schedule]] table."""
 
     name: str
-    """Its runs are called NAME@2026-11-15T03:00."""
+    """The name of the schedule. Its runs are called NAME@2026-11-15T03:00."""
     target: str | list[str]
-    """As for `shoal crawl`: file.py:Class, package.module:Class, scrapy:SPIDER, or URLs."""
+    """What to crawl, as in `shoal crawl`: file.py:Class, package.module:Class, scrapy:SPIDER, or
+    URLs."""
     cron: str
-    """Five fields: minute, hour, day, month, weekday; with a sixth in front, seconds."""
+    """When to run: minute, hour, day, month, weekday. An optional sixth field in front: seconds."""
     timezone: str = "UTC"
     """The time zone of `cron`: Europe/Berlin."""
     window: Duration | None = None
-    """How long a run may take (6h). One that will take longer is reported."""
+    """How long a run may take (6h). A run that will take longer is reported."""
     overlap: Literal["skip", "wait", "cancel"] = "skip"
-    """What to do when a run is due and the one before it is not over: skip the run, let it wait, or
-    cancel the one before."""
+    """What to do when a run is due and the previous one is not over: skip the new run, let it wait,
+    or cancel the previous one."""
     catch_up: bool = False
     """Whether a run that was due while no coordinator was running begins late. If there are
     several, only the last one does."""
     recrawl: bool = True
-    """Whether a run knows the finished one before it: unchanged pages are not fetched again, and
-    items that are gone are marked."""
+    """Whether a run builds on the finished one before it: unchanged pages are not fetched again,
+    and items that are gone are marked."""
     seeds: str | None = None
-    """A file of seeds, as for `shoal seed --file`."""
+    """A file of seeds, as in `shoal seed --file`."""
     sitemaps: list[str] = []
-    """Sitemaps, as for `shoal seed --sitemap`."""
+    """Sitemaps, as in `shoal seed --sitemap`."""
     keep: Duration = "7d"
-    """How long the queue of a run that is over stays. Its results and its history stay longer."""
+    """How long the crawl of a run that is over stays in the frontier. Its results and its history
+    stay longer."""
     args: dict[str, Any] = {}
-    """What the spider is told, as by `shoal crawl -a`."""
+    """The arguments of the spider, as in `shoal crawl -a`."""
     settings: dict[str, Any] = {}
-    """Settings of its runs: they win over those of shoal.toml and of the spider."""
+    """Settings of its runs. They win over those of shoal.toml and of the spider."""
 
     def __post_init__(self) -> None:
         if not _is_name(self.name) or len(self.name) > MAX_NAME:
@@ -73,7 +75,7 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
 
     @property
     def calendar(self) -> Calendar:
-        """When it is due."""
+        """The calendar of its due times."""
         return calendar_of(self.cron, self.timezone)
 
     @property
@@ -83,12 +85,12 @@ class Schedule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
 
     @property
     def keep_s(self) -> float:
-        """How long queues stay, in seconds."""
+        """`keep` in seconds."""
         return parse_duration(self.keep)
 
 
 def load_schedules(folder: Path | None = None) -> dict[str, Schedule]:
-    """The schedules of shoal.toml, by name. Raises ConfigError, which names the schedule."""
+    """The schedules in shoal.toml, by name. Raises ConfigError, which names the schedule."""
     schedules: dict[str, Schedule] = {}
     for number, table in enumerate(config.tables(config.SCHEDULES, folder), 1):
         schedule = _read(table, number)
@@ -99,7 +101,7 @@ def load_schedules(folder: Path | None = None) -> dict[str, Schedule]:
 
 
 def schedule_file(folder: Path) -> Reread[dict[str, Schedule]]:
-    """The schedules of shoal.toml, read again when it changes."""
+    """The schedules in shoal.toml, read again when the file changes."""
     return Reread(folder, "schedules", load_schedules)
 
 
@@ -109,8 +111,11 @@ def settings_for(
     options: Mapping[str, Any],
     previous: str | None = None,
 ) -> Settings:
-    """The settings of a schedule's runs in this process: the schedule's win over everything but
-    the command line. `spider` are those of the spider's class."""
+    """The settings of a schedule's runs in this process.
+
+    The schedule's settings win over all others except the command line (`options`). `spider` are
+    those of the spider's class.
+    """
     wanted = schedule.settings | {name: at for name, at in options.items() if at is not None}
     if previous is not None:
         wanted |= {"previous": previous}
@@ -118,7 +123,7 @@ def settings_for(
 
 
 def named(schedules: dict[str, Schedule], name: str) -> Schedule:
-    """One of them. Raises ConfigError."""
+    """The schedule with this name. Raises ConfigError if there is none."""
     if name not in schedules:
         there_are = ", ".join(schedules) or "none"
         raise ConfigError(

@@ -1,8 +1,8 @@
-"""A process that brings the seeds of one run into the frontier.
+"""A child process of the coordinator that adds the seeds of one run to the frontier.
 
-The user's code runs here, apart from the coordinator: whatever it does, others go on. It gets its
-order as runtime/orders.py says, and ends with its parent. Seeds that are in already when such a
-process dies are duplicates for the next one.
+User code runs here, apart from the coordinator, so it cannot stop other runs. The process gets its
+order as described in runtime/orders.py, and ends with its parent. If it dies, the seeds it has
+added are duplicates for the next process.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ log = logging.getLogger("shoal")
 
 
 class SeedOrder(msgspec.Struct):
-    """What a seeding process is to do."""
+    """The order to a seeding process."""
 
     schedule: Schedule
     options: dict[str, Any]
-    """What its parent was told on the command line."""
+    """The options from the parent's command line."""
     run: Run | None = None
-    """The run whose seeds it brings in. None: it only looks whether the spider can be loaded."""
+    """The run to add seeds to. None: only load the spider, and answer with its settings."""
 
 
 class SeedAnswer(msgspec.Struct):
-    """Its last words when all went well."""
+    """The last words of a seeding process that has succeeded."""
 
     spider: dict[str, Any] = {}
     """The settings of the spider's class."""
 
 
 def main() -> int:
-    """Do what the order on stdin says."""
+    """Carry out the order on stdin."""
     return obey(SeedOrder, _obey)
 
 
@@ -96,7 +96,7 @@ async def _seed(run: Run, schedule: Schedule, spider: type[Spider], settings: Se
     async with stores_at(settings, archive=False) as stores:
         frontier, results = stores.frontier, stores.results
         rules = await _rules(run, settings, results)
-        # After a long pause, we must not begin anew what is over by now.
+        # `again=False`: after a long pause, a crawl that is over must not start again.
         await tell_of_pools(settings, frontier)
         own_spider = target.create(spider, settings.plugins, rules.args)
         await tell_of_sessions(settings, frontier, partial(flaw_of, own_spider))
@@ -111,7 +111,7 @@ async def _seed(run: Run, schedule: Schedule, spider: type[Spider], settings: Se
 
 
 async def _rules(run: Run, settings: Settings, results: Results) -> Rules:
-    """What the run may do. It does without the one before it rather than not begin."""
+    """The rules of the run. If its previous run cannot be used, the run begins without it."""
     rules = settings.rules
     try:
         await check_previous(results, run.crawl, rules)
@@ -122,7 +122,7 @@ async def _rules(run: Run, settings: Settings, results: Results) -> Rules:
 
 
 async def _seed_from_sources(crawl: str, schedule: Schedule, frontier: IntakeAndNotes) -> None:
-    """The file and the sitemaps that the schedule names, beside what the spider starts with."""
+    """Add the seeds from the file and the sitemaps of the schedule, besides those of the spider."""
     file = Path(schedule.seeds) if schedule.seeds else None
     sources = Sources(file=file, sitemaps=schedule.sitemaps)
 

@@ -1,4 +1,4 @@
-"""The chore of bringing in the seeds of runs that have begun: a process for each."""
+"""The chore of adding the seeds of runs that have begun, in one process for each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger("shoal")
 
 
 class SeedingFailed(ShoalError):
-    """A seeding process could not do its work. The message is what it said."""
+    """A seeding process has failed. The message is its last words."""
 
     def __init__(self, message: str, *, for_good: bool) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class SeedingFailed(ShoalError):
 
 
 class RunSeeder:
-    """Brings in the seeds of runs that have begun and have none yet."""
+    """Adds the seeds of runs that have begun and are not seeded yet."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class RunSeeder:
         self._background = background
 
     async def look(self, schedules: Mapping[str, Schedule]) -> None:
-        """Begin with runs that are new. Raises what the seeding of a run raised."""
+        """Begin seeding new runs. Raises the error of a run whose seeding failed unexpectedly."""
         for run in await under_way(self._leader_notes.notes):
             if not run.is_seeded:
                 self._background.begin(run.crawl, partial(self._seed, run, schedules))
@@ -81,15 +81,15 @@ class RunSeeder:
                 return
 
     async def _is_open(self, run: Run) -> bool:
-        """Somebody may have cancelled it meanwhile. Then it is over, and stays so."""
+        """Whether a run is still under way. If it was cancelled meanwhile, it must stay closed."""
         return await self._leader_notes.notes.read(RUNS, run.crawl) is not None
 
     async def _give_up(self, run: Run, reason: str) -> None:
-        """A run that cannot begin is over, and workers leave what there is of it."""
+        """Close a run that cannot begin, and cancel its crawl so that workers leave it."""
         if not await self._is_open(run):
             return
         log.error("%s: cannot begin: %s", run.crawl, reason)
-        with suppress(UnknownCrawl, ConfigError):  # Not there, or over already.
+        with suppress(UnknownCrawl, ConfigError):  # The crawl does not exist, or is over already.
             await self._frontier.control(run.crawl, Control.CANCEL)
         run.state, run.reason, run.ended_at = "failed", reason, time.time()
         await self._leader_notes.close(run)
@@ -97,7 +97,7 @@ class RunSeeder:
 
 @asynccontextmanager
 async def _reminding(crawl: str) -> AsyncIterator[None]:
-    """Warns now and then of seeds that take long: their spider may stand still."""
+    """Warn regularly while seeding takes long, as the spider may be blocked."""
 
     async def warn() -> None:
         while True:
@@ -112,14 +112,16 @@ async def _reminding(crawl: str) -> AsyncIterator[None]:
 
 
 async def settings_here(schedule: Schedule, options: dict[str, Any]) -> Settings:
-    """The settings of a schedule's runs on this machine. Its spider is asked for its own, in a
-    process apart: here no code of the user's runs. Raises SeedingFailed and ConfigError."""
+    """The settings of a schedule's runs on this machine. Raises SeedingFailed and ConfigError.
+
+    The settings of the spider come from a separate process, as no user code runs in this one.
+    """
     spider = (await seed_in_process(SeedOrder(schedule, options))).spider
     return settings_for(schedule, spider, options)
 
 
 async def seed_in_process(order: SeedOrder) -> SeedAnswer:
-    """Let a process of its own carry out the order. Raises SeedingFailed."""
+    """Carry out the order in a separate process. Raises SeedingFailed."""
     async with child_process("shoal.coordinator.seed_process") as child:
         child.tell(order)
         ended = await child.ended()

@@ -1,4 +1,4 @@
-"""The chore of forgetting: queues of runs that ended long ago, and the oldest history."""
+"""The chore of cleaning up: removes crawls of runs that ended long ago, and the oldest history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT_RUNS = 1000
 """How many runs of a schedule its history keeps."""
 
 STEADY_S = 3600.0
-"""How long the clock must have gone as it should before anything is forgotten by it."""
+"""How long the clock must have run without a jump before crawls are removed by their age."""
 JUMP_S = 60.0
 """A clock that is off by more than this has jumped."""
 
@@ -24,14 +24,20 @@ log = logging.getLogger("shoal")
 
 
 class Steadiness:
-    """Whether the clock can be trusted to say what is old. One that is wrong for a moment must not
-    cost every queue there is; what is forgotten an hour late costs nothing."""
+    """Tells whether the clock can be trusted to say what is old.
+
+    A clock that is wrong for a moment must not remove every crawl. Removing one an hour late does
+    no harm.
+    """
 
     def __init__(self) -> None:
         self._begin: tuple[float, float] | None = None
 
     def look(self, now: float, elapsed: float) -> bool:
-        """`now` is what the clock shows, `elapsed` one that cannot be set."""
+        """Whether the clock has been steady for `STEADY_S`.
+
+        `now` is the time of the clock, `elapsed` that of a monotonic clock, which cannot be set.
+        """
         begun_at, begun = self._begin or (now, elapsed)
         has_jumped = abs((now - begun_at) - (elapsed - begun)) > JUMP_S
         if has_jumped:
@@ -50,7 +56,10 @@ async def sweep(
     *,
     is_steady: bool,
 ) -> None:
-    """Forget what nobody needs. The results of a run, and what became of it, stay."""
+    """Remove crawls and history that are no longer needed.
+
+    The results of a run stay, as does its history up to `KEPT_RUNS` runs.
+    """
     for schedule in schedules.values():
         runs = await history(leader_notes.notes, schedule.name)
         for run in runs[KEPT_RUNS:]:

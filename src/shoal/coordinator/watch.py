@@ -1,4 +1,4 @@
-"""The chore of watching runs: is one over, will one be late?"""
+"""The chore of watching runs: closes those that are over, and warns of those that are late."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from shoal.worker.visits.recrawl import mark_gone_items
 
 WARN_EVERY_S = 600.0
 LOAD_S = 300.0
-"""How long a spider may take to be loaded when its run is over."""
+"""How long loading a spider may take when its run is over."""
 
 log = logging.getLogger("shoal")
 
 
 class RunWatcher:
-    """Closes runs that are over, and warns of those that are late."""
+    """Closes runs that are over, and warns of runs that are or will be late."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class RunWatcher:
         self._warnings: dict[str, NowAndThen] = defaultdict(lambda: NowAndThen(WARN_EVERY_S))
 
     async def look(self, schedules: Mapping[str, Schedule], now: float) -> None:
-        """Close what is over, warn of what is late. Raises what the closing of a run raised."""
+        """Look at all runs under way. Raises the error of a run that could not be closed."""
         for run in await under_way(self._leader_notes.notes):
             try:
                 stats = await self._frontier.stats(run.crawl)
@@ -106,7 +106,7 @@ class RunWatcher:
             settings = await self._settings(run, schedule)
             async with results_at(settings.results) as results:
                 return await mark_gone_items(results, self._frontier, stats)
-        except (ConfigError, SeedingFailed) as error:  # shoal.toml, or the store, was changed.
+        except (ConfigError, SeedingFailed) as error:  # shoal.toml or the store has changed.
             log.error("%s: items that are gone were not marked: %s", run.crawl, error)
             return 0
 

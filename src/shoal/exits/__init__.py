@@ -1,3 +1,4 @@
-"""Exits as a worker has them: lists of proxies are read, and exits become routes. What decides
-which exit is used is in the frontier. Imports frontier, fetch, config and core.
+"""The exits of a worker: reads lists of proxies and turns exits into routes.
+
+The frontier decides which exit is used. Imports frontier, fetch, config and core.
 """

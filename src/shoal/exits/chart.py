@@ -1,4 +1,4 @@
-"""The course of simulated crawls as a picture."""
+"""Charts the progress of simulated crawls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shoal.exits.scenes import Figures
 
 
 def course(title: str, note: str, played: Sequence[Figures]) -> str:
-    """Pages done over time as SVG, a line for each strategy."""
+    """A chart of the pages done over time, with a line for each strategy, as SVG."""
     unit_s, unit = time_unit(max(figures.seconds for figures in played))
     series = [
         Line(

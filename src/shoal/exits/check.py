@@ -1,5 +1,5 @@
-"""Looking at exits before a crawl does: whether they let us in, what they show of us, and whether
-they leave answers alone."""
+"""Checks exits before a crawl: whether they accept the login, what they reveal about this machine,
+and whether they change answers."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ HIDES = "hides us"
 GOOD = "good"
 _WRONG_CERTIFICATE = "certificate verify failed"
 _TELLING = ("via", "x-forwarded-for", "forwarded", "x-real-ip", "client-ip", "x-tinyproxy")
-"""Headers that proxies add."""
+"""Headers that proxies add to requests."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found out of an exit."""
+    """The result of checking an exit."""
 
     exit: str
     address: str
-    """Without its login."""
+    """The address of the proxy, without its login."""
     kind: str = ""
     country: str = ""
-    """Only if the table or the list say so."""
+    """The country, if the table or the list names it."""
     seen: str = ""
     """The address that its requests come from."""
     latency_ms: int | None = None
-    """From the first step to the end of the answer, the connection included."""
+    """The time of the whole request, including the connection."""
     anonymity: str = ""
-    """Empty where the echo does not tell headers."""
+    """What the exit reveals. Empty if the echo does not report headers."""
     tls: str = ""
-    """`untouched` or `forged`, by an echo with https. Empty by any other."""
+    """`untouched` or `forged`. Empty if the echo does not use https."""
     verdict: str = GOOD
 
     @property
     def is_good(self) -> bool:
-        """Whether it can be used, and shows nothing of us."""
+        """Whether the exit works and reveals nothing about this machine."""
         return self.verdict == GOOD
 
 
 def is_local(proxy: ProxyAddress) -> bool:
-    """Whether a proxy is on this machine: an echo of our own is where it can get to."""
+    """Whether a proxy is on this machine, so that it can reach an echo on this machine."""
     try:
         return ip_address(proxy.host).is_loopback
     except ValueError:
@@ -61,14 +61,16 @@ def is_local(proxy: ProxyAddress) -> bool:
 
 
 def routes_of(pool: Pool, limit: int | None) -> list[tuple[ExitEntry, Route]]:
-    """The exits of a pool that are to be looked at."""
+    """The exits of a pool to check, with their routes."""
     found = ((entry, pool.route(entry.id, 0)) for entry in pool.entries[:limit])
     return [(entry, route) for entry, route in found if route is not None]
 
 
 async def own_address(fetcher: Fetcher, echo: str) -> str | None:
-    """Our own address, as the echo sees it. Empty: it cannot be reached without an exit. None: it
-    is no echo."""
+    """The address of this machine as the echo sees it.
+
+    Empty if the echo cannot be reached without an exit. None if it is not an echo.
+    """
     try:
         response = await fetcher.fetch(Request(Task(url=echo), route=DIRECT))
     except FetchError:
@@ -85,7 +87,7 @@ async def check_all(
     concurrency: int,
     progress: Callable[[int], object],
 ) -> list[Checked]:
-    """Look at all of them, so many at a time, in their order."""
+    """Check all exits, at most `concurrency` at a time. Results are in the order of the exits."""
     slots = asyncio.Semaphore(concurrency)
     done = 0
 
@@ -105,7 +107,7 @@ async def check_all(
 async def check_one(
     fetcher: Fetcher, entry: ExitEntry, route: Route, echo: str, own: str
 ) -> Checked:
-    """Send one request by an exit, and see how it arrives."""
+    """Check an exit by sending one request to the echo through it."""
     known = Checked(exit=entry.id, address=str(route.proxy), kind=entry.kind, country=entry.country)
     is_tls = echo.lower().startswith("https:")
     try:
@@ -125,8 +127,8 @@ async def check_one(
 
 
 def _is_forged(error: FetchError, own: str) -> bool:
-    """Whether a certificate was not the echo's. If we have been there directly, its own is right,
-    however many exits say otherwise."""
+    """Whether the certificate was forged. If the echo was reached directly (`own`), its certificate
+    is valid, however many exits show another one."""
     if isinstance(error, ExitFault) and error.blame == Blame.FORGED:
         return True
     return bool(own) and _WRONG_CERTIFICATE in str(error)

@@ -1,5 +1,5 @@
-"""An echo: a small server that says where a request came from, and with which headers. What an
-exit does to a request can be seen only from its other end."""
+"""An echo: a small server that reports where a request came from, and with which headers. What an
+exit does to a request can only be seen at the other end."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ LOOPBACK = "127.0.0.1"
 
 _WRONG = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _ADDRESSES = ("address", "origin", "ip", "query")
-"""Where an answer has the address: ours, and those of others that people use."""
+"""The JSON fields with the address: Shoal's own, and those of other popular echo services."""
 
 
 class Echo(msgspec.Struct, frozen=True):
-    """What an echo answered."""
+    """The answer of an echo."""
 
     address: str
-    """Where the request came from."""
+    """The address that the request came from."""
     headers: dict[str, str] | None = None
-    """Names in lower case. None: the echo does not tell."""
+    """The headers of the request, with lower-case names. None: the echo does not report them."""
 
 
 def read_echo(body: bytes) -> Echo | None:
-    """Read an answer: JSON with the address, or the address alone. None: it is neither."""
+    """Parse an answer: JSON with the address, or the address alone. None if it is neither."""
     try:
         answer: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -48,7 +48,7 @@ def read_echo(body: bytes) -> Echo | None:
 
 
 def _echo(address: Any, headers: dict[str, str] | None) -> Echo | None:
-    # Some add what X-Forwarded-For says before it.
+    # Some services put the content of X-Forwarded-For before the address.
     last = str(address).rpartition(",")[2].strip()
     try:
         return Echo(str(ip_address(last)), headers)
@@ -58,7 +58,7 @@ def _echo(address: Any, headers: dict[str, str] | None) -> Echo | None:
 
 @asynccontextmanager
 async def echo_at(host: str, port: int) -> AsyncIterator[str]:
-    """Serve one. Gives its address. Port 0: any that is free. Raises OSError."""
+    """Serve an echo, and give its URL. Port 0 means any free port. Raises OSError."""
     server = await asyncio.start_server(_serve, host, port, limit=MAX_HEAD_BYTES)
     bound_host, bound_port = server.sockets[0].getsockname()[:2]
     shown = f"[{bound_host}]" if ":" in bound_host else bound_host

@@ -1,4 +1,4 @@
-"""A provider's gateway: one address, where the login says by which exit a request leaves."""
+"""A provider's gateway: one address, where the login decides which exit a request takes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _place = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<name>[^:\[\]]+))(?::(?P<port>[
 
 
 class Gateway:
-    """The endpoint of a pool, taken apart before anything is filled in: so a password may hold any
-    characters."""
+    """The endpoint of a pool. It is parsed before variables are filled in, so that a password may
+    contain any characters."""
 
     def __init__(self, endpoint: str, environ: Mapping[str, str]) -> None:
-        """Raises ConfigError, in which no value of a variable is shown."""
+        """Raises ConfigError, which never shows the value of a variable."""
         if whole := _VARIABLE.fullmatch(endpoint.strip()):
             endpoint = _value(whole[1], environ)
         scheme, login, place = split_proxy(endpoint.strip())
@@ -35,13 +35,13 @@ class Gateway:
         self._user, self._password = _login(login or "", environ)
         everything = (self._host, self._user, self._password)
         self.has_sessions = any(SESSION in part for part in everything)
-        """Whether it can be told to keep an address. Else each connection may have another."""
+        """Whether a session keeps its address. Otherwise each connection may have another one."""
         self.identity = "\0".join((scheme, self._port, *everything))
-        """What tells it from others. It holds secrets."""
-        self.address("xx", "0")  # A mistake is said at once.
+        """A text that identifies the gateway. It contains secrets."""
+        self.address("xx", "0")  # Reports mistakes at once.
 
     def address(self, country: str, session: str) -> ProxyAddress:
-        """The proxy that is used for a session."""
+        """The proxy for a session. Raises ConfigError."""
         host, user, password = (
             part.replace(COUNTRY, country).replace(SESSION, session)
             for part in (self._host, self._user, self._password)
@@ -59,7 +59,7 @@ def _check_placeholders(endpoint: str) -> None:
 
 
 def _login(login: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The user and the password. One variable may hold both."""
+    """The user and the password. One variable may contain both."""
     if ":" not in login:
         login = _filled(unquote(login), environ)
         user, _, password = login.partition(":")

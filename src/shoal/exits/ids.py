@@ -1,4 +1,4 @@
-"""The ids of exits: all that frontiers, logs and results ever see of an address."""
+"""The ids of exits, used instead of addresses in frontiers, logs and results."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _KEY = b"shoal: exits"
 
 
 def exit_id(pool: str, proxy: ProxyAddress) -> str:
-    """The id of a proxy: of its whole address, for two accounts at one gateway are two exits. The
-    same on every worker."""
+    """The id of a proxy, the same on every worker. It depends on the whole address, as two accounts
+    at one gateway are two exits."""
     parts = (proxy.scheme, proxy.host, str(proxy.port), proxy.user, proxy.password)
     return f"{pool}-{_hash('proxy', pool, *parts).hex()[:ID_DIGITS]}"
 
 
 def session_id(pool: str, endpoint: str, country: str, index: int) -> str:
-    """The id of one of a gateway's exits."""
+    """The id of one exit of a gateway."""
     digest = _hash("gateway", pool, endpoint, country, str(index))
     return f"{pool}-{digest.hex()[:ID_DIGITS]}"
 
 
 def session_text(exit_id: str, session: int) -> str:
-    """What stands for {session} in a gateway's address: letters and digits, and the same on every
-    worker, so that they all leave from the one address."""
+    """The value of {session} in a gateway's address: letters and digits. It is the same on every
+    worker, so that all of them leave from the same address."""
     digest = _hash("session", exit_id, str(session))
     return b32encode(digest).decode().lower()[:SESSION_CHARACTERS]
 
 
 def _hash(*parts: str) -> bytes:
-    """No part can be mistaken for the end of another: none has a NUL in it."""
+    """A hash of the parts. As no part contains a NUL, different parts never give the same text."""
     whole = "\0".join(parts).encode("utf-8", "surrogateescape")
     return blake2b(whole, key=_KEY, digest_size=20).digest()

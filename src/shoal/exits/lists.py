@@ -1,5 +1,5 @@
-"""Lists of proxies: files, variables of the environment, addresses. Bounded, and without a word of
-what is in them."""
+"""Reads lists of proxies from files, environment variables and URLs. Their size is bounded, and
+errors never show their content."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ from shoal.errors import ConfigError, FetchError
 from shoal.fetch.port import Fetcher, Request
 
 MAX_LIST_BYTES = 16 * 1024 * 1024
-"""Enough for the most exits that a pool may have, with long passwords."""
+"""Enough for the maximum number of exits in a pool, with long passwords."""
 LIST_TIMEOUT_S = 30.0
 
 _is_country = re.compile("[A-Za-z]{2}").fullmatch
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
-class Listed(NamedTuple):
-    """One line of a list."""
+class ListedProxy(NamedTuple):
+    """A proxy as a line of a list gives it."""
 
     proxy: ProxyAddress
     country: str = ""
 
 
 class ProxyList(NamedTuple):
-    """What a list says."""
+    """The content of a list."""
 
-    exits: list[Listed]
-    """Each once, in the order of the list."""
+    exits: list[ListedProxy]
+    """The proxies in the order of the list, without duplicates."""
     bad: int
-    """Lines that are no proxies."""
+    """The number of invalid lines."""
     why: str
-    """What is wrong with the first of them. Nothing of the line is in it."""
+    """What is wrong with the first invalid line. It shows nothing of the line itself."""
 
 
 def read_list(text: str) -> ProxyList:
-    """One proxy per line, and perhaps the two letters of its country; # begins a comment. Raises
-    ConfigError for what is no list: a page that says why there is none today must not empty a pool.
+    """Parse a list: one proxy per line, optionally with its two-letter country; # begins a comment.
+
+    Raises ConfigError if the text is not a list: an error page in its place must not empty a pool.
     """
-    found: dict[ProxyAddress, Listed] = {}
+    found: dict[ProxyAddress, ListedProxy] = {}
     bad, why = 0, ""
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         words = _COMMENT.sub("", line).split()
@@ -67,15 +68,15 @@ def read_list(text: str) -> ProxyList:
     return ProxyList(list(found.values()), bad, why)
 
 
-def _listed(words: list[str]) -> Listed:
+def _listed(words: list[str]) -> ListedProxy:
     proxy = parse_proxy(words[0])
     if len(words) > 2 or (len(words) == 2 and not _is_country(words[1])):
         raise ConfigError("after a proxy only the two letters of a country may follow")
-    return Listed(proxy, words[1].lower() if len(words) == 2 else "")
+    return ListedProxy(proxy, words[1].lower() if len(words) == 2 else "")
 
 
 def shown(source: str) -> str:
-    """A source as it may be shown: the path and the query of an address often hold a key."""
+    """A source in a form that is safe to show: path and query of a URL often contain a key."""
     if source.startswith(("http://", "https://")):
         try:
             url = urlsplit(source)
@@ -86,7 +87,7 @@ def shown(source: str) -> str:
 
 
 async def read_source(source: str, environ: Mapping[str, str], fetcher: Fetcher) -> ProxyList:
-    """Read what `from` names. Raises ConfigError in one line, without secrets."""
+    """Read one source of the option `from`. Raises ConfigError in one line, without secrets."""
     kind, _, rest = source.partition(":")
     try:
         if kind == "file":
@@ -110,7 +111,8 @@ def _of_file(path: str) -> ProxyList:
 
 
 def _of_variable(name: str, environ: Mapping[str, str]) -> ProxyList:
-    """A list, or the path of a file: a secret that is mounted. What has no colon is no proxy."""
+    """Read a variable: it contains a list, or the path of a file, such as a mounted secret. A text
+    without a colon is not a proxy."""
     value = environ.get(name, "").strip()
     if not value:
         raise ConfigError("the variable is not set")

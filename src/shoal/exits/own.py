@@ -1,4 +1,4 @@
-"""The exits of one worker: read when its work begins, and again while it goes on."""
+"""The exits of one worker, read when its work begins and again while it runs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from shoal.fetch.port import Route
 from shoal.frontier.port import HasExits
 
 READ_AGAIN_S = 10.0
-"""The least time between two readings of the lists because of an exit that is not in them."""
+"""The minimum time between two readings of the lists because of an unknown exit."""
 WARNED = 1_000
-"""Of so many unknown exits one is told at most."""
+"""The maximum number of unknown exits to warn of."""
 
 log = logging.getLogger("shoal")
 
 
 def own_exits(settings: Settings, frontier: HasExits) -> OwnExits | None:
-    """The exits of a worker with these settings. None: they name no pools."""
+    """The exits of a worker with these settings. None if they name no pools."""
     return OwnExits(settings, frontier) if settings.proxy_pools else None
 
 
 class OwnExits:
-    """What a worker leaves by. Until it is open, it has no exits."""
+    """The exits of a worker. Empty until `open` is called."""
 
     def __init__(self, settings: Settings, frontier: HasExits) -> None:
         self._settings = settings
@@ -37,12 +37,14 @@ class OwnExits:
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """The pools that it may be given tasks of."""
+        """The pools whose tasks the worker may be given."""
         return self._exits.pools if self._exits is not None else ()
 
     def route(self, lent: Lent, task_pool: str | None) -> Route | None:
-        """The way by an exit that was lent. None: it is not known here. Another worker has read a
-        newer list, perhaps: so ours is read again soon."""
+        """The route through an exit that was lent. None if the exit is not known here.
+
+        Another worker may have read a newer list, so the lists are read again soon in that case.
+        """
         route = self._exits.route(lent, task_pool) if self._exits is not None else None
         if route is None:
             self._missing.set()
@@ -53,13 +55,13 @@ class OwnExits:
         return route
 
     async def open(self) -> None:
-        """Read the lists, and tell the fleet of them."""
+        """Read the lists, and tell the frontier about their exits."""
         if self._exits is None:
             self._exits = await Exits.open(self._settings)
         await self._exits.put(self._frontier)
 
     async def keep_fresh(self) -> None:
-        """Read the lists again when it is time, and when an exit is missing. Runs until it is
+        """Read the lists again when they are due, and when an exit is missing. Runs until
         cancelled."""
         if self._exits is None:
             return
@@ -73,6 +75,6 @@ class OwnExits:
                 self._missing.clear()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         if self._exits is not None:
             await self._exits.close()

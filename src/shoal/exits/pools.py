@@ -1,4 +1,4 @@
-"""Pools: what a table of shoal.toml means for the fleet, and which exits there are in it."""
+"""Pools of exits: their rules for the fleet, made from a table of shoal.toml, and their exits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from shoal.core.proxies import ProxyAddress
 from shoal.errors import ConfigError
 from shoal.exits.gateways import Gateway
 from shoal.exits.ids import exit_id, session_id, session_text
-from shoal.exits.lists import Listed, ProxyList, read_source
+from shoal.exits.lists import ListedProxy, ProxyList, read_source
 from shoal.fetch.port import Fetcher, Route
 
 OVERHEAD_BYTES = 512 * 1024
-"""What a request takes of the network beside its answer's body, at most: headers, both ways."""
+"""The maximum size of a request and its answer besides the body: headers in both directions."""
 
 log = logging.getLogger("shoal")
 
@@ -27,11 +27,11 @@ class KnownExit(NamedTuple):
 
     entry: ExitEntry
     proxy: ProxyAddress | None = None
-    """None: one of a gateway, whose address follows from the session."""
+    """The proxy. None for an exit of a gateway, whose address depends on the session."""
 
 
 class Pool:
-    """One pool: its rules for the fleet, and its exits as they were read last."""
+    """One pool: its rules for the fleet, and its exits as last read."""
 
     def __init__(
         self, name: str, table: PoolConfig, max_body_bytes: int, environ: Mapping[str, str]
@@ -54,16 +54,17 @@ class Pool:
 
     @property
     def is_known(self) -> bool:
-        """Whether its list was ever read: if not, the fleet is told nothing of it."""
+        """Whether its lists were ever read. If not, the fleet is not told about the pool."""
         return self._gateway is not None or bool(self._lists)
 
     @property
     def entries(self) -> list[ExitEntry]:
-        """Its exits as the frontier knows them."""
+        """The exits in the form that the frontier stores."""
         return [known.entry for known in self.exits.values()]
 
     async def read(self, fetcher: Fetcher, *, strict: bool = False) -> None:
-        """Read its lists. One that cannot be read stays as it was; or is a ConfigError."""
+        """Read the lists. A list that cannot be read stays as it was, unless `strict`: then this
+        raises ConfigError."""
         if self._gateway is not None:
             return
         for source in self.table.sources:
@@ -80,7 +81,7 @@ class Pool:
         self._know(_entries(self.name, self.table, self._lists.values()))
 
     def _complain(self, source: str, words: str) -> None:
-        """Say it once, and again when it is something else."""
+        """Log a complaint about a source, but only if it differs from the last one."""
         if words and self._complaints.get(source) != words:
             log.warning("pool %s: %s", self.name, words)
         self._complaints[source] = words
@@ -90,7 +91,7 @@ class Pool:
         self._routes = {name: at for name, at in self._routes.items() if name in exits}
 
     def route(self, exit_: str, session: int) -> Route | None:
-        """The way by an exit; None if it is not known here, or not any more."""
+        """The route through an exit. None if the exit is not known here, or no longer."""
         made = self._routes.get(exit_)
         if made is not None and made[0] == session:
             return made[1]
@@ -115,7 +116,7 @@ class Pool:
 
 
 def rules_of(name: str, table: PoolConfig, max_body_bytes: int) -> PoolRules:
-    """What the fleet is to know of a pool. Raises ConfigError."""
+    """The rules of a pool for the fleet. Raises ConfigError."""
     budget, period_s = parse_budget(table.budget) if table.budget else (0.0, 86_400.0)
     rules = PoolRules(
         name=name,
@@ -143,9 +144,10 @@ def rules_of(name: str, table: PoolConfig, max_body_bytes: int) -> PoolRules:
 
 
 def _entries(name: str, table: PoolConfig, lists: Iterable[ProxyList]) -> dict[str, KnownExit]:
-    """The exits of all lists, each once. A table with one country says where they all are."""
+    """The exits of all lists, without duplicates. If the table names a single country, that is the
+    country of all exits for which the list names none."""
     usual = table.countries[0].lower() if len(table.countries) == 1 else ""
-    listed: dict[ProxyAddress, Listed] = {}
+    listed: dict[ProxyAddress, ListedProxy] = {}
     for each in lists:
         for line in each.exits:
             listed.setdefault(line.proxy, line)
@@ -157,7 +159,7 @@ def _entries(name: str, table: PoolConfig, lists: Iterable[ProxyList]) -> dict[s
 
 
 def _sessions(name: str, table: PoolConfig, gateway: Gateway) -> dict[str, KnownExit]:
-    """The exits of a gateway, by turns in all countries."""
+    """The exits of a gateway, spread over its countries in turn."""
     count = table.exits or (GATEWAY_EXITS if gateway.has_sessions else 1)
     countries = [country.lower() for country in table.countries] or [""]
     found = {}

@@ -1,4 +1,4 @@
-"""The exits that a worker can use: what the fleet lends by its id becomes a route here."""
+"""The pools of a process: turns exits, which the frontier lends by id, into routes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _BY_PERMISSION = Route(DIRECT, allows_direct=True)
 
 
 class Exits:
-    """All pools of a process. Their addresses, which may hold secrets, stay here."""
+    """All pools of a process. Their addresses, which may contain secrets, never leave it."""
 
     def __init__(self, pools: Mapping[str, Pool], fetcher: Fetcher | None) -> None:
-        """`open` makes one."""
+        """Use `open` instead."""
         self._pools = dict(pools)
         self._fetcher = fetcher
         self._told: dict[str, tuple[PoolRules, list[ExitEntry]]] = {}
@@ -45,8 +45,11 @@ class Exits:
         environ: Mapping[str, str] | None = None,
         strict: bool = False,
     ) -> Exits:
-        """Read all lists. `strict` is for those who begin the work: then a list that cannot be
-        read, or has no proxies, is a ConfigError. A worker goes on without, and tries again."""
+        """Read all lists.
+
+        With `strict`, for the process that begins a crawl, raises ConfigError if a list cannot be
+        read or has no proxies. A worker continues without such a list and tries again later.
+        """
         variables = os.environ if environ is None else environ
         pools = {
             name: Pool(name, table, settings.max_body_bytes, variables)
@@ -65,13 +68,16 @@ class Exits:
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """The pools whose lists could be read here: what a worker asks for. Also one whose list has
-        become empty: if nobody asked for its tasks, they would wait for ever."""
+        """The pools whose lists could be read here, whose tasks a worker asks for.
+
+        A pool whose list has become empty counts too: if no worker asked for its tasks, they would
+        wait for ever.
+        """
         return tuple(name for name, pool in self._pools.items() if pool.is_known)
 
     def route(self, lent: Lent, task_pool: str | None) -> Route | None:
-        """The way that a lease lets its request take. None: that exit is not known here, or the
-        request would leave directly and the task's pool does not allow it as it is known here."""
+        """The route that a lease permits. None if the exit is not known here, or if the request
+        would leave directly and the task's pool, as known here, does not allow that."""
         if lent.exit:
             pool = self._pools.get(lent.pool)
             return pool.route(lent.exit, lent.session) if pool is not None else None
@@ -79,15 +85,14 @@ class Exits:
         return _BY_PERMISSION if own is not None and own.table.allow_direct else None
 
     def pool(self, name: str) -> Pool:
-        """One of the pools, for those who look at its exits. Raises ConfigError."""
+        """The pool with this name. Raises ConfigError if there is none."""
         if name not in self._pools:
             there_are = ", ".join(self._pools) or "none"
             raise ConfigError(f"no pool {name!r} (there are: {there_are})")
         return self._pools[name]
 
     async def put(self, frontier: HasExits) -> None:
-        """Tell the fleet of all pools, as far as it was not told. Waits while the frontier is
-        away."""
+        """Store all new and changed pools in the frontier. Waits while the frontier is away."""
         await self._put(patient(frontier))
 
     async def _put(self, frontier: HasExits) -> None:
@@ -98,8 +103,7 @@ class Exits:
                 self._told[name] = now
 
     async def keep_fresh(self, frontier: HasExits) -> None:
-        """Read each list again when it is time, for ever. To be run beside the work, and
-        cancelled."""
+        """Read each list again whenever it is due. Runs until cancelled."""
         lists = [pool for pool in self._pools.values() if pool.table.sources]
         due = {pool.name: time.monotonic() + _refresh_s(pool) for pool in lists}
         while due:
@@ -111,19 +115,19 @@ class Exits:
             await self.put(frontier)
 
     async def read_again(self, frontier: HasExits) -> None:
-        """Read all lists now."""
+        """Read all lists now, and store the changes in the frontier."""
         await self._read(self._pools.values())
         await self.put(frontier)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         if self._fetcher is not None:
             await self._fetcher.close()
 
     async def _read(self, pools: Iterable[Pool]) -> None:
         if self._fetcher is None:
             return
-        async with asyncio.TaskGroup() as group:  # A slow list holds up no other.
+        async with asyncio.TaskGroup() as group:  # A slow list does not delay the others.
             for pool in pools:
                 group.create_task(_read_one(pool, self._fetcher))
 
@@ -142,21 +146,23 @@ class Exits:
 async def tell_of_pools(
     settings: Settings, frontier: HasExits, check: Callable[[Exits], None] = lambda exits: None
 ) -> None:
-    """For those who begin a crawl: look whether all its pools can be used, also by what `check`
-    says, and tell the fleet of them. Raises ConfigError."""
+    """Before a crawl begins: check that all its pools can be used, and store them in the frontier.
+
+    `check` may make further checks of the exits. Raises ConfigError.
+    """
     check_default_pool(settings)
     if not settings.proxy_pools:
         return
     exits = await Exits.open(settings, strict=True)
     try:
         check(exits)
-        await exits._put(frontier)  # If it is away now, its address may be wrong.
+        await exits._put(frontier)  # Do not wait: if it is away now, its address may be wrong.
     finally:
         await exits.close()
 
 
 def check_default_pool(settings: Settings) -> None:
-    """Whether the pool of the crawl is one that its tasks may name. Raises ConfigError."""
+    """Check that the default pool of the crawl exists. Raises ConfigError."""
     chosen = settings.rules.proxy_pool
     if chosen and chosen != DIRECT and chosen not in settings.rules.pools:
         there_are = ", ".join(settings.rules.pools) or "none"
@@ -178,6 +184,6 @@ def _refresh_s(pool: Pool) -> float:
 
 
 def _list_fetcher(settings: Settings) -> Fetcher:
-    """A fetcher of our own, with the guards of every fetcher."""
+    """A separate fetcher for lists, guarded like any other."""
     limits = {"max_body_bytes": MAX_LIST_BYTES, "timeout_s": LIST_TIMEOUT_S}
     return open_fetcher(replace(settings, **limits))

@@ -1,4 +1,4 @@
-"""What a simulation plays: the pool, the fleet, and a site that bans exits."""
+"""The input and output of a simulation: pools, a fleet, a site that bans exits, and figures."""
 
 from __future__ import annotations
 
@@ -10,74 +10,74 @@ import msgspec
 from shoal.core.exits import Lent, PoolRules
 
 STICKY_S = 600.0
-"""How long the strategy `sticky` keeps an exit, where the pool says nothing of it."""
+"""How long the strategy `sticky` keeps an exit if the pool does not set it."""
 STRATEGIES = ("rested", "random", "best", "sticky")
 
 SPREAD = 0.3
-"""Answers take longer or shorter than usual by so much of it."""
+"""By which fraction answers may take longer or shorter than usual."""
 MAX_S = 366 * 86_400.0
-"""What takes longer than a year of its own time is given up."""
+"""A simulation that takes longer than this, in its own time, is given up."""
 
 
 class PlayedPool(msgspec.Struct, frozen=True):
-    """A pool as it is played: its rules, and how many exits it has."""
+    """A pool in a simulation: its rules, and its number of exits."""
 
     rules: PoolRules
     exits: int
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """A crawl of one site by exits."""
+    """A simulated crawl of one site through exits."""
 
     pools: tuple[PlayedPool, ...]
-    """The pool of the tasks, then those that it may go up to."""
+    """The pool of the tasks, then those that it may escalate to."""
     host: str = "site.example"
     pages: int = 10_000
     workers: int = 5
     slots: int = 32
     """Requests in flight per worker."""
     rate: str = "none"
-    """Of the host, as in a crawl's rules."""
+    """The rate of the host, as in a crawl's rules."""
     room: int = 16
-    """Requests in flight at the host."""
+    """The maximum number of requests in flight at the host."""
     max_blocks: int = 5
     latency_s: float = 0.5
     ban_after: int = 40
-    """An exit is banned after so many requests ..."""
+    """An exit is banned after this many requests ..."""
     ban_within_s: float = 600.0
     """... within this time ..."""
     ban_for_s: float = 1800.0
-    """... for so long. What it asks for meanwhile prolongs nothing."""
+    """... for this long. Requests during the ban do not prolong it."""
     page_bytes: int = 100_000
     block_bytes: int = 2_000
     seed: int = 1
 
 
 class Figures(msgspec.Struct, kw_only=True):
-    """How a strategy did."""
+    """The results of simulating a strategy."""
 
     strategy: str
     seconds: float = 0.0
-    """By the clock of the simulation."""
+    """The duration by the clock of the simulation."""
     done: int = 0
     dead: int = 0
     left: int = 0
-    """Tasks that had not ended when it was given up."""
+    """Tasks that had not ended when the simulation was given up."""
     requests: int = 0
     blocked: int = 0
     quarantines: int = 0
-    """How often an exit was left alone after a block; of a gateway, how often a session was."""
+    """How often an exit, or a session of a gateway, was put into quarantine after a block."""
     exits_used: int = 0
     busiest_share: float = 0.0
-    """Of all requests, those by the exit that had most."""
+    """The share of the busiest exit in all requests."""
     wire_bytes: int = 0
     cost: float = 0.0
     progress: list[tuple[float, int]] = []
-    """Moments, and how many pages were done by then."""
+    """Times, and how many pages were done by then."""
 
 
 class BanningSite:
-    """A site that counts the requests of each address, and bans those that ask for too much."""
+    """A site that counts the requests of each address, and bans addresses that send too many."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -86,7 +86,7 @@ class BanningSite:
         self._banned: dict[tuple[str, int], float] = {}
 
     def blocks(self, lent: Lent, now: float) -> bool:
-        """Whether it refuses a request that comes now. Every session has an address of its own."""
+        """Whether the site blocks a request that arrives now. Every session has its own address."""
         address = (lent.exit, lent.session)
         if now < self._banned.get(address, 0.0):
             return True
@@ -101,9 +101,9 @@ class BanningSite:
         return True
 
     def takes_s(self) -> float:
-        """How long an answer takes: around what the scene says."""
+        """How long an answer takes: the latency of the scene, with random variation."""
         return self._scene.latency_s * self._random.uniform(1 - SPREAD, 1 + SPREAD)
 
     def dice(self) -> float:
-        """A number in [0, 1)."""
+        """A random number in [0, 1)."""
         return self._random.random()

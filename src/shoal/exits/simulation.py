@@ -1,7 +1,7 @@
-"""Crawls that never happen: the real frontier with the real policy, on a clock of their own.
+"""Simulates crawls with the real frontier and its real policy, on a simulated clock.
 
-The site, the workers and the time are made up. What decides who may send what, and by which exit,
-is what decides it in a crawl: a `SqliteFrontier`, in memory.
+The site, the workers and the time are simulated. As in a real crawl, a `SqliteFrontier`, here in
+memory, decides who may send what, and through which exit.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _EPOCH = 1_700_000_000.0
 _ADD_AT_ONCE = 500
 _SAMPLES = 200
 _ASK_EVERY_S, _POLL_S = 0.01, 1.0
-"""How soon and how late a worker asks again, as workers do."""
+"""The shortest and the longest time until a worker asks for work again, as in real workers."""
 _TOGETHER_S = 0.04
-"""So long answers are collected before they are handed in, as workers do."""
+"""How long answers are collected before they are handed in, as in real workers."""
 
 Watch = Callable[[str, int], object]
-"""Is told of a strategy how many of its pages have ended."""
+"""Called with a strategy and how many of its pages have ended."""
 
 
 def by_strategy(scene: Scene, strategy: str) -> Scene:
-    """The scene with its first pool as a strategy has it."""
+    """The scene with its first pool set to a strategy."""
     first, *more = scene.pools
     rules = first.rules
     if strategy == "sticky":
@@ -50,7 +50,7 @@ def by_strategy(scene: Scene, strategy: str) -> Scene:
 
 
 async def simulate(scene: Scene, strategy: str, watch: Watch = lambda *_: None) -> Figures:
-    """Play a scene by one strategy."""
+    """Simulate a scene with one strategy."""
     played = by_strategy(scene, strategy)
     clock = _Clock()
     frontier = SqliteFrontier(Path(":memory:"), clock)
@@ -77,11 +77,11 @@ async def _prepare(frontier: Frontier, scene: Scene) -> None:
         lease_s=MAX_S,
     )
     await frontier.start(CRAWL, rules)
-    door = Admission(rules)
+    admission = Admission(rules)
     urls = [f"http://{scene.host}/{number}" for number in range(scene.pages)]
     for start in range(0, scene.pages, _ADD_AT_ONCE):
         part = urls[start : start + _ADD_AT_ONCE]
-        await frontier.add(CRAWL, [door.admit(Task(url=url)) for url in part])
+        await frontier.add(CRAWL, [admission.admit(Task(url=url)) for url in part])
     await frontier.control(CRAWL, Control.SEAL)
 
 
@@ -94,10 +94,10 @@ class _Clock:
 
 
 class _Play:
-    """A scene while it is played.
+    """The state of a running simulation.
 
-    Workers differ in nothing that the policy knows of: they are played as one with all their slots,
-    and what ends within a moment is handed in together, as workers do.
+    The policy does not distinguish workers, so they are simulated as one worker with all their
+    slots. Answers that end at nearly the same time are handed in together, as real workers do.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class _Play:
         self._pools = tuple(pool.rules.name for pool in scene.pools)
         self._slots = scene.workers * scene.slots
         self._answers: list[tuple[float, int, Outcome]] = []
-        """What is in flight: when it ends, a number of its own, and how."""
+        """Requests in flight: when each ends, a unique number, and its outcome."""
         self._numbers = iter(range(10**12))
         self._asks_at = clock.now
         self._by_exit: Counter[str] = Counter()
@@ -117,13 +117,13 @@ class _Play:
         self._is_over = False
 
     async def run(self) -> Figures:
-        """Until all pages have ended, or it is no use."""
+        """Run until all pages have ended, or until `MAX_S` is over."""
         while not self._is_over and self._clock.now < _EPOCH + MAX_S:
             await self._step()
         return await self._summed_up()
 
     async def _step(self) -> None:
-        """The next moment at which something ends, or may begin."""
+        """Advance the clock to the next moment at which a request ends or may begin."""
         first_end = self._answers[0][0] if self._answers else inf
         moment_s = max(self._scene.latency_s / 10, _TOGETHER_S)
         self._clock.now = max(min(first_end + moment_s, self._asks_at), self._clock.now)
@@ -143,7 +143,7 @@ class _Play:
         self._asks_at = self._clock.now + _wait_s(grant)
 
     def _send(self, lease: Lease) -> None:
-        """A request leaves: what will come of it is known at once, when is decided too."""
+        """Send a request. Its outcome and its end are decided at once."""
         lent = lease.lent or Lent("")
         is_block = self._site.blocks(lent, self._clock.now)
         self._by_exit[lent.exit] += 1
@@ -184,7 +184,7 @@ class _Play:
             self._watch(figures.strategy, figures.done + figures.dead)
 
     async def _count_quarantines(self) -> None:
-        """A block that an exit was blamed for is one more that counts against it."""
+        """Count the blocks that exits were blamed for: each raises the score of its exit by one."""
         for pool in self._pools:
             for seen in await self._frontier.exits(pool):
                 before = self._known.get(seen.id)
@@ -208,7 +208,7 @@ class _Play:
 
 
 def _wait_s(grant: Grant) -> float:
-    """When a worker with free slots asks again, if nothing ends before."""
+    """How long a worker with free slots waits until it asks again, if no request ends before."""
     if grant.wait_s is None:
         return _POLL_S
     return max(grant.wait_s, _ASK_EVERY_S)

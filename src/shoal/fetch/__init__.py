@@ -1,4 +1,5 @@
-"""Getting pages: one port, what implements and guards it, and where fetchers are made.
+"""Fetches pages: the port, its implementations, the guard, and the factory for fetchers.
+
 Imports runtime, config and core.
 """
 
@@ -14,12 +15,12 @@ from shoal.fetch.port import Fetcher, Request, Response
 
 
 def open_fetcher(settings: Settings) -> Fetcher:
-    """A fetcher over HTTP. To be called while the event loop runs. Raises ConfigError."""
+    """A fetcher over HTTP. Must be called while the event loop runs. Raises ConfigError."""
     return HttpFetcher(settings)
 
 
 class Fetchers(Fetcher):
-    """Several fetchers as one: each request goes to the one that its task is for."""
+    """Combines several fetchers: each request goes to the fetcher that its task needs."""
 
     def __init__(
         self,
@@ -35,11 +36,11 @@ class Fetchers(Fetcher):
         self._opened: dict[str, Fetcher] = {}
 
     def fetch(self, request: Request) -> Coroutine[Any, Any, Response]:
-        """Fetch by the one for its task."""
+        """Fetch with the fetcher that the request's task needs."""
         return self.for_task(request.task).fetch(request)
 
     def for_task(self, task: Task) -> Fetcher:
-        """The fetcher for a task. It is opened with the first task that needs it."""
+        """The fetcher for a task. The first task that needs a fetcher opens it."""
         kind = self._kind_of(task)
         if kind is None:
             return self._usual
@@ -48,6 +49,6 @@ class Fetchers(Fetcher):
         return self._opened[kind]
 
     async def close(self) -> None:
-        """Close all that were opened."""
+        """Close all open fetchers."""
         for fetcher in (self._usual, *self._opened.values()):
             await fetcher.close()

@@ -1,11 +1,11 @@
-"""Keeps requests away from private addresses, whatever a page, a redirect or a name says.
+"""Keeps requests away from private addresses, whatever a page, a redirect or DNS says.
 
-Literal addresses in URLs are checked before a request; names are checked where they are resolved,
-and a connection only goes to the very addresses that passed. A name that resolves to something
-else the next time is checked again.
+Literal addresses in URLs are checked before a request. Names are checked where they are resolved,
+and a connection only goes to the very addresses that passed. Each resolution is checked anew, as
+it may give other addresses than the one before.
 
-The ranges are a list of our own: what Python calls global depends on its version, and is asked
-another question. No public web server is in any of them.
+The ranges are an explicit list, not Python's `is_global`: that depends on the Python version and
+answers a different question. No public web server is in any of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def refusal(host: str, address: str) -> Refused:
 
 
 def only_public(host: str, found: list[AddressInfo]) -> list[AddressInfo]:
-    """The public ones of a name's addresses. Raises Refused if it has only others."""
+    """The public addresses among those of a host. Raises Refused if all are private."""
     public = [info for info in found if is_public(info[4][0])]
     if found and not public:
         raise refusal(host, found[0][4][0])

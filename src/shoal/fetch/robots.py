@@ -1,7 +1,7 @@
-"""What robots.txt allows. Decisions only: the worker fetches, the frontier shares what was found.
+"""Decides what robots.txt allows. No I/O: the worker fetches it, the frontier shares the result.
 
-A site's robots.txt is as untrusted as its pages: whatever it holds, reading it takes bounded time
-and memory, and never fails.
+A site's robots.txt is as untrusted as its pages: whatever it contains, reading it takes bounded
+time and memory, and never fails.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ from shoal.fetch.port import Response
 ROBOTS_PATH = "/robots.txt"
 
 MAX_HOPS = 5
-"""Redirects that are followed from a robots.txt, each with its own permission (RFC 9309)."""
+"""How many redirects of a robots.txt are followed, each with its own permission (RFC 9309)."""
 
 MAX_BYTES = 500 * 1024
-"""What lies beyond is not read (RFC 9309)."""
+"""The part of a robots.txt that is read (RFC 9309)."""
 
 TTL_S = 24 * 3600.0
 ERROR_TTL_S = 60.0
 MAX_CRAWL_DELAY_S = 300
 
 CACHE_CHARACTERS = 1_000_000
-"""Text whose rules are kept in memory. Parsed, the worst text takes eighty times its size."""
+"""How much text may have its rules in memory. Parsed, the worst text takes eighty times its size.
+"""
 
 _ENTRY_CHARACTERS = 1000
-"""What an entry costs besides its text."""
+"""The cost of an entry besides its text, in characters."""
 
 _agent_line = re.compile(r"\s*user(?:-|\s*)agent(?:\s*:\s*|\s+)([^#]*)", re.IGNORECASE).match
 _product = re.compile(r"[^\s/]*").match
 
 
 class RobotsGate:
-    """Says what may be fetched, for one user agent. Keeps the rules of recent hosts."""
+    """Says which URLs one user agent may fetch. Keeps the rules of recent hosts in memory."""
 
     def __init__(self, user_agent: str) -> None:
         self._agent = _product_of(user_agent)
@@ -48,9 +49,9 @@ class RobotsGate:
         self._cached_characters = 0
 
     def read(self, answer: Response | FetchError) -> Robots:
-        """What the fleet should know after a robots.txt was asked for.
+        """Turn the answer to a request for robots.txt into the record that the fleet shares.
 
-        A redirect that is not followed any further counts as no robots.txt at all.
+        A redirect that was not followed any further counts as no robots.txt at all.
         """
         if isinstance(answer, FetchError):
             return Robots("", ERROR_TTL_S, error=f"robots.txt: {answer}")
@@ -62,11 +63,11 @@ class RobotsGate:
         return Robots(text, TTL_S, RobotsRules(text, self._agent).crawl_delay_s)
 
     def rules_of(self, robots: Robots) -> RobotsRules:
-        """What a robots.txt says to this user agent."""
+        """The rules of a robots.txt for this user agent."""
         return RobotsRules(robots.text, self._agent, closed=bool(robots.error))
 
     def allows(self, host: str, robots_at: float, robots: Robots, url: str) -> bool:
-        """Whether a URL of the host may be fetched. `robots_at` tells its versions apart."""
+        """Whether a URL of the host may be fetched. `robots_at` tells robots.txt versions apart."""
         known = self.recall(host, robots_at, url)
         if known is not None:
             return known
@@ -75,8 +76,8 @@ class RobotsGate:
         return rules.allow(url)
 
     def recall(self, host: str, robots_at: float, url: str) -> bool | None:
-        """Whether a URL may be fetched, by the rules in memory. None if there are none: ask the
-        frontier for the robots.txt, then `allows`."""
+        """Whether a URL may be fetched, by the rules in memory. None if there are no rules in
+        memory: ask the frontier for the robots.txt, then call `allows`."""
         rules = self._cache.get((host, robots_at))
         if rules is None:
             return None
@@ -92,7 +93,7 @@ class RobotsGate:
 
 
 class RobotsRules:
-    """The rules of one robots.txt that concern us."""
+    """The rules of one robots.txt for one user agent."""
 
     def __init__(self, text: str, agent: str, *, closed: bool = False) -> None:
         self.characters = len(text) + _ENTRY_CHARACTERS
@@ -109,48 +110,48 @@ class RobotsRules:
 
     @property
     def crawl_delay_s(self) -> float:
-        """The time between two requests that the site asks for, within reason."""
+        """The time between two requests that the site asks for, at most `MAX_CRAWL_DELAY_S`."""
         delay_s = self._parsed.crawl_delay(self._agent)
         if delay_s is not None:
             return float(min(delay_s, MAX_CRAWL_DELAY_S))
         rate = self._parsed.request_rate(self._agent)
         if rate is None:
             return 0.0
-        # Limited before the division: these may be too large for a float.
+        # Limit before dividing: the integers may be too large for a float.
         return min(rate.seconds, MAX_CRAWL_DELAY_S * rate.requests) / rate.requests
 
 
 def robots_url(url: str) -> str:
-    """Where the robots.txt for a URL is. Raises BadUrl."""
+    """The URL of the robots.txt for a URL. Raises BadUrl."""
     parsed = urls.parse(url)
     return f"{parsed.protocol}//{parsed.host}{ROBOTS_PATH}"
 
 
 def next_hop(answer: Response) -> str | None:
-    """Where a robots.txt was redirected to. None if it was not, or to nowhere."""
+    """The URL that a robots.txt redirects to. None without a redirect or a valid target."""
     location = answer.headers.get("Location")
     if answer.status not in REDIRECT_STATUSES or location is None:
         return None
     try:
         return urls.join(urls.parse(answer.url), location)
-    except (BadUrl, TypeError):  # the latter for bytes that are not text
+    except (BadUrl, TypeError):  # TypeError: the bytes are not text.
         return None
 
 
 def text_of(body: bytes) -> str:
-    """The text of a robots.txt, as far as it is read: see `MAX_BYTES`."""
+    """The text of a robots.txt, up to `MAX_BYTES`."""
     text = body[:MAX_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
     if len(body) <= MAX_BYTES:
         return text
-    # The last line is cut somewhere: what is left of it may mean something else.
+    # Drop the last line: it is cut off, and the rest of it may mean something else.
     return text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
 
 
 def _addressed(text: str, agent: str) -> str:
-    """The text with every user agent in it called `*`, our own name, or one and the same other.
+    """The text with every user agent renamed to `*`, `agent`, or one common other name.
 
-    Protego copies a group's rules for each of its agents, so thousands of them would make
-    millions of rules; and it takes "s" for the start of "shoal".
+    Protego copies a group's rules for each of its agents, so thousands of agents would make
+    millions of rules. It also takes an agent "s" for a prefix of "shoal".
     """
     return "\n".join(_readdressed(line, agent) for line in text.splitlines())
 
@@ -164,6 +165,6 @@ def _readdressed(line: str, agent: str) -> str:
 
 
 def _product_of(user_agent: str) -> str:
-    """`shoal` of `Shoal/1.0 (web crawler)`."""
+    """The product name in lower case: `shoal` for `Shoal/1.0 (web crawler)`."""
     match = _product(user_agent)
     return match[0].lower() if match else ""

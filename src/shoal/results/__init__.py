@@ -1,5 +1,7 @@
-"""Results, the store of items and the page log: one port, with SQLite, PostgreSQL and a Redis
-stream behind it. Imports drivers, runtime and core; knows of no queue, no spider and no network.
+"""The results store, for items and the page log: one port, implemented by SQLite, PostgreSQL and a
+Redis stream.
+
+Imports drivers, runtime and core. Knows nothing of frontiers, spiders or fetching.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from shoal.errors import ConfigError, MissingExtra
 from shoal.results.port import Results
 from shoal.results.sqlite.store import SqliteResults
 
-if TYPE_CHECKING:  # It needs an extra.
+if TYPE_CHECKING:  # It needs the extra `redis`.
     from shoal.results.stream import ResultQueue
 
 POSTGRES_SCHEMES = ("postgresql", "postgres")
@@ -24,7 +26,7 @@ STREAM_SCHEMES = ("redis-stream", "rediss-stream")
 
 
 def open_results(address: str) -> Results:
-    """The store at an address. Nothing is opened before it is used. Raises ConfigError."""
+    """Make the store for an address. It connects when it is first used. Raises ConfigError."""
     scheme = address.partition(":")[0]
     if scheme == "sqlite":
         return SqliteResults(path_of(address))
@@ -42,7 +44,7 @@ def open_results(address: str) -> Results:
 
 @asynccontextmanager
 async def results_at(address: str) -> AsyncIterator[Results]:
-    """The store at an address, looked at before it is used and closed in the end."""
+    """The store at an address, checked before use and closed at the end. Raises ConfigError."""
     results = open_results(address)
     try:
         await results.check()
@@ -52,7 +54,7 @@ async def results_at(address: str) -> AsyncIterator[Results]:
 
 
 def open_queue(address: str) -> ResultQueue:
-    """The results that wait in a stream, for those who store them. Raises ConfigError."""
+    """Make the queue of the results that wait in a stream for delivery. Raises ConfigError."""
     if address.partition(":")[0] not in STREAM_SCHEMES:
         raise ConfigError(f"no stream of results: {masked(address)!r} (write redis-stream://host)")
     queue: ResultQueue = _stream().ResultQueue(address)
@@ -60,7 +62,10 @@ def open_queue(address: str) -> ResultQueue:
 
 
 def postgres_schema(from_version: int, now: datetime) -> str:
-    """The tables of the PostgreSQL store as SQL, from what a version had. Raises ConfigError."""
+    """The SQL that makes the tables of the PostgreSQL store, or upgrades them from a version.
+
+    Raises ConfigError if the version is unknown.
+    """
     text: str = _postgres().schema_text(from_version, now)
     return text
 

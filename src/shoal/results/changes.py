@@ -1,5 +1,7 @@
-"""What differs between two crawls (`shoal diff`): items that are new, that say something else, and
-that are gone. Both come sorted by kind and key, so one pass over both does, and nothing is kept."""
+"""Compares the items of two crawls (`shoal diff`): new, changed and gone.
+
+Both come sorted by kind and key, so one pass over both is enough, and nothing is kept in memory.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _exact = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
 class Change(StrEnum):
-    """What became of an item between the earlier crawl and the later one."""
+    """How an item differs between the earlier and the later crawl."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -26,23 +28,25 @@ class Change(StrEnum):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """One item that is not what it was."""
+    """One item that differs between two crawls."""
 
     change: Change
     item: StoredItem
-    """As the later crawl has it; if it is gone, as the earlier one had it."""
+    """The item of the later crawl; if it is gone, that of the earlier one."""
     before: Fields
-    """Of an item that changed only the fields that differ. Nothing for a new one."""
+    """The fields in the earlier crawl: if the item changed, only those that differ. Empty for a new
+    item."""
     after: Fields
-    """Likewise. Nothing for one that is gone."""
+    """The fields in the later crawl: if the item changed, only those that differ. Empty for an item
+    that is gone."""
 
     def fields(self) -> list[str]:
-        """The names of the fields, in the order of the later crawl."""
+        """The names of the fields, those of the later crawl first."""
         return list(self.after | self.before)
 
 
 class Comparison:
-    """Two crawls beside each other. `counts` and `same` are complete when the changes are read."""
+    """Compares two crawls. `counts` and `same` are complete once `changes` is exhausted."""
 
     def __init__(
         self,
@@ -58,11 +62,11 @@ class Comparison:
 
     @property
     def compared(self) -> int:
-        """How many items were looked at, each once."""
+        """How many distinct items were compared."""
         return self.same + sum(self.counts.values())
 
     async def changes(self) -> AsyncIterator[Changed | None]:
-        """What became of every item, by kind and key; None for one that is the same."""
+        """Stream the difference of every item, by kind and key; None for an unchanged item."""
         before, after = await anext(self._earlier, None), await anext(self._later, None)
         while before or after:
             place = min(_place(item) for item in (before, after) if item)
@@ -118,8 +122,8 @@ def _differing(before: Fields, after: Fields) -> Iterator[str]:
 
 
 def same_value(one: bytes, other: bytes) -> bool:
-    """Whether two JSON texts have the same value. Stores may spell what they keep in other ways:
-    100 for 1e2, the fields of an object in another order."""
+    """Whether two JSON texts have the same value. Stores may write a value in another form: 100
+    for 1e2, or the fields of an object in another order."""
     if one == other:
         return True
     with suppress(msgspec.DecodeError, RecursionError, ArithmeticError):
@@ -133,5 +137,5 @@ def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_alike, one, other))
     if isinstance(one, bool) or isinstance(other, bool):
-        return one is other  # To Python, true is 1.
+        return one is other  # In Python, True == 1.
     return bool(one == other)

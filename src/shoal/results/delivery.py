@@ -1,9 +1,8 @@
-"""Delivery: results out of a Redis stream and into a store, removed from it when committed. This is
-what `shoal drain` runs.
+"""Delivers results from a Redis stream to a store (`shoal drain`).
 
-Any number of deliverers may run. Each takes a few batches, saves them, and only then removes them
-from the stream. What a dead one held goes to the others; that it may have been saved already does
-no harm, as saving twice changes nothing.
+Any number of deliverers may run. Each takes a few batches, saves them, and only after the commit
+removes them from the stream. The batches of a dead deliverer go to the others. They may have been
+saved already; that does no harm, as saving twice changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ T = TypeVar("T")
 
 POLL_S = 0.2
 TOUCH_EVERY_S = 10.0
-"""Well below the time after which others take our entries: a slow store is no reason to."""
+"""Well below the time after which other deliverers take an entry, so that a slow store alone never
+makes them do so."""
 
 STREAM = "result stream"
 STORE = "results store"
@@ -38,20 +38,20 @@ log = logging.getLogger("shoal")
 
 
 class Delivered(msgspec.Struct):
-    """How much a deliverer has stored so far, and how much waits."""
+    """How much a deliverer has stored so far, and how much is waiting."""
 
     batches: int = 0
     pages: int = 0
     items: int = 0
     rejected: int = 0
     garbage: int = 0
-    """Entries of the stream that were not ours, and were put aside."""
+    """Entries of the stream that no worker had written, and that were put aside."""
     waiting: int = 0
-    """Batches that were in the stream at the last look, and are not done since."""
+    """Batches that were in the stream at the last look and are not delivered yet."""
 
 
 class _Portion:
-    """Entries of the stream that are saved in one go, and their batches as one."""
+    """Entries of the stream that are saved together, with their batches combined into one."""
 
     def __init__(self, entry: StreamEntry) -> None:
         self.crawl = entry.crawl
@@ -60,8 +60,11 @@ class _Portion:
         self._keys = _keys(entry.content)
 
     def takes(self, entry: StreamEntry) -> bool:
-        """Add a batch that is to be kept in the same way. Not a second reading of an item: a store
-        compares each with what it had before the batch."""
+        """Add an entry's batch, if possible. Returns whether it was added.
+
+        Only batches of the same crawl and with the same rules for keeping are combined, and never
+        two readings of one item: a store compares each reading with its state before the batch.
+        """
         mine, other, keys = self.content, entry.content, _keys(entry.content)
         if not isinstance(mine, Batch) or not isinstance(other, Batch):
             return False
@@ -77,7 +80,7 @@ class _Portion:
 
 
 class Deliverer:
-    """Moves batches from the stream to the store, until told to stop or there are no more."""
+    """Moves batches from the stream to the store until told to stop, or until there are no more."""
 
     def __init__(
         self,
@@ -95,15 +98,15 @@ class Deliverer:
         self._stopping = asyncio.Event()
 
     def drain(self) -> None:
-        """Stop gently: finish what is in hand; then `run` returns."""
+        """Stop gently: `run` finishes the entries it has taken and returns."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Deliver until told to stop, or until the stream is empty if that is wanted.
+        """Deliver until told to stop or, with `until_empty`, until the stream is empty.
 
-        Raises StorageFailed or ConfigError; then what was in hand is still in the stream."""
+        Raises StorageFailed or ConfigError; entries not delivered by then stay in the stream."""
         try:
-            # A store that does not let us in should say so now, not when there is work.
+            # Fail now if the store refuses access, not when there is work.
             await self._patiently(STORE, lambda: self._store.note_of(""))
             while not self._stopping.is_set():
                 taken = await self._patiently(STREAM, self._queue.take)
@@ -115,7 +118,7 @@ class Deliverer:
         except Stopped as reason:
             log.warning("stopped while waiting; what is not stored stays in the stream: %s", reason)
         finally:
-            with suppress(ShoalError):  # Others will notice that we are gone.
+            with suppress(ShoalError):  # The other deliverers notice when this one is gone.
                 await self._queue.leave()
 
     async def _handle(self, taken: Taken) -> None:
@@ -130,7 +133,7 @@ class Deliverer:
         where = await self._patiently(STREAM, partial(self._queue.put_aside, garbage))
         self.delivered.garbage += len(garbage)
         self.delivered.waiting -= len(garbage)
-        # Strangers wrote it, and it goes to a terminal.
+        # Anybody may have written this text, and the log may go to a terminal.
         reason = "".join(char if char.isprintable() else "?" for char in garbage[0].reason)
         log.warning(
             "%d entries of the stream are no results, the first because %s: see %s",
@@ -147,7 +150,7 @@ class Deliverer:
                     await self._patiently(STREAM, partial(self._queue.done, portion.entries))
                     self._count(portion)
         except ShoalError:
-            with suppress(ShoalError):  # Then others have them later.
+            with suppress(ShoalError):  # Otherwise others get them after a while.
                 await self._queue.give_back(entries)
             raise
 
@@ -169,7 +172,7 @@ class Deliverer:
 
     @asynccontextmanager
     async def _holding(self, entries: Sequence[StreamEntry]) -> AsyncIterator[None]:
-        """Touch the entries now and then, so that others do not take them."""
+        """Touch the entries regularly, so that other deliverers do not take them."""
         touching = asyncio.create_task(self._touch(entries))
         try:
             yield
@@ -180,7 +183,7 @@ class Deliverer:
     async def _touch(self, entries: Sequence[StreamEntry]) -> None:
         while True:
             await asyncio.sleep(TOUCH_EVERY_S)
-            with suppress(ShoalError):  # Whoever uses the stream next meets it too.
+            with suppress(ShoalError):  # The next use of the stream reports the error.
                 await self._queue.touch(entries)
 
     async def _patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
@@ -188,7 +191,7 @@ class Deliverer:
 
 
 def _portions(entries: Sequence[StreamEntry]) -> list[_Portion]:
-    """Entries grouped to be saved in few portions. Those of a crawl stay in their order."""
+    """Group entries into as few portions as possible. The entries of a crawl stay in order."""
     portions: list[_Portion] = []
     for entry in entries:
         latest = next((p for p in reversed(portions) if p.crawl == entry.crawl), None)

@@ -1,4 +1,4 @@
-"""The fields of stored items: read from JSON, and written as text for exports and merges."""
+"""Reads the fields of stored items from JSON, and writes them as text for exports and merges."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ PROGRESS_EVERY = 1_000
 
 
 Progress = Callable[[str, int], object]
-"""Told what is being done (`read`, `written`), and of how many items that was done so far."""
+"""Called with the current step (`read`, `written`) and the number of items done so far."""
 
 
 Fields = dict[str, msgspec.Raw]
 
 
-# Values stay JSON text: nothing is rounded, however large a number is.
+# Values stay JSON text, so that no number is rounded.
 fields_of: Callable[[bytes], Fields] = msgspec.json.Decoder(Fields).decode
 
 
 def iso(seconds: float) -> str:
-    """A moment in ISO 8601, UTC, to the millisecond."""
+    """A time in ISO 8601, UTC, to the millisecond."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

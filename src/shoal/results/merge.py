@@ -1,8 +1,8 @@
-"""Merging (`shoal merge`): items that share a natural key, across hosts and crawls, become one.
+"""Merges items (`shoal merge`): items of any host or crawl that share a natural key become one.
 
-The natural key is the values of some fields. Text is compared without the white space around it,
-and the number 5 and the text "5" are the same. Each merged item says in `_sources` which items it
-was made of, and which of its fields came from which.
+The natural key consists of the values of some fields. Text is compared without surrounding white
+space, and the number 5 equals the text "5". The field `_sources` of each merged item lists the
+items it was made of, and which of its fields came from which.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Rule(StrEnum):
     """The rule by which a merged item takes values from its sources."""
 
     NEWEST = "newest"
-    """Those of the newest scrape."""
+    """All values come from the newest scrape."""
     FIRST_NON_EMPTY = "first-non-empty"
-    """For each field the first one that is not empty: in the order of the crawls, and in a crawl
-    the newest first."""
+    """Each field takes the first value that is not empty: in the order of the crawls, and within a
+    crawl the newest first."""
 
 
 class Merged(msgspec.Struct):
-    """How many items a merge has stored, and of how many it made them."""
+    """How many items a merge has stored, and from how many sources."""
 
     items: int = 0
-    """Stored, each made of one source or more."""
+    """Stored items, each made of one or more sources."""
     sources: int = 0
     left_out: int = 0
     """Items without a value in one of the fields of the natural key."""
@@ -66,18 +66,18 @@ class Source(NamedTuple):
 
 
 class MergePlan(msgspec.Struct, frozen=True):
-    """Which items to merge, by what, and under which name to store them."""
+    """Which items to merge, by which fields, and under which name to store them."""
 
     crawls: Sequence[str]
     into: str
-    """The name under which the merged items are stored, as if it were a crawl's."""
+    """The name under which the merged items are stored, used like that of a crawl."""
     by: Sequence[str]
     """The fields of the natural key."""
     kind: str | None = None
     """Only items of this kind."""
     rule: Rule = Rule.NEWEST
     fresh: bool = False
-    """Delete what was merged under this name before. Else items that have no source any more
+    """Delete the items merged under this name before. Otherwise items that no longer have a source
     stay."""
 
 
@@ -86,8 +86,8 @@ async def merge(
 ) -> Merged:
     """Merge the items of crawls and store them under another crawl's name.
 
-    To do it again brings the merged items up to date. Raises ConfigError if the name is one of a
-    crawl that was run, or if there is nothing to merge; UnknownCrawl.
+    Merging again brings the merged items up to date. Raises ConfigError if the name belongs to a
+    crawl that was run, or if there is nothing to merge; UnknownCrawl if a crawl does not exist.
     """
     await _check(results, plan.crawls, plan.into)
     done = Merged()
@@ -106,7 +106,7 @@ async def merge(
 
 
 async def _copy_files(results: Results, crawl: str, into: str) -> None:
-    """What is known of the files that merged items may refer to."""
+    """Copy the records of the files that merged items may refer to."""
     batch: list[StoredFile] = []
     async for file in results.files(crawl):
         batch.append(file)
@@ -152,7 +152,7 @@ def _source(item: StoredItem, natural: str, rank: int, crawl: str) -> Source:
 
 
 def natural_key(fields: Fields, by: Sequence[str]) -> str | None:
-    """The natural key of an item with these fields, written as keys are. None if a part is
+    """The natural key of an item with these fields, in the form of item keys. None if a part is
     empty."""
     values = [_comparable(fields.get(name)) for name in by]
     if not all(values):
@@ -161,7 +161,7 @@ def natural_key(fields: Fields, by: Sequence[str]) -> str | None:
 
 
 def fold(sources: Iterable[Source], rule: Rule) -> StoredItem:
-    """The item that sources with one natural key make. The best of them comes first."""
+    """Make one item of all sources with one natural key. The best source must come first."""
     every = iter(sources)
     folded = _Fold(next(every), rule)
     for source in every:
@@ -170,7 +170,7 @@ def fold(sources: Iterable[Source], rule: Rule) -> StoredItem:
 
 
 class _Fold:
-    """Sources with one natural key on their way to be one item."""
+    """Builds one item from all sources with one natural key."""
 
     def __init__(self, best: Source, rule: Rule) -> None:
         self._best = best
@@ -182,7 +182,7 @@ class _Fold:
         self.add(best)
 
     def add(self, source: Source) -> None:
-        """Take the values of one more source that the rule wants."""
+        """Add one more source, and take the values from it that the rule asks for."""
         fields = fields_of(source.data)
         note = _note(source, fields.pop(SOURCES, None))
         self._newest_at = max(self._newest_at, source.scraped_at)
@@ -207,8 +207,7 @@ class _Fold:
 
 
 def _note(source: Source, earlier: msgspec.Raw | None) -> dict[str, Any]:
-    """An entry of `_sources`: where values come from. One for a source that was merged itself also
-    has the sources of that."""
+    """An entry of `_sources`. If the source was itself merged, its own sources are included."""
     note: dict[str, Any] = {
         "crawl": source.crawl,
         "kind": source.kind,
@@ -225,16 +224,19 @@ def _fills(value: msgspec.Raw, present: msgspec.Raw | None) -> bool:
 
 
 def _comparable(value: msgspec.Raw | None) -> str:
-    """A part of a natural key. Nothing if there is none."""
+    """A value as part of a natural key. Empty if the value is missing or empty."""
     json = b"null" if value is None else bytes(value)
     if json in _EMPTY:
         return ""
-    # A whole number that some page's reader took for a float is still the same number.
+    # A whole number that was scraped as a float is still the same number.
     return text_of(json).strip() if json.startswith(b'"') else json.decode().removesuffix(".0")
 
 
 async def _check(results: Results, crawls: Sequence[str], into: str) -> None:
-    """Merging must never overwrite what was scraped."""
+    """Check that the merge overwrites nothing that was scraped, and that all crawls exist.
+
+    Raises ConfigError and UnknownCrawl.
+    """
     if into in crawls:
         raise ConfigError(
             f"'{into}' is one of the crawls to merge: choose another name to merge into"
@@ -267,7 +269,7 @@ def _require_some(done: Merged, plan: MergePlan) -> None:
 
 @contextmanager
 def _temporary_database() -> Iterator[sqlite3.Connection]:
-    """A database in a file without a name. It never waits for a lock, so it needs no thread."""
+    """A private database in an unnamed file. It never waits for a lock, so it needs no thread."""
     try:
         with closing(sqlite3.connect("", isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = OFF")
@@ -275,7 +277,7 @@ def _temporary_database() -> Iterator[sqlite3.Connection]:
             connection.execute("BEGIN")
             connection.execute(_QUERIES["create"])
             yield connection
-    except sqlite3.Error as error:  # the results store has errors of its own
+    except sqlite3.Error as error:  # Only of this database: the results store has its own errors.
         raise StorageFailed(f"the temporary file to merge in: {error}") from error
 
 

@@ -1,9 +1,9 @@
-"""Near duplicates, by simhash: 64 bits that stand for a page's text. Pages that are alike differ
-in few of them.
+"""Finds near duplicates by simhash: 64 bits that represent a page's text. Similar pages differ in
+few of them.
 
-Each pair of neighbouring words is hashed to 64 bits, and each bit of the simhash is what most of
-these have there. One word changed in a page of three hundred turns about two bits; two pages that
-have nothing in common differ in about 32.
+Each pair of neighbouring words is hashed to 64 bits. Each bit of the simhash is the value that most
+of these hashes have there. Changing one word in a page of three hundred flips about two bits; pages
+with nothing in common differ in about 32.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from shoal.results.port import NearPage
 
 BITS = 64
 NEAR_BITS = 3
-"""Pages whose simhashes differ in no more bits are nearly the same."""
+"""Pages whose simhashes differ in at most this many bits are nearly the same."""
 LEAST_WORDS = 8
-"""A text of fewer words says too little to be compared."""
+"""A text with fewer words is too short to be compared."""
 MOST_WORDS = 50_000
-"""What comes after these does not count: a page may be made to be hashed for seconds."""
+"""Later words do not count: a hostile page might otherwise take seconds to hash."""
 MOST_IN_BUCKET = 1_000
-"""Pages that share a band and are compared with new ones."""
+"""The maximum number of pages in each band that a new page is compared with."""
 
 _BYTES = BITS // 8
 _ALL_BITS = (1 << BITS) - 1
@@ -35,12 +35,12 @@ _BAND_BITS = 0xFFFF
 _SPREAD = 0x9E3779B97F4A7C15
 _CACHED_WORDS = 30_000
 _CACHED_CHARACTERS = 40
-# Scripts without spaces between words: there, every sign counts as a word.
+# Scripts without spaces between words, where every character counts as a word.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 class _WordHashes(dict[str, int]):
-    """The hashes of words that were met before. Most words of a page are."""
+    """A cache of word hashes. Most words of a page were seen before."""
 
     def __init__(self, role: bytes) -> None:
         super().__init__()
@@ -52,30 +52,30 @@ class _WordHashes(dict[str, int]):
         number = int.from_bytes(digest)
         if len(word) <= _CACHED_CHARACTERS:
             if len(self) >= _CACHED_WORDS:
-                self.clear()  # Cheaper than to know which ones were not used for long.
+                self.clear()  # Cheaper than tracking the least recently used words.
             self[word] = number
         return number
 
 
-# A pair's hash is the exclusive or of two words' hashes: it costs no more than two look-ups. A word
-# has another hash as the second one, so that the order counts.
+# The hash of a pair is the XOR of two word hashes, so it costs only two look-ups. The second word
+# of a pair is hashed in another way, so that order matters.
 _FIRST = _WordHashes(b"first")
 _SECOND = _WordHashes(b"second")
 
 
 def simhash(text: str) -> int | None:
-    """The simhash of a text, as a signed number of 64 bits. None if there are too few words."""
+    """The simhash of a text, as a signed 64-bit number. None if there are too few words."""
     words = _words(text)
     if len(words) < LEAST_WORDS:
         return None
     firsts = map(_FIRST.__getitem__, words)
     seconds = map(_SECOND.__getitem__, words[1:])
-    # A pair counts once, however often it is there: a page's text says more than its menus.
+    # A pair counts once, however often it occurs: the text of a page matters more than its menus.
     return _majority(array("Q", set(map(xor, firsts, seconds))))
 
 
 def distance(one: int, other: int) -> int:
-    """The bits in which two simhashes differ."""
+    """The number of bits in which two simhashes differ."""
     return ((one ^ other) & _ALL_BITS).bit_count()
 
 
@@ -88,11 +88,11 @@ def _words(text: str) -> list[str]:
 def _majority(hashes: array[int]) -> int:
     """The number whose bits are set where most of the hashes have them set.
 
-    The bits are counted for all hashes at once: every eighth byte as one long number, of which a
-    mask leaves one bit in each byte.
+    Counts each bit for all hashes at once: takes every eighth byte as one long number, and masks
+    it to one bit in each byte.
     """
     if sys.byteorder == "big":
-        hashes.byteswap()  # Workers of all kinds must agree.
+        hashes.byteswap()  # All machines must compute the same simhash.
     content = hashes.tobytes()
     one_each = int.from_bytes(b"\1" * len(hashes))
     half = len(hashes) / 2
@@ -106,34 +106,34 @@ def _majority(hashes: array[int]) -> int:
 
 
 class NearPages:
-    """Pages met so far, to be asked which of them a new one is nearly the same as.
+    """The pages seen so far. Finds the one that a new page is nearly the same as.
 
-    A page is said to be like the first page of its group: if it is near one that is itself like
-    another, then it is like that other, however far that is by now. Of a page that comes more than
-    once only the first counts.
+    Groups are chained: a page near any page of a group is reported as like the first page of that
+    group, however far it is from that one. If a page comes more than once, only the first counts.
 
-    Two simhashes that differ in three bits at most agree in one of four bands of 16 bits, so only
-    pages that share a band are compared. Where very many do (a template with little text of its
-    own), a new page is compared with the first thousand in each band, and with those whose simhash
-    is the same: some near pages are missed then, but the time stays in proportion to the pages.
+    Two simhashes that differ in at most three bits agree in one of four bands of 16 bits, so only
+    pages that share a band are compared. Where a great many pages share one (a template with little
+    text of its own), a new page is only compared with the first thousand in each band, and with
+    those of the same simhash. Some near pages are missed then, but the total time stays
+    proportional to the number of pages.
 
-    All is kept in arrays of numbers: a million pages take about 120 MB, and each further million
-    60. The time to compare one page grows with their number, up to those thousands.
+    Everything is kept in arrays of numbers: a million pages take about 120 MB, each further million
+    60 MB. The time to compare one page grows with their number, up to the limit of each band.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self._seen: dict[int, array[int]] = defaultdict(lambda: array("Q"))
-        # What is indexed: the simhash, its page, and where the first page of the group is.
+        # Of each indexed page: its simhash, its number, the position of its group's first page.
         self._values = array("Q")
         self._pages = array("Q")
         self._firsts = array("I")
-        # Positions of these by the whole simhash, and by each of its bands.
+        # Positions in these arrays by the whole simhash, and by each of its bands.
         self._same: dict[int, array[int]] = defaultdict(lambda: array("I"))
         self._bands: list[dict[int, array[int]]] = [defaultdict(lambda: array("I")) for _ in _BANDS]
 
     def add(self, fingerprint: bytes, simhash: int) -> NearPage | None:
-        """Take the next page. Returns what it is like, if there is such a page."""
+        """Add the next page. Returns the page that it is nearly the same as, if there is one."""
         page = int.from_bytes(fingerprint)
         if self._was_seen(page):
             return None
@@ -181,5 +181,6 @@ class NearPages:
 
 
 def _spread(value: int) -> int:
-    """16 bits to which every bit of a simhash adds: those of a template share many."""
+    """Hash a simhash to 16 bits that depend on all of its bits, as pages of one template share
+    many of them."""
     return value * _SPREAD >> BITS - 16 & _BAND_BITS

@@ -1,4 +1,4 @@
-"""Why items of a crawl were rejected."""
+"""Summarises why items of a crawl were rejected."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from shoal.core.causes import Cause, Failure, counted_by_cause
 from shoal.results.port import Results
 
 LOOKED_AT = 1_000
-"""Rejected items that are read for it: the first ones."""
+"""How many rejected items are read for the summary: the first ones."""
 
 
 async def causes_of_rejection(results: Results, crawl: str) -> list[Cause]:
-    """Why items were rejected, the most frequent first. Nothing of a stream, which cannot be
-    asked."""
+    """The causes of rejection, most frequent first. Empty if the store is a stream, which cannot be
+    read."""
     if not results.readable:
         return []
     found: list[Failure] = []

@@ -1,3 +1,4 @@
-"""How a process runs: its event loop, logs, memory, signals, patience, and a watchdog.
+"""How a process runs: its event loop, logs, memory, signals, waiting, children and watchdog.
+
 Imports core and config.
 """

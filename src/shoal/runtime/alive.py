@@ -1,7 +1,7 @@
-"""A file in which a process says that it is alive, for probes that start another process to look.
+"""A file with a process's sign of life, for liveness probes that run as another process.
 
-It says nothing of stores: while these are away, another process could do no better. The moment in
-it is of the machine's monotonic clock, so no change of the time makes a process look dead.
+It does not depend on stores: while they are away, a restarted process could do no better. The time
+in the file is that of the monotonic clock, so a clock change never makes a process look dead.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from shoal.errors import ConfigError
 
 WRITE_EVERY_S = 5.0
 DEAD_AFTER_S = 60.0
-"""As long as a watchdog waits where leases have their usual length: see runtime/watchdog.py."""
+"""The time after which a watchdog ends a process with the default lease: runtime/watchdog.py."""
 
 
 @contextmanager
 def signs_of_life(file: Path | None) -> Iterator[None]:
-    """Have the event loop write into the file for as long as this lasts. Raises ConfigError if it
-    cannot be written at all. None: nobody wants to know."""
+    """Write signs of life into a file, from the event loop, while the context lasts.
+
+    Does nothing without a file. Raises ConfigError if the file cannot be written at the start.
+    """
     if file is None:
         yield
         return
@@ -40,8 +42,7 @@ def signs_of_life(file: Path | None) -> Iterator[None]:
 
 
 def silent_s(file: Path) -> float | None:
-    """How long ago the last sign of life was. None: there is none of this machine since it was
-    started."""
+    """How long ago the last sign of life was. None if there is none since this machine started."""
     try:
         ago_s = time.monotonic() - float(file.read_text("ascii"))
     except (OSError, ValueError):
@@ -52,12 +53,13 @@ def silent_s(file: Path) -> float | None:
 async def _keep_writing(file: Path) -> None:
     while True:
         await asyncio.sleep(WRITE_EVERY_S)
-        with suppress(OSError):  # A full disk for a moment, perhaps. If it lasts, we look dead.
+        # The disk may be full for a moment. If that lasts, the process looks dead.
+        with suppress(OSError):
             _write(file)
 
 
 def _write(file: Path) -> None:
-    """In one step, so that nobody reads half of it."""
+    """Write the current time in one step, so that no reader sees half of it."""
     new = file.with_name(f"{file.name}.new")
     new.write_text(f"{time.monotonic()}", "ascii")
     new.replace(file)

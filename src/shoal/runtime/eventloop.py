@@ -1,4 +1,4 @@
-"""The event loop: uvloop where there is one."""
+"""The event loop: uvloop where it is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on the fastest loop there is."""
+    """Run a coroutine on the fastest available event loop, and return its result."""
     try:
         from uvloop import new_event_loop
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""Log lines: plain for people, JSON for machines. Both go to stderr."""
+"""Log lines, plain for people or JSON for machines. Both go to stderr."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from shoal.runtime.process import machine_name
 SERVICE = "shoal"
 
 tasks = logging.getLogger("shoal.tasks")
-"""What becomes of single tasks. Only where lines are JSON: people have `shoal dead` for it."""
+"""The log of single tasks. Enabled only for JSON lines, as people have `shoal dead` for it."""
 tasks.disabled = True
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Our own lines are left out: what they would say is shown otherwise."""
+    """Leave out Shoal's own log lines, where their content is shown in another way."""
     own = logging.getLogger(SERVICE)
     was, own.disabled = own.disabled, True
     try:
@@ -33,7 +33,7 @@ def silent() -> Iterator[None]:
 
 
 class PlainFormatter(logging.Formatter):
-    """One line each, whatever the page says that it quotes. Only tracebacks have several."""
+    """Formats each record as one line, whatever it quotes of a page. Only tracebacks have more."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
@@ -46,10 +46,10 @@ class PlainFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One flat JSON object a line, by the names of OpenTelemetry."""
+    """Formats each record as one line with a flat JSON object, with the names of OpenTelemetry."""
 
     def __init__(self, *, crawl: str = "", worker: str = "") -> None:
-        """What the whole process is about."""
+        """`crawl` and `worker` are added to all lines of this process."""
         super().__init__()
         self._process = about(crawl=crawl, worker=worker)["about"]
         self._host = machine_name()
@@ -88,8 +88,10 @@ def about(
     stacktrace: str | None = None,
     duration_s: float | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """What a line is about, for machines: `log.info("...", extra=about(crawl="shop"))`. What is not
-    known is left out."""
+    """The fields of a line for machines: `log.info("...", extra=about(crawl="shop"))`.
+
+    Empty values are left out.
+    """
     named = {
         "event.name": event,
         f"{SERVICE}.crawl": crawl,
@@ -105,12 +107,12 @@ def about(
 
 
 def _encodable(text: str) -> str:
-    """A lone surrogate is in no JSON."""
+    """The text with lone surrogates, which JSON cannot encode, written out."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 class OneLine(logging.Filter):
-    """For lines of ours that others' handlers write, as they do in a Scrapy process."""
+    """Keeps Shoal's lines to one line where foreign handlers write them, as in a Scrapy process."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = plaintext.one_line(record.getMessage()), ()
@@ -118,16 +120,17 @@ class OneLine(logging.Filter):
 
 
 QUIET = ("aiobotocore", "aiohttp", "asyncio", "boto3", "botocore", "httpcore", "httpx", "urllib3")
-"""Libraries that have more to tell than anybody wants to read."""
+"""Libraries that log too much: only their warnings are shown."""
 
 
 def configure(
     *, json_lines: bool, only_ours: bool = False, crawl: str = "", worker: str = ""
 ) -> None:
-    """Send all logs of this process to stderr: Shoal's, and whatever a spider and its modules log.
+    """Send all logs of this process to stderr: Shoal's, and those of a spider and its modules.
 
-    For processes that are Shoal's, never for a program that uses it. With `only_ours`, Shoal's log
-    alone: Scrapy looks after its own. `crawl` and `worker` are what the whole process is about.
+    Only for Shoal's own processes, never for a program that uses Shoal as a library. With
+    `only_ours`, only Shoal's own log is set up, as Scrapy sets up the others. `crawl` and `worker`
+    are added to all JSON lines.
     """
     handler = logging.StreamHandler()
     formatter = JsonFormatter(crawl=crawl, worker=worker) if json_lines else PlainFormatter()
@@ -135,7 +138,8 @@ def configure(
     tasks.disabled = not json_lines
     logger = logging.getLogger("shoal" if only_ours else None)
     for other in list(logger.handlers):
-        if type(other) is logging.StreamHandler:  # A spider's own basicConfig(), or ours of before.
+        # Added by a spider's basicConfig(), or by an earlier call.
+        if type(other) is logging.StreamHandler:
             logger.removeHandler(other)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

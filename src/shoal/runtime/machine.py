@@ -1,5 +1,4 @@
-"""What the machine, or the container, has and does: cores, memory, CPU time. 0 where we cannot
-know."""
+"""Cores, memory and CPU time of the machine or the container. 0 where they cannot be known."""
 
 from __future__ import annotations
 
@@ -9,32 +8,32 @@ from typing import NamedTuple
 
 PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
 _IDLE, _IOWAIT, _STEAL, _GUEST = 3, 4, 7, 8
-"""Where these stand in the first line of /proc/stat. What comes from guests on is counted twice."""
+"""Positions in the first line of /proc/stat. The values from guest on are also part of others."""
 
 
 class CpuTime(NamedTuple):
-    """CPU time of all processes, since some moment."""
+    """The CPU time of all processes, counted from an unspecified moment."""
 
     busy_s: float
     stolen_s: float
-    """Time that was wanted, and that the host of a virtual machine gave to others."""
+    """Time in which this virtual machine was ready to run, but its host ran others."""
 
 
 def cores(cgroup: Path = CGROUP) -> float:
-    """How many cores this process may use: a container may have a part of one."""
+    """How many cores this process may use. A container may have a fraction of a core."""
     own = float(len(os.sched_getaffinity(0)))
     return min(own, _quota(cgroup) or own)
 
 
 def memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
-    """The memory of the machine, or what a container may use of it."""
+    """The memory of the machine, or the part of it that a container may use."""
     lines = _text(proc / "meminfo").splitlines()
     whole = next((int(at.split()[1]) * 1024 for at in lines if at.startswith("MemTotal:")), 0)
     return min(whole, _number(cgroup / "memory.max") or whole)
 
 
 def cpu_time(proc: Path = PROC, cgroup: Path = CGROUP) -> CpuTime:
-    """What the machine has spent; in a container with a limit, what the container has."""
+    """The CPU time spent by the machine; in a container with a limit, by the container."""
     ticks = [int(number) for number in _text(proc / "stat").partition("\n")[0].split()[1:]]
     if len(ticks) <= _STEAL:
         return CpuTime(0.0, 0.0)
@@ -48,13 +47,13 @@ def cpu_time(proc: Path = PROC, cgroup: Path = CGROUP) -> CpuTime:
 
 
 def queued_s(proc: Path = PROC) -> float:
-    """How long this thread was ready to run, and others had the cores."""
+    """How long this thread has been ready to run while others had the cores."""
     fields = _text(proc / "thread-self" / "schedstat").split()
     return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
 
 
 def _quota(cgroup: Path) -> float:
-    """The cores that a container may use. 0: as many as there are."""
+    """The number of cores that a container may use. 0: no limit."""
     fields = _text(cgroup / "cpu.max").split()
     return int(fields[0]) / int(fields[1]) if len(fields) == 2 and fields[0].isdigit() else 0.0
 

@@ -1,9 +1,9 @@
-"""How a parent tells a child process what to do, and how the child answers.
+"""The protocol between a parent and its child processes: an order, and the child's last words.
 
-The order is one line of JSON on the child's stdin. (An address may hold a password, so nothing goes
-through the command line, where `ps` would show it.) Stdin stays open after that: when it ends, the
-parent is gone. Stdout is for the child's last words alone: its answer, or why it failed. All else
-that it prints goes to stderr. A Ctrl-C is the parent's to handle.
+The order is one line of JSON on the child's stdin, not on the command line: an address may contain
+a password, and `ps` would show it. Stdin then stays open; when it ends, the parent is gone. Stdout
+is only for the child's last words: its answer, or why it failed. Everything else that it prints
+goes to stderr. Only the parent handles a Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import msgspec
 from shoal.errors import ConfigError, ShoalError
 
 GAVE_UP = 69
-"""The exit code of a child for which starting another one would not help."""
+"""The exit code of a child if starting another one would not help."""
 MISCONFIGURED = 78
-"""The same, where people have set up something wrong."""
+"""The exit code of a child if the user has to correct the setup; another one would not help."""
 FAILED = 1
 
 T = TypeVar("T")
@@ -36,11 +36,12 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 from {module} import main
 raise SystemExit(main())
 """
-"""A Ctrl-C reaches the whole process group, also children that are still importing."""
+"""The program of a child. It ignores SIGINT before importing anything, as a Ctrl-C reaches the
+whole process group."""
 
 
 class TryAgain(ShoalError):
-    """Raised in a child: it failed, but another one may not."""
+    """Raised in a child that fails where another attempt may succeed."""
 
 
 class Ended(NamedTuple):
@@ -56,19 +57,19 @@ class Ended(NamedTuple):
 
     @property
     def is_misconfigured(self) -> bool:
-        """Whether people have set up something wrong."""
+        """Whether the user has to correct the setup."""
         return self.code == MISCONFIGURED
 
     @property
     def how(self) -> str:
-        """The exit code or the signal, for people."""
+        """The exit code or the signal, as text for people."""
         if self.code < 0:
             return f"signal {signal.Signals(-self.code).name}"
         return f"exit code {self.code}"
 
 
 class Child:
-    """A process that was started, and waits for its order."""
+    """A child process that was started and waits for its order."""
 
     def __init__(self, process: Process, on_stderr: Callable[[str], object] | None) -> None:
         self._process = process
@@ -76,21 +77,21 @@ class Child:
         self.pid = process.pid
 
     def tell(self, order: msgspec.Struct) -> None:
-        """Give it its order."""
-        assert self._process.stdin is not None  # noqa: S101 - we asked for a pipe
-        # It may be dead already; uvloop then raises a RuntimeError.
+        """Send the child its order. Not an error if it has ended."""
+        assert self._process.stdin is not None  # noqa: S101 - it was opened as a pipe
+        # If the child is dead already, uvloop raises a RuntimeError.
         with suppress(ProcessLookupError, RuntimeError, ConnectionError):
             self._process.stdin.write(msgspec.json.encode(order) + b"\n")
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send the child a signal, unless it has ended."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError, RuntimeError):
                 self._process.send_signal(number)
 
     async def ended(self) -> Ended:
-        """Wait for its end."""
-        assert self._process.stdout is not None  # noqa: S101 - we asked for a pipe
+        """Wait until the child has ended."""
+        assert self._process.stdout is not None  # noqa: S101 - it was opened as a pipe
         said, _ = await asyncio.gather(self._process.stdout.read(), self._pass_on_stderr())
         return Ended(await self._process.wait(), said.decode("utf-8", "replace"))
 
@@ -101,7 +102,7 @@ class Child:
             self._on_stderr(text.decode("utf-8", "replace"))
 
     async def kill(self) -> None:
-        """End it at once, unless it has ended."""
+        """Kill the child, unless it has ended."""
         if self._process.returncode is None:
             self._process.kill()
             await self._process.wait()
@@ -111,8 +112,10 @@ class Child:
 async def child_process(
     module: str, on_stderr: Callable[[str], object] | None = None
 ) -> AsyncIterator[Child]:
-    """Start a process that runs a module's `main`. It does not outlive the context. What it prints
-    goes to `on_stderr`, or where our own stderr goes."""
+    """Start a process that runs a module's `main`. It is killed at the end of the context.
+
+    Its output goes to `on_stderr`, or to the parent's stderr.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -129,8 +132,11 @@ async def child_process(
 
 
 def obey(form: type[T], work: Callable[[T], str]) -> int:
-    """The `main` of a child: read an order, do the work, say what came of it. What `work` returns,
-    or the error of ours that it raises, are the last words. Returns the exit code."""
+    """The `main` of a child: read the order, do the work, report the result.
+
+    The last words are what `work` returns, or the text of the ShoalError that it raises. Returns
+    the exit code.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=form)
     last_words = _take_stdout()
@@ -148,19 +154,21 @@ def obey(form: type[T], work: Callable[[T], str]) -> int:
 
 
 def _take_stdout() -> TextIO:
-    """The pipe to the parent. What anybody prints from now on is not for it."""
+    """Return the pipe to the parent, and redirect everything printed from now on to stderr."""
     own = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)
     return own
 
 
 def when_parent_is_gone(act: Callable[[], object]) -> Callable[[], object]:
-    """In a child, with an event loop running: call `act` once the parent is gone. Returns what
-    calls that off."""
+    """In a child with a running event loop: call `act` once the parent is gone.
+
+    Returns a function that cancels this.
+    """
     loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
 
     def gone() -> None:
-        loop.remove_reader(stdin)  # The end of a file is readable for ever.
+        loop.remove_reader(stdin)  # At the end of the file, it would be called for ever.
         act()
 
     loop.add_reader(stdin, gone)
@@ -168,8 +176,10 @@ def when_parent_is_gone(act: Callable[[], object]) -> Callable[[], object]:
 
 
 def end_with_parent() -> None:
-    """In a child: end as soon as the parent is gone, whatever is being done. A thread sees to it,
-    because the user's code may stand still for ever in the main one."""
+    """In a child: end as soon as the parent is gone, whatever the child is doing.
+
+    A thread waits for it, because the user's code may block the main thread for ever.
+    """
 
     def wait() -> None:
         os.read(sys.stdin.fileno(), 1)

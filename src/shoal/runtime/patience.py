@@ -1,5 +1,5 @@
-"""Ways to wait: for an event with a limit, for a store that is away, for our own machine; and not
-in step with others."""
+"""Ways to wait: for an event with a time limit, for a store that is away, for resources of this
+machine; and jitter for retries."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ RETRY_FIRST_S = 0.1
 RETRY_LIMIT_S = 5.0
 
 OWN_FAULT_PAUSE_S = 2.0
-"""Who asks again at once, while our own machine lacks what it takes, gets the same again."""
+"""How long to wait while this machine lacks resources. Trying at once would fail in the same way.
+"""
 WARN_EVERY_S = 60.0
 
 log = logging.getLogger("shoal")
 
 
 class _Outage:
-    """A time in which calls of this process wait for a store."""
+    """A period in which calls of this process wait for a store."""
 
     def __init__(self) -> None:
         self.waiting = 0
         self.answered = asyncio.Event()
-        """The store has answered somebody: the others need not wait until it is their turn."""
+        """Set once the store has answered any call, so that the others try again at once."""
 
 
 _outages: dict[str, _Outage] = {}
 
 
 def awaited() -> list[str]:
-    """The stores that calls of this process wait for."""
+    """The names of the stores that calls of this process are waiting for."""
     return list(_outages)
 
 
 async def wait_for_event(event: asyncio.Event, timeout_s: float | None) -> None:
-    """Return when the event is set or the time is over, whichever is first."""
+    """Return when the event is set or the time is over, whichever comes first."""
     try:
         async with asyncio.timeout(timeout_s):
             await event.wait()
@@ -51,10 +52,10 @@ async def wait_for_event(event: asyncio.Event, timeout_s: float | None) -> None:
 
 
 async def patiently(what: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Call until the store answers.
+    """Call again and again until the store answers.
 
-    However many calls of this process wait for it, the log says once that it is away, and once
-    that it is back: when none of them waits any more.
+    However many calls of this process wait for a store, the log says only once that it is away,
+    and only once, when no call waits any more, that it is back.
     """
     try:
         answer = await call()
@@ -80,13 +81,13 @@ async def patiently(what: str, call: Callable[[], Awaitable[T]]) -> T:
 
 
 class Stopped(ShoalError):
-    """We were told to stop while a store was away."""
+    """The process was told to stop while it waited for a store."""
 
 
 async def patiently_until(
     stopping: asyncio.Event, what: str, call: Callable[[], Awaitable[T]]
 ) -> T:
-    """Wait as `patiently` does, but not any longer once we are told to stop: raises Stopped."""
+    """Wait like `patiently`, but only until `stopping` is set. Raises Stopped then."""
 
     async def attempt() -> T:
         try:
@@ -113,15 +114,15 @@ async def _answered(call: Callable[[], Awaitable[T]], somebody_was: asyncio.Even
 
 
 class NowAndThen:
-    """For what is said or done at most once in a number of seconds."""
+    """Limits an action, such as a log line, to once in a number of seconds."""
 
     def __init__(self, every_s: float, *, at_once: bool = True) -> None:
-        """`at_once`: it is due from the start; else only after the first `every_s`."""
+        """`at_once`: due from the start; otherwise first due after `every_s`."""
         self._every_s = every_s
         self._next_at = 0.0 if at_once else time.monotonic() + every_s
 
     def is_due(self) -> bool:
-        """Whether it is time again. Whoever gets True does it; then it is not due for `every_s`."""
+        """Whether the action is due. After returning True, it is not due again for `every_s`."""
         now = time.monotonic()
         if now < self._next_at:
             return False
@@ -130,14 +131,14 @@ class NowAndThen:
 
 
 class Shortage:
-    """Something that our own machine lacks. The log says so now and then."""
+    """A shortage of something on this machine, logged at most once a minute."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._warning = NowAndThen(WARN_EVERY_S)
 
     async def pause(self, error: OwnFault) -> None:
-        """Wait before anything is tried again."""
+        """Wait before the next try."""
         if self._warning.is_due():
             log.warning("%s, tasks wait: %s on this machine", self._what, error)
         await asyncio.sleep(OWN_FAULT_PAUSE_S)
@@ -145,4 +146,4 @@ class Shortage:
 
 def jitter() -> float:
     """A random number in [0, 1) that spreads the retries of a fleet: see `policy.backoff_s`."""
-    return random.random()  # noqa: S311  Nothing secret hangs on it.
+    return random.random()  # noqa: S311 - not used for anything secret

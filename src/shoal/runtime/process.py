@@ -1,4 +1,4 @@
-"""Who this process is, how large, and whether another of this machine is still alive."""
+"""The name and memory use of this process, and whether another one on this machine is alive."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 
 def machine_name() -> str:
-    """The host's name, and in a container its process namespace: pids mean nothing elsewhere."""
+    """The host name and, in a container, its PID namespace, as PIDs only have a meaning in it."""
     return f"{socket.gethostname()}{_namespace()}"
 
 
 def worker_name(pid: int) -> str:
-    """How a worker process is known to the frontier."""
+    """The name of a worker process in the frontier."""
     return f"{machine_name()}:{pid}"
 
 
 def rss_bytes() -> int:
-    """The memory that this process has in use. 0 where we cannot know."""
+    """The resident memory of this process. 0 if it cannot be known."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     except OSError:
@@ -27,7 +27,7 @@ def rss_bytes() -> int:
 
 
 def is_dead_here(worker: str) -> bool:
-    """Whether a worker was a process of this machine and is gone. False where we cannot know."""
+    """Whether a worker was a process of this machine and is gone. False if that is unknown."""
     machine, _, pid = worker.rpartition(":")
     if machine != machine_name() or not pid.isdigit():
         return False
@@ -41,7 +41,7 @@ def is_dead_here(worker: str) -> bool:
 
 
 def _is_zombie(pid: str) -> bool:
-    """Whether it has died but its parent has not noticed: in containers that may take for ever."""
+    """Whether a process has died without its parent noticing, which may last in containers."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

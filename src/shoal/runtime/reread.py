@@ -1,4 +1,4 @@
-"""What shoal.toml says beside the settings, for those who run on while people change it."""
+"""Tables of shoal.toml that a long-running process reads again when the file changes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ log = logging.getLogger("shoal")
 
 
 class Reread(Generic[T]):
-    """Tables of shoal.toml, read again when it changes."""
+    """Tables of shoal.toml, read again when the file changes."""
 
     def __init__(self, folder: Path, what: str, load: Callable[[Path], T]) -> None:
-        """`what` they are called in the log. Raises what `load` raises."""
+        """`what` is the name of the tables in the log. Raises whatever `load` raises."""
         self._folder = folder
         self._what = what
         self._load = load
@@ -27,12 +27,12 @@ class Reread(Generic[T]):
         self._said = load(folder)
 
     def read(self) -> T:
-        """What it says now; while that is wrong, what it said before."""
+        """The current tables. While the file has errors, the last valid ones."""
         stamp = self._stamp()
         if stamp != self._changed_at:
             self._changed_at = stamp
             try:
-                config.load(folder=self._folder)  # Its other settings count as well.
+                config.load(folder=self._folder)  # The other settings must be valid too.
                 self._said = self._load(self._folder)
                 file, count = config.CONFIG_FILE, len(self._said)
                 log.info("%s was read again; %s: %d", file, self._what, count)

@@ -1,4 +1,4 @@
-"""Several services in one process: they begin together, and end together."""
+"""Runs several services in one process: they start and end together."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from shoal.runtime.signals import HasProcesses, Workers
 
 
 class Services:
-    """Services as one. When one ends, be it by an error, the others are drained, not cut off: so
-    whatever cannot go on by itself for a while must not raise, but wait."""
+    """Runs several services like one.
+
+    When one ends, even by an error, the others are drained, not cut off. So a service that cannot
+    work for a while must wait, not raise.
+    """
 
     def __init__(self, *services: Workers) -> None:
         self._services = services
 
     async def run(self) -> None:
-        """Run until all have ended. Raises what the first of them raised, in their order."""
+        """Run until all services have ended. Raises the error of the first one, in their order."""
         running = (self._run(service) for service in self._services)
         for error in await asyncio.gather(*running, return_exceptions=True):
             if error is not None:
                 raise error
 
     def drain(self) -> None:
-        """Let all end in good order."""
+        """Stop all services gently."""
         for service in self._services:
             service.drain()
 
     def kill(self) -> None:
-        """End at once the processes of those that have any."""
+        """Kill the processes of the services that have any."""
         for service in self._services:
             if isinstance(service, HasProcesses):
                 service.kill()

@@ -1,4 +1,4 @@
-"""The first signal lets work end in good order, the second ends it at once."""
+"""Handles SIGINT and SIGTERM: the first one drains the work, the second ends it at once."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def stopped_by_signals(workers: Workers) -> Iterator[asyncio.Event]:
         workers.drain()
 
     def stop() -> None:
-        # What we leave behind is as after a crash, which is to say: nothing is lost.
+        # This leaves the same state as a crash, so nothing is lost.
         if isinstance(workers, HasProcesses):
             workers.kill()
         if sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write(SHOW_CURSOR)  # The live line had hidden it.
+            sys.stderr.write(SHOW_CURSOR)  # The live status line hides it.
             sys.stderr.flush()
         os._exit(1)
 
     try:
         for number in numbers:
             loop.add_signal_handler(number, drain)
-    except (ValueError, RuntimeError):  # Not the main thread: signals are somebody else's.
+    except (ValueError, RuntimeError):  # Only the main thread can handle signals.
         yield stopping
         return
     try:
@@ -55,7 +55,7 @@ def stopped_by_signals(workers: Workers) -> Iterator[asyncio.Event]:
 
 
 class Workers(Protocol):
-    """Those who do the work: a fleet of processes, or one worker in this one."""
+    """Something that does work: a fleet of processes, or one worker in this process."""
 
     async def run(self) -> None: ...
 
@@ -64,6 +64,6 @@ class Workers(Protocol):
 
 @runtime_checkable
 class HasProcesses(Protocol):
-    """Those whose processes would outlive this one."""
+    """Workers with processes of their own, which would outlive this one."""
 
     def kill(self) -> None: ...

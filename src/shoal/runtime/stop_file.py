@@ -1,5 +1,8 @@
-"""A file whose appearance ends the work in good order. Clouds tell that a machine is about to be
-taken away at an address of theirs; what asks there makes the file."""
+"""A file whose appearance stops the work gently.
+
+Clouds announce at a URL that they will take a machine away. A helper that polls this URL can create
+the file.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ log = logging.getLogger("shoal")
 
 
 class StopFile:
-    """A service that ends when the file is there: so those beside it are drained."""
+    """A service that ends when the file appears, so that the services beside it are drained."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._draining = asyncio.Event()
 
     async def run(self) -> None:
-        """Wait for the file."""
+        """Wait until the file appears or `drain` is called."""
         while not self._draining.is_set():
             if _is_there(self._file):
                 log.warning("%s is there: stopping, what is in hand is finished", self._file)
@@ -30,12 +33,12 @@ class StopFile:
             await wait_for_event(self._draining, LOOK_EVERY_S)
 
     def drain(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         self._draining.set()
 
 
 def _is_there(file: Path) -> bool:
     try:
         return file.exists()
-    except OSError:  # Nobody lets us look.
+    except OSError:  # For example, no permission to look.
         return False

@@ -1,8 +1,9 @@
-"""Looks after a process whose event loop stands still.
+"""A watchdog that ends a process whose event loop is blocked.
 
-A handler may never return. Meanwhile nothing is renewed, so the worker has lost its leases anyway.
-Ending it lets the fleet start another one; a task that does this to worker after worker ends as
-poison. A process that is not ours alone is not ended: it only says where it stands.
+A handler may never return. While it blocks the loop, no lease is renewed, so the worker has lost
+its leases anyway. Ending it lets the fleet start another one; a task that blocks one worker after
+the other ends as poison. A process that belongs to another program is not ended: it only logs where
+it is blocked.
 """
 
 from __future__ import annotations
@@ -17,19 +18,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 CHECKS = 4
-"""Signs of life per limit."""
+"""How many signs of life the loop gives within the limit."""
 
 STALLED_LEASES = 2
-"""The limit, in lease times."""
+"""The time limit, in lease times."""
 
 LATER = 2
-"""How many limits it takes until a process ends that cannot say what people understand."""
+"""How many limits faulthandler waits before it ends the process, after the thread had its chance.
+"""
 
 
 @contextmanager
 def watched(lease_s: float, *, ends: bool = True) -> Iterator[None]:
-    """Watch over what the event loop does inside. If it stands still for too long, it is said on
-    stderr where, and the process ends at once, if it is to."""
+    """Watch the event loop while the context lasts.
+
+    If the loop is blocked for too long, write to stderr where, and with `ends` end the process.
+    """
     watchdog = _Watchdog(lease_s * STALLED_LEASES, ends=ends)
     watchdog.see_life()
     try:
@@ -39,10 +43,12 @@ def watched(lease_s: float, *, ends: bool = True) -> Iterator[None]:
 
 
 class _Watchdog:
-    """Two that wait for the next sign of life: a thread that says a line that people understand,
-    and faulthandler, which says less and some time later, but also while some C code keeps all
-    threads of Python from running. faulthandler may crash what it looks at: it is only for a
-    process that is to end anyway."""
+    """Waits for the next sign of life, in two ways.
+
+    A thread writes a readable message. faulthandler acts later and writes less, but also works
+    while C code keeps all Python threads from running. As faulthandler may crash the process that
+    it inspects, it is only used if the process is to end anyway.
+    """
 
     def __init__(self, limit_s: float, *, ends: bool) -> None:
         self._limit_s = limit_s
@@ -53,18 +59,18 @@ class _Watchdog:
         self._timer: threading.Timer | None = None
 
     def see_life(self) -> None:
-        """Called by the loop now and then."""
+        """Note a sign of life. The loop calls this regularly."""
         self._next = self._loop.call_later(self._limit_s / CHECKS, self.see_life)
         if self._timer is not None:
             self._timer.cancel()
         self._timer = threading.Timer(self._limit_s, self._stands_still)
         self._timer.daemon = True
-        with suppress(RuntimeError):  # No thread to be had. The next sign of life may have one.
+        with suppress(RuntimeError):  # Out of threads. The next sign of life may get one.
             self._timer.start()
             self._end_after(self._limit_s * LATER)
 
     def leave(self) -> None:
-        """Nothing is watched any more."""
+        """Stop watching."""
         self._next.cancel()
         if self._timer is not None:
             self._timer.cancel()
@@ -79,7 +85,7 @@ class _Watchdog:
         what = "this process has" if self._ends else "this program has"
         then = ", so it ends" if self._ends else ""
         with suppress(Exception):  # There may be no stderr, or a closed one.
-            self._end_after(self._limit_s)  # In case that this comes to a stand, too.
+            self._end_after(self._limit_s)  # In case the following blocks as well.
             stack = "".join(traceback.format_stack(sys._current_frames().get(self._thread)))
             sys.stderr.write(f"shoal: {what} stood still for {self._limit_s:g} s{then}:\n{stack}")
             sys.stderr.flush()
@@ -88,7 +94,7 @@ class _Watchdog:
 
 
 def _descriptor_of_stderr() -> int | None:
-    """Where faulthandler can write: not every stderr is a file, and there may be none."""
+    """A file descriptor for faulthandler to write to. None if stderr is missing or not a file."""
     for stream in (sys.stderr, sys.__stderr__):
         with suppress(AttributeError, OSError, ValueError):
             return stream.fileno()  # type: ignore[union-attr]

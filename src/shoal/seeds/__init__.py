@@ -1,3 +1,4 @@
-"""Bringing URLs into the frontier: from spiders, files, sitemaps and the inbox of a crawl.
-Imports the ports below: spider, frontier, fetch.
+"""Adds seeds to the frontier: from spiders, files, sitemaps and the inbox of a crawl.
+
+Imports spider, frontier, fetch and what is below them.
 """

@@ -1,4 +1,4 @@
-"""Seeds as people keep them: lines of URLs or JSON tasks, and CSV. Streamed, never held."""
+"""Reads files of seeds: lines with URLs or JSON tasks, and CSV. Always streamed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _YES = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": 
 
 
 class Seed(NamedTuple):
-    """What one line gave: a task, or why it is none."""
+    """The seed on one line: a task, or the reason why it is not valid."""
 
     line: int
     task: Task | BadUrl
 
 
 def read_lines(lines: Iterable[bytes]) -> Iterator[Seed]:
-    """One URL or one JSON task per line; empty lines mean nothing."""
+    """Read one URL or one JSON task per line. Empty lines are skipped."""
     for number, line in enumerate(lines, 1):
         if text := line.strip():
             yield Seed(number, _tried(text))
@@ -42,8 +42,11 @@ def _tried(text: bytes) -> Task | BadUrl:
 
 
 def read_csv(lines: Iterable[bytes], *, delimiter: str = ",") -> Iterator[Seed]:
-    """CSV with a header. `url` is needed; `handler`, `priority`, `meta` (a JSON object) and other
-    fields of a task are what they say; every other column becomes an entry of `meta`."""
+    """Read CSV with a header. Raises ConfigError if the header is not valid.
+
+    The column `url` is required. `handler`, `priority`, `meta` (a JSON object) and other fields of
+    a task set these; every other column becomes an entry of `meta`.
+    """
     rows = csv.reader(_decoded(lines), delimiter=delimiter)
     columns = _columns(rows)
     while True:
@@ -60,7 +63,7 @@ def read_csv(lines: Iterable[bytes], *, delimiter: str = ",") -> Iterator[Seed]:
 
 def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
     for number, line in enumerate(lines):
-        # A line that is not UTF-8 is found out where its task is made, and skipped alone.
+        # A line that is not UTF-8 is detected when its task is made, so that only it is skipped.
         text = line.decode("utf-8", "surrogateescape")
         yield text.removeprefix("\ufeff") if number == 0 else text
 

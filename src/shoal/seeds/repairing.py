@@ -1,4 +1,4 @@
-"""Having tasks found again that a broker has lost."""
+"""Repairs a crawl whose broker has lost tasks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from shoal.results.port import Results
 
 
 async def repair(frontier: Frontier, results: Results, crawl: str) -> Repaired:
-    """Write off what is lost. It is found again when its seeds are brought again, and with it all
-    pages that led to others; of the rest the page log says that it is done."""
+    """Write off lost tasks, so that they are found again when the seeds are added again.
+
+    Pages that led to others are visited again too. Of all other pages, the page log tells that they
+    are done. Raises ConfigError if the results do not know the crawl.
+    """
 
     async def ended(fingerprints: Sequence[bytes]) -> set[bytes]:
         known = await results.known_pages(crawl, fingerprints)

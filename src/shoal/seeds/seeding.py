@@ -1,4 +1,4 @@
-"""Bringing URLs into the frontier: a spider's first ones, and what others left in the inbox."""
+"""Adds seeds to the frontier: those of a spider, and those that others left in the inbox."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ log = logging.getLogger("shoal")
 
 
 def refuse_private_seeds(spider: Spider) -> None:
-    """Say at once what every request would end with: a spider that starts on this machine, or in
-    its network, must be allowed to. Raises ConfigError. What `start` yields is not looked at."""
+    """Check that no start URL of a spider is private, as every request to it would be refused.
+
+    Raises ConfigError. A spider with its own `start` is not checked.
+    """
     if type(spider).start is not Spider.start:
         return
     if private := next(filter(_is_private, spider.start_urls or ()), None):
@@ -40,16 +42,17 @@ def refuse_private_seeds(spider: Spider) -> None:
 def _is_private(url: str) -> bool:
     try:
         return is_private_name(urls.parse(url).hostname)
-    except BadUrl:  # What is no URL is told when it is its turn.
+    except BadUrl:  # An invalid URL is reported later, when it is added.
         return False
 
 
 async def seed_from_spider(
     frontier: IntakeAndUpkeep, crawl: str, spider: Spider, rules: Rules
 ) -> Added:
-    """Add what the spider starts with, then seal the crawl: from now on it can be finished.
+    """Add the seeds of a spider, then seal the crawl, so that it can finish.
 
-    Safe to do twice and from two processes: what is there already is a duplicate.
+    Safe to do twice and from two processes, as seeds added again are duplicates. Raises ConfigError
+    if the spider's `start` raises.
     """
     try:
         added = await add_all(frontier, crawl, seeds(spider), rules, _reject)
@@ -71,8 +74,11 @@ async def add_all(
     reject: Callable[[BadUrl], None],
     on_batch: Callable[[], Awaitable[None]] | None = None,
 ) -> Added:
-    """Add any number of tasks, in batches. What is not admitted goes to `reject`; `on_batch` is
-    called whenever all that was read is in."""
+    """Add any number of tasks in batches.
+
+    Tasks that are not admitted go to `reject`. `on_batch` is called after each full batch, when all
+    tasks read so far are in the frontier.
+    """
     admission = Admission(rules)
     batch: list[Entry] = []
     total = Added()
@@ -90,7 +96,7 @@ async def add_all(
 
 
 async def collect(frontier: WorkIntake, crawl: str, rules: Rules) -> Added:
-    """Queue what others left in the crawl's inbox until it is empty. Raises UnknownCrawl."""
+    """Queue the seeds in the crawl's inbox until it is empty. Raises UnknownCrawl."""
     admission = Admission(rules)
 
     def read(text: bytes) -> Entry:
@@ -103,12 +109,12 @@ async def collect(frontier: WorkIntake, crawl: str, rules: Rules) -> Added:
         before, left = left, (await frontier.stats(crawl)).inbox
         total += added
         if left >= before and not added.any:
-            break  # Somebody else is at it.
+            break  # Another process is collecting too.
     return total
 
 
 def read_seed(text: bytes) -> Task:
-    """A seed as others write it: a URL, or a task as JSON. Raises BadUrl."""
+    """Parse a seed: a URL, or a task as JSON. Raises BadUrl."""
     text = text.strip()
     try:
         return wire.decode_seed(text) if text.startswith(b"{") else Task(url=text.decode())
@@ -117,13 +123,13 @@ def read_seed(text: bytes) -> Task:
 
 
 async def _add(frontier: WorkIntake, crawl: str, batch: list[Entry]) -> Added:
-    if not batch:  # Not even the crawl is made then.
+    if not batch:  # Adding would create the crawl.
         return Added()
     return await patient(frontier).add(crawl, batch)
 
 
 def _reject(error: BadUrl) -> None:
-    """A spider may start with URLs that its rules do not want, not with garbage."""
+    """Log a seed that the rules do not admit. Any other invalid seed of a spider is an error."""
     if not isinstance(error, NotAdmitted):
         raise error
     log.warning("seed skipped: %s", error)

@@ -1,5 +1,5 @@
-"""Sitemaps as tasks. A worker fetches one as it fetches a page, and queues what it lists: so rate,
-robots.txt, retries and leases hold for sitemaps too.
+"""Turns sitemaps into tasks. A worker fetches a sitemap like a page and queues what it lists, so
+rate, robots.txt, retries and leases apply to sitemaps too.
 """
 
 from __future__ import annotations
@@ -20,51 +20,55 @@ from shoal.frontier.values import Entry
 from shoal.seeds.sitemap_xml import BadSitemap, Location, read_sitemap
 
 SITEMAP = "shoal:sitemap"
-"""The handler of such tasks, and the key of `meta` for their notes. No method can be called so."""
+"""The handler of sitemap tasks, and the key in `meta` of their notes. No method can have this name.
+"""
 
 MAX_LOCATIONS = 50_000
-"""Addresses that are read of one sitemap, and of one index: the protocol allows no more."""
+"""How many URLs of one sitemap or index are read. The protocol allows no more."""
 
 MAX_LEVELS = 3
-"""Indexes on the way to a sitemap. The protocol knows one; some sites have two."""
+"""The maximum number of indexes on the way to a sitemap. The protocol has one; some sites have two.
+"""
 
 NO_ROBOTS_STATUSES = frozenset(range(400, 500)) - {429}
-"""Answers of sites that have no robots.txt."""
+"""The statuses that mean that a site has no robots.txt."""
 
 _AT_ONCE = 200
-"""Addresses that are read before others get their turn."""
+"""How many URLs are read before other tasks of the event loop get their turn."""
 
 _NAMED_IN_ROBOTS = re.compile(r"(?:\A|[\r\n])[ \t]*sitemap[ \t]*:[ \t]*(\S[^\r\n]*)", re.IGNORECASE)
 
 
 class SitemapNote(msgspec.Struct, omit_defaults=True):
-    """What is known of a sitemap before it is read."""
+    """What is known about a sitemap before it is read."""
 
     reading: str = ""
-    """In one reading each sitemap is read once, however often it is named."""
+    """An id. Tasks with the same id read each sitemap once, however often it is named."""
     since: float | None = None
-    """Leave out what has not changed since then."""
+    """Leave out pages that have not changed since this time."""
     level: int = 0
-    """Indexes on the way here."""
+    """The number of indexes on the way to this sitemap."""
     is_robots: bool = False
-    """Whether it is a robots.txt, which names sitemaps."""
+    """Whether this is a robots.txt, which names sitemaps."""
     is_large: bool = False
-    """Whether it was found to be larger than a page may be."""
+    """Whether the sitemap turned out to be larger than a page may be."""
 
 
 class Listed(msgspec.Struct):
-    """What a sitemap leads to."""
+    """The tasks that a sitemap leads to."""
 
     entries: list[Entry] = []
     filtered: int = 0
-    """Addresses that were not admitted."""
+    """How many URLs were not admitted."""
     problem: str = ""
-    """Why there may be more. Empty if this is all."""
+    """Why the list may be incomplete. Empty if it is complete."""
 
 
 def sitemap_task(address: str, note: SitemapNote) -> Task:
-    """The task for a sitemap, a robots.txt, or a site: then it is its robots.txt that names the
-    sitemaps, and /sitemap.xml if it names none. Raises BadUrl."""
+    """Make the task for a sitemap, a robots.txt or a site. Raises BadUrl.
+
+    The sitemaps of a site are those named in its robots.txt, or else /sitemap.xml.
+    """
     parsed = urls.parse(address)
     note.is_robots = parsed.pathname in ("/", ROBOTS_PATH)
     url = urls.join(parsed, ROBOTS_PATH if note.is_robots else "")
@@ -72,22 +76,25 @@ def sitemap_task(address: str, note: SitemapNote) -> Task:
         url=url,
         job_type=SITEMAP,
         meta={SITEMAP: msgspec.to_builtins(note)},
-        # Its identity is not that of the page at this address: that may have been read as a page,
-        # or as a sitemap in an earlier reading.
+        # Its fingerprint must differ from that of the same URL visited as a page, or read as a
+        # sitemap in an earlier reading.
         dont_filter=True,
         task_id=_id_of(url, note),
     )
 
 
 def redirected_id(task: Task) -> str:
-    """Who the target of a redirect is: the same as if it had been named itself, so that it is read
-    once however many lead there. Empty if it belongs to no reading. Raises BadUrl."""
+    """The id of the sitemap that a redirect leads to. Raises BadUrl.
+
+    It is the same as if that sitemap had been named itself, so that it is read once, however many
+    redirects lead there. Empty if the task belongs to no reading.
+    """
     note = _note_of(task)
     return _id_of(urls.join(urls.parse(task.url), ""), note) if note.reading else ""
 
 
 def with_room(task: Task, fingerprint: bytes) -> Task:
-    """The task for a sitemap that was found to be larger than a page may be."""
+    """Make a new task for a sitemap that turned out to be larger than a page may be."""
     note = _note_of(task)
     note.is_large = True
     return msgspec.structs.replace(
@@ -110,16 +117,18 @@ def is_large(task: Task) -> bool:
 
 
 def can_be_read(task: Task, status: int) -> bool:
-    """Whether an answer says which addresses there are. A site without a robots.txt has its sitemap
-    where all have it."""
+    """Whether an answer can be read. A missing robots.txt counts: the sitemap then has its usual
+    place."""
     return 200 <= status < 300 or (status in NO_ROBOTS_STATUSES and is_robots(task))
 
 
 async def read_listed(
     task: Task, fingerprint: bytes, status: int, body: bytes, admission: Admission
 ) -> Listed:
-    """What such an answer leads to: pages, and further sitemaps. All are as deep as it is, so the
-    pages of one that was a seed are seeds."""
+    """Read the pages and further sitemaps that an answer leads to.
+
+    All get the depth of the task, so the pages of a sitemap that was a seed are seeds.
+    """
     reader = _Reader(task, fingerprint, admission)
     locations = _in_robots(status, body) if reader.note.is_robots else read_sitemap(body)
     try:
@@ -134,7 +143,7 @@ async def read_listed(
 
 
 class _Reader:
-    """Makes tasks of what one sitemap lists."""
+    """Makes tasks of the locations in one sitemap."""
 
     def __init__(self, task: Task, fingerprint: bytes, admission: Admission) -> None:
         self.note = _note_of(task)
@@ -146,7 +155,7 @@ class _Reader:
         self._admission = admission
 
     def take(self, location: Location) -> None:
-        """One address. Raises BadSitemap if there may be no end to them."""
+        """Add one location. Raises BadSitemap if there are too many."""
         if self.taken >= MAX_LOCATIONS:
             raise BadSitemap(f"more than {MAX_LOCATIONS:,} addresses: the rest is left out")
         self.taken += 1
@@ -161,7 +170,8 @@ class _Reader:
             self.listed.filtered += 1
 
     def _is_wanted(self, location: Location) -> bool:
-        """Whether it may have changed. An index says of a sitemap when any of its pages did."""
+        """Whether a location may have changed. For a sitemap, an index gives the time of its last
+        changed page."""
         since = self.note.since
         return since is None or location.lastmod is None or location.lastmod >= since
 
@@ -181,14 +191,14 @@ def _in_robots(status: int, body: bytes) -> Iterator[Location]:
 
 
 def _id_of(url: str, note: SitemapNote) -> str:
-    """A home page may stand for a robots.txt and for a sitemap, where all that is missing leads to
-    it: these are two."""
+    """The id of a sitemap task. It depends on the kind, as a site may redirect both a missing
+    robots.txt and a missing sitemap to its home page."""
     kind = "robots.txt" if note.is_robots else "sitemap"
     return uuid5(NAMESPACE_URL, f"{note.reading} {kind} {url}").hex
 
 
 def _note_of(task: Task) -> SitemapNote:
-    """The note of a task. One that somebody else wrote may have none, or anything."""
+    """The note of a task. If the task came from elsewhere, the note may be missing or invalid."""
     try:
         return msgspec.convert(task.meta[SITEMAP], SitemapNote)
     except (KeyError, msgspec.ValidationError):

@@ -1,4 +1,4 @@
-"""Sitemaps: what they list, read as a stream. They are as untrusted as any page."""
+"""Reads the locations in a sitemap as a stream. Sitemaps are as untrusted as any page."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from shoal.errors import ShoalError
 from shoal.fetch.http.bodies import MAX_GZIP_MEMBERS
 
 MAX_BYTES = 64 * 1024 * 1024
-"""What lies beyond is not read: the protocol allows 50 MB, unpacked."""
+"""The size up to which a sitemap is read. The protocol allows 50 MB, decompressed."""
 MAX_LOCATION = 8_000
 
 MAX_ELEMENTS = 2_000_000
-"""Those of as many addresses as the protocol allows, with forty elements each: pictures and
-translations have some of their own."""
+"""The maximum number of elements: enough for all the URLs that the protocol allows, with forty
+elements each, as pictures and translations have their own."""
 MAX_DEPTH = 50
-"""Elements, one in the other. The protocol has three, pictures and films some more."""
+"""The maximum nesting of elements. The protocol has three levels, pictures and videos some more."""
 
 CHUNK_BYTES = 32 * 1024
-"""What is read at once, and the longest tag: ten milliseconds, whatever it holds."""
+"""How much is read at once, and the longest tag. It takes at most ten milliseconds, whatever the
+content."""
 
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 31
@@ -34,22 +35,24 @@ _LINE = re.compile(rb"\S[^\n]*")
 
 
 class BadSitemap(ShoalError):
-    """A sitemap, or a part of it, that cannot be read. What came before it counts."""
+    """A sitemap, or a part of it, cannot be read. The locations before that part count."""
 
 
 class Location(msgspec.Struct, frozen=True):
-    """An address in a sitemap."""
+    """A URL in a sitemap."""
 
     url: str
     lastmod: float | None = None
     is_sitemap: bool = False
-    """Whether it is that of another sitemap."""
+    """Whether the URL is that of another sitemap."""
 
 
 def read_sitemap(body: bytes) -> Iterator[Location | None]:
-    """What a sitemap lists: XML, plain text, or either of them packed. None after each piece of it,
-    whatever that held: others may want to have their turn. Raises BadSitemap in the end if it was
-    not whole."""
+    """Read the locations in a sitemap: XML or plain text, compressed or not.
+
+    Yields None after each chunk, whatever it contained, so that the caller can let other tasks run.
+    Raises BadSitemap at the end if the sitemap was not complete.
+    """
     reader: _XmlReader | _TextReader | None = None
     size = 0
     for chunk in _unpacked(body):
@@ -66,7 +69,7 @@ def read_sitemap(body: bytes) -> Iterator[Location | None]:
 
 
 def _unpacked(body: bytes) -> Iterator[bytes]:
-    """The content, piece by piece. Some may be empty."""
+    """The decompressed content in chunks, some of which may be empty."""
     pieces = (body[at : at + CHUNK_BYTES] for at in range(0, len(body), CHUNK_BYTES))
     if not body.startswith(_GZIP):
         yield from pieces
@@ -75,7 +78,7 @@ def _unpacked(body: bytes) -> Iterator[bytes]:
     for piece in pieces:
         rest = piece
         while rest:
-            if unpacker.eof:  # Gzip data may be several files in a row, and padding.
+            if unpacker.eof:  # Gzip data may be several files in a row, followed by padding.
                 members += 1
                 if not _GZIP.startswith(rest[:2]) or members > MAX_GZIP_MEMBERS:
                     return
@@ -98,13 +101,13 @@ def _reader_for(start: bytes) -> _XmlReader | _TextReader:
 
 
 class _TextReader:
-    """Reads lines."""
+    """Reads a sitemap of lines with one URL each."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Location]:
-        """What was found in one more piece."""
+        """The locations in the next chunk."""
         lines, _, self._rest = (self._rest + data).rpartition(b"\n")
         for line in _LINE.finditer(lines):
             text = line[0].decode("utf-8", "replace")
@@ -113,13 +116,16 @@ class _TextReader:
             raise BadSitemap("neither XML nor lines of text")
 
     def finish(self) -> Iterator[Location]:
-        """What is left at the end."""
+        """The remaining locations at the end."""
         return self.feed(b"\n")
 
 
 class _XmlReader:
-    """Feeds an XML parser and hands out what it found. Expat resolves nothing from outside; what
-    declares entities of its own is refused, for they may unfold without end."""
+    """Reads an XML sitemap with expat.
+
+    Expat resolves no external entities. A sitemap that declares entities is rejected, as they may
+    expand without limit.
+    """
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate(namespace_separator=" ")
@@ -136,7 +142,7 @@ class _XmlReader:
         self._found: list[Location] = []
 
     def feed(self, data: bytes, *, is_last: bool = False) -> Iterator[Location]:
-        """What was found in one more piece."""
+        """The locations in the next chunk. Raises BadSitemap after those before the flaw."""
         flaw: BadSitemap | None = None
         try:
             self._parse(data, is_last=is_last)
@@ -149,13 +155,13 @@ class _XmlReader:
             raise flaw
 
     def finish(self) -> Iterator[Location]:
-        """What is left at the end."""
+        """The remaining locations at the end. Raises BadSitemap if the sitemap is not complete."""
         return self.feed(b"", is_last=True)
 
     def _parse(self, data: bytes, *, is_last: bool) -> None:
         self._parser.Parse(data, is_last)
         self._fed += len(data)
-        # Expat looks at a tag, or a comment, from its start again with each piece of it.
+        # With each chunk, expat scans an unfinished tag or comment again from its start.
         if self._fed - self._parser.CurrentByteIndex > CHUNK_BYTES:
             raise BadSitemap(f"a tag of more than {CHUNK_BYTES >> 10} kB")
 
@@ -174,7 +180,7 @@ class _XmlReader:
             if local not in _ROOTS:
                 raise BadSitemap(f"it is <{local[:50]}>, not a sitemap")
             self._namespace = namespace
-        # An image's <image:loc> is in another namespace, and none of ours.
+        # The <image:loc> of an image is in another namespace and does not count.
         self._path.append(local if namespace == self._namespace else name)
         if len(self._path) == 2:
             self._fields = {}
@@ -182,7 +188,7 @@ class _XmlReader:
     def _text(self, text: str) -> None:
         if len(self._path) == 3 and self._path[2] in ("loc", "lastmod"):
             before = self._fields.get(self._path[2], "")
-            if len(before) <= MAX_LOCATION:  # What is longer is no address, however it goes on.
+            if len(before) <= MAX_LOCATION:  # A longer text is not a URL anyway.
                 self._fields[self._path[2]] = (before + text)[: MAX_LOCATION + 1]
 
     def _end(self, _name: str) -> None:
@@ -198,7 +204,7 @@ class _XmlReader:
 
 
 def parse_lastmod(fields: dict[str, str]) -> float | None:
-    """The time of a <lastmod>: a year, a month, a day or a moment. None if it is none of these."""
+    """The time of a <lastmod>: a year, a month, a day or a moment. None if it is not valid."""
     text = fields.get("lastmod", "").strip()
     padded = text + "0001-01-01"[len(text) :] if len(text) in (4, 7) else text
     try:

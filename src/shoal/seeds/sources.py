@@ -1,4 +1,4 @@
-"""Bringing seeds into a frontier from wherever people keep them: arguments, files, sitemaps."""
+"""Adds seeds to a frontier from command line arguments, files and sitemaps."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ from shoal.seeds.sitemap_tasks import SitemapNote, sitemap_task
 
 STDIN = Path("-")
 MARK_EVERY = 10_000
-"""Lines of a file between two notes of how far it was read."""
+"""How many lines of a file are read between two bookmarks."""
 
 
 class Sources(msgspec.Struct, kw_only=True):
-    """Where to read seeds."""
+    """The sources to read seeds from."""
 
     urls: list[str] = []
     file: Path | None = None
     """STDIN is standard input."""
     skip: int | None = None
-    """Lines at the start of the file that are left out; None: those that are known to be in."""
+    """How many lines at the start of the file to skip. None: those that the bookmark says are in
+    the frontier."""
     sitemaps: list[str] = []
     reading: str = ""
-    """Sitemaps are read again if this is another one than before."""
+    """The id of this reading of sitemaps. With a new id, they are read again."""
     since: float | None = None
-    """Of sitemaps, only pages that changed since then."""
+    """Take only pages from sitemaps that changed since this time."""
 
 
 class Seeder:
-    """Adds seeds to a crawl in batches, and tells of what is rejected."""
+    """Adds seeds to a crawl in batches, and reports rejected seeds."""
 
     def __init__(
         self,
@@ -50,22 +51,23 @@ class Seeder:
         rejected: Callable[[str, Exception], None],
         progress: Callable[[str, int], object],
     ) -> None:
-        """`rejected` is told what was skipped and why, `progress` how many were read."""
+        """`rejected` is called with each skipped seed and the reason, `progress` with the number of
+        seeds read."""
         self._frontier = frontier
         self._crawl = crawl
         self._rejected = rejected
         self._progress = progress
         self._about = ""
         self.line = 0
-        """The line of the file that was read last."""
+        """The last line read of the file."""
         self.went_on_after = 0
-        """The line after which an earlier reading of the file was taken up again."""
+        """The line after which this run continued an earlier reading of the file."""
         self._marked = 0
         self.sitemaps = 0
-        """Sitemaps that were queued: workers read them."""
+        """How many sitemaps were queued. Workers read them."""
 
     async def seed(self, sources: Sources) -> Added:
-        """Add everything. Raises ConfigError if a source cannot be read at all."""
+        """Add all seeds. Raises ConfigError if a source cannot be read at all."""
         rules = await self._rules()
         marks = self._bookmarks(sources)
         if marks is not None and sources.skip is None:

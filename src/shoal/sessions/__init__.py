@@ -1,4 +1,5 @@
-"""The accounts that a process logs in with: where they are read, what the fleet is told of them,
-and how their cookies are kept. Who may use one is decided in the frontier. Imports frontier, config
-and core.
+"""The accounts that a process logs in with: reads them, tells the fleet about them, and encrypts
+their cookies.
+
+The frontier decides which worker may use an account. Imports frontier, config and core.
 """

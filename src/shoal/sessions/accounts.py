@@ -1,5 +1,7 @@
-"""Accounts: names and passwords as people write them, CSV or JSON. What is wrong with them is told
-in one line, with its number, and without a word of what is in them."""
+"""Parses accounts: names and passwords in CSV or JSON.
+
+Errors are one line with the number of the line or entry, and never show its content.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from shoal.core.session_config import (
 from shoal.errors import ConfigError
 
 NAMES = ("name", "user", "username", "email")
-"""The columns that name an account: the first of them that it has."""
+"""The columns that may name an account. The first one that is filled in counts."""
 
 _BOM = "\ufeff"
 
@@ -29,32 +31,37 @@ class KnownAccount(msgspec.Struct, frozen=True):
 
     name: str
     fields: Mapping[str, str]
-    """All its columns, the name and the password among them."""
+    """All columns, including the name and the password."""
 
     def __repr__(self) -> str:
         return f"KnownAccount({self.name})"
 
 
 Accounts = dict[str, KnownAccount]
-"""By their names, in the order in which they were read."""
+"""Accounts by name, in the order they were read."""
 
 
 def read_accounts(text: str) -> Accounts:
-    """CSV whose first line names the columns, or a JSON list of objects. Raises ConfigError, also
-    if there are none: an answer that says why there are none today must not empty a group."""
+    """Parse accounts: CSV whose first line names the columns, or a JSON list of objects.
+
+    Raises ConfigError, also if there are no accounts: an error message in place of the accounts
+    must not empty a group.
+    """
     plain = text.removeprefix(_BOM)
     rows = _json_rows(plain) if is_json(plain) else _csv_rows(plain)
     return collected((where, _account(fields, where)) for where, fields in rows)
 
 
 def is_json(text: str) -> bool:
-    """Whether a text can only be meant as JSON."""
+    """Whether a text can only be meant as JSON, by its first character."""
     return text.lstrip().startswith(("[", "{"))
 
 
 def collected(found: Iterable[tuple[str, KnownAccount]]) -> Accounts:
-    """Accounts by their names, each with where it was found. Raises ConfigError for one that is
-    there twice, for too many, and for none."""
+    """Collect accounts by name. Each comes with where it was found, for error messages.
+
+    Raises ConfigError for a duplicate, for too many accounts, and for none.
+    """
     accounts: Accounts = {}
     for where, account in found:
         if account.name in accounts:
@@ -103,7 +110,8 @@ def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _columns(row: list[str]) -> list[str]:
-    """The names in the first line. They are not shown: without such a line it is an account."""
+    """The names of the columns. Errors do not show them, as a file without a header has an account
+    in its first line."""
     columns = [name.strip() for name in row]
     if "" in columns or len(set(columns)) < len(columns):
         raise ConfigError("line 1: each column needs a name of its own")

@@ -1,4 +1,5 @@
-"""Groups of accounts: what a table of shoal.toml means for the fleet, and who is in it."""
+"""Groups of accounts: their rules for the fleet, made from a table of shoal.toml, and their
+accounts."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ log = logging.getLogger("shoal")
 
 
 class AccountGroup:
-    """One group: its rules for the fleet, and its accounts as they were read last. Their passwords
-    stay here."""
+    """One group: its rules for the fleet, and its accounts as last read. Passwords never leave this
+    process."""
 
     def __init__(
         self, name: str, table: SessionConfig, through: str, environ: Mapping[str, str]
@@ -35,28 +36,28 @@ class AccountGroup:
 
     @property
     def pool(self) -> str:
-        """What it is called among pools."""
+        """The name of the group as a pool."""
         return self.rules.name
 
     @property
     def entries(self) -> list[ExitEntry]:
-        """Its accounts as the frontier knows them."""
+        """The accounts in the form that the frontier stores."""
         return [ExitEntry(f"{self.pool}#{name}") for name in self.accounts]
 
     @property
     def is_known(self) -> bool:
-        """Whether its accounts were ever read: if not, the fleet is told nothing of it."""
+        """Whether the accounts were ever read. If not, the fleet is not told about the group."""
         return bool(self.accounts)
 
     async def read_or_raise(self) -> None:
-        """Read its accounts, for those who begin the work. Raises ConfigError, which names the
-        source."""
+        """Read the accounts, for the process that begins a crawl. Raises ConfigError, which names
+        the source."""
         for source in self.table.sources:
             self._read[source] = await read_source(source, self._environ)
         self.accounts = self._together()
 
     async def read(self) -> None:
-        """Read its accounts again. A source that cannot be read stays as it was."""
+        """Read the accounts again. A source that cannot be read stays as it was."""
         for source in self.table.sources:
             try:
                 self._read[source] = await read_source(source, self._environ)
@@ -94,14 +95,14 @@ class AccountGroup:
             log.info(words, self.name, len(read), new, gone)
 
     def _complain(self, source: str, words: str) -> None:
-        """Say it once, and again when it is something else."""
+        """Log a complaint about a source, but only if it differs from the last one."""
         if words and self._complaints.get(source) != words:
             log.warning("session %s: %s", self.name, words)
         self._complaints[source] = words
 
 
 def rules_of(name: str, table: SessionConfig, through: str) -> PoolRules:
-    """What the fleet is to know of a group."""
+    """The rules of a group for the fleet."""
     return PoolRules(
         name=pool_of_session(name),
         concurrency=table.concurrency,
@@ -111,8 +112,10 @@ def rules_of(name: str, table: SessionConfig, through: str) -> PoolRules:
 
 
 def through_of(name: str, table: SessionConfig, settings: Settings) -> str:
-    """The pool by whose exits the accounts of a group leave: its own, or the crawl's. Empty:
-    directly. Raises ConfigError for one that is not known here."""
+    """The pool whose exits the accounts of a group use: that of the group, or that of the crawl.
+
+    Empty: none, they leave directly. Raises ConfigError for an unknown pool.
+    """
     chosen = table.pool or settings.rules.proxy_pool or DIRECT
     if chosen == DIRECT:
         return ""
@@ -125,6 +128,6 @@ def through_of(name: str, table: SessionConfig, settings: Settings) -> str:
 
 
 def groups_of(settings: Settings) -> dict[str, SessionConfig]:
-    """The groups that tasks may name, and whose accounts are known here."""
+    """The groups that tasks may name and that have a table here."""
     named = settings.rules.sessions
     return {name: table for name, table in settings.session_groups.items() if name in named}

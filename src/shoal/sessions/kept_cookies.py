@@ -1,4 +1,4 @@
-"""Whether a process has the key of the cookies that the fleet has kept."""
+"""Checks that a process has the key for the cookies that the frontier stores."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from shoal.sessions.vault import SETTING, Unreadable, Vault, is_sealed
 
 
 async def check_cookies(frontier: HasExits, name: str, vault: Vault) -> None:
-    """Whether the cookies that were kept can be read. With another key than that of its fellows, a
-    worker would log all out, and they it, until tasks die of that. Raises ConfigError."""
+    """Check that the stored cookies can be read. Raises ConfigError if not.
+
+    Workers with different keys would log out each other's accounts until tasks are dead.
+    """
     for account in await frontier.accounts(name, jars=True):
         try:
             vault.unseal(account.name, account.jar)
         except Unreadable as error:
             if not is_sealed(account.jar):
-                continue  # They were kept before there was a key, and are taken for logged out.
+                continue  # They were stored before there was a key, and count as logged out.
             raise ConfigError(
                 f"{SETTING}: the cookies of {account.name} cannot be read: {error};"
                 " shoal sessions logout forgets them"

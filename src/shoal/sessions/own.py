@@ -1,4 +1,4 @@
-"""The accounts of one worker: read when its work begins, and again while it goes on."""
+"""The accounts of one worker, read when its work begins and again while it runs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from shoal.sessions.kept_cookies import check_cookies
 from shoal.sessions.vault import Unreadable, vault_of
 
 READ_AGAIN_S = 10.0
-"""The least time between two readings because of an account that is not known here."""
+"""The minimum time between two readings because of an unknown account."""
 WARNED = 1_000
-"""So much is told of accounts at most."""
+"""The maximum number of warnings about accounts."""
 
 log = logging.getLogger("shoal")
 
@@ -33,15 +33,17 @@ log = logging.getLogger("shoal")
 def own_sessions(
     settings: Settings, frontier: HasExits, environ: Mapping[str, str] | None = None
 ) -> OwnSessions | None:
-    """The accounts of a worker with these settings. None: they name no groups. Raises ConfigError
-    for a key that cannot be read."""
+    """The accounts of a worker with these settings. None if they name no groups.
+
+    Raises ConfigError for a key that cannot be read.
+    """
     if not groups_of(settings):
         return None
     return OwnSessions(settings, frontier, os.environ if environ is None else environ)
 
 
 class OwnSessions:
-    """What a worker logs in with. Until it is open, it has no accounts."""
+    """The accounts of a worker. Empty until `open` is called."""
 
     def __init__(self, settings: Settings, frontier: HasExits, environ: Mapping[str, str]) -> None:
         """Raises ConfigError."""
@@ -57,12 +59,14 @@ class OwnSessions:
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """The groups that it may be given tasks of: those whose accounts could be read here."""
+        """The groups whose tasks the worker may be given: those whose accounts could be read."""
         return tuple(group.pool for group in self._groups.values() if group.is_known)
 
     def account(self, identity: str) -> KnownAccount | None:
-        """An account with its passwords. None: it is not known here. Another worker has read a
-        newer list, perhaps: so ours is read again soon."""
+        """An account with its password. None if it is not known here.
+
+        Another worker may have read a newer list, so the accounts are read again soon in that case.
+        """
         group, _, name = identity.partition("#")
         known = self._groups[group].accounts.get(name) if group in self._groups else None
         if known is None:
@@ -71,15 +75,15 @@ class OwnSessions:
         return known
 
     def table(self, identity: str) -> SessionConfig:
-        """How an account, or a group, logs in. Only for groups of `pools`."""
+        """The table that says how an account or a group logs in. Only for groups in `pools`."""
         return self._groups[identity.partition("#")[0]].table
 
     def seal(self, identity: str, jar: Jar) -> bytes:
-        """The cookies of an account, as the frontier keeps them."""
+        """The cookies of an account in the form that the frontier stores."""
         return self._vault.seal(identity, jar)
 
     def unseal(self, identity: str, kept: bytes) -> Jar | None:
-        """The cookies of an account. None: they cannot be read here, so it has to log in anew."""
+        """The cookies of an account. None if they cannot be read; it has to log in again then."""
         try:
             return self._vault.unseal(identity, kept)
         except Unreadable as error:
@@ -89,8 +93,8 @@ class OwnSessions:
             return None
 
     async def open(self) -> None:
-        """Read the accounts, and tell the fleet of them. Raises ConfigError if their cookies are
-        kept with another key than ours."""
+        """Read the accounts and store them in the frontier. Raises ConfigError if the stored
+        cookies are encrypted with another key."""
         for name in self._groups:
             await check_cookies(patient(self._frontier), name, self._vault)
         await self._read_all()
@@ -101,8 +105,8 @@ class OwnSessions:
         await self._put()
 
     async def _keep_ways(self) -> None:
-        """Groups that leave as the crawl does go on as whoever began it has said: this worker may
-        know another pool, or none."""
+        """Take the pool of groups that use the crawl's pool from the frontier, where the process
+        that began the crawl stored it: this worker may be set to another pool, or none."""
         unsaid = [group for group in self._groups.values() if not group.table.pool]
         if not unsaid:
             return
@@ -112,8 +116,7 @@ class OwnSessions:
                 group.rules = replace(group.rules, through=rules.through)
 
     async def keep_fresh(self) -> None:
-        """Read accounts again when it is time, and when one is missing. Runs until it is
-        cancelled."""
+        """Read accounts again when they are due, and when one is missing. Runs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for group in self._groups.values():
                 tasks.create_task(self._keep_fresh(group))
@@ -136,12 +139,12 @@ class OwnSessions:
             await self._put()
 
     async def _read(self, groups: list[AccountGroup]) -> None:
-        async with asyncio.TaskGroup() as tasks:  # A slow source holds up no other.
+        async with asyncio.TaskGroup() as tasks:  # A slow source does not delay the others.
             for group in groups:
                 tasks.create_task(group.read())
 
     async def _put(self) -> None:
-        """Tell the fleet of what it was not told. Waits while the frontier is away."""
+        """Store new and changed groups in the frontier. Waits while the frontier is away."""
         for group in self._groups.values():
             now = group.rules, group.entries
             if group.is_known and self._told.get(group.name) != now:
@@ -149,7 +152,7 @@ class OwnSessions:
                 self._told[group.name] = now
 
     def _warn(self, identity: str, words: str, *more: object) -> None:
-        """Say it once of each account."""
+        """Log a warning once for each account."""
         if (identity, words) not in self._warned and len(self._warned) < WARNED:
             self._warned.add((identity, words))
             log.warning(words, identity, *more)

@@ -1,5 +1,5 @@
-"""Where accounts are read: files, variables of the environment, programs. Bounded in time and size,
-and without a word of what was read."""
+"""Reads accounts from files, environment variables and programs. Time and size are bounded, and
+errors never show what was read."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from shoal.errors import ConfigError
 from shoal.sessions.accounts import Accounts, is_json, read_accounts
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Enough for the most accounts that a group may have, with long passwords."""
+"""Enough for the maximum number of accounts in a group, with long passwords."""
 COMMAND_TIMEOUT_S = 30.0
 END_S = 5.0
-"""So long a program that was ended is waited for."""
+"""How long to wait for a program that was killed."""
 
 
 def shown(source: str) -> str:
-    """A source as it may be shown: the arguments of a program may hold a key."""
+    """A source in a form that is safe to show: the arguments of a program may contain a key."""
     kind, _, rest = source.partition(":")
     if kind != "command":
         return source
@@ -34,7 +34,7 @@ def shown(source: str) -> str:
 
 
 async def read_source(source: str, environ: Mapping[str, str]) -> Accounts:
-    """Read what `accounts` names. Raises ConfigError in one line, without secrets."""
+    """Read one source of the option `accounts`. Raises ConfigError in one line, without secrets."""
     kind, _, rest = source.partition(":")
     try:
         if kind == "file":
@@ -57,12 +57,13 @@ def read_bytes(path: str, most: int) -> bytes:
             return file.read(most)
     except OSError as error:
         raise ConfigError(error.strerror or "cannot be read") from None
-    except (ValueError, RuntimeError):  # No path at all, or the home of nobody.
+    except (ValueError, RuntimeError):  # An invalid path, or `~user` for an unknown user.
         raise ConfigError("not a path") from None
 
 
 def _of_variable(name: str, environ: Mapping[str, str]) -> Accounts:
-    """Accounts, or the path of a file: a secret that is mounted. CSV has two lines at least."""
+    """Read a variable: it contains accounts, or the path of a file, such as a mounted secret. CSV
+    has at least two lines."""
     value = environ.get(name, "").strip()
     if not value:
         raise ConfigError("the variable is not set")
@@ -81,8 +82,10 @@ def _decoded(data: bytes) -> Accounts:
 
 
 async def _said(command_line: str) -> bytes:
-    """What a program writes. No shell reads the line. Its complaints are not shown: nobody knows
-    what is in them."""
+    """Run a program, without a shell, and return what it writes to stdout. Raises ConfigError.
+
+    Its stderr is not shown, as it may contain secrets.
+    """
     try:
         words = shlex.split(command_line)
     except ValueError:
@@ -95,7 +98,7 @@ async def _said(command_line: str) -> bytes:
         )
     except OSError as error:
         raise ConfigError(error.strerror or "cannot be run") from None
-    stdout = cast(StreamReader, process.stdout)  # It is a pipe.
+    stdout = cast(StreamReader, process.stdout)  # Not None, as it was opened as a pipe.
     try:
         async with asyncio.timeout(COMMAND_TIMEOUT_S):
             return await _output(process, stdout)
@@ -110,7 +113,7 @@ async def _output(process: Process, stdout: StreamReader) -> bytes:
     while len(data) <= MAX_BYTES and (part := await stdout.read(65_536)):
         data += part
     if len(data) > MAX_BYTES:
-        return bytes(data)  # Too much: who reads it says so.
+        return bytes(data)  # Too much: `_decoded` raises the error.
     code = await process.wait()
     if code:
         raise ConfigError(f"ended with exit code {code}: run it by hand to see why")
@@ -118,12 +121,12 @@ async def _output(process: Process, stdout: StreamReader) -> bytes:
 
 
 async def _end(process: Process, stdout: StreamReader) -> None:
-    """End a program that has not ended by itself, with all that it has started."""
+    """Kill a program that has not ended by itself, with its process group."""
     if process.returncode is None or not stdout.at_eof():
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-    with suppress(TimeoutError):  # What has left its group may still have the pipe.
+    with suppress(TimeoutError):  # A process that left the group may still have the pipe open.
         async with asyncio.timeout(END_S):
             while await stdout.read(65_536):
-                pass  # What nobody reads keeps the end from being seen.
+                pass  # Unread output would hide the end of the pipe.
             await process.wait()

@@ -1,4 +1,4 @@
-"""Beginning a crawl with sessions: whether all that it needs is there, before anything is sent."""
+"""Checks, before a crawl begins, that its accounts can be used, and stores them in the frontier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shoal.sessions.vault import vault_of
 log = logging.getLogger("shoal")
 
 FlawOf = Callable[[SessionConfig], str | None]
-"""Why an account of this table could not be logged in. None: it could."""
+"""Returns why accounts of a table could not be logged in. None if they could."""
 
 
 async def tell_of_sessions(
@@ -28,8 +28,8 @@ async def tell_of_sessions(
     flaw_of: FlawOf,
     environ: Mapping[str, str] | None = None,
 ) -> None:
-    """For those who begin a crawl: look whether all its accounts can be used, and tell the fleet of
-    them. The pools that they leave by are known to it. Raises ConfigError."""
+    """Before a crawl begins: check that all its accounts can be used, and store them in the
+    frontier. The pools that they use must be stored there already. Raises ConfigError."""
     check_default_session(settings)
     tables = groups_of(settings)
     if not tables:
@@ -48,7 +48,7 @@ async def tell_of_sessions(
 
 
 def check_default_session(settings: Settings) -> None:
-    """Whether the session of the crawl is one that its tasks may name. Raises ConfigError."""
+    """Check that the default session of the crawl exists. Raises ConfigError."""
     group, mark, account = (settings.rules.session or NO_SESSION).partition("#")
     if group != NO_SESSION and group not in settings.rules.sessions:
         raise ConfigError(f"session: {no_such_session(group, settings.rules.sessions)}")
@@ -57,7 +57,7 @@ def check_default_session(settings: Settings) -> None:
 
 
 def no_such_session(group: str, known: tuple[str, ...]) -> str:
-    """What to say of a group that there is not."""
+    """The error message for a group that does not exist."""
     if not known:
         return (
             f"no such session: {group}"
@@ -73,11 +73,11 @@ async def _opened(
     environ: Mapping[str, str],
     flaw_of: FlawOf,
 ) -> AccountGroup:
-    """The group with its accounts, of which that of the crawl is one."""
+    """Read a group and check it; if the crawl has a default account in it, that must exist."""
     group = AccountGroup(name, table, through_of(name, table, settings), environ)
     chosen, mark, account = (settings.rules.session or "").partition("#")
     try:
-        # Other groups may be for other spiders of the project, which can log in there.
+        # Only the chosen group must suit this spider: others may be for other spiders here.
         if chosen == name and (flaw := flaw_of(table)):
             raise ConfigError(flaw)
         await group.read_or_raise()
@@ -90,8 +90,11 @@ async def _opened(
 
 
 def _check_columns(table: SessionConfig, accounts: Accounts) -> None:
-    """Whether the form can be filled in. A name that was misspelled is no failure of an account:
-    all of them would rest, and in the end be banned, for nothing."""
+    """Check that the login form can be filled in. Raises ConfigError.
+
+    A misspelled column must not count as failures of the accounts: all of them would rest, and be
+    banned in the end, for no reason.
+    """
     for column in table.columns:
         if not any(column in account.fields for account in accounts.values()):
             raise ConfigError(f"fields: the accounts have no column {column!r:.60}")

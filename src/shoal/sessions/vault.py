@@ -1,8 +1,9 @@
-"""Cookies of accounts as a frontier keeps them: JSON, or encrypted with a key that it never sees.
+"""Encodes the cookies of accounts for the frontier: as JSON, or encrypted with a key that the
+frontier never sees.
 
-Sealed bytes begin with a byte that no JSON begins with. The name of the account is sealed with
-them: who can write to the frontier cannot pass off one account's cookies as another's. Where there
-is a key, plain cookies are not taken: anybody may have written those.
+Encrypted cookies start with a byte that JSON never starts with. They are bound to the name of the
+account, so that somebody who can write to the frontier cannot pass off one account's cookies as
+another's. If there is a key, unencrypted cookies are rejected, as anybody may have written them.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ _decode = msgspec.json.Decoder(Jar).decode
 
 
 class Unreadable(ValueError):
-    """Cookies that cannot be read here. Says why, in a few words."""
+    """Stored cookies cannot be read here. The message is the reason, in a few words."""
 
 
 class Vault:
-    """Seals and unseals jars."""
+    """Encodes and decodes cookie jars, encrypted if there is a key."""
 
     def __init__(self, key: bytes | None = None) -> None:
-        """Raises MissingExtra."""
+        """Raises MissingExtra if there is a key but the package for encryption is missing."""
         self._cipher = _cipher(key) if key is not None else None
 
     @property
@@ -51,7 +52,7 @@ class Vault:
         return self._cipher is not None
 
     def seal(self, identity: str, jar: Jar) -> bytes:
-        """A jar as the frontier keeps it. Of an empty one nothing is kept."""
+        """Encode a jar for the frontier. An empty jar becomes no bytes."""
         if not jar:
             return b""
         plain = _encode(jar)
@@ -61,7 +62,7 @@ class Vault:
         return _SEALED + nonce + self._cipher.encrypt(nonce, plain, identity.encode())
 
     def unseal(self, identity: str, kept: bytes) -> Jar:
-        """The jar that the frontier has kept. Raises Unreadable."""
+        """Decode a jar from the frontier. Raises Unreadable."""
         if not kept:
             return EMPTY
         try:
@@ -74,7 +75,7 @@ class Vault:
             if is_sealed(kept):
                 raise Unreadable(f"they are encrypted, and there is no key here ({SETTING})")
             return kept
-        from cryptography.exceptions import InvalidTag  # An extra.
+        from cryptography.exceptions import InvalidTag  # Needs the extra `encrypt`.
 
         if not is_sealed(kept):
             raise Unreadable("they are not encrypted, as they should be")
@@ -93,8 +94,10 @@ def is_sealed(kept: bytes) -> bool:
 
 
 def vault_of(source: str | None, environ: Mapping[str, str]) -> Vault:
-    """The vault that a setting makes: with the key that is in file:PATH or env:NAME, or without
-    one. Raises ConfigError."""
+    """Make the vault for a setting: with the key in file:PATH or env:NAME, or without a key.
+
+    Raises ConfigError.
+    """
     if not source:
         return Vault()
     try:
@@ -136,7 +139,7 @@ def _read_key(written: bytes) -> bytes:
 
 def _cipher(key: bytes) -> AESGCM:
     try:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # An extra.
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # Optional.
     except ImportError:
         raise MissingExtra("encrypting cookies", "encrypt") from None
     return AESGCM(key)

@@ -10,7 +10,7 @@ from aiohttp import web
 from shoal.core.proxies import ProxyAddress
 from shoal.errors import ConfigError
 from shoal.exits import lists
-from shoal.exits.lists import Listed, read_list, read_source, shown
+from shoal.exits.lists import ListedProxy, read_list, read_source, shown
 from support.fetching import fetching
 from support.sites import Site
 
@@ -27,9 +27,9 @@ def test_lines_comments_countries_and_duplicates() -> None:
         "c.example:80 DE\nhttp://A.example:80\n  \n"
     )
     assert found.exits == [
-        Listed(ProxyAddress("http", "a.example", 80)),
-        Listed(ProxyAddress("http", "b.example", 80, "me", "p#w")),
-        Listed(ProxyAddress("http", "c.example", 80), "de"),
+        ListedProxy(ProxyAddress("http", "a.example", 80)),
+        ListedProxy(ProxyAddress("http", "b.example", 80, "me", "p#w")),
+        ListedProxy(ProxyAddress("http", "c.example", 80), "de"),
     ]
     assert not found.bad
 

@@ -14,7 +14,7 @@ from shoal.core.task import Task
 from shoal.errors import Refused
 from shoal.fetch import Fetchers, open_fetcher
 from shoal.fetch.http.connection import Connection
-from shoal.fetch.http.pool import Pool
+from shoal.fetch.http.pool import ConnectionPool
 from shoal.fetch.http.ways import Origin
 from shoal.fetch.port import DIRECT, Fetcher, Request, Response, Route
 from support.wire import Wire
@@ -87,7 +87,7 @@ def test_nobody_else_makes_one() -> None:
 
 
 async def test_connections_are_shared_only_on_one_route() -> None:
-    pool = Pool(1000, is_guarded=False, limit_s=10.0)
+    pool = ConnectionPool(1000, is_guarded=False, limit_s=10.0)
     connection = Connection(1000)
     connection.connection_made(Wire())
     connection.is_quiet = lambda: True  # type: ignore[method-assign]

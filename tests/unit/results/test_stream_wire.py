@@ -103,7 +103,7 @@ GOOD += [Batch(keep=Keep(history, 1.5)) for history in get_args(History)]
 
 @pytest.mark.parametrize("batch", BAD, ids=lambda batch: f"{batch}"[:150])
 def test_what_no_store_takes_is_not_ours(batch: Batch) -> None:
-    with pytest.raises(wire.NotOurs, match=r"\w"):
+    with pytest.raises(wire.ForeignEntry, match=r"\w"):
         read(msgspec.msgpack.encode(batch))
     with pytest.raises(StorageFailed, match="not a batch of results: "):
         wire.encode(batch)
@@ -117,5 +117,5 @@ def test_what_stores_take_passes(batch: Batch) -> None:
 
 def test_the_reason_says_where() -> None:
     encoded = msgspec.msgpack.encode(Batch([some_page(), some_page(attempt=-1)]))
-    with pytest.raises(wire.NotOurs, match=r"`int` >= 0 - at `\$\.pages\[1\]\.attempt`"):
+    with pytest.raises(wire.ForeignEntry, match=r"`int` >= 0 - at `\$\.pages\[1\]\.attempt`"):
         read(encoded)

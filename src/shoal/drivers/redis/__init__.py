@@ -1,1 +1,1 @@
-"""The connection to Redis, and the scripts that go over it."""
+"""The connection to Redis, its errors, and the loader of Lua scripts."""

@@ -1,4 +1,4 @@
-"""Errors of the Redis library as ours: what passes, what does not, what is set up wrong."""
+"""Translates errors of redis-py: which pass, which do not, which are a wrong setup."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _PASSING = ("MISCONF", "NOREPLICAS", "BUSY", "LOADING", "MASTERDOWN", "CLUSTERDO
 _NO_CLUSTER = "Cluster mode is not enabled"
 _NO_DATABASE = "DB index is out of range"
 _CLOSED = "the handler is closed"
-"""What uvloop says, in a RuntimeError, when the other end has reset the connection."""
+"""The text of uvloop's RuntimeError when the other end has reset the connection."""
 
 
 class ScriptError(Exception):
-    """A script said no. The first word of the message is why."""
+    """A script refused its call. The first word of the message is the reason."""
 
 
 @contextmanager
 def translated(shown: str) -> Iterator[None]:
-    """Raise errors of the library as ours, with the server's address. NoScriptError stays."""
+    """Raise errors of redis-py as Shoal's own, with the server's address, except NoScriptError."""
     try:
         yield
     except failure.NoScriptError:
@@ -51,7 +51,7 @@ def translated(shown: str) -> Iterator[None]:
 
 
 def _away(shown: str, error: Exception) -> ShoalError:
-    """It could not be reached, or a cluster is not complete; or nobody lets us in."""
+    """Translate a failure to connect: server away, cluster incomplete, or access refused."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -69,14 +69,15 @@ def _away(shown: str, error: Exception) -> ShoalError:
 
 
 def _without_master(shown: str, text: str) -> ShoalError:
-    """The library goes on to describe its connections to the sentinels, over many lines."""
+    """The error for a sentinel without a master. redis-py adds many lines about its connections,
+    which are left out."""
     if "AuthenticationError" in text:
         return ConfigError(f"{shown}: a sentinel refuses the login (sentinel_password)")
     return StorageBusy(f"{shown}: {text.partition(' : ')[0]}")
 
 
 def _refused(shown: str, error: failure.ResponseError) -> Exception:
-    """It has answered, and that was not what we asked for."""
+    """Translate an error that the server has answered with."""
     text = str(error)
     if text.startswith(("UNKNOWNCRAWL", "BYEXITS", "CARRIED", "NEWER")):
         return ScriptError(text)

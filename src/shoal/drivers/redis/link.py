@@ -1,7 +1,7 @@
-"""The connection to Redis: one server, a sentinel's master, or a cluster, all with one face.
+"""The connection to Redis: one server, a sentinel's master or a cluster, with one interface.
 
-Nothing is retried here. A call that fails with StorageBusy may still have been carried out: the
-scripts are made so that asking again does no harm.
+Nothing is retried here. A call that fails with StorageBusy may still have been executed, so all
+scripts are safe to run again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from shoal.errors import ConfigError, StorageBusy
 
 CONNECT_S = 5.0
 ANSWER_S = 15.0
-"""A server that has not answered for this long is away."""
+"""How long to wait for an answer before the server counts as away."""
 
 DEFAULT_PORT = 6379
 SENTINEL_PORT = 26379
@@ -45,10 +45,10 @@ _SHARDS = re.compile("[1-9][0-9]{0,2}")
 
 
 class RedisLink:
-    """Runs scripts and commands. `keys` say where: in a cluster each belongs to one server."""
+    """Runs scripts and commands. In a cluster, `keys` decide on which server."""
 
     def __init__(self, address: Address) -> None:
-        """`address` has been through `check`."""
+        """`address` must have passed `check`."""
         self.address = address
         self.shown = address.shown
         self.is_cluster = address.scheme == "redis+cluster"
@@ -60,16 +60,18 @@ class RedisLink:
         self._may_be_moved = False
 
     async def run(self, script: Script, keys: Sequence[str], *args: Argument) -> Any:
-        """Run a script, whose text is sent along. Raises ScriptError if it says no."""
+        """Run a script by sending its text. Raises ScriptError if the script refuses."""
         return await self.command(*script.by_text(keys, *args))
 
     async def run_known(self, script: Script, key: str, *args: Argument) -> Any:
-        """Run a script that was loaded. Raises NoScriptError, of the library, if it was not."""
+        """Run a loaded script. Raises redis-py's NoScriptError if the server does not know it."""
         return await self.command(*script.by_digest([key], *args))
 
     async def together(self, *batch: Sequence[Argument]) -> list[Any]:
-        """Run commands one after the other in one round trip, as far as their keys allow. Of those
-        that fail the answer is the error: the others may have been carried out."""
+        """Run commands in order, in one round trip as far as their keys allow.
+
+        The answer to a command that fails is its error; the others may have been executed.
+        """
         redis = await self._ready()
         async with self._talking(), redis.pipeline(**self._plain_pipeline) as pipe:
             for args in batch:
@@ -77,7 +79,7 @@ class RedisLink:
             return list(await pipe.execute(raise_on_error=False))
 
     async def load(self, scripts: Iterable[Script], key: str) -> None:
-        """Make scripts known to the server of this key. It may be another one than before."""
+        """Load scripts into the server of this key, which may have changed since the last call."""
         self._is_checked = False
         redis = await self._ready()
         async with self._talking():
@@ -86,16 +88,16 @@ class RedisLink:
                 await redis.execute_command("SCRIPT LOAD", script.text, **where)
 
     async def command(self, *args: Argument) -> Any:
-        """Run a plain command; its second word is the key."""
+        """Run a plain command. Its second word is the key."""
         redis = await self._ready()
         async with self._talking():
             return await redis.execute_command(*args)
 
     async def replicated(self) -> None:
-        """Wait a moment until a replica has what was written, where there is one.
+        """Wait briefly until a replica has all earlier writes, if there are replicas.
 
-        A connection waits for its own last write, and what came before may have been written over
-        another one: so there is one more write.
+        WAIT only covers the writes of its own connection, and earlier writes may have gone over
+        another one. So this makes one more write first.
         """
         if not self._has_replicas:
             return
@@ -103,10 +105,10 @@ class RedisLink:
         with translated(self.shown):
             for answer in await self.together(*written):
                 if isinstance(answer, Exception):
-                    raise answer  # The master may be one no more: what was written may be gone.
+                    raise answer  # This may no longer be the master, and the writes may be lost.
 
     async def infos(self) -> list[dict[str, Any]]:
-        """What each server says of itself; nothing if we are not allowed to ask."""
+        """The INFO of each server. Empty without the permission to ask."""
         redis = self._redis or await self._ready()
         async with self._talking():
             try:
@@ -118,11 +120,11 @@ class RedisLink:
                 return []
 
     async def is_forgetful(self) -> bool:
-        """Whether what a server holds is gone when it restarts. False where we cannot know."""
+        """Whether a server loses its data when it restarts. False if that cannot be known."""
         return any(not info.get("aof_enabled", 1) for info in await self.infos())
 
     async def masters(self) -> int:
-        """How many servers share the keys."""
+        """The number of servers that share the keys."""
         redis = await self._ready()
         return len(redis.get_primaries()) if self.is_cluster else 1
 
@@ -136,8 +138,11 @@ class RedisLink:
 
     @asynccontextmanager
     async def _talking(self) -> AsyncIterator[None]:
-        """Errors become ours, and so does a server that does not answer. The library's own limit
-        would forget a cancellation that comes at the wrong moment, as asyncio.wait_for does."""
+        """Translate errors, and limit the time for an answer.
+
+        redis-py's own time limit could lose a cancellation that comes at the wrong moment, as
+        asyncio.wait_for does.
+        """
         try:
             with translated(self.shown):
                 async with asyncio.timeout(ANSWER_S):
@@ -162,8 +167,11 @@ class RedisLink:
         return self._redis
 
     async def _look_again(self) -> None:
-        """Ask the cluster who its masters are. The library does so by itself when a single command
-        has failed, but not after a pipeline, nor after a call that we gave up."""
+        """Ask the cluster for its current masters.
+
+        redis-py does so itself after a single command has failed, but not after a pipeline or a
+        call that timed out here.
+        """
         async with self._talking():
             await self._redis.nodes_manager.initialize()
         self._may_be_moved = False
@@ -184,7 +192,7 @@ class RedisLink:
         service, _, database = address.path.partition("/")
         own = self._settings() | {"username": None}
         own["password"] = address.options.get("sentinel_password")
-        make: Any = Sentinel  # The library leaves it untyped.
+        make: Any = Sentinel  # It has no type annotations in redis-py.
         self._sentinels = make(address.hosts, sentinel_kwargs=own, **self._settings())
         return self._sentinels.master_for(service, db=int(database or 0))
 
@@ -195,7 +203,7 @@ class RedisLink:
             "password": address.password or None,
             "socket_connect_timeout": CONNECT_S,
             "socket_timeout": None,  # See `_talking`.
-            # A call may not be made twice without our knowing.
+            # redis-py must not repeat a call on its own.
             "retry": Retry(NoBackoff(), 0),
             "protocol": 2,
         }
@@ -204,7 +212,7 @@ class RedisLink:
         return settings
 
     def _authority(self) -> str | None:
-        """The file of those whose certificates we trust; None for those the system trusts."""
+        """The file of trusted CA certificates; None for those of the system. Raises ConfigError."""
         file = self.address.options.get("ca")
         try:
             ssl.create_default_context(cafile=file)
@@ -213,7 +221,7 @@ class RedisLink:
         return file
 
     async def _check_servers(self) -> None:
-        """Refuse servers on which a crawl would come to harm."""
+        """Refuse servers that are too old or that might lose a crawl's data. Raises ConfigError."""
         for info in await self.infos():
             version = str(info.get("redis_version", f"{MIN_VERSION}"))
             if int(version.partition(".")[0]) < MIN_VERSION:
@@ -227,7 +235,7 @@ class RedisLink:
 
 
 def redis_address(text: str) -> Address:
-    """Read the address of one server, of sentinels or of a cluster. Raises ConfigError."""
+    """Parse the address of one server, of sentinels or of a cluster. Raises ConfigError."""
     is_sentinel = text.startswith("redis+sentinel:")
     address = parse_address(text, SENTINEL_PORT if is_sentinel else DEFAULT_PORT)
     check(address)
@@ -235,7 +243,10 @@ def redis_address(text: str) -> Address:
 
 
 def check(address: Address, more_options: Collection[str] = ()) -> None:
-    """Refuse what is no address of a Redis. `more_options` are allowed beside our own."""
+    """Check that an address is one of Redis. `more_options` are allowed besides the usual ones.
+
+    Raises ConfigError.
+    """
     allowed = _OPTIONS[address.scheme].union(more_options)
     unknown = sorted(set(address.options) - allowed)
     if unknown:

@@ -1,7 +1,8 @@
-"""Lua scripts, put together from the files of a package: folder `lua`, one script per file.
+"""Loads Lua scripts from a package: folder `lua`, one script per file.
 
-A script's first line says what it does. A line `-- uses a b` names libraries, other files of the
-folder, that stand before it. What a package declares in Python and they use stands before them all.
+A script's first line stays first (`#!lua`, with its flags). A line `-- uses a b` names libraries,
+other files of the folder, that are inserted before the rest. A prelude, made in Python by the
+package, comes before the libraries.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ _LIBRARIES = re.compile(r"^-- uses +(.*)$", re.MULTILINE)
 
 
 class Script(msgspec.Struct, frozen=True):
-    """A script, and the digest under which a server knows it."""
+    """A script and the digest by which a server knows it."""
 
     text: str
     digest: str
 
     def by_digest(self, keys: Sequence[str], *args: Argument) -> list[Argument]:
-        """The command that runs it on a server that knows it."""
+        """The command to run the script on a server that has loaded it."""
         return ["EVALSHA", self.digest, len(keys), *keys, *args]
 
     def by_text(self, keys: Sequence[str], *args: Argument) -> list[Argument]:
-        """The command that runs it on any server. The text is sent along."""
+        """The command to run the script on any server. It contains the text."""
         return ["EVAL", self.text, len(keys), *keys, *args]
 
 
 class Scripts:
-    """The scripts of one package, by name. Each is read once."""
+    """The scripts of one package, by name. Each is read only once."""
 
     def __init__(
         self,
@@ -43,8 +44,8 @@ class Scripts:
         prelude: Callable[[str], str] = lambda _: "",
         followed_by: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
-        """`prelude` is told a script with its libraries, and says what stands before it. Some
-        libraries may be followed by others, where scripts are made in more than one form."""
+        """`prelude` gets a script with its libraries and returns the text to put before it.
+        `followed_by` adds further libraries after some, to make a script in more than one form."""
         self._package = package
         self._followed_by = followed_by
         self._prelude = prelude
@@ -63,7 +64,7 @@ class Scripts:
         libraries = [self._source(library) for library in wanted]
         body = "\n".join([*libraries, rest])
         text = "\n".join([first_line, self._prelude(body), body])
-        # The digest is Redis's own way to name scripts.
+        # Redis itself identifies scripts by their SHA-1 digest.
         return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
     def _source(self, name: str) -> str:

@@ -1,1 +1,1 @@
-"""The HTTP client on llhttp: requests, connections, a pool of them, names, bodies."""
+"""The HTTP client, built on llhttp: requests, connections and their pool, DNS, bodies, exits."""

@@ -1,6 +1,6 @@
-"""Reading bodies that may be hostile: decompressed as they come in, cut off at the limit.
+"""Reads bodies that may be hostile: decompresses them as they arrive, and stops at the limit.
 
-However much a few bytes would decompress to, no more than the limit is ever made of them.
+However much a few bytes would decompress to, memory never holds more than the limit.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import zlib
 from shoal.errors import BadAnswer, TooLarge
 
 MAX_LAYERS = 2
-"""Compressed twice is a mistake that exists; more often is an attack."""
+"""Some servers compress twice by mistake; more layers are an attack."""
 
 MAX_GZIP_MEMBERS = 1000
-"""Gzip data may be several files in a row, and each costs time, however small it is."""
+"""Gzip data may be many files in a row, and each of them costs time, however small it is."""
 
 _NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate"}
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -23,17 +23,17 @@ _RAW_WINDOW = -15
 
 
 class Body:
-    """Collects a body, piece by piece."""
+    """Collects a body piece by piece, and decompresses it."""
 
     def __init__(self, content_encoding: str, limit: int) -> None:
-        """Raises FetchError if the encoding is one that we cannot read (and did not ask for)."""
+        """Raises FetchError if the encoding is not supported (and was not asked for)."""
         self._limit = limit
         self._received = 0
         self._inflaters = [Inflater(name, limit) for name in _layers(content_encoding)]
-        self._plain = bytearray()  # Not a list: of many small pieces it would take many times more.
+        self._plain = bytearray()  # Many small pieces would take many times more memory in a list.
 
     def feed(self, data: bytes) -> None:
-        """Take a piece as it came over the wire. Raises TooLarge, and FetchError if corrupt."""
+        """Add a piece as it came over the wire. Raises TooLarge, and FetchError if corrupt."""
         self._received += len(data)
         if self._received > self._limit:
             raise too_large(self._limit)
@@ -56,13 +56,13 @@ class Inflater:
         self._limit = limit
         self._left = limit
         self._held = b""
-        """The start of a stream, too short to be recognised."""
+        """The first bytes of a stream, too few to tell its format."""
         self._stream: zlib._Decompress | None = None
         self._streams_ended = 0
         self._rest_is_padding = False
 
     def feed(self, data: bytes) -> bytes:
-        """What this piece decompresses to."""
+        """Decompress one piece."""
         data, self._held = self._held + data, b""
         plain = []
         while data and not self._rest_is_padding:
@@ -78,17 +78,20 @@ class Inflater:
         return b"".join(plain)
 
     def finish(self) -> None:
-        """Raises FetchError if there should have been more."""
+        """Check that the data is complete. Raises FetchError if it ended too early."""
         if self._stream is not None or (self._held and not self._streams_ended):
             raise BadAnswer(f"{self._name}: the compressed data ends too early")
 
     def _recognise(self, data: bytes) -> zlib._Decompress | None:
-        """A decoder for the stream that starts here; None if there is none, or not enough of it."""
+        """A decoder for the stream that starts here.
+
+        None if no stream starts here, or if too little of it has arrived to tell.
+        """
         if len(data) < len(_GZIP_MAGIC):
             self._held = data
             return None
         if self._streams_ended and not (self._name == "gzip" and data.startswith(_GZIP_MAGIC)):
-            # Some servers fill up with zeros. Browsers do not mind.
+            # Some servers pad the data with zeros. Browsers accept that.
             self._rest_is_padding = True
             return None
         if self._streams_ended == MAX_GZIP_MEMBERS:
@@ -104,7 +107,7 @@ class Inflater:
 
     def _inflate(self, stream: zlib._Decompress, data: bytes) -> bytes:
         try:
-            # One byte over the limit is enough to know; zero would mean "no limit" to zlib.
+            # One byte over the limit is enough to detect it; zero would mean "no limit" to zlib.
             plain = stream.decompress(data, self._left + 1)
         except zlib.error:
             raise BadAnswer(f"{self._name}: the compressed data is corrupt") from None
@@ -120,7 +123,7 @@ def too_large(limit: int, kind: str = "") -> TooLarge:
 
 
 def _layers(content_encoding: str) -> list[str]:
-    """The compressions to undo, in that order."""
+    """The names of the compressions to undo, outermost first."""
     given = [name.strip().lower() for name in content_encoding.split(",")]
     names = [name for name in reversed(given) if name not in ("", "identity")]
     if len(names) > MAX_LAYERS or any(name not in _NAMES for name in names):

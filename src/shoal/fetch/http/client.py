@@ -1,7 +1,7 @@
-"""Fetching over HTTP. Whatever a server does, a fetch ends within limits.
+"""Fetches over HTTP. Whatever a server does, every fetch ends within limits.
 
-Time, headers, body and what the body decompresses to are all bounded. What goes wrong is a
-FetchError, with one line for people.
+Time, headers, the body and its decompressed size are all bounded. Every failure is a FetchError
+with a one-line message for people.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shoal.errors import BadUrl, ConfigError, FetchError, OwnFault, Refused, Too
 from shoal.fetch.guard import refusal
 from shoal.fetch.http.connection import Connection, Reply
 from shoal.fetch.http.failures import cause
-from shoal.fetch.http.pool import Pool
+from shoal.fetch.http.pool import ConnectionPool
 from shoal.fetch.http.tunnels.absolute import answer_of_proxy, is_kept
 from shoal.fetch.http.ways import Origin, Way
 from shoal.fetch.port import Fetcher, Request, Response, Transfer
@@ -41,14 +41,14 @@ FOLLOWING_HEADERS = {
     "transfer-encoding": "the body",
     "host": "the URL, as rate, robots.txt and identity do",
 }
-"""What cannot be set, and what it follows from. Any other value would break the connection, or
-have a site visited under the name of another one."""
+"""Headers that a task cannot set, and what each is derived from. Any other value would break the
+connection, or visit a site under the name of another one."""
 
 MAX_LABEL = 63
 MAX_NAME = 253
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-"""What other programs take a proxy from, in capitals or not. We do not."""
+"""Variables from which other programs take a proxy, in upper or lower case. Shoal ignores them."""
 
 log = logging.getLogger("shoal")
 
@@ -58,19 +58,19 @@ _is_header_value = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*").fullma
 
 
 class Authority(msgspec.Struct, frozen=True):
-    """What the part of a URL before its path says."""
+    """The meaning of the part of a URL before its path."""
 
     origin: Origin
     host: str
-    """As it is sent: with the port, if that is not the scheme's own."""
+    """The Host header: with the port, unless that is the scheme's default."""
     authorization: str
-    """What a name and a password in the URL become. Empty without them."""
+    """The Authorization header made of user and password in the URL. Empty without them."""
     is_valid: bool
-    """Whether its host could have an address: browsers' parsers take names that DNS does not."""
+    """Whether the host could have an address: URL parsers accept names that DNS does not."""
 
 
 class HttpFetcher(Fetcher):
-    """Fetches with one pool of connections. Must be made while the event loop runs."""
+    """Fetches over one pool of connections. Must be created while the event loop runs."""
 
     def __init__(self, settings: Settings) -> None:
         if not _is_header_value(settings.user_agent):
@@ -86,14 +86,14 @@ class HttpFetcher(Fetcher):
         }
         self._usual = _lines(self._headers)
         self._connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
-        self._pool = Pool(
+        self._pool = ConnectionPool(
             settings.max_body_bytes, is_guarded=self._is_guarded, limit_s=self._connect_s
         )
         self._loop = asyncio.get_running_loop()
         self._shortage = Shortage("no new connections")
 
     async def fetch(self, request: Request) -> Response:
-        """Send the request once, read the answer."""
+        """Send the request once and read the answer."""
         started = perf_counter()
         task = request.task
         if task.pool is not None:
@@ -147,7 +147,7 @@ class HttpFetcher(Fetcher):
     async def _connect(self, way: Way) -> Connection:
         limit_s = self._connect_s
         try:
-            # By an exit, it matters what took so long: see http/exits.py.
+            # An exit has its own time limit, as it matters which step took so long: http/exits.py.
             async with asyncio.timeout(None if way[0].proxy else limit_s):
                 return await self._pool.connect(way)
         except TimeoutError as error:
@@ -158,9 +158,10 @@ class HttpFetcher(Fetcher):
             raise FetchError(cause(error)) from error
 
     def _address(self, url: str) -> tuple[Authority, str]:
-        """Where a URL leads, and what is asked for there: spelled as a browser would.
+        """The authority and the request target of a URL, spelled as a browser would.
 
-        One parser decides what is the host. What it says is checked, and connected to.
+        A single parser decides what the host is. That very host is checked and connected to.
+        Raises Refused if the URL or its host is not valid, or if the host is private.
         """
         try:
             href = urls.parse(url).href
@@ -192,7 +193,7 @@ class HttpFetcher(Fetcher):
         return f"{head}{_lines(dict(headers.values()))}\r\n".encode() + body
 
     def _merged(self, request: Request, authority: Authority) -> dict[str, tuple[str, str]]:
-        """All headers, by their names in lower case. Those of the task win."""
+        """All headers by lower-case name. The task's own headers win."""
         merged = {name.lower(): (name, value) for name, value in self._headers.items()}
         if request.user_agent:
             _check_header("User-Agent", request.user_agent)
@@ -208,7 +209,7 @@ class HttpFetcher(Fetcher):
 
 
 def warn_of_proxies(environ: Mapping[str, str]) -> None:
-    """Say which variables are set and not heeded. Their values may hold passwords."""
+    """Log which proxy variables are set but ignored. Not their values: these may hold passwords."""
     set_ones = {name.upper() for name, value in environ.items() if value}
     if ignored := [name for name in PROXY_VARIABLES if name in set_ones]:
         names = " and ".join(ignored)
@@ -219,7 +220,7 @@ def warn_of_proxies(environ: Mapping[str, str]) -> None:
 
 @lru_cache(maxsize=4096)
 def _authority(start: str) -> Authority:
-    """What the start of a URL means, up to its path. It has been through the parser."""
+    """Take apart the start of a URL, up to its path. `start` comes from the parser."""
     url = urls.parse(f"{start}/")
     is_tls = url.protocol == "https:"
     port = int(url.port or (443 if is_tls else 80))
@@ -248,7 +249,8 @@ def _body(task: Task) -> bytes:
 
 
 def _look_at_proxy(connection: Connection, reply: Reply) -> None:
-    """Whether it was the proxy that answered, and whether it will do so again."""
+    """Close the connection unless the proxy keeps it. Raises ExitFault if the proxy itself, not the
+    host, answered with an error."""
     if not is_kept(reply.headers):
         connection.abort()
     if fault := answer_of_proxy(reply.status, reply.headers):
@@ -256,8 +258,10 @@ def _look_at_proxy(connection: Connection, reply: Reply) -> None:
 
 
 def _check_exit(request: Request) -> None:
-    """No exit, no request: what was to leave by a pool never leaves from this machine's own
-    address, whatever went wrong before."""
+    """Check that a task with a pool has an exit. Raises Refused if not.
+
+    Whatever went wrong before, such a task never leaves from this machine's own address.
+    """
     if request.route.proxy is None and not request.route.allows_direct:
         raise Refused(f"no exit of pool {request.task.pool!a:.60} was given for it")
 

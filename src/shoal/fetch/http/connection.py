@@ -1,7 +1,8 @@
-"""One connection to a server: a request goes out, an answer comes in, one after the other.
+"""One connection to a server: sends requests and reads their answers, one at a time.
 
-llhttp (by httptools) reads the wire. Whatever comes, no more is kept than the limits allow, and no
-more is read in one turn of the event loop than `BYTES_PER_TURN`: others have their turn between.
+llhttp (through httptools) parses the answers. Whatever the server sends, no more is kept than the
+limits allow, and no more than `BYTES_PER_TURN` is read in one turn of the event loop, so that other
+connections are not kept waiting.
 """
 
 from __future__ import annotations
@@ -22,19 +23,21 @@ from shoal.fetch.http.tunnels.absolute import Absolute
 
 MAX_HEADERS = 128
 MAX_HEADER_BYTES = 16 * 1024
-"""Of one header."""
+"""The maximum size of one header, name and value."""
 
 MAX_BESIDE_BYTES = 64 * 1024
-"""Of all that is not body: status lines, headers, chunk sizes and their extensions, trailers."""
+"""The maximum size of everything but the body: status lines, headers, chunk sizes and their
+extensions, trailers."""
 
 BESIDE_PER_BODY_BYTE = 8
-"""What a byte of the body may bring with it, uncounted: one in a chunk of its own has five."""
+"""How many other bytes each byte of the body may bring along without counting towards that limit.
+A byte in a chunk of its own brings five."""
 
 BYTES_PER_TURN = 32 * 1024
 
 
 class Reply(msgspec.Struct):
-    """A status, headers and a body, as one connection gave them."""
+    """One answer as it came over a connection: status, headers and body."""
 
     status: int
     headers: CIMultiDict[str]
@@ -42,7 +45,7 @@ class Reply(msgspec.Struct):
 
 
 class Connection(asyncio.Protocol):
-    """A connection. `ask` is called only while no other answer is awaited."""
+    """A connection to a server. `ask` may only be called while no other answer is awaited."""
 
     def __init__(self, max_body_bytes: int) -> None:
         self._max_body_bytes = max_body_bytes
@@ -52,22 +55,22 @@ class Connection(asyncio.Protocol):
         self._is_head_request = False
         self._incoming: select.poll | None = None
         self.is_reusable = False
-        """Whether another request may be sent on it."""
+        """Whether another request may be sent on this connection."""
         self.address = ""
         """The IP address of the other end. Empty if that is a proxy."""
         self.absolute: Absolute | None = None
-        """How requests are written for a proxy that passes them on. None: the host itself reads
+        """How to rewrite requests for a proxy that forwards them. None: the host itself reads
         them."""
         self._before = 0, 0
-        """What went over the wire before the next request, both ways."""
+        """Bytes sent and received before the next request."""
         self.first_byte_at = 0.0
         self._unread = memoryview(b"")
-        """What came, and waits for its turn."""
+        """Bytes that arrived and are not parsed yet: they wait for the next turn of the loop."""
         self._arrived = bytearray()
-        """The body; of a compressed one, what is in the piece that is being read."""
+        """The body so far; if it is compressed, only the part in the piece being read."""
         self.on_body = self._arrived.extend  # Called for every chunk: there may be millions.
         self._parser = HttpResponseParser(self)
-        # What browsers put up with, and many servers rely on.
+        # Leniencies that browsers have and many servers rely on.
         self._parser.set_dangerous_leniencies(
             lenient_headers=True,
             lenient_optional_cr_before_lf=True,
@@ -76,7 +79,7 @@ class Connection(asyncio.Protocol):
         self._begin_answer()
 
     def ask(self, request: bytes, *, is_head: bool) -> asyncio.Future[Reply]:
-        """Send a request. The answer may be a FetchError, and the connection is over then."""
+        """Send a request. The future may fail with a FetchError; the connection is closed then."""
         self._answer = self._loop.create_future()
         self._is_head_request = is_head
         self.is_reusable = False
@@ -91,11 +94,11 @@ class Connection(asyncio.Protocol):
         return self._answer
 
     def count_before(self, sent: int, received: int) -> None:
-        """What it took to get here: the first request is to be charged for it."""
+        """Add the bytes that setting up the connection took to those of the first request."""
         self._before = sent, received
 
     def is_quiet(self) -> bool:
-        """Whether nothing has come since the last answer, not even the end of the connection."""
+        """Whether nothing has arrived since the last answer, not even the end of the connection."""
         if self._incoming is None:
             if self._transport is None:
                 return False
@@ -104,19 +107,19 @@ class Connection(asyncio.Protocol):
         return not self._incoming.poll(0)
 
     def time_out(self, message: str) -> None:
-        """The answer took too long."""
+        """Fail the pending answer because it took too long."""
         error = FetchError(message)
         error.__cause__ = TimeoutError()
         self._fail(error)
 
     def abort(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
         self.is_reusable = False
         self._unread = memoryview(b"")
         if self._transport is not None:
             self._transport.abort()
 
-    # What asyncio calls
+    # Callbacks of asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -126,7 +129,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
-            self.abort()  # Nobody has asked.
+            self.abort()  # The server sent data without being asked.
             return
         if not self.first_byte_at:
             self.first_byte_at = perf_counter()
@@ -151,11 +154,11 @@ class Connection(asyncio.Protocol):
         else:
             self._fail(FetchError(cause(error) if error else CLOSED), error)
 
-    # What llhttp calls. What these raise ends the reading, and the connection with it.
+    # Callbacks of llhttp. An exception from them ends the parsing and the connection.
 
     def on_message_begin(self) -> None:
         if self._has_headers:
-            raise BadAnswer(NOT_HTTP)  # A second answer, right behind the one that was awaited.
+            raise BadAnswer(NOT_HTTP)  # A second answer right after the awaited one.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name, value))
@@ -167,7 +170,7 @@ class Connection(asyncio.Protocol):
         self._status = self._parser.get_status_code()
         if self._status < 100:
             raise BadAnswer(NOT_HTTP)
-        if self._status < 200:  # "Go on", "here are hints": the answer is still to come.
+        if self._status < 200:  # Informational (100 Continue, 103 Early Hints): the answer follows.
             self._headers.clear()
             return
         self._has_headers = True
@@ -183,7 +186,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._arrived and not self._has_headers:
-            raise BadAnswer(NOT_HTTP)  # A hint with a body: whose it would be is anybody's guess.
+            raise BadAnswer(NOT_HTTP)  # A 1xx response with a body, which would be ambiguous.
         if self._has_headers:
             self._finish(is_reusable=self._parser.should_keep_alive() and not self._unread)
 
@@ -218,16 +221,17 @@ class Connection(asyncio.Protocol):
             self._fail(error)
             return
         self._arrived.clear()
-        self._body = None  # A connection may be idle for long.
+        self._body = None  # Free its memory: the connection may be idle for a long time.
         self.is_reusable = is_reusable
         self._answer.set_result(Reply(self._status, self._named, body))
         if not is_reusable:
             self.abort()
 
     def _fail(self, error: FetchError, cause: Exception | None = None) -> FetchError:
-        """The first failure counts. After it, nothing more is read.
+        """End the answer with an error and close the connection. Only the first failure counts.
 
-        Only the body of a success is of use. Whatever is wrong with another one, the status counts.
+        Only the body of a success is needed. If the status is not a success, that is the answer,
+        whatever is wrong with its body.
         """
         if self._answer is not None and not self._answer.done():
             if self._has_headers and not 200 <= self._status < 300:
@@ -241,7 +245,7 @@ class Connection(asyncio.Protocol):
     # Reading
 
     def _read_on(self) -> None:
-        """Read a part of what has come, and go on in the next turn."""
+        """Parse the next part of the unread bytes; the rest waits for the next turn of the loop."""
         if not self._unread:
             return  # The connection was closed in between.
         part, self._unread = self._unread[:BYTES_PER_TURN], self._unread[BYTES_PER_TURN:]
@@ -263,7 +267,7 @@ class Connection(asyncio.Protocol):
             self._fail(error)
 
     def _weigh(self, received: int) -> None:
-        """Headers without end have a limit, wherever in the answer they are."""
+        """Limit everything that is not body, wherever in the answer it is. Raises BadAnswer."""
         in_body = len(self._arrived) - self._weighed
         beside = self._beside + received - in_body - in_body * BESIDE_PER_BODY_BYTE
         self._beside = max(beside, 0)
@@ -272,7 +276,7 @@ class Connection(asyncio.Protocol):
             raise BadAnswer(HEADERS_TOO_LARGE)
 
     def _take_body(self) -> None:
-        """Check its length, and undo its compression."""
+        """Check the length of the body so far, and decompress it if needed. Raises FetchError."""
         if not self._encoding:
             if len(self._arrived) > self._max_body_bytes:
                 raise too_large(self._max_body_bytes)

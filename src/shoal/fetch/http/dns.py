@@ -1,7 +1,7 @@
-"""Looking up names with c-ares, and remembering the answer.
+"""Looks up host names with c-ares, and remembers the answers.
 
-A name server that does not answer must not keep others waiting. c-ares asks for any number of names
-at once over one socket; the system's own resolver would hold a thread for each.
+A name server that does not answer must not delay other look-ups. c-ares looks up any number of
+names at once over one socket; the system's resolver would block one thread for each.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ LOOKUP_S = 5.0
 
 FIRST_TRY_S = 1.0
 TRIES = 6
-"""c-ares waits a quarter of a second if it knows the server as a quick one, then twice as long, and
-so on. It must not give up before `LOOKUP_S` is over."""
+"""Enough tries that c-ares does not give up before `LOOKUP_S` is over. It waits a quarter of a
+second for a server known to be quick, then twice as long with every try."""
 
 REMEMBERED_S = 60.0
 MAX_REMEMBERED = 10_000
@@ -32,14 +32,14 @@ MAX_REMEMBERED = 10_000
 _NOT_FOUND = (pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_ENODATA)
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
-"""As getaddrinfo gives them: family, type, protocol, name, socket address."""
+"""An address as getaddrinfo gives it: family, type, protocol, name, socket address."""
 
 
 class Resolver:
-    """Resolves names. Those who ask for the same name at once share an answer."""
+    """Resolves names. Concurrent look-ups of the same name share one query."""
 
     def __init__(self, nameservers: Sequence[str] = ()) -> None:
-        """`nameservers` are asked instead of the system's: `127.0.0.1:53`."""
+        """`nameservers` (like `127.0.0.1:53`) are asked instead of the system's."""
         self._ares = aiodns.DNSResolver(
             nameservers, asyncio.get_running_loop(), timeout=FIRST_TRY_S, tries=TRIES
         )
@@ -47,8 +47,8 @@ class Resolver:
         self._asked: dict[tuple[str, int], asyncio.Future[pycares.AddrInfoResult]] = {}
 
     async def resolve(self, host: str, port: int) -> list[AddressInfo]:
-        """All addresses of a name. Raises UnknownHost if there are none, and OSError if our own
-        machine is in no state to ask."""
+        """All addresses of a name. Raises UnknownHost if there are none, and OSError if this
+        machine is unable to ask."""
         key = host, port
         until, found = self._known.get(key, (0.0, []))
         if monotonic() < until:
@@ -72,7 +72,7 @@ class Resolver:
         except DNSError as error:
             code, words = error.args
             if code == pycares.errno.ARES_ECONNREFUSED:
-                socket.socket().close()  # Says so if it is the lack of sockets.
+                socket.socket().close()  # Raises OSError if the machine is out of sockets.
             words = "name not found" if code in _NOT_FOUND else words.lower()
             raise UnknownHost(f"DNS: {words}") from None
         return [_address_info(node) for node in answer.nodes]
@@ -89,7 +89,7 @@ class Resolver:
     def _answered(self, key: tuple[str, int], asked: asyncio.Future[Any]) -> None:
         self._asked.pop(key, None)
         if not asked.cancelled():
-            asked.exception()  # Else asyncio would complain that nobody has waited for it.
+            asked.exception()  # Otherwise asyncio logs that the exception was never retrieved.
 
 
 def _address_info(node: pycares.AddrInfoNode) -> AddressInfo:

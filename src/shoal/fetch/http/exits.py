@@ -1,10 +1,10 @@
-"""Connections by exits: through a proxy, or from one address of this machine.
+"""Makes connections through exits: through a proxy, or from one address of this machine.
 
-Who is to blame if there is none is decided here, see `core.exits.Blame`, and what a proxy is told.
-With the guard on, a host's name is looked up and checked here whoever connects to it. A proxy that
-is out on the internet is given the name all the same, and finds what its own part of the world
-does. One inside our own network may reach more of it than the public can: it is given the very
-address that was checked.
+Decides who is to blame for a failure (see `core.exits.Blame`), and what a proxy is told. With the
+guard on, a host's name is always looked up and checked here, even if a proxy will connect to it. A
+proxy on the public internet is still given the name, and resolves it as its own region does. A
+proxy inside the own network may reach private hosts there: it is given the address that was
+checked.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from shoal.fetch.guard import only_public
 from shoal.fetch.http.connection import Connection
 from shoal.fetch.http.dns import AddressInfo, Resolver
 from shoal.fetch.http.failures import cause, is_own_fault
-from shoal.fetch.http.standing import Standing
+from shoal.fetch.http.track_record import TrackRecord
 from shoal.fetch.http.tunnels import connect, socks
 from shoal.fetch.http.tunnels.absolute import Absolute, asks_for_login
 from shoal.fetch.http.tunnels.wire import Stage, Wire
 from shoal.fetch.http.ways import Origin, Way
 
 SECOND_ADDRESS_AFTER_S = 0.25
-"""If the first address of a name does not answer by then, the next one is tried beside it."""
+"""If the first address of a name does not answer by then, the next one is tried in parallel."""
 
-Speak = Callable[[socket.socket, Origin], Awaitable[Connection]]
-"""Makes a connection of a socket that leads to an origin, with TLS where that is spoken there."""
+Handshake = Callable[[socket.socket, Origin], Awaitable[Connection]]
+"""Turns a socket that leads to an origin into a connection, with TLS if the origin uses it."""
 
 
-class Exits:
-    """Makes connections by exits."""
+class ExitConnector:
+    """Makes connections through exits, and remembers what it learns about them."""
 
     def __init__(
-        self, resolver: Resolver, speak: Speak, *, is_guarded: bool, limit_s: float
+        self, resolver: Resolver, handshake: Handshake, *, is_guarded: bool, limit_s: float
     ) -> None:
-        """`limit_s` is the time for all that comes before a request: names, TCP, handshakes."""
+        """`limit_s` is the time for everything before a request: DNS, TCP, handshakes."""
         self._resolver = resolver
-        self._speak = speak
+        self._handshake = handshake
         self._is_guarded = is_guarded
         self._limit_s = limit_s
-        self._standing = Standing()
-        self._asking: dict[tuple[str, int], bool] = {}
-        """Whether a proxy asks for a login: see `asks_for_login`."""
+        self._record = TrackRecord()
+        self._asks_login: dict[tuple[str, int], bool] = {}
+        """Whether the proxy at a host and port asks for a login: see `asks_for_login`."""
 
     async def connect(self, way: Way, proxy: ProxyAddress) -> Connection:
-        """A connection by an exit. Raises FetchError, and OSError if it is our own fault."""
+        """Connect through an exit. Raises FetchError, and OSError if this machine is at fault."""
         wire = Wire()
         try:
             async with asyncio.timeout(self._limit_s):
                 if proxy.scheme == "bind":
-                    return await self._from(wire, way, proxy)
-                return await self._by(wire, way, proxy)
+                    return await self._from_address(wire, way, proxy)
+                return await self._through_proxy(wire, way, proxy)
         except TimeoutError as error:
             raise wire.counted(wire.too_slow(self._limit_s)) from error
         except FetchError as error:
@@ -71,7 +71,7 @@ class Exits:
 
     # Through a proxy
 
-    async def _by(self, wire: Wire, way: Way, proxy: ProxyAddress) -> Connection:
+    async def _through_proxy(self, wire: Wire, way: Way, proxy: ProxyAddress) -> Connection:
         checked = await self._checked(way[1])
         await self._reach(wire, proxy)
         is_named = not self._is_guarded or is_public(wire.sock.getpeername()[0])
@@ -80,23 +80,23 @@ class Exits:
             absolute = Absolute.of(way[1], proxy)
         else:
             await self._tunnel(wire, way, proxy, way[1].host if is_named else checked)
-        connection = await self._spoken(wire, way)
+        connection = await self._established(wire, way)
         connection.absolute = absolute
-        connection.address = ""  # Where the proxy is, is for nobody to see.
+        connection.address = ""  # The address of a proxy is never shown.
         connection.count_before(wire.sent, wire.received)
         return connection
 
     async def _checked(self, origin: Origin) -> str:
-        """An address of the host that may be visited. Raises Refused if there is none."""
+        """A public address of the host; empty without the guard. Raises Refused if it has none."""
         if not self._is_guarded:
             return ""
         found = only_public(origin.host, await self._resolver.resolve(origin.host, origin.port))
-        # Of the two kinds, more proxies can reach this one.
+        # More proxies can reach IPv4 than IPv6.
         first = min(found, key=lambda info: info[0] != socket.AF_INET)
         return str(first[4][0])
 
     async def _reach(self, wire: Wire, proxy: ProxyAddress) -> None:
-        """Connect to the proxy. It was named by the user, so it may be anywhere."""
+        """Connect to the proxy. The user chose it, so it may have a private address."""
         wire.stage = Stage.PROXY
         is_ipv4 = False
         try:
@@ -113,18 +113,21 @@ class Exits:
             raise ExitFault(f"proxy: {cause(error)}", Blame.EXIT) from error
 
     async def _is_absolute(self, wire: Wire, way: Way, proxy: ProxyAddress) -> bool:
-        """Whether requests are for the proxy itself, with the whole URL in them."""
+        """Whether requests are sent to the proxy itself with absolute URLs, not through a tunnel.
+
+        A proxy with user and password is probed first: see `asks_for_login`.
+        """
         route, origin = way
         if proxy.scheme != "http" or origin.is_tls or route.tunnels_all:
             return False
         if not proxy.user and not proxy.password:
             return True
         place = proxy.host, proxy.port
-        if place not in self._asking:
-            self._asking[place] = await self._asks(wire, proxy)
-        return self._asking[place]
+        if place not in self._asks_login:
+            self._asks_login[place] = await self._probe_login(wire, proxy)
+        return self._asks_login[place]
 
-    async def _asks(self, wire: Wire, proxy: ProxyAddress) -> bool:
+    async def _probe_login(self, wire: Wire, proxy: ProxyAddress) -> bool:
         probe = Wire()
         try:
             await self._reach(probe, proxy)
@@ -136,31 +139,31 @@ class Exits:
 
     async def _tunnel(self, wire: Wire, way: Way, proxy: ProxyAddress, host: str) -> None:
         route, origin = way
-        worked = self._standing.has_worked(route.name)
+        worked = self._record.has_worked(route.name)
         if proxy.scheme == "http":
             await connect.open_tunnel(wire, proxy, origin.written(host), has_worked=worked)
         else:
             await socks.open_tunnel(wire, proxy, host, origin.port, has_worked=worked)
-        self._standing.worked(route.name)
+        self._record.worked(route.name)
 
-    async def _spoken(self, wire: Wire, way: Way) -> Connection:
+    async def _established(self, wire: Wire, way: Way) -> Connection:
         route, origin = way
         wire.stage = Stage.AWAY
         try:
-            connection = await self._speak(wire.hand_over(), origin)
+            connection = await self._handshake(wire.hand_over(), origin)
         except ssl.SSLCertVerificationError as error:
-            raise self._standing.unverified(route.name, origin, cause(error)) from error
+            raise self._record.unverified(route.name, origin, cause(error)) from error
         except (OSError, RuntimeError) as error:
             if isinstance(error, OSError) and is_own_fault(error, is_ipv4=True):
                 raise
             raise FetchError(cause(error)) from error
         if origin.is_tls:
-            self._standing.verified(route.name, origin)
+            self._record.verified(route.name, origin)
         return connection
 
     # From an address of this machine
 
-    async def _from(self, wire: Wire, way: Way, here: ProxyAddress) -> Connection:
+    async def _from_address(self, wire: Wire, way: Way, here: ProxyAddress) -> Connection:
         origin = way[1]
         found = await self._resolver.resolve(origin.host, origin.port)
         if self._is_guarded:
@@ -172,7 +175,7 @@ class Exits:
         wire.stage = Stage.HOST
         wire.lead(await self._bound(addresses, here))
         wire.stage = Stage.AWAY
-        return await self._speak(wire.hand_over(), origin)
+        return await self._handshake(wire.hand_over(), origin)
 
     async def _bound(self, addresses: list[AddressInfo], here: ProxyAddress) -> socket.socket:
         family, kind, protocol, *_ = addresses[0]

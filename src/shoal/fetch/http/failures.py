@@ -1,4 +1,4 @@
-"""Why a request failed, in one line for people: no class names, no addresses, no tracebacks."""
+"""Says why a request failed, in one line for people: no class names, addresses or tracebacks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _OWN_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM
 
 
 def is_own_fault(error: OSError, *, is_ipv4: bool) -> bool:
-    """Whether this machine is to blame for an error, and not the host that was to be reached.
+    """Whether this machine is to blame for an error, and not the host it tried to reach.
 
-    A missing route is not among them: it may be a host that cannot be reached from here, and its
-    tasks would be tried for ever. "No address available" means that all local ports are in use;
-    but of IPv6, that there is none.
+    A missing route does not count: it may be that one host cannot be reached from here, and its
+    tasks would be tried for ever. EADDRNOTAVAIL means for IPv4 that all local ports are in use, but
+    for IPv6 that this machine has no such address.
     """
     if isinstance(error, ssl.SSLError):
         return False
@@ -41,5 +41,5 @@ def cause(error: Exception) -> str:
 
 
 def _system_cause(error: OSError) -> str:
-    """What the operating system calls it: "connection refused", "no route to host"."""
+    """The operating system's words for an error: "connection refused", "no route to host"."""
     return os.strerror(error.errno).lower() if error.errno else "cannot connect"

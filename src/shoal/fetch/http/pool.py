@@ -1,4 +1,4 @@
-"""Connections by where they lead: kept while they are idle, made where there is none."""
+"""A pool of connections: reuses idle ones and makes new ones where there are none."""
 
 from __future__ import annotations
 
@@ -15,41 +15,45 @@ from shoal.errors import OwnFault, Refused
 from shoal.fetch.guard import only_public
 from shoal.fetch.http.connection import Connection
 from shoal.fetch.http.dns import AddressInfo, Resolver
-from shoal.fetch.http.exits import SECOND_ADDRESS_AFTER_S, Exits
+from shoal.fetch.http.exits import SECOND_ADDRESS_AFTER_S, ExitConnector
 from shoal.fetch.http.failures import cause, is_own_fault
 from shoal.fetch.http.ways import Origin, Way
 from shoal.fetch.port import DIRECT
 
 IDLE_S = 15.0
-"""A connection that nobody has needed for so long is closed."""
+"""How long a connection may be idle before it is closed."""
 
 MAX_IDLE = 500
-"""Idle connections in all: each costs memory, here and there. Fewer where few files may be open."""
+"""The maximum number of idle connections, as each costs memory at both ends. Lower where the
+process may open few files: see `FILES_PER_IDLE`."""
 
 FILES_PER_IDLE = 4
-"""Of all files that this process may have open, idle connections are at most one in so many."""
+"""At most one in this many of the files that the process may open is an idle connection."""
 
 
-class Pool:
-    """All connections of one fetcher. How many are busy is the worker's business."""
+class ConnectionPool:
+    """All connections of one fetcher. The worker limits how many are busy at once."""
 
     def __init__(self, max_body_bytes: int, *, is_guarded: bool, limit_s: float) -> None:
-        """`limit_s` is the time for a connection by an exit. Of others, the caller takes care."""
+        """`limit_s` limits connecting through an exit. For direct connections the caller does."""
         self._max_body_bytes = max_body_bytes
         self._is_guarded = is_guarded
         self._resolver = Resolver()
-        self._exits = Exits(self._resolver, self._speak, is_guarded=is_guarded, limit_s=limit_s)
+        self._exits = ExitConnector(
+            self._resolver, self._handshake, is_guarded=is_guarded, limit_s=limit_s
+        )
         self._loop = asyncio.get_running_loop()
         self._idle: OrderedDict[Connection, tuple[float, deque[Connection]]] = OrderedDict()
-        """Since when, and all of the same way; what was idle longest comes first."""
+        """For each idle connection: since when it is idle, and all idle connections of the same
+        way. The longest idle comes first."""
         self._idle_on: dict[Way, deque[Connection]] = {}
-        """Idle connections by their way. What has become empty goes with the next sweep."""
+        """Idle connections by way. The next sweep removes entries that have become empty."""
         self._max_idle = _max_idle()
         self._sweeping: asyncio.TimerHandle | None = None
 
     def take(self, way: Way) -> Connection | None:
-        """An idle connection: the one that was used last, as it is the least likely to be closed
-        by the server just now."""
+        """Take an idle connection. The one used last comes first: it is the least likely to be
+        just closed by the server."""
         here = self._idle_on.get(way)
         while here:
             connection = here.pop()
@@ -60,7 +64,7 @@ class Pool:
         return None
 
     def give_back(self, way: Way, connection: Connection) -> None:
-        """It is not needed now. One that cannot be used again is closed."""
+        """Return a connection that is not needed now. It is closed if it cannot be reused."""
         if not connection.is_reusable or not way[0].keeps_connections:
             connection.abort()
             return
@@ -75,11 +79,11 @@ class Pool:
             self._sweeping = self._loop.call_later(IDLE_S, self._sweep)
 
     async def connect(self, way: Way) -> Connection:
-        """A new connection, to an address that was checked. Raises FetchError and OSError."""
+        """Make a new connection, to a checked address. Raises FetchError and OSError."""
         route, origin = way
         proxy = route.proxy
         if proxy is None and route != DIRECT and not route.allows_direct:
-            # Nothing is sent another way than it was told to be.
+            # A request with a route that cannot be taken must not fall back to a direct one.
             raise Refused(f"no such route: {route.name}")
         is_ipv4 = proxy is not None
         try:
@@ -91,16 +95,16 @@ class Pool:
         except OSError as error:
             if not is_own_fault(error, is_ipv4=is_ipv4):
                 raise
-            self.close_idle()  # So that there is room the next time.
+            self.close_idle()  # Frees sockets and memory for the next attempt.
             raise OwnFault(cause(error)) from error
 
     def close_idle(self) -> None:
-        """Close all that is idle."""
+        """Close all idle connections."""
         while self._idle:
             self._close_oldest()
 
     async def close(self) -> None:
-        """Close all that is idle, and look up no more names."""
+        """Close all idle connections and the resolver."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         self.close_idle()
@@ -109,9 +113,9 @@ class Pool:
 
     async def _connect(self, origin: Origin, addresses: list[AddressInfo]) -> Connection:
         sock = await start_connection(addresses, happy_eyeballs_delay=SECOND_ADDRESS_AFTER_S)
-        return await self._speak(sock, origin)
+        return await self._handshake(sock, origin)
 
-    async def _speak(self, sock: socket.socket, origin: Origin) -> Connection:
+    async def _handshake(self, sock: socket.socket, origin: Origin) -> Connection:
         _, connection = await self._loop.create_connection(
             lambda: Connection(self._max_body_bytes),
             sock=sock,
@@ -131,7 +135,7 @@ class Pool:
         return context
 
     def _sweep(self) -> None:
-        """Close what was idle for long."""
+        """Close connections that were idle for longer than `IDLE_S`."""
         self._sweeping = None
         long_ago = self._loop.time() - IDLE_S
         while self._idle and next(iter(self._idle.values()))[0] < long_ago:
@@ -142,7 +146,7 @@ class Pool:
 
     def _close_oldest(self) -> None:
         oldest, (_, here) = self._idle.popitem(last=False)
-        here.remove(oldest)  # It is the first.
+        here.remove(oldest)  # Cheap: it is the first element.
         oldest.abort()
 
 

@@ -1,4 +1,4 @@
-"""Where connections lead, and how they get there."""
+"""Where connections lead (`Origin`), and how they get there (`Way`)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Origin(msgspec.Struct, frozen=True, cache_hash=True):
     port: int
 
     def written(self, host: str = "", *, with_port: bool = True) -> str:
-        """`shop.example:80`, `[2001:db8::1]:80`; of an address of it, if one is given."""
+        """`shop.example:80` or `[2001:db8::1]:80`. `host`, an address, replaces the name."""
         host = host or self.host
         shown = f"[{host}]" if ":" in host else host
         return f"{shown}:{self.port}" if with_port else shown
 
 
 Way = tuple[Route, Origin]
-"""Where a connection leads, and how it gets there. A connection serves requests of one way only."""
+"""How a connection gets to its origin, and which origin. A connection serves only one way."""

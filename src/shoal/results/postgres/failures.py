@@ -1,4 +1,4 @@
-"""Errors of asyncpg (PostgreSQL) as ours: what passes, what does not, what is set up wrong."""
+"""Translates errors of asyncpg (PostgreSQL): which pass, which do not, which are wrong setup."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from shoal.errors import ConfigError, ShoalError, StorageBusy, StorageFailed
 
 _PASSING = (
     failure.PostgresConnectionError,
-    failure.InsufficientResourcesError,  # Out of connections, of memory, of disk space.
+    failure.InsufficientResourcesError,  # Out of connections, memory or disk space.
     failure.OperatorInterventionError,  # Starting, stopping, restarting after a crash.
     failure.TransactionRollbackError,
     failure.LockNotAvailableError,
-    failure.ReadOnlySQLTransactionError,  # A standby: somebody will become the primary.
+    failure.ReadOnlySQLTransactionError,  # A standby: some server will become the primary.
     failure.PostgresSystemError,
 )
 _SET_UP_WRONG = (
@@ -41,23 +41,23 @@ _REJECTING = (
 
 
 class RowRejected(StorageFailed):
-    """The database does not take what is in a row, and would not take it later either."""
+    """The database does not accept a value in a row, and would not accept it later either."""
 
 
 @contextmanager
 def noticing_rejections() -> Iterator[None]:
-    """Raise RowRejected if the server, or the library before it, does not take a value."""
+    """Raise RowRejected if the server, or asyncpg before it, does not accept a value."""
     try:
         yield
     except (*_REJECTING, asyncpg.DataError, UnicodeError) as error:
-        # Without the details, which name places in the database: the next time it is another.
+        # Leave out the details, which name positions in the database that differ each time.
         reason = error if isinstance(error, UnicodeError) else error.args[0]
         raise RowRejected(" ".join(str(reason).split())) from error
 
 
 @contextmanager
 def translated(shown: str) -> Iterator[None]:
-    """Raise errors of the library as ours, with the server's address."""
+    """Raise errors of asyncpg as Shoal's own, with the server's address."""
     try:
         yield
     except asyncpg.PostgresError as error:
@@ -70,7 +70,7 @@ def translated(shown: str) -> Iterator[None]:
         raise StorageBusy(f"{shown}: {' '.join(str(error).split())}") from error
     except ssl.SSLCertVerificationError as error:
         raise ConfigError(f"{shown}: {error.verify_message}") from None
-    except ConnectionError as error:  # Also what asyncpg says of a server without TLS.
+    except ConnectionError as error:  # asyncpg also raises it for a server without TLS.
         raise StorageBusy(f"{shown}: {error or 'the connection was closed'}") from error
     except TimeoutError as error:
         raise StorageBusy(f"{shown}: no answer") from error
@@ -79,7 +79,7 @@ def translated(shown: str) -> Iterator[None]:
 
 
 def _answered(shown: str, error: asyncpg.PostgresError) -> ShoalError:
-    """The server has said what is wrong."""
+    """Translate an error that the server has answered with."""
     text = " ".join(str(error.args[0]).split())
     if isinstance(error, _FORGOTTEN):
         return ConfigError(

@@ -1,7 +1,7 @@
-"""The connection to PostgreSQL: one for each store, made anew when it was lost.
+"""The connection to PostgreSQL: one for each store, reopened after it was lost.
 
-A worker saves one batch at a time, so one connection is all it can use; a fleet of fifty workers
-needs fifty. Nothing is retried here, but for steps that the server itself took back.
+A worker saves one batch at a time, so it can use only one connection; a fleet of fifty workers
+needs fifty. Nothing is retried here, except transactions that the server itself rolled back.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 CONNECT_S = 10.0
 ANSWER_S = 60.0
-"""A server that has not answered for so long is away."""
+"""How long to wait for an answer of the server before giving up the connection."""
 
 LONG_S = 600.0
-"""The same where work may be long: changes of the schema, and what counts or removes much."""
+"""The same for work that may take long: schema changes, and counting or removing many rows."""
 
 ROLLBACK_TRIES = 5
 
@@ -36,7 +36,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class PostgresLink:
-    """Runs work on a connection that is ready: the schema was looked at when it was made."""
+    """Runs work on a connection whose schema was checked, and updated if needed, on connecting."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class PostgresLink:
     async def run(
         self, work: Callable[[Connection], Awaitable[T]], within_s: float = ANSWER_S
     ) -> T:
-        """Run work on the connection. What the server rolled back, to end a conflict, is done
-        again."""
+        """Run work on the connection. It runs again if the server rolled it back to resolve a
+        conflict."""
         async with self._one_at_a_time:
             connection = self._connection
             if connection is None or connection.is_closed():
@@ -64,8 +64,8 @@ class PostgresLink:
                 return await _done(work, connection)
 
     async def close(self) -> None:
-        """Close the connection, and end what it still does: else the server would go on with it,
-        and hold its locks. Not an error if the server is gone."""
+        """Close the connection and cancel what it is still doing. Otherwise the server would finish
+        that and hold its locks meanwhile. Not an error if the server is gone."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             try:
@@ -75,8 +75,8 @@ class PostgresLink:
 
     @asynccontextmanager
     async def _talking(self, within_s: float) -> AsyncIterator[None]:
-        """Errors become ours. After a failure that may be the connection's, it is given up: what
-        is left of its work would else meet the next one's."""
+        """Translate errors, and close the connection after a failure that may be its own.
+        Otherwise the rest of the failed work could mix with the work that comes next."""
         try:
             with translated(self.shown):
                 async with asyncio.timeout(within_s):
@@ -106,7 +106,7 @@ class PostgresLink:
             )
         except ClientConfigurationError:
             raise
-        except ValueError:  # The library's message may hold the password.
+        except ValueError:  # asyncpg's message may contain the password.
             raise ConfigError(
                 f"not a PostgreSQL address: {self.shown!r}"
                 " (write postgresql://user:password@host:5432/database)"
@@ -123,7 +123,7 @@ async def _done(work: Callable[[Connection], Awaitable[T]], connection: Connecti
 
 
 def _own_option(address: str) -> tuple[str, bool]:
-    """The address for the library, without the one option that is ours, and what that says."""
+    """The address for asyncpg, without Shoal's own option `prepared`, and the value of that."""
     found = _PREPARED.search(address)
     if found is None:
         return address, True

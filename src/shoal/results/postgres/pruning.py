@@ -1,4 +1,5 @@
-"""Pruning (`shoal results prune`) in PostgreSQL: months go as whole tables, all else row by row."""
+"""Pruning (`shoal results prune`) in PostgreSQL: drops the tables of whole months, and deletes
+rows from the default tables."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ LOCK_TRIES = 100
 
 
 async def prune(before: datetime, connection: Connection, *, detach: bool, dry_run: bool) -> Pruned:
-    """Remove readings and page logs from before a moment, as far as whole months are."""
+    """Remove readings and page logs from before a moment: whole months, and default table rows."""
     pruned = Pruned()
     old: dict[str, list[str]] = {}
     for table, time in PARTITIONED.items():
         old[table] = await _old_months(table, before, connection)
-        # Counted before anything is removed: that takes a lock for which all writers wait.
+        # Count before removing anything, as removing takes a lock that all writers wait for.
         count = await _count_older(f"{table}_default", time, before, connection)
         for month in old[table]:
             count += await _count_older(month, time, before, connection)
@@ -41,7 +42,10 @@ async def prune(before: datetime, connection: Connection, *, detach: bool, dry_r
 async def _remove(
     old: dict[str, list[str]], before: datetime, connection: Connection, *, detach: bool
 ) -> None:
-    """Month by month. Names of tables and columns are our own."""
+    """Delete old rows of the default tables, then remove month by month.
+
+    The names in the SQL are constants or come from the schema itself.
+    """
     for table, time in PARTITIONED.items():
         await connection.execute(f"DELETE FROM {table}_default WHERE {time} < $1", before)  # noqa: S608
         for month in old[table]:
@@ -49,8 +53,11 @@ async def _remove(
 
 
 async def _remove_month(table: str, month: str, connection: Connection, *, detach: bool) -> None:
-    """Everybody who writes would wait behind us for one who reads. So we wait for a moment only,
-    let them go on, and try again."""
+    """Remove the table of one month. Raises StorageBusy if it is in use all the time.
+
+    While this waits for a reader, all writers would wait behind it. So it waits only for a moment,
+    lets them go on, and tries again.
+    """
     for _ in range(LOCK_TRIES):
         try:
             async with connection.transaction():

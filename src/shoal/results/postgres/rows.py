@@ -1,4 +1,5 @@
-"""Items, page log and rejected items as PostgreSQL takes them, one array per column, and back."""
+"""Converts items, page log, rejected items and files to columns for PostgreSQL, one array each,
+and rows back to records."""
 
 from __future__ import annotations
 
@@ -27,17 +28,17 @@ from shoal.results.storable import (
 Row: TypeAlias = "asyncpg.Record | tuple[Any, ...]"
 Columns = list[list[Any]]
 FieldOrder = dict[str, list[str]]
-"""The names of fields in their order, by the kind of item."""
+"""The names of the fields of each kind of item, in order."""
 
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 ITEM_COLUMNS, REJECTED_COLUMNS = 7, 7
 CONTENT = 3
-"""The column of items that says whether two of them are the same."""
+"""The index of the column with the content hash, which tells whether two readings are equal."""
 
 _KNOWN = ("etag", "last_modified", "links", "read", "digest", "simhash", "rejected")
 _ITEM_OF_PAGE = slice(len(_KNOWN) + 1, -1)
-"""The columns of an item, in a row of `known_pages`."""
+"""The item's columns in a row of `known_pages`."""
 
 _SQL_TYPES = {
     int: "bigint",
@@ -47,8 +48,8 @@ _SQL_TYPES = {
     bytes: "bytea",
 }
 
-# One escape after the other, so that the backslash of an escaped backslash begins none. A pair of
-# surrogates is a character; one alone is none, nor has PostgreSQL any for NUL.
+# Matches every escape, so that the second backslash of an escaped backslash never starts one. A
+# pair of surrogates is a character. PostgreSQL can store neither a lone surrogate nor NUL.
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|(?P<odd>u0000|u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
@@ -60,7 +61,7 @@ _HOST = re.compile(r"[^/]*//(?:[^/?#]*@)?([^/?#]*)")
 
 
 def storable(batch: Batch) -> Batch:
-    """A batch with all text written out that PostgreSQL has no characters for."""
+    """The batch with all characters written out that PostgreSQL cannot store."""
     clean = rewritten(batch, storable_text)
     for item in clean.items:
         item.data = storable_json(item.data.decode(errors="replace")).encode()
@@ -68,7 +69,7 @@ def storable(batch: Batch) -> Batch:
 
 
 def storable_json(text: str) -> str:
-    """JSON with the escapes of NUL and of lone surrogates written out."""
+    """JSON text with the escapes of NUL and lone surrogates written out."""
     return _ESCAPE.sub(_written_out, text)
 
 
@@ -78,7 +79,7 @@ def storable_text(text: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, with its port if there is one. Empty for what is no URL."""
+    """The host of a URL, with its port if it has one. Empty if the text is not a URL."""
     found = _HOST.match(url or "")
     return found[1] if found else ""
 
@@ -87,11 +88,11 @@ def _written_out(escape: re.Match[str]) -> str:
     return "\\" + escape[0] if escape["odd"] else escape[0]
 
 
-# Records to columns, in the order of queries.sql.
+# Records to columns, in the order that queries.sql expects
 
 
 def item_columns(items: Sequence[StoredItem]) -> Columns:
-    """Items as columns to be saved."""
+    """The columns of items to save."""
     rows = [
         (
             item.kind,
@@ -108,23 +109,23 @@ def item_columns(items: Sequence[StoredItem]) -> Columns:
 
 
 def page_columns(pages: Sequence[PageLog]) -> Columns:
-    """Page log records as columns to be saved, in the order of their fields."""
+    """The columns of page log records to save, in the order of their fields."""
     return _converted(_columns([astuple(page) for page in pages], len(PAGE_FIELDS)), PAGE_FIELDS)
 
 
 def page_arrays(first: int) -> str:
-    """The parameters that take `page_columns`, from `$first` on, each an array of its SQL type."""
+    """The SQL parameters for `page_columns`, from `$first` on, each an array of its SQL type."""
     return _arrays(PageLog, first)
 
 
 def file_columns(files: Sequence[StoredFile]) -> Columns:
-    """What became of files as columns to be saved, in the order of their fields."""
+    """The columns of file records to save, in the order of their fields."""
     rows = [astuple(file) for file in known_best(files)]
     return _converted(_columns(rows, len(FILE_FIELDS)), FILE_FIELDS)
 
 
 def file_arrays(first: int) -> str:
-    """The parameters that take `file_columns`, likewise."""
+    """The SQL parameters for `file_columns`, from `$first` on, each an array of its SQL type."""
     return _arrays(StoredFile, first)
 
 
@@ -148,7 +149,7 @@ def _sql_type(hint: Any) -> str:
 
 
 def rejected_columns(items: Sequence[RejectedItem]) -> Columns:
-    """Rejected items as columns to be saved."""
+    """The columns of rejected items to save."""
     rows = [
         (
             number_of(item.fingerprint),
@@ -172,8 +173,7 @@ def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Columns:
 
 
 def fields_of(data: bytes) -> str:
-    """The names of an item's fields in their order, as a JSON list; an empty one if it is no
-    item."""
+    """The names of an item's fields in order, as a JSON list. Empty if the data is not valid."""
     try:
         return msgspec.json.encode(list(_decode_fields(data))).decode()
     except msgspec.DecodeError:
@@ -181,7 +181,7 @@ def fields_of(data: bytes) -> str:
 
 
 def item_of(row: Row, order: FieldOrder) -> StoredItem:
-    """A row as the item, or the reading of one, that it stores. The first column is the id."""
+    """Make an item, or a reading of one, from its row. The first column is the id."""
     _, kind, key, number, scraped_at, gone_at, url, data = row
     return StoredItem(
         kind=kind,
@@ -195,14 +195,14 @@ def item_of(row: Row, order: FieldOrder) -> StoredItem:
 
 
 def _in_order(data: str, names: list[str]) -> bytes:
-    """An item's JSON with its fields in this order, and others behind them."""
+    """An item's JSON with its fields in the given order, followed by all others."""
     values = _decode_fields(data)
     known = {name: values.pop(name) for name in names if name in values}
     return msgspec.json.encode(known | values)
 
 
 def page_of(row: asyncpg.Record) -> PageLog:
-    """A row as the page log record that it stores: the columns have the names of the fields."""
+    """Make a page log record from its row. The columns have the names of the fields."""
     values = dict(row)
     values["fingerprint"] = fingerprint_of(row["fingerprint"])
     values["started_at"] = row["started_at"].timestamp()
@@ -210,8 +210,8 @@ def page_of(row: asyncpg.Record) -> PageLog:
 
 
 def known_pages_of(rows: Sequence[asyncpg.Record]) -> dict[bytes, KnownPage]:
-    """The rows of visited pages, one for each of their items, as a record per page. A page without
-    items has one row, which ends in nulls."""
+    """Make a record of each visited page from its rows, one for each item. A page without items
+    has one row, which ends in nulls."""
     pages: dict[bytes, KnownPage] = {}
     for row in rows:
         fingerprint = fingerprint_of(row["page"])
@@ -224,7 +224,7 @@ def known_pages_of(rows: Sequence[asyncpg.Record]) -> dict[bytes, KnownPage]:
 
 
 def rejected_of(row: asyncpg.Record) -> RejectedItem:
-    """A row as the rejected item that it stores. The first column is the id."""
+    """Make a rejected item from its row. The first column is the id."""
     _, number, scraped_at, kind, reason, url, data = row
     return RejectedItem(
         kind=kind,
@@ -237,7 +237,7 @@ def rejected_of(row: asyncpg.Record) -> RejectedItem:
 
 
 def file_of(row: asyncpg.Record) -> StoredFile:
-    """A row as what it says of a file: the columns have the names of the fields."""
+    """Make a file record from its row. The columns have the names of the fields."""
     values = dict(row)
     values["fingerprint"] = fingerprint_of(row["fingerprint"])
     values["at"] = row["at"].timestamp()
@@ -246,7 +246,7 @@ def file_of(row: asyncpg.Record) -> StoredFile:
 
 
 def moment(seconds: float) -> datetime:
-    """Seconds since 1970 as PostgreSQL knows them: to the microsecond."""
+    """Seconds since 1970 as a datetime, to the microsecond, as PostgreSQL stores them."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
@@ -255,4 +255,4 @@ _CONVERTED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "started_at": ("timestamptz", moment),
     "at": ("timestamptz", moment),
 }
-"""Fields of records that are stored as another type: which, and how to get it."""
+"""Fields of records that are stored as another type: the SQL type, and the conversion to it."""

@@ -1,4 +1,4 @@
-"""Saving a batch in PostgreSQL: in one statement, or in parts where the database rejects a row."""
+"""Saves a batch in PostgreSQL: in one statement, or in parts if large or if a row is rejected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from shoal.results.postgres.schema import QUERIES
 from shoal.results.storable import once_each
 
 MAX_ROWS = 2_000
-"""Items in one statement. What a page gives may be many times as much."""
+"""The maximum number of items in one statement. A page may give many times as many."""
 
 _SAVE = QUERIES["save"].replace("{page_arrays}", page_arrays(first=22))
 _SAVE_FILES = QUERIES["save_files"].replace("{file_arrays}", file_arrays(first=2))
@@ -35,19 +35,19 @@ log = logging.getLogger("shoal")
 
 
 async def save(crawl: str, batch: Batch, connection: Connection) -> None:
-    """Store a batch, all of it or nothing."""
+    """Store a whole batch or nothing."""
     try:
         if len(batch.items) <= MAX_ROWS and not batch.files:
             await _write(crawl, batch, connection)
         else:
             await _save_by_parts(crawl, batch, connection)
     except RowRejected:
-        # Rare enough not to look for it beforehand.
+        # Too rare to check for it beforehand.
         await _save_apart(crawl, storable(batch), connection)
 
 
 def statements_of(batch: Batch) -> int:
-    """How many statements saving takes, if no row is rejected."""
+    """How many statements saving the batch takes if no row is rejected."""
     return max(1, -(-len(batch.items) // MAX_ROWS)) + bool(batch.files)
 
 
@@ -64,7 +64,7 @@ def _parts(items: list[StoredItem]) -> list[list[StoredItem]]:
 
 
 async def _save_apart(crawl: str, batch: Batch, connection: Connection) -> None:
-    """Save what the database takes, and the other items as rejected ones."""
+    """Save the items that the database accepts, and the others as rejected items."""
     async with connection.transaction():
         rejected: list[RejectedItem] = []
         for part in _parts(batch.items):
@@ -79,7 +79,10 @@ async def _save_apart(crawl: str, batch: Batch, connection: Connection) -> None:
 async def _save_items(
     crawl: str, items: Sequence[StoredItem], keep: Keep, connection: Connection
 ) -> list[RejectedItem]:
-    """Save items by halves until those that the database rejects stand alone. Returns these."""
+    """Save items, splitting them in halves to isolate those that the database rejects.
+
+    Returns the rejected items.
+    """
     try:
         async with connection.transaction():
             await _write(crawl, Batch(items=list(items), keep=keep), connection)
@@ -121,7 +124,7 @@ async def _write(crawl: str, batch: Batch, connection: Connection) -> None:
             *page_columns(batch.pages),
         )
         if stored < len(readings) and keep.has_history and not keep.refresh_s:
-            # If this is lost the batch is saved again: its tasks are not finished yet.
+            # If this fails, the batch is saved again, as its tasks are not finished yet.
             await connection.execute(QUERIES["save_late"], crawl, *columns, keep.all_readings)
         if batch.files:
             await connection.execute(_SAVE_FILES, crawl, *file_columns(batch.files))
@@ -130,8 +133,12 @@ async def _write(crawl: str, batch: Batch, connection: Connection) -> None:
 def _newest_columns(
     readings: Sequence[StoredItem], contents: Sequence[int]
 ) -> tuple[list[bool], list[datetime]]:
-    """For each reading, whether it is the newest of its item, and when the first one was that says
-    something else. A statement writes a row once: so only the newest becomes the item's state."""
+    """For each reading, whether it is its item's newest in the batch, and the item's `first_at`.
+
+    A statement writes a row only once, so only the newest reading becomes the item's state.
+    `first_at` is the time of the earliest reading with other content than the newest one, or else
+    the time of the newest one.
+    """
     names = [(reading.kind, reading.key) for reading in readings]
     newest: dict[tuple[str, str], int] = {}
     for place, (name, reading) in enumerate(zip(names, readings, strict=True)):

@@ -1,5 +1,7 @@
-"""The tables of the PostgreSQL store: made, or migrated to the newest version, by the first process
-that connects; and a table (partition) for each month."""
+"""The tables of the PostgreSQL store, and a partition for each month.
+
+The first process that connects creates the tables, or migrates them to the newest version.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,10 @@ VERSIONS = load_schema(PACKAGE, *(f"schema_{version}.sql" for version in range(1
 MONTHS_AHEAD = 2
 MONTH_TRIES = 5
 LOCK_S = 2
-"""How long we wait for a lock for which others would have to wait behind us."""
+"""How long to wait for a lock while others would have to wait behind it."""
 
 PARTITIONED = {"observations": "scraped_at", "pages": "started_at"}
-"""Tables with a table for each month, and the column that says which."""
+"""Tables with a partition for each month, and the column with the time that decides which."""
 
 QUERIES = load_statements(PACKAGE)
 _NOTE_VERSION = "INSERT INTO shoal_versions (version) VALUES ($1)"
@@ -36,12 +38,13 @@ log = logging.getLogger("shoal")
 
 
 async def is_up_to_date(connection: Connection, shown: str) -> bool:
-    """Whether the tables are those that we know. Raises NewerFormat if they are newer."""
+    """Whether the tables have this Shoal's version. Raises NewerFormat if they are newer."""
     return await _version(connection, shown) == len(VERSIONS)
 
 
 async def bring_up_to_date(connection: Connection, shown: str) -> None:
-    """Make the tables that are missing. Raises ConfigError if we may not."""
+    """Create or migrate the tables. Raises ConfigError without the permission to do so, or if
+    another application uses a name."""
     version = await _version(connection, shown)
     try:
         await _change(connection, shown)
@@ -58,8 +61,8 @@ async def bring_up_to_date(connection: Connection, shown: str) -> None:
 
 
 async def make_months(connection: Connection, shown: str, now: datetime) -> None:
-    """Make the tables of this month and the next ones. Where that cannot be, the default tables
-    take the rows all the same."""
+    """Create the tables of this month and the next ones. If that fails, the default tables take
+    the rows anyway."""
     for _ in range(MONTH_TRIES):
         try:
             return await _make_months(connection, now)
@@ -68,18 +71,20 @@ async def make_months(connection: Connection, shown: str, now: datetime) -> None
         except InsufficientPrivilegeError as error:
             log.warning("%s: the tables of the next months are missing, and %s", shown, error)
             return None
-    return None  # There is always somebody at the default tables. Tomorrow is another day.
+    return None  # The default tables were in use all the time. The next attempt is tomorrow.
 
 
 async def month_tables(connection: Connection, table: str) -> list[str]:
-    """The tables of which a partitioned table consists, but for the default one."""
+    """The partitions of a table, without the default one."""
     rows = await connection.fetch(QUERIES["months"], table)
     return [name for (name,) in rows if not name.endswith("_default")]
 
 
 def schema_text(from_version: int, now: datetime) -> str:
-    """The SQL that makes the tables, for those who want to run it themselves. Raises
-    ConfigError."""
+    """The SQL that creates the tables, or migrates them from a version, to be run by hand.
+
+    Raises ConfigError if the version is unknown.
+    """
     if from_version > len(VERSIONS):
         raise ConfigError(f"this shoal knows {len(VERSIONS)} versions of the tables")
     parts = [load_script(PACKAGE, "versions.sql")]
@@ -93,7 +98,7 @@ def schema_text(from_version: int, now: datetime) -> str:
 async def _change(connection: Connection, shown: str) -> None:
     async with connection.transaction():
         await connection.execute(QUERIES["lock_schema"])
-        # This also makes the server see what somebody else has made while we waited.
+        # Also makes the server see tables that another process created while this one waited.
         await connection.execute(load_script(PACKAGE, "versions.sql"))
         version = await _version(connection, shown)
         for number, script in enumerate(VERSIONS[version:], version + 1):
@@ -146,7 +151,7 @@ def next_month(month: datetime) -> datetime:
 
 
 def month_of(table: str, name: str) -> datetime | None:
-    """The month whose table this is. None for one that somebody else made."""
+    """The month of a table with this name. None if Shoal did not create the table."""
     try:
         return datetime.strptime(name, f"{table}_%Y_%m").replace(tzinfo=UTC)
     except ValueError:

@@ -45,13 +45,13 @@ from shoal.results.postgres.rows import (
 from shoal.results.postgres.schema import QUERIES
 
 PRUNE_S = 6 * LONG_S
-"""How long pruning may take: for each month it waits until nobody reads."""
+"""How long pruning may take, as it waits for all readers of each month's table."""
 
 _LEAST = -(2**63)
-"""No number of a fingerprint comes before this one, and next to none is it."""
+"""A number below that of practically every fingerprint, to start a stream with."""
 
 LOOK_AGAIN = timedelta(days=1)
-"""How often a process looks whether the tables of the next months are there."""
+"""How often a process checks that the tables of the next months exist."""
 
 
 class PostgresResults(Results):

@@ -1,8 +1,8 @@
--- Statements of `shoal merge`, for a private temporary file that nobody else ever opens. It is there
--- to sort more items than fit into memory; it needs no transaction that would survive a crash.
+-- Statements of `shoal merge`, for a private temporary database. It sorts more items than fit into
+-- memory, and needs no durable transactions.
 
 -- create: the items to be merged
--- `natural` is the natural key; `rank` is the place of the item's crawl among those that were named.
+-- `natural` is the natural key; `rank` is the position of the item's crawl in the list of crawls.
 CREATE TABLE sources (
     kind TEXT NOT NULL,
     natural TEXT NOT NULL,
@@ -18,8 +18,8 @@ CREATE TABLE sources (
 -- add: one item
 INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
--- newest: items with the same natural key together, the newest first
+-- newest: all items, grouped by natural key, newest first
 SELECT * FROM sources ORDER BY kind, natural, scraped_at DESC, rank, key
 
--- first_non_empty: items with the same natural key together, in the order of the crawls
+-- first_non_empty: all items, grouped by natural key, in the order of the crawls
 SELECT * FROM sources ORDER BY kind, natural, rank, scraped_at DESC, key

@@ -1,4 +1,5 @@
-"""Items, page log and rejected items as rows of SQLite and back, in the order of queries.sql."""
+"""Converts items, page log, rejected items and files to rows of SQLite and back, in the column
+order of queries.sql."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Row = tuple[Any, ...]
 
 
 def item_rows(crawl: int, items: Iterable[StoredItem]) -> list[Row]:
-    """Items as rows to be saved."""
+    """The rows of items to save."""
     return [
         (
             crawl,
@@ -35,7 +36,7 @@ def item_rows(crawl: int, items: Iterable[StoredItem]) -> list[Row]:
 
 
 def item_of(row: Row) -> StoredItem:
-    """A row as the item that it stores. The first column is the id, by which streams go on."""
+    """Make an item from its row. The first column is the id, with which a stream continues."""
     _, kind, key, number, scraped_at, gone_at, url, data = row
     return StoredItem(
         kind=kind,
@@ -49,8 +50,8 @@ def item_of(row: Row) -> StoredItem:
 
 
 def known_page_of(rows: Sequence[Row]) -> KnownPage:
-    """The rows of a visited page, one for each of its items, as one record. A page without items
-    has one row, which ends in nulls."""
+    """Make the record of a visited page from its rows, one for each item. A page without items has
+    one row, which ends in nulls."""
     etag, last_modified, links, read, rejected, digest, simhash, first, *_ = rows[0]
     return KnownPage(
         etag=etag,
@@ -65,18 +66,18 @@ def known_page_of(rows: Sequence[Row]) -> KnownPage:
 
 
 def page_rows(crawl: int, pages: Iterable[PageLog]) -> list[Row]:
-    """Page log records as rows to be saved."""
+    """The rows of page log records to save."""
     return [(crawl, number_of(page.fingerprint), *astuple(page)[1:]) for page in pages]
 
 
 def page_of(row: Row) -> PageLog:
-    """A row as the page log record that it stores."""
+    """Make a page log record from its row."""
     number, *values = row
     return PageLog(**dict(zip(PAGE_FIELDS, (fingerprint_of(number), *values), strict=True)))
 
 
 def rejected_rows(crawl: int, items: Iterable[RejectedItem]) -> list[Row]:
-    """Rejected items as rows to be saved."""
+    """The rows of rejected items to save."""
     return [
         (
             crawl,
@@ -93,7 +94,7 @@ def rejected_rows(crawl: int, items: Iterable[RejectedItem]) -> list[Row]:
 
 
 def rejected_of(row: Row) -> RejectedItem:
-    """A row as the rejected item that it stores. The first column is the id."""
+    """Make a rejected item from its row. The first column is the id."""
     _, number, scraped_at, kind, reason, url, data = row
     return RejectedItem(
         kind=kind,
@@ -106,12 +107,12 @@ def rejected_of(row: Row) -> RejectedItem:
 
 
 def file_rows(crawl: int, files: Iterable[StoredFile]) -> list[Row]:
-    """What became of files as rows to be saved."""
+    """The rows of file records to save."""
     return [(crawl, number_of(file.fingerprint), *astuple(file)[1:]) for file in known_best(files)]
 
 
 def file_of(row: Row) -> StoredFile:
-    """A row as what it says of a file."""
+    """Make a file record from its row."""
     number, *values = row
     fields = dict(zip(FILE_FIELDS, (fingerprint_of(number), *values), strict=True))
     fields["status"] = FileStatus(fields["status"])

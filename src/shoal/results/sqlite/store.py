@@ -1,4 +1,4 @@
-"""The results store in a SQLite file, which the frontier and several processes may share."""
+"""The results store in a SQLite file, which may be shared with the frontier and other processes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PACKAGE = "shoal.results.sqlite"
 _SCHEMA = load_schema(_PACKAGE, *(f"schema_{version}.sql" for version in range(1, 7)))
 _QUERIES = load_statements(_PACKAGE)
 _LEAST = -(2**63)
-"""No number of a fingerprint comes before this one, and next to none is it."""
+"""A number below that of practically every fingerprint, to start a stream with."""
 
 
 class SqliteResults(Results):
@@ -180,8 +180,8 @@ class SqliteResults(Results):
         return await self._db.run(lambda db: db.execute(_QUERIES[query], parameters).fetchall())
 
     async def _stream(self, query: str, after: int = 0, **parameters: Any) -> AsyncIterator[Row]:
-        """Rows in the order of their ids, page by page: between pages no read is open, so a slow
-        reader neither holds a snapshot nor keeps the write-ahead log from being emptied."""
+        """Stream rows page by page, in the order of their ids. No read stays open between pages, so
+        a slow reader neither holds a snapshot nor keeps the write-ahead log from being emptied."""
         while rows := await self._db.run(partial(_stream_page, query, parameters, after)):
             for row in rows:
                 yield row
@@ -195,7 +195,8 @@ def _stream_page(
     connection: sqlite3.Connection,
     limit: int = STREAM_ROWS,
 ) -> list[Row]:
-    """The next rows after an id or a key. Their last column is the one that may be large."""
+    """The next rows after an id or a key: at most `limit`, and about `STREAM_BYTES`. Only their
+    last column may be large."""
     rows: list[Row] = []
     size = 0
     values = parameters | {"after": after, "limit": limit}
@@ -212,7 +213,7 @@ def _save(crawl: str, batch: Batch, connection: sqlite3.Connection) -> None:
     try:
         _write(crawl, batch, connection)
     except UnicodeEncodeError:
-        # Rare enough not to look for it beforehand. Without this the batch could never be saved.
+        # Too rare to check for it beforehand. Without this, the batch could never be saved.
         _write(crawl, valid(batch), connection)
 
 

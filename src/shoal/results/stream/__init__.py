@@ -1,5 +1,5 @@
-"""Results on their way through a Redis stream: workers put them in, `shoal drain` delivers them to
-a store. Needs the extra `redis`.
+"""Results that pass through a Redis stream: workers add them, `shoal drain` delivers them to a
+store. Needs the extra `redis`.
 
 worker ─ save ─▶ wire ▸ stream on Redis ─ take ─▶ deliverer ─ save ─▶ store ─ done ─▶ entry deleted
 """

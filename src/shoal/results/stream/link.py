@@ -41,25 +41,25 @@ class StreamLink:
         self._redis = RedisLink(server)
 
     async def check(self) -> None:
-        """Look whether the stream can be used, before work begins. Raises ConfigError."""
+        """Check that the stream can be used, before work begins. Raises ConfigError."""
         try:
             await self.command("XLEN", self.key)
         except StorageBusy as error:
             raise unreachable(error) from None
 
     async def run(self, script: str, keys: Sequence[str], *args: Argument) -> Any:
-        """Run a script of ours. They are short, so they are sent along."""
+        """Run one of the Lua scripts. They are short, so their text is sent with each call."""
         return await self.command(*_SCRIPTS[script].by_text(keys, *args))
 
     async def command(self, *args: Argument) -> Any:
-        """Run a plain command. Raises ConfigError if a key of ours is somebody else's."""
+        """Run a plain command. Raises ConfigError if a key of the stream has another type."""
         try:
             return await self._redis.command(*args)
         except WrongKeyType:
             raise ConfigError(f"{self.shown}: {self.key!r} is no stream of results") from None
 
     async def is_forgetful(self) -> bool:
-        """Whether what waits in the stream is gone when the server restarts."""
+        """Whether the server loses the content of the stream when it restarts."""
         return await self._redis.is_forgetful()
 
     async def close(self) -> None:

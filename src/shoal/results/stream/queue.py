@@ -1,5 +1,4 @@
-"""The end of the stream that delivers: entries are taken, held, and removed when they are
-stored."""
+"""The deliverer's end of the stream: takes entries, holds them, and removes them once stored."""
 
 from __future__ import annotations
 
@@ -11,43 +10,46 @@ import msgspec
 
 from shoal.results.stream import wire
 from shoal.results.stream.link import StreamLink
-from shoal.results.stream.wire import Garbage, NotOurs, RawEntry, StreamEntry
+from shoal.results.stream.wire import ForeignEntry, Garbage, RawEntry, StreamEntry
 from shoal.runtime.process import worker_name
 
 GROUP = "drain"
 TAKE_ENTRIES = 100
 TAKE_BYTES = wire.ENTRY_BYTES
 HELD_S = 30.0
-"""A deliverer that has not touched its entries for so long is dead; others take them."""
+"""A deliverer that has not touched its entries for this long is dead, and others take them."""
 LONG_DEAD_S = 3600.0
 GARBAGE_KEPT = 1000
-"""Entries that are not ours, of which a record is kept: the newest."""
+"""How many records of entries that no worker had written are kept: the newest."""
 
 
 class Taken(msgspec.Struct):
-    """What `ResultQueue.take` gave a deliverer."""
+    """The result of `ResultQueue.take`."""
 
     waiting: int
-    """All entries in the stream, those that deliverers hold among them."""
+    """All entries in the stream, including those that deliverers hold."""
     entries: list[StreamEntry]
     garbage: list[Garbage]
 
 
 class ResultQueue:
-    """The results that wait in a stream. Any number of deliverers share it, each with a queue
-    object of its own."""
+    """The results that wait in a stream. Any number of deliverers share a stream, each with its own
+    `ResultQueue`."""
 
     def __init__(self, address: str) -> None:
         self._link = StreamLink(address)
         self._deliverer = f"{worker_name(os.getpid())}:{secrets.token_hex(4)}"
 
     async def check(self) -> None:
-        """Look whether the stream can be used, before work begins. Raises ConfigError."""
+        """Check that the stream can be used, before work begins. Raises ConfigError."""
         await self._link.check()
 
     async def take(self) -> Taken:
-        """The next entries, ours until we are silent for too long: first what dead deliverers held.
-        They are few enough, and small enough, to be held in memory."""
+        """Take the next entries, first those that dead deliverers held.
+
+        They belong to this deliverer until it has been silent for `HELD_S`. Their number and size
+        are limited, so they fit into memory.
+        """
         limits = (round(HELD_S * 1000), TAKE_ENTRIES, TAKE_BYTES)
         key = self._link.key
         waiting, raw = await self._link.run("take", [key], GROUP, self._deliverer, *limits)
@@ -57,19 +59,19 @@ class ResultQueue:
         return taken
 
     async def done(self, entries: Sequence[StreamEntry]) -> None:
-        """Remove entries that are in the store."""
+        """Remove entries that are safely in the store."""
         await self._remove([entry.id for entry in entries], [])
 
     async def put_aside(self, garbage: Sequence[Garbage]) -> str:
-        """Remove entries that are not ours, but for a record of them. Returns the key that has
-        it."""
+        """Remove entries that no worker had written, and keep a record of them. Returns the key of
+        the records."""
         records = [msgspec.json.encode(record) for record in garbage]
         await self._remove([record.id for record in garbage], records)
         return self._link.garbage_key
 
     async def touch(self, entries: Sequence[StreamEntry]) -> None:
-        """Keep holding entries, so that nobody takes them. Those that are done by now are passed
-        over."""
+        """Keep holding entries, so that nobody else takes them. Entries already removed are
+        skipped."""
         await self._hold(entries, idle_s=0.0)
 
     async def give_back(self, entries: Sequence[StreamEntry]) -> None:
@@ -77,8 +79,8 @@ class ResultQueue:
         await self._hold(entries, idle_s=2 * HELD_S)
 
     async def leave(self) -> None:
-        """Sign off: this deliverer takes no more. What it holds, if anything, goes to others in
-        time."""
+        """Remove this deliverer, which takes no more. If it still holds entries it stays listed,
+        and others take them after a while."""
         long_ms = round(LONG_DEAD_S * 1000)
         await self._link.run("leave", [self._link.key], GROUP, self._deliverer, long_ms)
 
@@ -99,5 +101,5 @@ class ResultQueue:
 def _sort_in(taken: Taken, raw: RawEntry) -> None:
     try:
         taken.entries.append(wire.read(raw))
-    except NotOurs as error:
+    except ForeignEntry as error:
         taken.garbage.append(wire.garbage(raw, str(error)))

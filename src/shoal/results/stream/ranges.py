@@ -1,6 +1,7 @@
-"""The ranges of values in records that every store takes, checked for what is in the stream.
+"""Checks that the values in a stream entry are in the ranges that every store accepts.
 
-Anybody can write to the stream, and an entry that no store takes would stop each deliverer in turn.
+Anybody can write to the stream, and an entry that no store accepts would stop one deliverer after
+the other.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LAST_MOMENT = 253_402_300_799
 """The last second of the year 9999."""
 
 Fingerprint = Annotated[bytes, Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
-# Neither has room for what is not a number.
+# These bounds also exclude NaN and infinity.
 Seconds = Annotated[float, Meta(ge=0, le=LAST_MOMENT)]
 Patience = Annotated[float, Meta(ge=0, le=MAX_DURATION_S)]
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -30,7 +31,7 @@ Status = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Simhash = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-# The records of the port, as far as their values have bounds.
+# The records of the port, reduced to the fields whose values have bounds.
 
 
 class _Item(msgspec.Struct):
@@ -70,14 +71,16 @@ class _Batch(msgspec.Struct):
 
 
 check_values = msgspec.msgpack.Decoder(_Batch).decode
-"""Looks at a batch as it travels. Raises msgspec.ValidationError."""
+"""Checks an encoded batch. Raises msgspec.ValidationError."""
 
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def check_data(items: Iterable[StoredItem]) -> None:
-    """Raises msgspec.ValidationError, UnicodeDecodeError or RecursionError if the data of an item
-    is not a JSON object on one line."""
+    """Check that the data of each item is a JSON object on one line.
+
+    Raises msgspec.ValidationError, UnicodeDecodeError or RecursionError.
+    """
     for item in items:
         text = item.data.decode()
         if "\n" in text or "\r" in text:
@@ -90,7 +93,8 @@ def check_data(items: Iterable[StoredItem]) -> None:
 
 
 def _is_object(text: str) -> bool:
-    """Slower, but knows the escapes of lone surrogates, which items may have."""
+    """Whether a text is a JSON object. Slower than msgspec, but accepts escaped lone surrogates,
+    which items may have."""
     try:
         found = json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_json)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The end of the stream that workers save to: a results store that can only be written to."""
+"""The workers' end of the stream: a results store that can only be written to."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from shoal.results.stream import wire
 from shoal.results.stream.link import StreamLink
 
 PARTS_AT_ONCE = 16
-"""Parts of a large batch that are sent in one go. More would come near what Redis takes."""
+"""Parts of a large batch that are sent at once. More would come near the limit of Redis."""
 
 log = logging.getLogger("shoal")
 
 
 class RedisStreamResults(Results):
-    """Results into a Redis stream, as many batches as may wait there; `shoal drain` delivers them.
+    """Saves results to a Redis stream of limited length, from which `shoal drain` delivers them.
 
-    What was saved is asked of the store that is filled from here.
+    Results can only be read from the store that they are delivered to.
     """
 
     readable = False
@@ -45,8 +45,11 @@ class RedisStreamResults(Results):
         await self._link.check()
 
     async def save(self, crawl: str, batch: Batch) -> None:
-        """Put a batch into the stream. Raises StorageBusy when it is full. A batch of more than 64
-        MB goes in piece by piece: if that ends half-way, saving it again brings it all."""
+        """Add a batch to the stream. Raises StorageBusy if the stream is full.
+
+        A batch of more than 64 MB is added in several steps. If that fails half-way, saving the
+        batch again adds all of it.
+        """
         parts = wire.encode(batch)
         for start in range(0, len(parts), PARTS_AT_ONCE):
             some = parts[start : start + PARTS_AT_ONCE]
@@ -61,7 +64,7 @@ class RedisStreamResults(Results):
         return wire.decode_note(stored) if stored else None
 
     async def note_run(self, crawl: str, note: RunNote) -> None:
-        """Note how the crawl runs, here and, through the stream, in the store."""
+        """Store how the crawl runs, both here and, through the stream, in the results store."""
         if await self._link.is_forgetful():
             log.warning(
                 "%s keeps no append-only file: if it restarts, the results in it are lost"
@@ -75,7 +78,7 @@ class RedisStreamResults(Results):
     async def close(self) -> None:
         await self._link.close()
 
-    # What only a store can do
+    # Methods that need a store that can be read
 
     async def items_after(
         self, crawl: str, place: int, limit: int, wanted: Wanted = EVERYTHING
@@ -115,14 +118,14 @@ class RedisStreamResults(Results):
 
     async def rejected(self, crawl: str) -> AsyncIterator[RejectedItem]:
         self._cannot_be_asked()
-        yield  # Makes this a stream, as the port has it.
+        yield  # Makes this an async generator, as in the port.
 
     async def files_of(self, crawl: str, fingerprints: Sequence[bytes]) -> dict[bytes, StoredFile]:
         self._cannot_be_asked()
 
     async def files(self, crawl: str) -> AsyncIterator[StoredFile]:
         self._cannot_be_asked()
-        yield  # Makes this a stream, as the port has it.
+        yield  # Makes this an async generator, as in the port.
 
     async def signatures(self, crawl: str) -> AsyncIterator[tuple[bytes, int]]:
         self._cannot_be_asked()
@@ -138,8 +141,8 @@ class RedisStreamResults(Results):
         self._cannot_be_asked()
 
     async def forget(self, crawl: str) -> None:
-        """Raises ConfigError: some results are in the stream, others in the store or on their
-        way."""
+        """Not possible here: raises ConfigError, as results may be in the stream, in the store or
+        in between."""
         raise ConfigError(
             f"{self._link.shown}: results that are on their way cannot be forgotten; for this run"
             " give --results of the store that `shoal drain` fills, or take another --name"

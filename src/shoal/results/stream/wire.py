@@ -1,6 +1,6 @@
-"""The entries of the stream: batches and run notes as MessagePack. Nothing else is let through.
+"""Encodes and decodes the entries of the stream: batches and run notes, as MessagePack.
 
-An entry has the fields `crawl` and `batch`, or `crawl` and `note`.
+An entry has the fields `crawl` and `batch`, or `crawl` and `note`. Anything else is rejected.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from shoal.results.storable import valid
 from shoal.results.stream.ranges import check_data, check_values
 
 ENTRY_BYTES = 4 * 1024 * 1024
-"""A larger batch goes into several entries, so that nobody has to hold much at once."""
+"""A larger batch is split into several entries, so that no process has to hold much at once."""
 SHOWN_CHARACTERS = 2000
-"""How much is kept of an entry that is not ours."""
+"""How much is kept of an entry that no worker had written."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_batch = msgspec.msgpack.Decoder(Batch).decode
-_NOT_OURS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What is raised while something is read that no worker has written."""
+_FOREIGN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""The errors of decoding an entry that no worker had written."""
 
 _RECORDS = ("pages", "items", "rejected", "files")
 
 RawEntry = tuple[bytes, list[bytes]]
-"""As Redis has it: the id, then names and values in turn."""
+"""An entry as Redis returns it: the id, then field names and values in turn."""
 
 encode_note = msgspec.msgpack.Encoder().encode
 decode_note = msgspec.msgpack.Decoder(RunNote).decode
 
 
-class NotOurs(ShoalError):
-    """An entry that no worker has written."""
+class ForeignEntry(ShoalError):
+    """Raised for an entry that no worker had written."""
 
 
 class StreamEntry(msgspec.Struct):
-    """A batch or a run note that a worker has put into the stream."""
+    """A batch or a run note that a worker has added to the stream."""
 
     id: bytes
     crawl: str
@@ -46,7 +46,7 @@ class StreamEntry(msgspec.Struct):
 
 
 class Garbage(msgspec.Struct):
-    """The record of an entry that is not ours, as it is put aside."""
+    """The record that is kept of an entry that no worker had written."""
 
     id: str
     entry: str
@@ -55,9 +55,10 @@ class Garbage(msgspec.Struct):
 
 
 def encode(batch: Batch) -> list[bytes]:
-    """A batch as MessagePack, for one entry, or for several if it is large.
+    """Encode a batch as one entry, or as several if it is large.
 
-    Raises StorageFailed if it could not be read again: the worker must know, while it still can.
+    Raises StorageFailed if the entry could not be decoded again: the worker has to learn of it
+    while it still has the batch.
     """
     try:
         encoded = _encode(batch)
@@ -68,13 +69,13 @@ def encode(batch: Batch) -> list[bytes]:
         return encode(first) + encode(second)
     try:
         _decode(encoded)
-    except _NOT_OURS as error:
+    except _FOREIGN as error:
         raise StorageFailed(f"not a batch of results: {error}") from None
     return [encoded]
 
 
 def read(raw: RawEntry) -> StreamEntry:
-    """Read an entry that a worker has written. Raises NotOurs."""
+    """Decode an entry. Raises ForeignEntry if no worker had written it."""
     identity, flat = raw
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
     try:
@@ -83,13 +84,13 @@ def read(raw: RawEntry) -> StreamEntry:
             return StreamEntry(identity, crawl, decode_note(fields[b"note"]))
         return StreamEntry(identity, crawl, _decode(fields[b"batch"]))
     except KeyError as error:
-        raise NotOurs(f"it has no field '{error.args[0].decode()}'") from None
-    except _NOT_OURS as error:
-        raise NotOurs(str(error)) from None
+        raise ForeignEntry(f"it has no field '{error.args[0].decode()}'") from None
+    except _FOREIGN as error:
+        raise ForeignEntry(str(error)) from None
 
 
 def garbage(raw: RawEntry, reason: str) -> Garbage:
-    """The record to keep of an entry that is not ours."""
+    """Make the record to keep of an entry that no worker had written."""
     identity, flat = raw
     text = b" ".join(value[: 4 * SHOWN_CHARACTERS] for value in flat[:8])
     shown = text.decode("utf-8", "replace")[:SHOWN_CHARACTERS]
@@ -97,7 +98,7 @@ def garbage(raw: RawEntry, reason: str) -> Garbage:
 
 
 def _decode(encoded: bytes) -> Batch:
-    """A batch that every store takes. Raises one of `_NOT_OURS`."""
+    """Decode a batch and check that every store accepts it. Raises one of `_FOREIGN`."""
     batch = _decode_batch(encoded)
     check_values(encoded)
     check_data(batch.items)
@@ -109,7 +110,7 @@ def _size(batch: Batch) -> int:
 
 
 def _halves(batch: Batch) -> tuple[Batch, Batch]:
-    """The first and the second half of the records; none is in both."""
+    """Split a batch into two with half of the records each."""
     cut = _size(batch) // 2
     first, second = Batch(keep=batch.keep), Batch(keep=batch.keep)
     for name in _RECORDS:

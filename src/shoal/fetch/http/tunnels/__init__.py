@@ -1,2 +1,5 @@
-"""How proxies are asked for a way to a host, on the raw socket. What they answer is as untrusted as
-what any server does: it is bounded in bytes here, and in time by who calls."""
+"""Asks proxies for a way to a host, on the raw socket.
+
+The answers of proxies are as untrusted as those of any server: their size is bounded here, their
+time by the caller.
+"""

@@ -1,5 +1,5 @@
-"""Plain http by an HTTP proxy, without a tunnel: the request line has the whole URL, and the proxy
-passes the request on."""
+"""Plain http through an HTTP proxy without a tunnel: the request line has the absolute URL, and the
+proxy forwards the request."""
 
 from __future__ import annotations
 
@@ -17,59 +17,63 @@ from shoal.fetch.http.ways import Origin
 PROXY_LOGIN_NEEDED = 407
 
 NOWHERE = "login.invalid"
-"""No such host exists, nor will (RFC 6761)."""
+"""A host that is guaranteed never to exist (RFC 6761)."""
 
 PROBE_S = 3.0
 
 _OWN_SERVER = "tinyproxy/"
-"""What tinyproxy signs its own pages with. To those of hosts it adds a Via. Other proxies sign
-nothing that a host could not sign too."""
+"""How the Server header of tinyproxy's own pages starts; to the pages of hosts it adds a Via
+header. Other proxies send nothing that a host could not send too."""
 
 
 class Absolute(msgspec.Struct, frozen=True):
-    """What makes requests to a host such that a proxy understands them."""
+    """Rewrites requests to a host into the form that a proxy understands."""
 
     start: bytes
-    """Of the URL, up to its path."""
+    """The start of the URL, up to its path."""
     login: bytes
-    """The header that lets us in."""
+    """The header line with user and password for the proxy. Empty if it has none."""
 
     @classmethod
     def of(cls, origin: Origin, proxy: ProxyAddress) -> Absolute:
-        """For requests to a host by a proxy."""
+        """Make one for requests to `origin` through `proxy`."""
         host = origin.written(with_port=origin.port != 80)
         return cls(f"http://{host}".encode(), login_line(proxy).encode())
 
     def rewritten(self, request: bytes) -> bytes:
-        """A request as the proxy needs it."""
+        """The request with an absolute URL and the login."""
         method, _, rest = request.partition(b" ")
         line, _, rest = rest.partition(b"\r\n")
         return b"%b %b%b\r\n%b%b" % (method, self.start, line, self.login, rest)
 
 
 def answer_of_proxy(status: int, headers: CIMultiDict[str]) -> ExitFault | None:
-    """What an answer means that is certainly the proxy's own. None: it may be the host's.
+    """The fault that an answer means, if it is certainly the proxy's own. None: maybe the host's.
 
-    That it could not reach the host (502, 503, 504), most proxies say in words that a host might
-    use as well.
+    Most proxies report a host they could not reach (502, 503, 504) in words that the host itself
+    might use, so these answers count as the host's.
     """
     is_own = headers.get("Server", "").startswith(_OWN_SERVER) and "Via" not in headers
     if status == PROXY_LOGIN_NEEDED or (is_own and status >= 400):
-        # What it forbids, it may forbid for this host alone: several hosts have to agree.
+        # A proxy may forbid this one host only, so several hosts have to agree.
         return refused(status, "the request", has_worked=True)
     return None
 
 
 def is_kept(headers: CIMultiDict[str]) -> bool:
-    """Whether a proxy keeps the connection after an answer. Some close it without a word, and the
-    next request would be lost in the same moment: so it is to say that it does not."""
+    """Whether a proxy says that it keeps the connection open after an answer.
+
+    Some proxies close it without saying so, and a request sent in that moment would be lost.
+    """
     said = headers.get("Proxy-Connection") or headers.get("Connection") or ""
     return "keep-alive" in said.lower()
 
 
 async def asks_for_login(wire: Wire) -> bool:
-    """Whether a proxy lets in only those with user and password, by what it says to somebody
-    without. One that does not would pass these on to the host, as any other header."""
+    """Whether a proxy requires user and password, found out by a request without them.
+
+    A proxy that does not require them would forward them to the host like any other header.
+    """
     ask = f"GET http://{NOWHERE}/ HTTP/1.1\r\nHost: {NOWHERE}\r\nConnection: close\r\n\r\n"
     try:
         async with asyncio.timeout(PROBE_S):

@@ -11,7 +11,7 @@ from shoal.errors import ExitFault
 from shoal.fetch.http.tunnels.wire import Stage, Wire, no_sense
 
 MAX_HEAD_BYTES = 16 * 1024
-"""Of an answer to CONNECT, up to the empty line."""
+"""The maximum size of an answer to CONNECT, up to the empty line."""
 
 FORBIDDEN = 403
 NOT_LET_IN = (401, 407)
@@ -21,10 +21,10 @@ _end = re.compile(rb"\r?\n\r?\n").search
 
 
 async def open_tunnel(wire: Wire, proxy: ProxyAddress, place: str, *, has_worked: bool) -> None:
-    """Have the proxy connect to a place, `host:port`. What is sent after that goes there.
+    """Have the proxy connect to `place`, a `host:port`. Anything sent after that goes there.
 
-    An exit that `has_worked` and forbids this host is not at fault, but of no use here. Raises
-    ExitFault.
+    Raises ExitFault. An exit that `has_worked` before and forbids this host is not at fault, but
+    of no use for this host.
     """
     wire.stage = Stage.HOST
     ask = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{login_line(proxy)}\r\n"
@@ -35,7 +35,7 @@ async def open_tunnel(wire: Wire, proxy: ProxyAddress, place: str, *, has_worked
 
 
 async def read_status(wire: Wire) -> int:
-    """Read an answer up to its empty line, behind which nothing may come unasked."""
+    """Read an answer up to its empty line. Raises ExitFault if more follows a success unasked."""
     head = b""
     while not (end := _end(head)):
         if len(head) >= MAX_HEAD_BYTES:
@@ -50,7 +50,7 @@ async def read_status(wire: Wire) -> int:
 
 
 def refused(status: int, what: str, *, has_worked: bool) -> ExitFault:
-    """What it means that a proxy answered with something else than success."""
+    """The fault that a proxy's answer other than success means."""
     words = f"the proxy answered {what} with HTTP {status}"
     if status in NOT_LET_IN:
         return ExitFault(f"{words}: user and password are not accepted", Blame.EXIT)
@@ -60,7 +60,7 @@ def refused(status: int, what: str, *, has_worked: bool) -> ExitFault:
 
 
 def login_line(proxy: ProxyAddress) -> str:
-    """The header that lets us in, if there is a need for one."""
+    """The header line with user and password for the proxy. Empty if it has none."""
     if not proxy.user and not proxy.password:
         return ""
     pair = b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()

@@ -1,4 +1,4 @@
-"""SOCKS5 (RFC 1928), with user and password (RFC 1929)."""
+"""Tunnels through SOCKS5 proxies (RFC 1928), with user and password (RFC 1929)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ REPLIES = {
     8: "address type not supported",
 }
 UNREACHED = (1, 3, 4, 5, 6, 8)
-"""Replies by which it is this host that could not be reached. A general failure is among them: it
-is also what some proxies say of a name that does not exist."""
+"""Replies that say that this host could not be reached. They include a general failure, as some
+proxies reply that for a name that does not exist."""
 
 
 async def open_tunnel(
     wire: Wire, proxy: ProxyAddress, host: str, port: int, *, has_worked: bool
 ) -> None:
-    """Have the proxy connect to a host, by its name or its address. What is sent after that goes
-    there. An exit that `has_worked` and forbids this host is not at fault. Raises ExitFault."""
+    """Have the proxy connect to a host, by name or address. Anything sent after that goes there.
+
+    Raises ExitFault. An exit that `has_worked` before and forbids this host is not at fault.
+    """
     await _log_in(wire, proxy)
     wire.stage = Stage.HOST
     await wire.send(bytes([VERSION, CONNECT, 0]) + _place(host) + port.to_bytes(2))
@@ -47,7 +49,7 @@ async def open_tunnel(
         is_unreached = reply in UNREACHED or (reply == NOT_ALLOWED and has_worked)
         words = f"the proxy answered: {REPLIES.get(reply, f'error {reply}')}"
         raise ExitFault(words, Blame.PAIR if is_unreached else Blame.EXIT)
-    await wire.exactly(await _length(wire, kind) + 2)  # Where it connected from, and the port.
+    await wire.exactly(await _length(wire, kind) + 2)  # The proxy's own outgoing address and port.
 
 
 async def _log_in(wire: Wire, proxy: ProxyAddress) -> None:
@@ -86,7 +88,7 @@ def _place(host: str) -> bytes:
 
 
 async def _length(wire: Wire, kind: int) -> int:
-    """How long the address in a reply is."""
+    """The length of the address in a reply."""
     if kind == NAME:
         return (await wire.exactly(1))[0]
     if kind not in (IPV4, IPV6):

@@ -1,4 +1,4 @@
-"""A socket to a proxy, before it leads anywhere."""
+"""A socket to a proxy, before the proxy has connected it to a host."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ CLOSED = "the proxy closed the connection"
 
 
 class Stage(Enum):
-    """Who is waited for: that says what silence and a closed connection mean."""
+    """Who is being waited for. Decides what a timeout or a closed connection means."""
 
     AWAY = "no connection within {:g} s"
-    """The proxy is not asked yet, or has done its part."""
+    """Not the proxy: it is not asked yet, or has done its part."""
     PROXY = "the proxy did not answer within {:g} s"
     HOST = "the proxy did not reach the host within {:g} s"
-    """It was told where to. Many hang up on what they cannot reach, or wait for long."""
+    """The proxy knows the host. Many proxies hang up if they cannot reach it, or wait for long."""
 
 
 class Wire:
-    """A socket to a proxy. Counts what goes over it, and closes it unless it was handed over."""
+    """A socket to a proxy. Counts its bytes, and closes it unless it was handed over."""
 
     def __init__(self) -> None:
         self.stage = Stage.AWAY
@@ -36,27 +36,27 @@ class Wire:
 
     @property
     def sock(self) -> socket.socket:
-        """Raises ExitFault if there is none."""
+        """The socket. Raises ExitFault if there is none."""
         if self._sock is None:
             raise self._lost(CLOSED)
         return self._sock
 
     def lead(self, sock: socket.socket) -> None:
-        """From now on it leads to the proxy."""
+        """Set the socket that leads to the proxy."""
         self._sock = sock
 
     def hand_over(self) -> socket.socket:
-        """The socket is somebody else's now."""
+        """Give the socket to the caller, who closes it from now on. Raises ExitFault."""
         sock, self._sock = self.sock, None
         return sock
 
     def close(self) -> None:
-        """Close the socket, if it is still here."""
+        """Close the socket, unless it was handed over."""
         if self._sock is not None:
             self._sock.close()
 
     async def send(self, data: bytes) -> None:
-        """Send all of it."""
+        """Send all of the data. Raises ExitFault."""
         try:
             await self._loop.sock_sendall(self.sock, data)
         except OSError as error:
@@ -64,7 +64,7 @@ class Wire:
         self.sent += len(data)
 
     async def receive(self, most: int) -> bytes:
-        """What has come, a byte at least."""
+        """Receive at least one byte and up to `most`. Raises ExitFault."""
         try:
             data = await self._loop.sock_recv(self.sock, most)
         except OSError as error:
@@ -75,19 +75,19 @@ class Wire:
         return data
 
     async def exactly(self, count: int) -> bytes:
-        """So many bytes, and none of those behind them."""
+        """Receive exactly `count` bytes, and none after them. Raises ExitFault."""
         data = b""
         while len(data) < count:
             data += await self.receive(count - len(data))
         return data
 
     def too_slow(self, limit_s: float) -> FetchError:
-        """What it means that the time is over."""
+        """The error for a timeout at the current stage."""
         words = self.stage.value.format(limit_s)
         return FetchError(words) if self.stage is Stage.AWAY else self._lost(words)
 
     def counted(self, error: FetchError) -> FetchError:
-        """The error, with what went over the wire in vain."""
+        """Store the bytes that went over the wire in vain in the error, and return it."""
         error.wire_bytes = self.sent + self.received
         return error
 
@@ -96,5 +96,5 @@ class Wire:
 
 
 def no_sense() -> ExitFault:
-    """It is no proxy, or not one of this kind."""
+    """The error for an answer that no proxy of this kind would give."""
     return ExitFault(NO_SENSE, Blame.EXIT)

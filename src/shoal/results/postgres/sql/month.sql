@@ -1,5 +1,5 @@
--- The table of one month. What the default table has of that month moves into it; the three steps
--- are one transaction, so nobody sees a row twice or not at all.
+-- Create the table of one month, and move its rows there from the default table. The steps are one
+-- transaction, so no reader sees a row twice or misses one.
 CREATE TABLE {name} (LIKE {table} INCLUDING DEFAULTS);
 WITH moved AS (
     DELETE FROM {table}_default WHERE {time} >= '{begin}' AND {time} < '{end}' RETURNING *

@@ -1,15 +1,15 @@
--- Statements of the PostgreSQL results store. Each is one step, and so all or nothing by itself.
--- $1 is the crawl's name. Rows come as one array per column: one round trip for a whole batch. What
--- stands in braces is filled in: {page_arrays} by saving.py, all else by storable.py, for all stores.
+-- Statements of the PostgreSQL results store. Each is atomic by itself. $1 is the crawl's name. Rows
+-- are passed as one array per column: one round trip for a whole batch. Placeholders in braces are
+-- filled in: {page_arrays} and {file_arrays} by saving.py, all others by storable.py, for all stores.
 
 -- save: store a batch; returns how many readings are now an item's current state
--- Items ($2 to $11): ids are given out in the order of arrival, rows are written in the order of their
--- keys, so that two writers of the same ones may wait for each other, but never in a circle. An item
--- is updated unless what is stored is newer, or not old enough ($12). Of two scrapes at the same
--- moment the later arrival wins. One that was gone is as new. Whether a reading says something new is
--- decided on the locked row (changed_at), so that two writers cannot both think so. $13 says whether
--- readings are kept, $14 whether also those that say nothing new. Rejected items: $15 to $21. Pages:
--- from $22 on.
+-- Items ($2 to $11): ids follow the order of arrival. Rows are written in the order of their keys, so
+-- that two writers of the same items may wait for each other, but never deadlock. An item is updated
+-- unless the stored reading is newer, or not old enough ($12). Of two scrapes at the same moment, the
+-- one that arrives later wins. An item that was gone counts as new. Whether a reading is a change is
+-- decided on the locked row (changed_at), so that two writers cannot both count it. $13: whether
+-- readings are kept; $14: whether those without a change are kept too. Rejected items: $15 to $21.
+-- Pages: from $22 on.
 WITH readings AS MATERIALIZED (
     SELECT nextval('items_id') AS id, r.*
     FROM unnest(
@@ -77,9 +77,9 @@ put_aside AS (
 )
 SELECT count(*) FROM stored
 
--- save_late: put readings into the history that came after a newer one; $2 to $8 as for save
--- They are kept if they say something else than the newest reading, or always ($9), or to correct
--- what was read at the same moment.
+-- save_late: add readings to the history that arrived after a newer one; $2 to $8 as for save
+-- A reading is kept if it differs from the newest one, or if all are kept ($9), or if it replaces a
+-- reading of the same moment.
 INSERT INTO observations AS o (crawl, kind, key, scraped_at, content, fingerprint, url, data)
 SELECT $1, r.*
 FROM unnest(
@@ -104,25 +104,25 @@ ON CONFLICT (crawl, kind, key, scraped_at) DO UPDATE SET
     data = excluded.data
 WHERE o.content <> excluded.content
 
--- save_files: note what became of files; what is stored stays, and the newest counts
--- Rows are written in the order of their keys, so that two writers never wait in a circle.
+-- save_files: store file records; a stored file wins over one that is not, then the newest
+-- Rows are written in the order of their keys, so that two writers never deadlock.
 INSERT INTO files AS f (crawl, {file_fields})
 SELECT $1, r.* FROM unnest({file_arrays}) AS r ({file_fields})
 ORDER BY fingerprint
 ON CONFLICT (crawl, fingerprint) DO UPDATE SET {file_changes}
 WHERE (excluded.status = 'done', excluded.at) >= (f.status = 'done', f.at)
 
--- files_of: what became of some files ($2)
+-- files_of: the records of some files ($2)
 SELECT {file_fields} FROM files WHERE crawl = $1 AND fingerprint = ANY($2::bigint[])
 
--- files_after: one page of the stream of files, from a fingerprint on
+-- files_after: one page of the stream of files, after a fingerprint
 SELECT {file_fields}
 FROM files
 WHERE crawl = $1 AND fingerprint > $2
 ORDER BY fingerprint
 LIMIT $3
 
--- copy_files: what an earlier crawl ($2) knows of files, for this one
+-- copy_files: copy the file records of an earlier crawl ($2), unless this one has its own
 INSERT INTO files (crawl, {file_fields})
 SELECT $1, {file_fields}
 FROM files
@@ -130,7 +130,7 @@ WHERE crawl = $2
 ORDER BY fingerprint
 ON CONFLICT DO NOTHING
 
--- note_kinds: note the order of fields of kinds that are new
+-- note_kinds: store the order of fields of new kinds
 INSERT INTO kinds (crawl, kind, fields)
 SELECT $1, k.* FROM unnest($2::text[], $3::jsonb[]) AS k
 ON CONFLICT DO NOTHING
@@ -138,9 +138,10 @@ ON CONFLICT DO NOTHING
 -- kinds: the order of fields of each kind
 SELECT kind, fields FROM kinds WHERE crawl = $1
 
--- items_after: one page of the stream of items, of those that are wanted
--- $2 the id to go on from, $3 kind, $4 since, $5 changed, $6 gone, $7 rows and $8 bytes at most. An
--- item has changed in its own crawl, or since the one that this follows on.
+-- items_after: one page of the stream of items, filtered
+-- $2: the id to continue after; $3 kind, $4 since, $5 changed, $6 gone; $7 and $8: the maximum number
+-- of rows and bytes. An item counts as changed if it changed in this crawl, or differs from the
+-- previous crawl that this one builds on.
 SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data
 FROM (
     SELECT *, sum(octet_length(data)) OVER (ORDER BY id) - octet_length(data) AS bytes_before
@@ -168,9 +169,9 @@ FROM (
 WHERE bytes_before < $8
 ORDER BY id
 
--- items_behind: one page of the stream of items by kind and key, behind kind $2 and key $3
--- $4 kind, $5 moment, $6 rows and $7 bytes at most. Those that are there: now, or, as far as
--- readings were kept, at that moment.
+-- items_behind: one page of the stream of items by kind and key, after kind $2 and key $3
+-- $4: only this kind; $5: a moment; $6 and $7: the maximum number of rows and bytes. Returns the
+-- items that exist now or, as far as readings were kept, existed at that moment.
 SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, data
 FROM (
     SELECT
@@ -212,15 +213,15 @@ FROM items
 WHERE crawl = $1 AND fingerprint = $2
 ORDER BY id
 
--- history: the readings of one item that were kept, oldest first
+-- history: the kept readings of one item, oldest first
 SELECT 0, kind, key, fingerprint, scraped_at, NULL, url, data::text
 FROM observations
 WHERE crawl = $1 AND kind = $2 AND key = $3
 ORDER BY scraped_at
 
--- known_pages: the last successful visits to pages ($2), each in a row for each of its items, or in
--- one without an item. Of a page that led on no items are read: nobody asks for them. `fields` is
--- the order of an item's fields.
+-- known_pages: the last successful visits to pages ($2), one row for each item of a page
+-- A page without items has one row. The items of a page with links to follow are not read, as they
+-- are not needed. `fields` is the order of an item's fields.
 SELECT
     p.fingerprint AS page, v.*,
     (SELECT count(*) FROM rejected WHERE crawl = $1 AND fingerprint = p.fingerprint) AS rejected,
@@ -242,8 +243,8 @@ LEFT JOIN kinds AS k ON k.crawl = $1 AND k.kind = i.kind
 ORDER BY i.id
 
 -- mark_gone: copy the items of an earlier crawl ($2) that this one has not found, as gone ($3)
--- Those of a page that gave this crawl a rejected item may be that one, and are left out. Rows are
--- written in the order of their keys, as by save; the order of fields goes with the first of a kind.
+-- Items of a page that gave this crawl a rejected item are left out, as they may be that one. Rows
+-- are written in the order of their keys, as in save. The order of fields of new kinds is copied too.
 WITH missing AS MATERIALIZED (
     SELECT i.*
     FROM items AS i
@@ -278,14 +279,14 @@ FROM missing
 ORDER BY kind COLLATE "C", key COLLATE "C"
 ON CONFLICT DO NOTHING
 
--- count_gone: how many items are gone in this crawl that were there in an earlier one ($2)
+-- count_gone: how many items are gone in this crawl that were not gone in an earlier one ($2)
 SELECT count(*)
 FROM items AS i
 JOIN items AS earlier
     ON earlier.crawl = $2 AND earlier.kind = i.kind AND earlier.key = i.key
 WHERE i.crawl = $1 AND i.gone_at IS NOT NULL AND earlier.gone_at IS NULL
 
--- count_items: how many items there are of each kind, without those that are gone
+-- count_items: the number of items of each kind, without those that are gone
 SELECT kind, sum(number)::bigint AS count
 FROM (
     SELECT kind, count(*) AS number FROM items WHERE crawl = $1 GROUP BY kind
@@ -302,7 +303,7 @@ FROM pages
 WHERE crawl = $1 AND fingerprint = $2
 ORDER BY started_at, attempt, worker
 
--- tasks_at: the tasks that were tried at one of some addresses ($2)
+-- tasks_at: the tasks that were tried at one of these URLs ($2)
 SELECT DISTINCT fingerprint FROM pages WHERE crawl = $1 AND url = ANY($2::text[]) LIMIT $3
 
 -- rejected_of: the rejected items of one URL
@@ -327,20 +328,20 @@ WHERE crawl = $1
 ORDER BY fingerprint, started_at, attempt, worker
 LIMIT $6
 
--- mark_near: note which pages are nearly the same as others
+-- mark_near: store which pages are nearly the same as others
 INSERT INTO near_pages (crawl, fingerprint, like_fingerprint, distance)
 SELECT $1, p.* FROM unnest($2::bigint[], $3::bigint[], $4::integer[]) AS p
 ON CONFLICT (crawl, fingerprint) DO UPDATE SET
     like_fingerprint = excluded.like_fingerprint,
     distance = excluded.distance
 
--- near_of: which page one is nearly the same as
+-- near_of: the page that a page is nearly the same as
 SELECT like_fingerprint, distance FROM near_pages WHERE crawl = $1 AND fingerprint = $2
 
 -- note_of: how the crawl last ran
 SELECT frontier, targets, archive, previous, file_store FROM crawls WHERE name = $1
 
--- note_run: how the crawl runs
+-- note_run: store how the crawl runs
 INSERT INTO crawls (name, frontier, targets, archive, previous, file_store)
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (name) DO UPDATE SET
@@ -350,8 +351,8 @@ ON CONFLICT (name) DO UPDATE SET
     previous = excluded.previous,
     file_store = excluded.file_store
 
--- forget: delete all that belongs to a crawl
--- The order of its fields stays: other processes know that they have noted it.
+-- forget: delete everything that belongs to a crawl
+-- The order of fields (kinds) stays, as other processes remember that they have stored it.
 WITH
 gone_items AS (DELETE FROM items WHERE crawl = $1),
 gone_observations AS (DELETE FROM observations WHERE crawl = $1),
@@ -361,20 +362,20 @@ gone_near AS (DELETE FROM near_pages WHERE crawl = $1),
 gone_files AS (DELETE FROM files WHERE crawl = $1)
 DELETE FROM crawls WHERE name = $1
 
--- has_versions: whether any version of the schema was made here
+-- has_versions: whether any version of the schema was applied here
 SELECT to_regclass('shoal_versions') IS NOT NULL
 
 -- version: the version of the schema
 SELECT coalesce(max(version), 0) FROM shoal_versions
 
--- lock_schema: wait until nobody else changes the schema; held to the end of the transaction
+-- lock_schema: take the lock for changing the schema, until the end of the transaction
 SELECT pg_advisory_xact_lock(hashtext('shoal schema ' || current_schema()))
 
--- lock_defaults: keep everybody from the default tables, so that no row gets in while its month is
--- made. In vain after a while: then it is tried again, and nobody has waited for long.
+-- lock_defaults: lock the default tables, so that no row gets in while its month's table is created
+-- Gives up after lock_timeout and is tried again, so that no writer waits for long.
 LOCK TABLE pages_default, observations_default IN ACCESS EXCLUSIVE MODE
 
--- months: the tables of one partitioned table ($1)
+-- months: the partitions of a table ($1)
 SELECT c.relname
 FROM pg_inherits AS i
 JOIN pg_class AS c ON c.oid = i.inhrelid

@@ -1,15 +1,15 @@
--- Version 1: the items, what they said before, the page log, and what was put aside.
+-- Version 1: items, their history, the page log, and rejected items.
 --
--- Fingerprints and content hashes are 64 bits, kept as signed numbers. Names and keys are compared
--- byte by byte (COLLATE "C"): that is what makes them equal for Shoal, and it is the quickest.
+-- Fingerprints and content hashes are 64 bits, stored as signed numbers. Names and keys are compared
+-- byte by byte (COLLATE "C"), as Shoal itself does; it is also the fastest way.
 
 -- One row per crawl that has run here.
 CREATE TABLE crawls (
     name text COLLATE "C" PRIMARY KEY,
-    frontier text NOT NULL  -- where its queue is; never with a password
+    frontier text NOT NULL  -- the address of its frontier, never with a password
 );
 
--- Ids are given out in the order in which items are first stored: exports follow them.
+-- Ids follow the order in which items are first stored. Exports use that order.
 CREATE SEQUENCE items_id;
 
 -- The current state of every item.
@@ -20,7 +20,7 @@ CREATE TABLE items (
     id bigint NOT NULL,
     scraped_at timestamptz NOT NULL,
     first_at timestamptz NOT NULL,    -- of the reading that was stored first
-    changed_at timestamptz NOT NULL,  -- of the reading that said something else than the one before
+    changed_at timestamptz NOT NULL,  -- of the last reading with other content than the one before
     content bigint NOT NULL,          -- a hash of the fields
     fingerprint bigint NOT NULL,      -- of the task whose page it was read from
     url text NOT NULL,
@@ -33,10 +33,10 @@ CREATE INDEX items_by_id ON items (crawl, id);
 CREATE INDEX items_by_page ON items (crawl, fingerprint);
 CREATE INDEX items_by_host ON items (crawl, host);
 CREATE INDEX items_by_time ON items (crawl, scraped_at);
--- A hash index: a URL may be longer than a B-tree takes.
+-- A hash index, as a URL may be longer than a B-tree accepts.
 CREATE INDEX items_by_url ON items USING hash (url);
 
--- What items said, and when. The newest reading that said something new is here and in `items`.
+-- The history of items. The newest reading with a change is both here and in `items`.
 CREATE TABLE observations (
     crawl text COLLATE "C" NOT NULL,
     kind text COLLATE "C" NOT NULL,
@@ -49,11 +49,11 @@ CREATE TABLE observations (
     PRIMARY KEY (crawl, kind, key, scraped_at)
 ) PARTITION BY RANGE (scraped_at);
 
--- Takes what no month's table takes, so that nothing is ever refused.
+-- Takes the rows of months without a table of their own, so that no row is ever refused.
 CREATE TABLE observations_default PARTITION OF observations DEFAULT;
 
--- One row per try at a URL. The primary key is what makes a try that try: a batch that is saved
--- again, because nobody knew whether the first save had worked, adds nothing.
+-- One row per try at a URL. The primary key identifies the try: saving a batch again, because the
+-- first save may have failed, adds nothing.
 CREATE TABLE pages (
     crawl text COLLATE "C" NOT NULL,
     fingerprint bigint NOT NULL,
@@ -81,7 +81,7 @@ CREATE TABLE rejected (
     crawl text COLLATE "C" NOT NULL,
     fingerprint bigint NOT NULL,
     scraped_at timestamptz NOT NULL,
-    digest bytea NOT NULL,  -- of kind, reason and data: the same one is kept once
+    digest bytea NOT NULL,  -- of kind, reason and data: equal ones are stored once
     kind text NOT NULL,
     reason text NOT NULL,
     url text NOT NULL,

@@ -1,5 +1,5 @@
--- Version 2: archived pages, pages that are nearly the same, how to read a crawl again, and the order
--- of fields.
+-- Version 2: archived pages, near duplicates, the targets and archive of crawls (to extract again
+-- from archived pages), and the order of fields.
 
 ALTER TABLE pages ADD COLUMN simhash bigint;
 ALTER TABLE pages ADD COLUMN archived text NOT NULL DEFAULT '';
@@ -15,7 +15,7 @@ CREATE TABLE near_pages (
 ALTER TABLE crawls ADD COLUMN targets text[] NOT NULL DEFAULT '{}';
 ALTER TABLE crawls ADD COLUMN archive text NOT NULL DEFAULT '';
 
--- jsonb does not keep the order of an item's fields. This is the order of the first one of each kind.
+-- The order of fields, taken from the first item of each kind, as jsonb does not keep it.
 CREATE TABLE kinds (
     crawl text COLLATE "C" NOT NULL,
     kind text COLLATE "C" NOT NULL,

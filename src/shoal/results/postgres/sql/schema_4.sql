@@ -1,3 +1,3 @@
--- Version 4: which crawl another one follows on.
+-- Version 4: the previous crawl that a crawl builds on.
 
 ALTER TABLE crawls ADD COLUMN previous text COLLATE "C" NOT NULL DEFAULT '';

@@ -1,4 +1,4 @@
--- Which versions of the schema were made here. The newest is the one in force.
+-- The versions of the schema that were applied here. The newest one is in force.
 CREATE TABLE IF NOT EXISTS shoal_versions (
     version integer PRIMARY KEY,
     made_at timestamptz NOT NULL DEFAULT now()

@@ -1,7 +1,7 @@
 -- Statements of the SQLite results store. Writes take their values in the order of the columns;
--- reads take the crawl's name as :crawl. The save_ and forget_ statements run between
--- BEGIN IMMEDIATE and COMMIT, so a batch is stored, and a crawl forgotten, as a whole or not at all.
--- What stands in braces is filled in: {rows} for each statement, all else by storable.py, for all
+-- reads take the crawl's name as :crawl. The save_ and forget_ statements run in one transaction
+-- (BEGIN IMMEDIATE), so a batch is stored, and a crawl deleted, completely or not at all.
+-- Placeholders in braces are filled in: {rows} for each execution, all others by storable.py, for all
 -- stores.
 
 -- add_crawl: give a crawl its number, unless it has one
@@ -10,9 +10,9 @@ INSERT INTO result_crawls (name) VALUES (:crawl) ON CONFLICT (name) DO NOTHING
 -- crawl_id: the number of a crawl
 SELECT id FROM result_crawls WHERE name = :crawl
 
--- save_items: insert items, or update them unless what is stored is newer, or not old enough
--- Of two scrapes at the same moment the later arrival wins. One that was gone is as new. Data comes
--- as UTF-8 bytes.
+-- save_items: insert items, or update them unless the stored reading is newer, or not old enough
+-- Of two scrapes at the same moment, the one that arrives later wins. An item that was gone counts as
+-- new. Data is passed as UTF-8 bytes.
 WITH reading (crawl, kind, key, fingerprint, scraped_at, content, url, data) AS (VALUES {rows})
 INSERT INTO items (
     crawl, kind, key, fingerprint, scraped_at, first_at, changed_at, content, url, data
@@ -38,9 +38,9 @@ WHERE excluded.scraped_at >= scraped_at + ?
     OR gone_at IS NOT NULL
 
 -- save_observations: add readings to the history of items, after save_items, with the same rows
--- It is the newest one: if it says something new. It comes late: if it says something else than the
--- newest one, unless items are to be left alone for a time. With `always` in both cases. The same
--- moment read again, by a better spider, takes the place of the first reading.
+-- The newest reading of an item is kept if it is a change. One that arrives after a newer one is kept
+-- if it differs from that, unless refresh_s is set. `always` keeps readings without a change, too. If
+-- a better spider reads the same moment again, its reading replaces the first one.
 WITH
 reading (crawl, kind, key, fingerprint, scraped_at, content, url, data) AS (VALUES {rows}),
 how (refresh_s, always) AS (VALUES (?, ?))
@@ -56,23 +56,23 @@ WHERE i.crawl = r.crawl AND i.kind = r.kind AND i.key = r.key AND (
     )
 )
 
--- save_pages: log tries, each once
+-- save_pages: store tries in the page log, each once
 INSERT INTO pages (crawl, {page_fields})
 VALUES {rows}
 ON CONFLICT (crawl, fingerprint, started_at, attempt, worker) DO NOTHING
 
--- save_rejected: keep rejected items, each once
+-- save_rejected: store rejected items, each once
 INSERT INTO rejected (crawl, fingerprint, scraped_at, digest, kind, reason, url, data)
 VALUES {rows}
 ON CONFLICT (crawl, fingerprint, scraped_at, digest) DO NOTHING
 
--- save_files: note what became of files; what is stored stays, and the newest counts
+-- save_files: store file records; a stored file wins over one that is not, then the newest
 INSERT INTO files (crawl, {file_fields})
 VALUES {rows}
 ON CONFLICT (crawl, fingerprint) DO UPDATE SET {file_changes}
 WHERE (excluded.status = 'done', excluded.at) >= (files.status = 'done', files.at)
 
--- files_of: what became of some files (a JSON array of fingerprints)
+-- files_of: the records of some files (a JSON array of fingerprints)
 SELECT {file_fields}
 FROM files
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
@@ -85,16 +85,16 @@ WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint
 ORDER BY fingerprint
 LIMIT :limit
 
--- copy_files: what :previous knows of files, for :crawl
+-- copy_files: copy the file records of :previous to :crawl, unless that has its own
 INSERT INTO files (crawl, {file_fields})
 SELECT own.id, {file_fields}
 FROM files JOIN result_crawls AS own ON own.name = :crawl
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :previous)
 ON CONFLICT (crawl, fingerprint) DO NOTHING
 
--- items_after: one page of the stream of items, of those that are wanted
--- Returns the id to go on from, then the item; data, as bytes, comes last. An item has changed in its
--- own crawl, or since the one that this follows on.
+-- items_after: one page of the stream of items, filtered
+-- Returns the id to continue after, then the item; data, as bytes, comes last. An item counts as
+-- changed if it changed in this crawl, or differs from the previous crawl that this one builds on.
 SELECT id, kind, key, fingerprint, scraped_at, gone_at, url, CAST(data AS BLOB)
 FROM items AS i
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
@@ -114,8 +114,9 @@ WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 ORDER BY id
 LIMIT :limit
 
--- items_behind: one page of the stream of items by kind and key, behind :after_kind and :after
--- Those that are there: now, or, as far as readings were kept, at a moment (:at). :wanted is a kind.
+-- items_behind: one page of the stream of items by kind and key, after :after_kind and :after
+-- Returns the items of one kind (:wanted) or all that exist now or, as far as readings were kept,
+-- existed at a moment (:at).
 SELECT
     id, kind, key, fingerprint, scraped_at, gone_at, url,
     CAST(
@@ -142,7 +143,7 @@ WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 ORDER BY kind, key
 LIMIT :limit
 
--- history: the readings of one item that were kept, oldest first
+-- history: the kept readings of one item, oldest first
 SELECT i.id, i.kind, i.key, o.fingerprint, o.scraped_at, NULL, o.url, CAST(o.data AS BLOB)
 FROM items AS i JOIN observations AS o ON o.item = i.id
 WHERE i.crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
@@ -155,8 +156,9 @@ FROM items
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
 ORDER BY id
 
--- known_page: the last successful visit to a page, in a row for each of its items, or in one
--- without an item. Of a page that led on no items are read: nobody asks for them.
+-- known_page: the last successful visit to a page, one row for each of its items
+-- A page without items has one row. The items of a page with links to follow are not read, as they
+-- are not needed.
 WITH visit AS (
     SELECT etag, last_modified, max(links) OVER () AS links, items, digest, simhash
     FROM pages
@@ -185,7 +187,7 @@ LEFT JOIN items AS i
 ORDER BY i.id
 
 -- mark_gone: copy the items of :previous that :crawl has not found, as gone (:at)
--- Those of a page that gave :crawl a rejected item may be that one, and are left out.
+-- Items of a page that gave :crawl a rejected item are left out, as they may be that one.
 INSERT INTO items (
     crawl, kind, key, fingerprint, scraped_at, first_at, changed_at, content, url, data, gone_at
 )
@@ -207,7 +209,7 @@ WHERE i.crawl = (SELECT id FROM result_crawls WHERE name = :previous)
     )
 ORDER BY i.id
 
--- count_gone: how many items are gone in :crawl that were there in :previous
+-- count_gone: how many items are gone in :crawl that were not gone in :previous
 SELECT count(*)
 FROM items AS i JOIN items AS earlier
     ON earlier.crawl = (SELECT id FROM result_crawls WHERE name = :previous)
@@ -215,7 +217,7 @@ FROM items AS i JOIN items AS earlier
 WHERE i.crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
     AND i.gone_at IS NOT NULL AND earlier.gone_at IS NULL
 
--- count_items: how many items there are of each kind, without those that are gone
+-- count_items: the number of items of each kind, without those that are gone
 SELECT kind, sum(number)
 FROM (
     SELECT kind, count(*) AS number
@@ -238,7 +240,7 @@ FROM pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
 ORDER BY started_at, id
 
--- tasks_at: the tasks that were tried at one of some addresses (a JSON array)
+-- tasks_at: the tasks that were tried at one of these URLs (a JSON array)
 SELECT DISTINCT fingerprint
 FROM pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
@@ -252,7 +254,7 @@ WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint
 ORDER BY id
 
 -- rejected_after: one page of the stream of rejected items
--- Returns the id to go on from, then the rejected item; data comes last.
+-- Returns the id to continue after, then the rejected item; data comes last.
 SELECT id, fingerprint, scraped_at, kind, reason, url, data
 FROM rejected
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND id > :after
@@ -260,7 +262,7 @@ ORDER BY id
 LIMIT :limit
 
 -- signatures_after: one page of the stream of simhashes
--- Returns the id to go on from, then fingerprint and simhash.
+-- Returns the id to continue after, then fingerprint and simhash.
 SELECT id, fingerprint, simhash
 FROM pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
@@ -268,11 +270,11 @@ WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 ORDER BY id
 LIMIT :limit
 
--- mark_near: note that a page is nearly the same as another one
+-- mark_near: store that a page is nearly the same as another one
 INSERT OR REPLACE INTO near_pages (crawl, fingerprint, like_fingerprint, distance)
 VALUES (?, ?, ?, ?)
 
--- near_of: which page one is nearly the same as
+-- near_of: the page that a page is nearly the same as
 SELECT like_fingerprint, distance
 FROM near_pages
 WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl) AND fingerprint = :fingerprint
@@ -282,7 +284,7 @@ SELECT frontier, targets, archive, previous, file_store
 FROM result_crawls
 WHERE name = :crawl AND frontier <> ''
 
--- note_run: how the crawl runs
+-- note_run: store how the crawl runs
 INSERT INTO result_crawls (name, frontier, targets, archive, previous, file_store)
 VALUES (:crawl, :frontier, :targets, :archive, :previous, :file_store)
 ON CONFLICT (name) DO UPDATE SET
@@ -295,7 +297,7 @@ ON CONFLICT (name) DO UPDATE SET
 -- prune_observations: remove readings from before a moment
 DELETE FROM observations WHERE scraped_at < :before
 
--- prune_pages: remove the page log from before a moment
+-- prune_pages: remove page log records from before a moment
 DELETE FROM pages WHERE started_at < :before
 
 -- old_observations: how many prune_observations would remove
@@ -310,7 +312,7 @@ DELETE FROM observations WHERE item IN (
     WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 )
 
--- forget_near: delete what is known of a crawl's near duplicates
+-- forget_near: delete a crawl's near duplicates
 DELETE FROM near_pages WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 
 -- forget_items: delete a crawl's items
@@ -322,8 +324,8 @@ DELETE FROM pages WHERE crawl = (SELECT id FROM result_crawls WHERE name = :craw
 -- forget_rejected: delete a crawl's rejected items
 DELETE FROM rejected WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 
--- forget_files: delete what is known of a crawl's files
+-- forget_files: delete a crawl's file records
 DELETE FROM files WHERE crawl = (SELECT id FROM result_crawls WHERE name = :crawl)
 
--- forget_crawl: delete a crawl's number, after all that bears it
+-- forget_crawl: delete a crawl's number, after all rows that refer to it
 DELETE FROM result_crawls WHERE name = :crawl

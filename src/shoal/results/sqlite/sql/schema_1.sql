@@ -1,18 +1,18 @@
--- Results: the items, the page log and the rejected items of every crawl in this file.
--- Version 1. Files that were made before versions were noted have these tables already.
+-- Version 1: items, page log and rejected items of every crawl in this file.
+-- Files from before schema versions were recorded have these tables already.
 --
--- The frontier may live in the same file; these tables share nothing with its tables.
--- Fingerprints are 8 bytes, kept as signed integers. Times are seconds since 1970, UTC.
+-- The frontier may use the same file; these tables have nothing in common with its tables.
+-- Fingerprints are 8 bytes, stored as signed integers. Times are seconds since 1970, UTC.
 
--- Short numbers for crawls, so that rows do not repeat their names.
+-- Crawls get short numbers, so that rows do not repeat their names.
 CREATE TABLE IF NOT EXISTS result_crawls (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    frontier TEXT NOT NULL DEFAULT ''  -- where its queue was when it last ran
+    frontier TEXT NOT NULL DEFAULT ''  -- the address of its frontier in the last run
 );
 
--- One row per (crawl, kind, key). An upsert keeps the id, so ids are the order of first storing.
--- `data` is JSON text, for json_extract(); it comes last, so that reading the rest skips it.
+-- One row per (crawl, kind, key). An upsert keeps the id, so ids follow the order of first storing.
+-- `data` is JSON text, for json_extract(). It comes last, so that reading the rest skips it.
 CREATE TABLE IF NOT EXISTS items (
     id INTEGER PRIMARY KEY,
     crawl INTEGER NOT NULL,
@@ -31,8 +31,8 @@ CREATE INDEX IF NOT EXISTS items_by_page ON items (crawl, fingerprint);
 -- For streaming one crawl in the order of ids without reading the others'.
 CREATE INDEX IF NOT EXISTS items_by_crawl ON items (crawl);
 
--- One row per try at a URL. The unique columns are what makes a try that try: a batch that is saved
--- again, because nobody knew whether the first save had worked, adds nothing.
+-- One row per try at a URL. The unique columns identify the try: saving a batch again, because the
+-- first save may have failed, adds nothing.
 CREATE TABLE IF NOT EXISTS pages (
     id INTEGER PRIMARY KEY,
     crawl INTEGER NOT NULL,
@@ -52,8 +52,8 @@ CREATE TABLE IF NOT EXISTS pages (
     UNIQUE (crawl, fingerprint, started_at, attempt, worker)
 );
 
--- One row per rejected item. `digest` stands for kind, reason and data in the unique columns, which
--- do for this table what they do for pages.
+-- One row per rejected item. The unique columns identify it, with `digest` in place of kind, reason
+-- and data: saving it again adds nothing.
 CREATE TABLE IF NOT EXISTS rejected (
     id INTEGER PRIMARY KEY,
     crawl INTEGER NOT NULL,

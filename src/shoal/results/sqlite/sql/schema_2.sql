@@ -1,6 +1,6 @@
--- Version 2: what an item said before, when it changed, where pages are archived.
+-- Version 2: the history of items, when they changed, where pages are archived, near duplicates.
 
--- Items get a number that stands for their content. `data` stays the last column, hence a new table.
+-- Items get a hash of their content. `data` has to stay the last column, hence a new table.
 DROP INDEX items_by_page;
 
 DROP INDEX items_by_crawl;
@@ -15,7 +15,7 @@ CREATE TABLE items (
     fingerprint INTEGER NOT NULL,
     scraped_at REAL NOT NULL,
     first_at REAL NOT NULL,    -- of the reading that was stored first
-    changed_at REAL NOT NULL,  -- of the reading that said something else than the one before
+    changed_at REAL NOT NULL,  -- of the last reading with other content than the one before
     content INTEGER NOT NULL,  -- 0 for rows of version 1: their next reading counts as a change
     url TEXT NOT NULL,
     data TEXT NOT NULL,
@@ -34,7 +34,7 @@ CREATE INDEX items_by_page ON items (crawl, fingerprint);
 -- For streaming one crawl in the order of ids without reading the others'.
 CREATE INDEX items_by_crawl ON items (crawl);
 
--- What items said, and when. The newest reading is here and in `items`.
+-- The history of items. The newest reading with a change is both here and in `items`.
 CREATE TABLE observations (
     item INTEGER NOT NULL,
     scraped_at REAL NOT NULL,

@@ -1,4 +1,4 @@
--- Version 5: the exit that a page was asked for by, and what kind of block the answer was.
+-- Version 5: the exit by which a page was requested, and the kind of block that the answer was.
 
 ALTER TABLE pages ADD COLUMN exit TEXT NOT NULL DEFAULT '';
 

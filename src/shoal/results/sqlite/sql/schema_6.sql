@@ -1,4 +1,4 @@
--- Version 6: what became of the files of items, and where they are.
+-- Version 6: the files of items, with their status and place.
 
 CREATE TABLE files (
     crawl INTEGER NOT NULL,

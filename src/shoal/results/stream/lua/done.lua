@@ -1,20 +1,20 @@
 #!lua flags=allow-oom
--- Remove entries that are in the store, or that never will be.
+-- Remove entries that are in the store, or that can never be stored.
 --
 -- KEYS[1]  the stream
--- KEYS[2]  the list of what was put aside
+-- KEYS[2]  the list of records of entries that were put aside
 -- ARGV[1]  the group of all deliverers
--- ARGV[2]  how long that list may be
--- ARGV[3]  how many entries
--- ARGV[4…] their ids; then what is to be put aside
+-- ARGV[2]  the maximum length of that list
+-- ARGV[3]  the number of entries
+-- ARGV[4…] their ids; then the records to add to that list
 --
--- Atomic, because an entry that is acknowledged but still there would be found again. Doing it again
--- does no harm: the answer to the first time may have been lost.
+-- Atomic, because an entry that is acknowledged but not deleted would be delivered again. Running it
+-- twice does no harm, as the first answer may have been lost.
 
 local group, longest, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local acknowledged = 0
 if #ARGV > 3 + count then
-  redis.call('LTRIM', KEYS[2], 0, longest - 1) -- If that is no list, nothing has happened yet.
+  redis.call('LTRIM', KEYS[2], 0, longest - 1) -- Fails before any change if it is no list.
 end
 for i = 4, 3 + count do
   acknowledged = acknowledged + redis.call('XACK', KEYS[1], group, ARGV[i])

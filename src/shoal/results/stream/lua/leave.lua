@@ -1,12 +1,13 @@
 #!lua flags=allow-oom
--- Forget a deliverer that ends, and those that have died long ago.
+-- Remove a deliverer that ends, and those that died long ago.
 --
 -- KEYS[1]  the stream
 -- ARGV[1]  the group of all deliverers
 -- ARGV[2]  the deliverer that ends
--- ARGV[3]  milliseconds without news after which one has died long ago
+-- ARGV[3]  idle milliseconds after which a deliverer died long ago
 --
--- Atomic, because whoever deletes a deliverer deletes the record of what it holds: it must hold nothing.
+-- Atomic, because deleting a deliverer also deletes the record of the entries it holds. It must hold
+-- none at that moment.
 
 for _, deliverer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   local name, pending, idle_ms = deliverer[2], deliverer[4], deliverer[6]

@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
--- Hand entries to a deliverer: first those that a dead one has left, then new ones.
+-- Hand entries to a deliverer: first those that a dead deliverer held, then new ones.
 --
 -- KEYS[1]  the stream
 -- ARGV[1]  the group of all deliverers
 -- ARGV[2]  this deliverer
--- ARGV[3]  milliseconds without news after which an entry's deliverer is dead
--- ARGV[4]  how many entries at most
--- ARGV[5]  how many bytes at most; the last entry may go beyond
--- returns  how many entries are in the stream; and those handed out, each {id, {name, value, …}}
+-- ARGV[3]  idle milliseconds of an entry after which its deliverer counts as dead
+-- ARGV[4]  the maximum number of entries
+-- ARGV[5]  the maximum number of bytes; the last entry may exceed it
+-- returns  the number of entries in the stream; and those handed out, each {id, {name, value, …}}
 --
--- Atomic, because only here one can look at an entry's size and take it in the same step. It works
--- when the server is out of memory too: taking is how that ends.
+-- Atomic, because only a script can look at an entry's size and take it in the same step. It also
+-- works when the server is out of memory: taking entries is how memory is freed.
 
 local key, group, deliverer = KEYS[1], ARGV[1], ARGV[2]
 local idle_ms, most, most_bytes = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -61,8 +61,8 @@ local function take_new()
   end
 end
 
--- Entries are deleted when they are done. One that is neither new nor in anybody's hands has fallen
--- out of them: somebody has deleted a deliverer (XGROUP DELCONSUMER) or moved the group.
+-- Whether entries are in the stream that are neither new nor held. Delivered entries are deleted, so
+-- somebody has deleted a deliverer (XGROUP DELCONSUMER) or moved the group.
 local function has_lost_sight()
   return #taken == 0 and redis.call('XLEN', key) > 0 and redis.call('XPENDING', key, group)[1] == 0
 end
