@@ -194,6 +194,11 @@ def test_exits_that_are_few_are_the_limit_and_cost_what_they_cost() -> None:
     [
         ({"state": CrawlState.PAUSED}, Standing.PAUSED, "it is paused: shoal resume shop"),
         ({"state": CrawlState.FINISHED}, Standing.FINISHED, "it is finished"),
+        (
+            {"state": CrawlState.FINISHED, "rules": Rules(max_pages=500)},
+            Standing.FINISHED,
+            "it is finished: 1,000 pages more would go beyond --max-pages",
+        ),
         ({"state": CrawlState.CANCELLED}, Standing.CANCELLED, "it was cancelled"),
         ({"state": CrawlState.NEW, "started_at": None}, Standing.NEW, "nobody has started it"),
         ({"waiting": 0}, Standing.IDLE, "nothing is left to do"),

@@ -64,7 +64,7 @@ def test_hosts_that_wait_for_workers() -> None:
 
 def test_hosts_that_allow_no_more() -> None:
     asked = wish_of(look(hosts=1, waiting=5_000))
-    assert asked == Wish(workers=1, why="1 host at 1/s allow no more: 1 worker would do")
+    assert asked == Wish(workers=1, why="1 host at 1/s allows no more: 1 worker would do")
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,10 @@ def test_hosts_that_allow_no_more() -> None:
         ({"state": CrawlState.NEW}, "the crawl is new"),
         ({"state": CrawlState.CANCELLED, "inbox": 5}, "the crawl is cancelled"),
         ({"state": CrawlState.FINISHED}, "the crawl is finished"),
+        (
+            {"state": CrawlState.FINISHED, "rules": Rules(max_pages=1_000)},
+            "the crawl is finished: --max-pages leaves out 8,000 pages",
+        ),
         ({"hosts": 0}, "nothing is to be done"),
     ],
 )

@@ -45,6 +45,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Pages per second, in the last seconds: the best that was seen."""
     remaining: int
     """Tasks to go, as far as they are known."""
+    beyond: int
+    """Tasks that wait, and are left out because of `max_pages`."""
     has_inbox: bool
     growth: float | None
     """New tasks for each that has ended, lately. None: nobody has looked twice."""
@@ -99,6 +101,7 @@ def situation(look: Look, before: Look | None = None) -> Situation:
         ended=stats.ended,
         per_s=max(stats.pages_per_s, _per_s(before, look)),
         remaining=remaining,
+        beyond=stats.remaining - remaining,
         has_inbox=stats.inbox > 0,
         growth=growth,
         rate=parse_rate(stats.rules.rate),

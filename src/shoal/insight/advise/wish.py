@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from shoal.core.policy import Rate
 from shoal.frontier.values import Chain, CrawlState
 from shoal.insight.advise.model import BUSY, Limit, Model, plan_now
+from shoal.insight.advise.paces import rate_of
 from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import GROWING, Situation
 from shoal.insight.figures import counted, duration
@@ -62,6 +63,8 @@ def _idle(seen: Situation) -> str:
     """Why nothing can be done. Empty: something can."""
     if seen.state is CrawlState.FINISHED and seen.has_inbox:
         return ""  # Workers read it, and the crawl goes on.
+    if seen.state is CrawlState.FINISHED and seen.beyond:
+        return f"the crawl is finished: --max-pages leaves out {counted(seen.beyond, 'page')}"
     if seen.state is not CrawlState.RUNNING:
         return f"the crawl is {seen.state}"
     return "nothing is to be done" if seen.is_idle else ""
@@ -100,11 +103,12 @@ def _with_growth(seen: Situation) -> Situation:
 
 
 def _why(limit: Limit, seen: Situation) -> str:
-    hosts = counted(sum(host.pages > 0 for host in seen.hosts), "host") + _at(seen.rate)
+    hosts, chains = sum(host.pages > 0 for host in seen.hosts), len(seen.chains)
+    named = counted(hosts, "host") + _at(seen.rate)
     return {
-        Limit.HOSTS: f"{hosts} allow no more",
-        Limit.SLOTS: f"{hosts} wait for workers",
-        Limit.CHAINS: f"{counted(len(seen.chains), 'chain')} allow no more",
+        Limit.HOSTS: f"{named} {_verb(hosts, 'allow')} no more",
+        Limit.SLOTS: f"{named} {_verb(hosts, 'wait')} for workers",
+        Limit.CHAINS: f"{counted(chains, 'chain')} {_verb(chains, 'allow')} no more",
         Limit.EXITS: "exits allow no more",
         Limit.ACCOUNTS: "accounts allow no more",
         Limit.CPU: "reading pages keeps workers busy",
@@ -117,5 +121,9 @@ def _why(limit: Limit, seen: Situation) -> str:
     }[limit]
 
 
+def _verb(count: int, verb: str) -> str:
+    return f"{verb}s" if count == 1 else verb
+
+
 def _at(rate: Rate) -> str:
-    return f" at {rate.count / rate.period_s:.3g}/s" if rate.interval_s else ""
+    return f" at {rate_of(rate)}" if rate.interval_s else ""

@@ -14,7 +14,7 @@ from shoal.insight.advise.prices import Machines, Prices, Scale
 from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import ENOUGH_PAGES, ENOUGH_S, Situation
 from shoal.insight.explain_rows import Row
-from shoal.insight.figures import counted, duration, size
+from shoal.insight.figures import counted, duration, size, speed
 from shoal.insight.moments import shown_moment
 
 _STANDINGS = {
@@ -71,6 +71,11 @@ def rows(advice: Advice, prices: Prices) -> list[Row]:
 
 def _standing(advice: Advice) -> str:
     situation = advice.situation
+    if advice.standing is Standing.FINISHED and situation.beyond:
+        return (
+            f"it is finished: {counted(situation.beyond, 'page')} more would go beyond --max-pages;"
+            " shoal crawl with a larger one goes on"
+        )
     why = situation.too_early
     if situation.fleet is not None:
         why += f"; there is enough to go by after {ENOUGH_S:.0f} s or {ENOUGH_PAGES} pages"
@@ -120,7 +125,7 @@ def _workers(outcome: Outcome) -> str:
 
 def _done(forecast: Forecast, situation: Situation) -> str:
     end = shown_moment(situation.at + forecast.seconds)
-    return f"{forecast.per_s:,.3g} pages/s, done in {duration(forecast.seconds)} ({end} UTC)"
+    return f"{speed(forecast.per_s)} pages/s, done in {duration(forecast.seconds)} ({end} UTC)"
 
 
 def _enough(advised: Advised, situation: Situation) -> str:
