@@ -87,6 +87,18 @@ def test_a_host_that_refuses_is_not_asked_for_more() -> None:
     assert made.what_ifs[0].forecast.seconds == pytest.approx(made.now.forecast.seconds)
 
 
+@pytest.mark.parametrize("ahead_s", [-7_200.0, 7_200.0])
+def test_who_looks_may_have_another_clock(ahead_s: float) -> None:
+    """How long it has been under way is known by that of the frontier."""
+    at = look([refusing()], [pulse(pages=100, at=NOW)], rules=Rules(rate="5/s"))
+    found = situation(msgspec.structs.replace(at, at=NOW + ahead_s))
+    (work,) = found.hosts
+    assert (found.elapsed_s, work.served_per_s) == (300, pytest.approx(500 / 300))
+    early = look([host()], [pulse(at=NOW)], started_at=NOW - 20, done=30)
+    early = msgspec.structs.replace(early, at=NOW + ahead_s)
+    assert advice(situation(early)).standing is Standing.TOO_EARLY
+
+
 def test_nor_is_one_whose_pause_is_over_for_the_moment() -> None:
     before = look([refusing()])
     resting = msgspec.structs.replace(refusing(), penalty_s=0.0)
