@@ -276,6 +276,15 @@ def test_chains_are_as_quick_as_they_were_seen_to_be() -> None:
     assert now.seconds == pytest.approx(5_000 / 90, rel=0.03)
 
 
+def test_cores_that_others_take_are_worth_a_word() -> None:
+    found = seen(MANY, [pulse(stolen_s=60.0), pulse("b", stolen_s=60.0)])  # On one machine.
+    assert said(found)["machines"].endswith(
+        "other virtual machines took 25% of the CPU time of those at work (steal)"
+    )
+    assert advice_json(advice(found), NO_PRICES)["stolen"] == pytest.approx(0.25)
+    assert "steal" not in said(seen(MANY, [pulse(stolen_s=6.0)]))["machines"]
+
+
 def test_a_deadline_says_how_many_it_takes_or_that_none_do() -> None:
     found = seen(MANY, [pulse(pages=480, slots=2, idle="frontier")])
     best = advised(found).enough.forecast

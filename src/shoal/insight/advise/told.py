@@ -48,6 +48,7 @@ def _advised(advised: Advised, prices: Prices) -> dict[str, Any]:
             for effect in advised.effects
         ],
         "machines": msgspec.to_builtins(advised.machines),
+        "stolen": advised.fleet.stolen_use,
         "what_if": [_outcome(outcome, prices) for outcome in advised.what_ifs],
     }
 

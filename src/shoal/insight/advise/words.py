@@ -38,6 +38,8 @@ _LIMITS = {
     Limit.FRONTIER: "the frontier: slots wait for it {frontier:.0%} of the time",
     Limit.WORK: "there is nothing to do",
 }
+STOLEN = 0.05
+"""If other virtual machines get so much of the cores, it is worth a word."""
 SLOTS = "all slots are in use"
 _HELP = {
     Lever.CONCURRENCY: "twice the requests at once per worker (--concurrency {slots:.0f})",
@@ -64,7 +66,7 @@ def rows(advice: Advice, prices: Prices) -> list[Row]:
         *([("deadline", _due(advised.due))] if advised.due else []),
         ("would help", list(_helps(advised)) or "nothing that we know of"),
         ("would not", list(_helps_not(advised)) or "nothing that we know of"),
-        ("machines", machine_words(advised.machines, prices)),
+        ("machines", list(_machines(advised, prices))),
         *([("cost", cost_words(advised.enough, prices))] if advised.enough.cost else []),
     ]
 
@@ -178,6 +180,13 @@ def _helps_not(advised: Advised) -> Iterator[str]:
         yield f"more workers{also}: {limit_words(advised.most, advised.fleet)}"
     if Lever.RATE in in_vain:
         yield f"a higher rate: {limit_words(advised.most, advised.fleet)}"
+
+
+def _machines(advised: Advised, prices: Prices) -> Iterator[str]:
+    yield machine_words(advised.machines, prices)
+    stolen = advised.fleet.stolen_use
+    if stolen >= STOLEN:
+        yield f"other virtual machines took {stolen:.0%} of the CPU time of those at work (steal)"
 
 
 def machine_words(machines: Machines, prices: Prices) -> str:
