@@ -93,7 +93,8 @@ def test_who_looks_may_have_another_clock(ahead_s: float) -> None:
     at = look([refusing()], [pulse(pages=100, at=NOW)], rules=Rules(rate="5/s"))
     found = situation(msgspec.structs.replace(at, at=NOW + ahead_s))
     (work,) = found.hosts
-    assert (found.elapsed_s, work.served_per_s) == (300, pytest.approx(500 / 300))
+    assert found.elapsed_s == 300
+    assert work.served_per_s == pytest.approx(500 / 300)
     early = look([host()], [pulse(at=NOW)], started_at=NOW - 20, done=30)
     early = msgspec.structs.replace(early, at=NOW + ahead_s)
     assert advice(situation(early)).standing is Standing.TOO_EARLY
