@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from shoal.core.policy import Rate
 from shoal.frontier.values import Chain, CrawlState
-from shoal.insight.advise.model import BUSY, Limit, Model, plan_now
+from shoal.insight.advise.model import Limit, Model, plan_now
 from shoal.insight.advise.paces import rate_of
 from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import GROWING, Situation
@@ -72,11 +72,10 @@ def _idle(seen: Situation) -> str:
 
 def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Wish:
     model = Model(seen, fleet)
-    # Of cores that are busy with something else nobody knows how many workers they could bear.
-    is_fixed = is_one_machine and fleet.main_use >= BUSY
-    plan = replace(plan_now(seen, fleet), are_machines_fixed=is_fixed)
+    plan = replace(plan_now(seen, fleet), are_machines_fixed=is_one_machine)
     now, best = model.forecast(plan), model.best(plan)
-    workers, limit = best.plan.workers, best.limit
+    workers = best.plan.workers
+    limit = Limit.MEMORY if model.most(plan).limit is Limit.MEMORY else best.limit
     if now.limit in STORES:
         why = f"{_why(now.limit, seen)}, and more workers would not help"
         return Wish(workers=min(workers, fleet.workers), why=why, is_capped=True)
