@@ -33,7 +33,7 @@ from shoal.frontier.values import CrawlState, Stats
 from shoal.insight.advise.advice import advice
 from shoal.insight.advise.look import look_at
 from shoal.insight.advise.model import Limit
-from shoal.insight.advise.situation import situation
+from shoal.insight.advise.situation import ENOUGH_PAGES, situation
 from shoal.insight.figures import duration
 from shoal.results import results_at
 from shoal.runtime.eventloop import run
@@ -197,7 +197,8 @@ async def _slow_down(address: str) -> None:
 async def _watch(address: str, pages: int, process: subprocess.Popen[bytes]) -> Run:
     async with frontier_at(address) as frontier:
         await _until(frontier, process, lambda stats: stats.added >= pages)
-        await _until(frontier, process, lambda stats: stats.ended >= pages / 3)
+        enough = max(pages / 3, ENOUGH_PAGES)
+        await _until(frontier, process, lambda stats: stats.ended >= enough)
         before = await look_at(frontier, Shaped.name, time.time())
         await asyncio.sleep(LOOK_BACK_S)
         look = await look_at(frontier, Shaped.name, time.time())

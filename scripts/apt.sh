@@ -5,5 +5,6 @@ apt_install() {
     echo "installing $*" >&2
     export DEBIAN_FRONTEND=noninteractive
     $sudo apt-get update -qq >/dev/null
-    $sudo apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    # Somebody else may be installing, such as the updates of a machine that was just started.
+    $sudo apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" >/dev/null
 }

@@ -49,8 +49,10 @@ def kustomize(folder: Path) -> str:
     """What a folder renders to. Asks no cluster."""
     if found := shutil.which("kustomize"):
         command = [found, "build"]
+    elif found := shutil.which("kubectl"):
+        command = [found, "kustomize"]
     else:
-        command = [program("kubectl"), "kustomize"]
+        missing_server("kustomize or kubectl", "no package of Debian has one that is new enough")
     ended = run("env", "KUBECONFIG=/dev/null", *command, folder)
     assert ended.code == 0, ended.err
     return ended.out
@@ -152,7 +154,7 @@ def validate(document: dict[str, Any]) -> Ended:
     """Have a resource of others checked by its schema."""
     node = program("node")
     if not (DEPLOY / "node_modules").exists():
-        missing_server("@kubernetes-models/keda")
+        missing_server("@kubernetes-models/keda", "run scripts/setup deploy where there is npm")
     done = subprocess.run(
         [node, "--input-type=module", "-e", VALIDATE],
         input=json.dumps([OF_OTHERS[document["apiVersion"]], document]),

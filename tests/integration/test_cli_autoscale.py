@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from shoal.fleet.fleet import MAX_FRUITLESS
 from support.processes import Folder
 from support.redis_servers import RedisServer
 from support.sites import Site
@@ -162,6 +163,29 @@ def test_workers_that_cannot_work_are_an_error_of_one_line(folder: Folder, site:
     ended = folder.shoal("autoscale", "links.py", *QUICK)
     assert ended.code == 2
     assert ended.err.splitlines()[-1].endswith("ValueError: no good")
+
+
+DIES = (
+    "\n\nimport os, sys\n\nif sys.argv[0] == '-c':  # A worker, not the command.\n    os._exit(3)\n"
+)
+
+
+@pytest.mark.rare
+def test_workers_that_keep_dying_are_started_again_later_and_not_by_the_dozen(
+    folder: Folder, site: Site
+) -> None:
+    good = (folder.path / "links.py").read_text("utf-8")
+    folder.write("links.py", good + DIES)
+    seed(folder, site, 1, 5)
+    with folder.running("autoscale", "links.py", "--until-finished", *QUICK) as scaling:
+        until_now("a word of it", lambda: "starting again with few in 15 s" in scaling.err)
+        assert "workers keep dying (exit code 3)" in scaling.err
+        assert not scaling.workers()
+        folder.write("links.py", good)
+        ended = scaling.wait()
+    assert ended.code == 0, ended
+    assert ended.err.count("a worker died") < MAX_FRUITLESS
+    assert all_found_once(folder, 5)
 
 
 @pytest.mark.rare

@@ -12,7 +12,6 @@ from typing import Any
 
 import yaml
 
-from shoal.version import __version__
 from support.markdown import ROOT
 from support.processes import Ended
 from support.until import LIMIT_S
@@ -23,7 +22,7 @@ COMPOSE = ROOT / "deploy/compose.yaml"
 STORAGE = ("--root", DEPLOY / "storage", "--runroot", DEPLOY / "storage-run")
 LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
 """Without, podman asks for more than a machine may give."""
-BUILT_WITH = {"BASE": "localhost/base", "RUNTIME": "localhost/bare", "VERSION": __version__}
+BUILT_WITH = {"BASE": "localhost/base", "RUNTIME": "localhost/bare"}
 """The systems that scripts/setup deploy has made: Debian with Python, and the same without a shell.
 """
 BUILD_S = 1800.0

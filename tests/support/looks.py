@@ -41,6 +41,7 @@ def pulse(
         wire_bytes=int(pages) * 50_000,
         main_s=parse,
         machine_s=work.pop("machine_s", 2 * parse),
+        stolen_s=work.pop("stolen_s", 0.0),
     )
     machine: dict[str, Any] = {
         "cores": 4.0,

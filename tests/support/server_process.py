@@ -41,9 +41,9 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def missing_server(name: str) -> NoReturn:
+def missing_server(name: str, cure: str = "run scripts/servers") -> NoReturn:
     """Skip the test because a server cannot be had; in CI that is a failure."""
-    reason = f"{name} is not installed: run scripts/servers"
+    reason = f"{name} is not installed: {cure}"
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

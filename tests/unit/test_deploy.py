@@ -14,6 +14,7 @@ import yaml
 
 from shoal.config import FILE_SUFFIX, SETTINGS, variable_of
 from shoal.core import networks
+from shoal.version import __version__
 from shoal.web.listening import DEFAULT_LISTEN
 from shoal.worker.assignment import DRAIN_S
 from support.cli import options_of
@@ -34,6 +35,10 @@ def resources(folder: str = "") -> Iterator[dict[str, Any]]:
         for document in yaml.safe_load_all(file.read_text("utf-8")):
             if isinstance(document, dict) and "metadata" in document:
                 yield document
+
+
+def test_the_image_tells_the_version() -> None:
+    assert f"\nARG VERSION={__version__}\n" in (ROOT / "Containerfile").read_text("utf-8")
 
 
 def pods() -> list[dict[str, Any]]:

@@ -150,7 +150,8 @@ class Autoscaler:
 
     def _note_away(self, error: StorageError, workers: int) -> None:
         if not self._is_away:
-            log.warning("the frontier is away (%s): the %d workers here stay", error, workers)
+            here = f"{counted(workers, 'worker')} here {'stays' if workers == 1 else 'stay'}"
+            log.warning("the frontier is away (%s): %s", error, here)
         self._is_away = True
 
     def _resize(self, look: Look | None, pids: list[int]) -> None:

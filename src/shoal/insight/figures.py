@@ -26,6 +26,11 @@ def duration(seconds: float) -> str:
     return f"{hours}h {minutes:02}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
 
 
+def speed(per_s: float) -> str:
+    """So many a second, or an hour: 0.0512, 7.74, 1,140."""
+    return f"{per_s:,.0f}" if per_s >= 999.5 else f"{per_s:.3g}"
+
+
 def size(count: float) -> str:
     """Bytes for people."""
     for unit in ("B", "KB", "MB", "GB"):

@@ -28,7 +28,9 @@ def cores(cgroup: Path = CGROUP) -> float:
 def memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
     """The memory of the machine, or the part of it that a container may use."""
     lines = _text(proc / "meminfo").splitlines()
-    whole = next((int(at.split()[1]) * 1024 for at in lines if at.startswith("MemTotal:")), 0)
+    told = next((int(at.split()[1]) * 1024 for at in lines if at.startswith("MemTotal:")), 0)
+    # The unit for systemd hides that file, as all of /proc but processes.
+    whole = told or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(whole, _number(cgroup / "memory.max") or whole)
 
 

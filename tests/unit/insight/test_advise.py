@@ -87,6 +87,19 @@ def test_a_host_that_refuses_is_not_asked_for_more() -> None:
     assert made.what_ifs[0].forecast.seconds == pytest.approx(made.now.forecast.seconds)
 
 
+@pytest.mark.parametrize("ahead_s", [-7_200.0, 7_200.0])
+def test_who_looks_may_have_another_clock(ahead_s: float) -> None:
+    """How long it has been under way is known by that of the frontier."""
+    at = look([refusing()], [pulse(pages=100, at=NOW)], rules=Rules(rate="5/s"))
+    found = situation(msgspec.structs.replace(at, at=NOW + ahead_s))
+    (work,) = found.hosts
+    assert found.elapsed_s == 300
+    assert work.served_per_s == pytest.approx(500 / 300)
+    early = look([host()], [pulse(at=NOW)], started_at=NOW - 20, done=30)
+    early = msgspec.structs.replace(early, at=NOW + ahead_s)
+    assert advice(situation(early)).standing is Standing.TOO_EARLY
+
+
 def test_nor_is_one_whose_pause_is_over_for_the_moment() -> None:
     before = look([refusing()])
     resting = msgspec.structs.replace(refusing(), penalty_s=0.0)
@@ -194,6 +207,11 @@ def test_exits_that_are_few_are_the_limit_and_cost_what_they_cost() -> None:
     [
         ({"state": CrawlState.PAUSED}, Standing.PAUSED, "it is paused: shoal resume shop"),
         ({"state": CrawlState.FINISHED}, Standing.FINISHED, "it is finished"),
+        (
+            {"state": CrawlState.FINISHED, "rules": Rules(max_pages=500)},
+            Standing.FINISHED,
+            "it is finished: 1,000 pages more would go beyond --max-pages",
+        ),
         ({"state": CrawlState.CANCELLED}, Standing.CANCELLED, "it was cancelled"),
         ({"state": CrawlState.NEW, "started_at": None}, Standing.NEW, "nobody has started it"),
         ({"waiting": 0}, Standing.IDLE, "nothing is left to do"),
@@ -257,6 +275,15 @@ def test_chains_are_as_quick_as_they_were_seen_to_be() -> None:
     assert now.limit is Limit.CHAINS
     assert now.per_s == pytest.approx(90, rel=0.02)
     assert now.seconds == pytest.approx(5_000 / 90, rel=0.03)
+
+
+def test_cores_that_others_take_are_worth_a_word() -> None:
+    found = seen(MANY, [pulse(stolen_s=60.0), pulse("b", stolen_s=60.0)])  # On one machine.
+    assert said(found)["machines"].endswith(
+        "other virtual machines took 25% of the CPU time of those at work (steal)"
+    )
+    assert advice_json(advice(found), NO_PRICES)["stolen"] == pytest.approx(0.25)
+    assert "steal" not in said(seen(MANY, [pulse(stolen_s=6.0)]))["machines"]
 
 
 def test_a_deadline_says_how_many_it_takes_or_that_none_do() -> None:

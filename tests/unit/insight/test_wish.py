@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from shoal.config import Rules
 from shoal.core.ledger import SlotTime, Work
@@ -64,7 +65,7 @@ def test_hosts_that_wait_for_workers() -> None:
 
 def test_hosts_that_allow_no_more() -> None:
     asked = wish_of(look(hosts=1, waiting=5_000))
-    assert asked == Wish(workers=1, why="1 host at 1/s allow no more: 1 worker would do")
+    assert asked == Wish(workers=1, why="1 host at 1/s allows no more: 1 worker would do")
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,10 @@ def test_hosts_that_allow_no_more() -> None:
         ({"state": CrawlState.NEW}, "the crawl is new"),
         ({"state": CrawlState.CANCELLED, "inbox": 5}, "the crawl is cancelled"),
         ({"state": CrawlState.FINISHED}, "the crawl is finished"),
+        (
+            {"state": CrawlState.FINISHED, "rules": Rules(max_pages=1_000)},
+            "the crawl is finished: --max-pages leaves out 8,000 pages",
+        ),
         ({"hosts": 0}, "nothing is to be done"),
     ],
 )
@@ -120,6 +125,21 @@ def test_cores_of_this_machine_are_a_limit_where_workers_need_them() -> None:
     assert here.workers <= 5
     assert elsewhere.workers > 8
     assert elsewhere.why.startswith("reading pages keeps workers busy")
+
+
+def test_memory_is_a_limit_even_where_cores_are_idle() -> None:
+    seen = look(workers=4)
+
+    def with_memory(memory_bytes: int) -> Look:
+        small = [replace(at, memory_bytes=memory_bytes, rss_bytes=100 << 20) for at in seen.workers]
+        return replace(seen, workers=small)
+
+    assert wish_of(with_memory(8 << 30)).workers > 8
+    assert wish_of(with_memory(1 << 30)).workers == 8, "of ten, for which there is room"
+    full = wish_of(with_memory(400 << 20))
+    assert (full.workers, full.why) == (4, "there is memory for no more: 4 workers would do")
+    elsewhere = wish(situation(with_memory(400 << 20)))
+    assert elsewhere.workers > 8, "new machines bring their own"
 
 
 def test_a_machine_that_is_busy_with_something_else_keeps_nobody_from_starting_more() -> None:

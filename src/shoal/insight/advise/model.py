@@ -23,6 +23,8 @@ FELT_SHARE = {Cause.STORES: 0.1, Cause.FRONTIER: 0.3}
 """Stores and frontier are a limit if slots wait for them for so much of their time..."""
 BUSY = 0.5
 """... or if workers are busy with them for so much of theirs. Before that nobody knows theirs."""
+MEMORY_USE = 0.8
+"""The part of a machine's memory that workers may have: pages are not all of one size."""
 AGE_S = 0.02
 """How long a page waits for others before it is committed, about."""
 LEAST_HOLD_S = 0.001
@@ -103,13 +105,15 @@ class Model:
         queues = self.queues(plan)
         caps = dict(_caps(self.fleet, plan))
         tightest = min(caps, key=lambda limit: caps[limit])
-        slots = _workers(self.fleet, plan) * plan.slots * self.fleet.slots_used
+        workers = _workers(self.fleet, plan)
+        slots = workers * plan.slots * self.fleet.slots_used
         drained = drain([queue for queue, _ in queues], Means(slots, caps[tightest]))
+        limit = _limit(drained, queues, tightest, caps[tightest])
         return Forecast(
             plan=plan,
             seconds=drained.seconds / self._pace,
             per_s=drained.per_s * self._pace,
-            limit=_limit(drained, queues, tightest, caps[tightest]),
+            limit=Limit.MEMORY if limit is Limit.SLOTS and workers < plan.workers else limit,
         )
 
     def fewest(self, plan: Plan, within_s: float) -> int | None:
@@ -205,10 +209,11 @@ class Model:
 
 
 def _workers(fleet: FleetSeen, plan: Plan) -> float:
-    """Those that can work: there may be memory for so many only."""
+    """Those that can work: there may be memory for so many only. For those that work there is."""
     if not plan.are_machines_fixed or not fleet.memory_bytes or not fleet.worker_bytes:
         return plan.workers
-    return min(plan.workers, max(fleet.memory_bytes // fleet.worker_bytes, 1))
+    room = fleet.memory_bytes * MEMORY_USE // fleet.worker_bytes
+    return min(plan.workers, max(room, fleet.workers))
 
 
 def _caps(fleet: FleetSeen, plan: Plan) -> Iterator[tuple[Limit, float]]:
@@ -217,7 +222,9 @@ def _caps(fleet: FleetSeen, plan: Plan) -> Iterator[tuple[Limit, float]]:
     each_per_s = fleet.per_s / fleet.workers
     limit = Limit.MEMORY if workers < plan.workers else Limit.CPU
     yield limit, workers * each_per_s / fleet.main_use if fleet.main_use else inf
-    if plan.are_machines_fixed and fleet.machine_use >= BUSY:
+    # Of cores that are busy with something else nobody knows how many workers they could bear.
+    are_cores_short = min(fleet.machine_use, fleet.main_use) >= BUSY
+    if plan.are_machines_fixed and are_cores_short:
         yield Limit.CORES, fleet.per_s / fleet.machine_use
     machines = fleet.machines if plan.are_machines_fixed else max(plan.workers, fleet.machines)
     if fleet.page_bytes and plan.machine_bytes_per_s < inf:

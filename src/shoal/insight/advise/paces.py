@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from shoal.core.policy import Rate
 from shoal.insight.advise.floor import OTHERS, Floor, Why
-from shoal.insight.figures import counted, duration
+from shoal.insight.figures import counted, duration, speed
 
 
 def pace_words(floor: Floor) -> str:
     """Why the longest queue is no faster."""
     name = "a host that is not among the largest" if floor.name == OTHERS else floor.name
     also = f", and so do {counted(floor.alike, 'other')}" if floor.alike else ""
-    speed = rate_words(1 / floor.turn_s) if floor.turn_s else ""
+    turns = rate_words(1 / floor.turn_s) if floor.turn_s else ""
     match floor.why:
         case Why.RATE:
             return f"{name} allows {rate_of(floor.rate)}{also}"
         case Why.AUTO:
-            return f"{name} answers in a time that allows {speed} (rate: auto){also}"
+            return f"{name} answers in a time that allows {turns} (rate: auto){also}"
         case Why.CRAWL_DELAY:
             return f"{name} asks for {floor.turn_s:g} s between requests (Crawl-delay){also}"
         case Why.REFUSED:
-            return f"{name} answers 429 above about {speed}{also}"
+            return f"{name} answers 429 above about {turns}{also}"
         case Why.ASKED:
             return f"{name} asked for {floor.turn_s:.2g} s between requests (429 or 503){also}"
         case Why.ROOM:
@@ -38,18 +38,18 @@ def pace_words(floor: Floor) -> str:
 
 def floor_words(floor: Floor) -> str:
     """What it takes, however many workers there are."""
-    speed = rate_words(floor.per_s)
+    pace = rate_words(floor.per_s)
     if floor.why is Why.RATE:  # A little less than the rate, or some second would have too many.
-        speed = f"{rate_of(floor.rate)} (one every {floor.turn_s:.3g} s)"
+        pace = f"{rate_of(floor.rate)} (one every {floor.turn_s:.3g} s)"
     pages = counted(round(floor.pages), "page")
-    return f"{floor.name}: {pages} at {speed} = {duration(floor.seconds)}"
+    return f"{floor.name}: {pages} at {pace} = {duration(floor.seconds)}"
 
 
 def rate_words(per_s: float) -> str:
     """A speed as rates are written: 2/s, 30/m."""
     for count, unit in ((per_s, "s"), (per_s * 60, "m")):
         if count >= 1:
-            return f"{count:,.3g}/{unit}" if count < 1000 else f"{count:,.0f}/{unit}"
+            return f"{speed(count)}/{unit}"
     return f"{per_s * 3600:.3g}/h"
 
 

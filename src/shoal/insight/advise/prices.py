@@ -15,12 +15,12 @@ from shoal.config import CONFIG_FILE, PRICES
 from shoal.core.fields import checked
 from shoal.core.identities import is_group
 from shoal.errors import ConfigError
-from shoal.insight.advise.model import Forecast
+from shoal.insight.advise.model import MEMORY_USE, Forecast
 from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import Situation
 
 MONTH_H = 730.0
-CORE_USE, MEMORY_USE = 0.7, 0.8
+CORE_USE = 0.7
 """So much of a machine is used, and no more: pages do not come evenly."""
 LARGEST_CORES = 64
 """Machines with more are rare, and dear."""

@@ -40,6 +40,8 @@ class FleetSeen(msgspec.Struct, frozen=True, kw_only=True):
     """How long a batch took to save and finish."""
     machine_use: float
     """The part of all cores that was in use, by whomever."""
+    stolen_use: float
+    """The part of all cores that the hosts of virtual machines gave to others."""
     memory_bytes: int
     """Of all machines. 0: not known."""
     worker_bytes: float
@@ -86,7 +88,10 @@ def fleet_seen(pulses: Sequence[Pulse]) -> FleetSeen | None:
     )
     machines = {pulse.host: (pulse, work) for pulse, work in known}.values()
     cores = sum(pulse.cores for pulse, _ in machines)
-    busy = sum(work.machine_s / work.seconds for _, work in machines)
+    busy, stolen = (
+        sum(getattr(work, name) / work.seconds for _, work in machines)
+        for name in ("machine_s", "stolen_s")
+    )
     return FleetSeen(
         workers=len(known),
         machines=len(machines),
@@ -102,6 +107,7 @@ def fleet_seen(pulses: Sequence[Pulse]) -> FleetSeen | None:
         finish_use=min(finish_s / seconds, 1.0),
         commit_s=(save_s + finish_s) / saves if saves else 0.0,
         machine_use=min(busy / cores, 1.0) if cores else 0.0,
+        stolen_use=min(stolen / cores, 1.0) if cores else 0.0,
         memory_bytes=sum(pulse.memory_bytes for pulse, _ in machines),
         worker_bytes=sum(pulse.rss_bytes for pulse, _ in known) / len(known),
         page_bytes=sum(work.wire_bytes for _, work in known) / ended,

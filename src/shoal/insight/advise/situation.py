@@ -45,6 +45,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Pages per second, in the last seconds: the best that was seen."""
     remaining: int
     """Tasks to go, as far as they are known."""
+    beyond: int
+    """Tasks that wait, and are left out because of `max_pages`."""
     has_inbox: bool
     growth: float | None
     """New tasks for each that has ended, lately. None: nobody has looked twice."""
@@ -87,7 +89,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 def situation(look: Look, before: Look | None = None) -> Situation:
     """What a look says; with one before it, also how fast the frontier grows."""
-    stats = look.stats
+    stats, under_way_s = look.stats, _under_way_s(look)
     growth = _growth(before.stats, stats) if before is not None else None
     remaining = stats.remaining
     if stats.rules.max_pages is not None:
@@ -95,15 +97,16 @@ def situation(look: Look, before: Look | None = None) -> Situation:
     made = Situation(
         at=look.at,
         state=stats.state,
-        elapsed_s=elapsed_s(stats, look.at),
+        elapsed_s=under_way_s,
         ended=stats.ended,
         per_s=max(stats.pages_per_s, _per_s(before, look)),
         remaining=remaining,
+        beyond=stats.remaining - remaining,
         has_inbox=stats.inbox > 0,
         growth=growth,
         rate=parse_rate(stats.rules.rate),
         room=stats.rules.concurrency_per_host,
-        hosts=hosts_left(look.hosts, look.lanes, elapsed_s(stats, look.at), _paused(before)),
+        hosts=hosts_left(look.hosts, look.lanes, under_way_s, _paused(before)),
         chains=look.chains,
         pools=pools_left(look.pools, look.lanes),
         others=0.0,
@@ -113,6 +116,13 @@ def situation(look: Look, before: Look | None = None) -> Situation:
         workers=len(look.workers),
     )
     return _complete(made, stats, look)
+
+
+def _under_way_s(look: Look) -> float:
+    """How long the crawl has been under way, by the clock that says when it began: that of the
+    frontier, by which workers were heard of. Whoever looks may have another."""
+    heard_at = max((pulse.at for pulse in look.workers), default=0.0)
+    return max(elapsed_s(look.stats, heard_at or look.at), 0.0)
 
 
 def _paused(look: Look | None) -> set[str]:

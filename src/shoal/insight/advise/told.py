@@ -11,7 +11,7 @@ from shoal.insight.advise.advice import Advice, Advised, Outcome
 from shoal.insight.advise.model import Forecast, Limit
 from shoal.insight.advise.prices import Prices
 from shoal.insight.advise.words import SLOTS, limit_words, rows
-from shoal.insight.figures import duration
+from shoal.insight.figures import duration, speed
 
 WHAT_IF_COLUMNS = ("what if", "workers", "pages/s", "time", "enough workers", "limit")
 
@@ -48,6 +48,7 @@ def _advised(advised: Advised, prices: Prices) -> dict[str, Any]:
             for effect in advised.effects
         ],
         "machines": msgspec.to_builtins(advised.machines),
+        "stolen": advised.fleet.stolen_use,
         "what_if": [_outcome(outcome, prices) for outcome in advised.what_ifs],
     }
 
@@ -91,7 +92,7 @@ def what_if_rows(advice: Advice, prices: Prices) -> list[tuple[str, ...]]:
         (
             outcome.what,
             f"{outcome.forecast.plan.workers:,}",
-            f"{outcome.forecast.per_s:,.3g}",
+            speed(outcome.forecast.per_s),
             duration(outcome.forecast.seconds),
             f"{outcome.enough:,}",
             SLOTS if outcome.forecast.limit is Limit.SLOTS else limit_words(outcome, fleet),

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from shoal.core.policy import Rate
 from shoal.frontier.values import Chain, CrawlState
-from shoal.insight.advise.model import BUSY, Limit, Model, plan_now
+from shoal.insight.advise.model import Limit, Model, plan_now
+from shoal.insight.advise.paces import rate_of
 from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import GROWING, Situation
 from shoal.insight.figures import counted, duration
@@ -62,6 +63,8 @@ def _idle(seen: Situation) -> str:
     """Why nothing can be done. Empty: something can."""
     if seen.state is CrawlState.FINISHED and seen.has_inbox:
         return ""  # Workers read it, and the crawl goes on.
+    if seen.state is CrawlState.FINISHED and seen.beyond:
+        return f"the crawl is finished: --max-pages leaves out {counted(seen.beyond, 'page')}"
     if seen.state is not CrawlState.RUNNING:
         return f"the crawl is {seen.state}"
     return "nothing is to be done" if seen.is_idle else ""
@@ -69,11 +72,10 @@ def _idle(seen: Situation) -> str:
 
 def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Wish:
     model = Model(seen, fleet)
-    # Of cores that are busy with something else nobody knows how many workers they could bear.
-    is_fixed = is_one_machine and fleet.main_use >= BUSY
-    plan = replace(plan_now(seen, fleet), are_machines_fixed=is_fixed)
+    plan = replace(plan_now(seen, fleet), are_machines_fixed=is_one_machine)
     now, best = model.forecast(plan), model.best(plan)
-    workers, limit = best.plan.workers, best.limit
+    workers = best.plan.workers
+    limit = Limit.MEMORY if model.most(plan).limit is Limit.MEMORY else best.limit
     if now.limit in STORES:
         why = f"{_why(now.limit, seen)}, and more workers would not help"
         return Wish(workers=min(workers, fleet.workers), why=why, is_capped=True)
@@ -100,11 +102,12 @@ def _with_growth(seen: Situation) -> Situation:
 
 
 def _why(limit: Limit, seen: Situation) -> str:
-    hosts = counted(sum(host.pages > 0 for host in seen.hosts), "host") + _at(seen.rate)
+    hosts, chains = sum(host.pages > 0 for host in seen.hosts), len(seen.chains)
+    named = counted(hosts, "host") + _at(seen.rate)
     return {
-        Limit.HOSTS: f"{hosts} allow no more",
-        Limit.SLOTS: f"{hosts} wait for workers",
-        Limit.CHAINS: f"{counted(len(seen.chains), 'chain')} allow no more",
+        Limit.HOSTS: f"{named} {_verb(hosts, 'allow')} no more",
+        Limit.SLOTS: f"{named} {_verb(hosts, 'wait')} for workers",
+        Limit.CHAINS: f"{counted(chains, 'chain')} {_verb(chains, 'allow')} no more",
         Limit.EXITS: "exits allow no more",
         Limit.ACCOUNTS: "accounts allow no more",
         Limit.CPU: "reading pages keeps workers busy",
@@ -117,5 +120,9 @@ def _why(limit: Limit, seen: Situation) -> str:
     }[limit]
 
 
+def _verb(count: int, verb: str) -> str:
+    return f"{verb}s" if count == 1 else verb
+
+
 def _at(rate: Rate) -> str:
-    return f" at {rate.count / rate.period_s:.3g}/s" if rate.interval_s else ""
+    return f" at {rate_of(rate)}" if rate.interval_s else ""

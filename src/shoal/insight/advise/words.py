@@ -14,7 +14,7 @@ from shoal.insight.advise.prices import Machines, Prices, Scale
 from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import ENOUGH_PAGES, ENOUGH_S, Situation
 from shoal.insight.explain_rows import Row
-from shoal.insight.figures import counted, duration, size
+from shoal.insight.figures import counted, duration, size, speed
 from shoal.insight.moments import shown_moment
 
 _STANDINGS = {
@@ -38,6 +38,8 @@ _LIMITS = {
     Limit.FRONTIER: "the frontier: slots wait for it {frontier:.0%} of the time",
     Limit.WORK: "there is nothing to do",
 }
+STOLEN = 0.05
+"""If other virtual machines get so much of the cores, it is worth a word."""
 SLOTS = "all slots are in use"
 _HELP = {
     Lever.CONCURRENCY: "twice the requests at once per worker (--concurrency {slots:.0f})",
@@ -64,13 +66,18 @@ def rows(advice: Advice, prices: Prices) -> list[Row]:
         *([("deadline", _due(advised.due))] if advised.due else []),
         ("would help", list(_helps(advised)) or "nothing that we know of"),
         ("would not", list(_helps_not(advised)) or "nothing that we know of"),
-        ("machines", machine_words(advised.machines, prices)),
+        ("machines", list(_machines(advised, prices))),
         *([("cost", cost_words(advised.enough, prices))] if advised.enough.cost else []),
     ]
 
 
 def _standing(advice: Advice) -> str:
     situation = advice.situation
+    if advice.standing is Standing.FINISHED and situation.beyond:
+        return (
+            f"it is finished: {counted(situation.beyond, 'page')} more would go beyond --max-pages;"
+            " shoal crawl with a larger one goes on"
+        )
     why = situation.too_early
     if situation.fleet is not None:
         why += f"; there is enough to go by after {ENOUGH_S:.0f} s or {ENOUGH_PAGES} pages"
@@ -120,7 +127,7 @@ def _workers(outcome: Outcome) -> str:
 
 def _done(forecast: Forecast, situation: Situation) -> str:
     end = shown_moment(situation.at + forecast.seconds)
-    return f"{forecast.per_s:,.3g} pages/s, done in {duration(forecast.seconds)} ({end} UTC)"
+    return f"{speed(forecast.per_s)} pages/s, done in {duration(forecast.seconds)} ({end} UTC)"
 
 
 def _enough(advised: Advised, situation: Situation) -> str:
@@ -173,6 +180,13 @@ def _helps_not(advised: Advised) -> Iterator[str]:
         yield f"more workers{also}: {limit_words(advised.most, advised.fleet)}"
     if Lever.RATE in in_vain:
         yield f"a higher rate: {limit_words(advised.most, advised.fleet)}"
+
+
+def _machines(advised: Advised, prices: Prices) -> Iterator[str]:
+    yield machine_words(advised.machines, prices)
+    stolen = advised.fleet.stolen_use
+    if stolen >= STOLEN:
+        yield f"other virtual machines took {stolen:.0%} of the CPU time of those at work (steal)"
 
 
 def machine_words(machines: Machines, prices: Prices) -> str:
