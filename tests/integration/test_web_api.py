@@ -199,6 +199,7 @@ def test_seeds_of_which_none_is_good_are_a_problem(served: Web) -> None:
 def test_seeds_as_a_stream_of_lines(served: Web, folder: Folder) -> None:
     lines = [f"https://b.example/{number}" for number in range(5000)]
     lines[1234] = "{not json"
+    lines[1235] = f'"{lines[1235]}"'  # As those write it who write every line as JSON.
     kind = {"Content-Type": "application/x-ndjson", **LOCAL}
     body = "\n".join(lines).encode()
     answer = served.send("POST", "/api/v1/crawls/lines/seeds", body, kind).json
@@ -234,7 +235,8 @@ def test_steering(served: Web, folder: Folder) -> None:
     place = f"/api/v1/crawls/{quote(name, safe='')}"
     assert served.post(f"{place}/seeds", {"seeds": ["https://e.example/"]}).status == 200
     assert served.get(place).json["crawl"] == name
-    assert served.post(f"{place}/pause").status in (200, 409)
+    assert served.post(f"{place}/pause").status == 409  # Nobody has started it.
+    assert served.send("DELETE", place, headers=LOCAL).status == 409  # Its seeds would be lost.
     assert served.post(f"{place}/cancel").json == {"crawl": name, "state": "cancelled"}
     assert folder.shoal("status", name, "--json").json()["state"] == "cancelled"
     assert served.post(f"{place}/resume").status == 409
