@@ -33,7 +33,7 @@ from shoal.alerts.states import AlertState
 from support.processes import is_alive
 from support.receivers import MailServer, Receiver
 from support.redis_servers import TlsFiles
-from support.until import in_time, until
+from support.until import in_time, until, until_now
 
 ALERT = AlertState(
     alert="stalled",
@@ -255,7 +255,9 @@ async def test_a_command_that_does_not_end_is_ended() -> None:
     assert await why_not(route) == "sleep: no answer in time"
 
 
-async def test_a_command_is_ended_with_what_it_has_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", [2, 100])
+async def test_a_command_is_ended_with_what_it_has_started(tmp_path: Path, steps: int) -> None:
+    """Also if who sends it is stopped before it has heard that the command was started."""
     pids = tmp_path / "pids"
     text = (
         "import os, subprocess, time\n"
@@ -266,7 +268,9 @@ async def test_a_command_is_ended_with_what_it_has_started(tmp_path: Path) -> No
     )
     route = Command(command=script(tmp_path, text), timeout="1h")
     sending = asyncio.create_task(send(route, NOTICE, "msg_1"))
-    await until("the command", pids.exists)
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    until_now("the command", pids.exists)  # Meanwhile nothing else goes on here.
     sending.cancel()
     await until("its end", sending.done)
     started = list(map(int, pids.read_text().split()))
