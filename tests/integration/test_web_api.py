@@ -128,6 +128,17 @@ def test_a_dry_run_changes_nothing_and_has_the_exact_count(served: Web, folder: 
     assert folder.stats("links").dead == 2
 
 
+@pytest.mark.parametrize("path", ["links/dead/purge?dry_run=true", "links/cancel?dry_run=true"])
+def test_what_is_said_in_the_wrong_place_is_not_ignored(
+    served: Web, folder: Folder, path: str
+) -> None:
+    before = folder.stats("links")
+    body = {} if "dead" in path else None
+    assert served.post(f"/api/v1/crawls/{path}", body).status == 400
+    assert served.post("/api/v1/crawls/links/cancel", {"dry_run": True}).status == 400
+    assert folder.stats("links") == before
+
+
 def test_dead_tasks_are_retried_and_purged_by_what_was_said(tmp_path: Path) -> None:
     folder = Folder(tmp_path, {"SHOAL_RATE": "none"})
     with serving(Site(shop)) as site, serving_web(folder) as server:
