@@ -139,7 +139,9 @@
       if (answer.status === 200) {
         show(await answer.json());
         etag = answer.headers.get("ETag") || "";
-      } else if (answer.status !== 304) {
+      } else if (answer.status === 304) {
+        await answer.text();  // Otherwise browsers take it for one that was broken off.
+      } else {
         throw new Error(String(answer.status));
       }
       failures = 0;
