@@ -281,6 +281,22 @@ def test_a_run_is_asked_for_once_by_one_key(served: Web, folder: Folder) -> None
     assert served.post(f"{path}/resume").json["is_paused"] is False
 
 
+@pytest.mark.parametrize(
+    ("accept", "media"),
+    [
+        ("application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1", "openmetrics-text"),
+        ("application/openmetrics-text;version=99.x", "openmetrics-text; version=1.0.0"),
+        ("text/html", "text/plain"),
+    ],
+)
+def test_metrics_have_the_form_that_a_scraper_asks_for(
+    served: Web, accept: str, media: str
+) -> None:
+    answer = served.get("/metrics?hosts=true", {"Accept": accept})
+    assert media in answer.headers["Content-Type"]
+    assert b'shoal_host_tasks_waiting{crawl="links"' in answer.body
+
+
 def test_a_route_of_alerts_is_tried(served: Web, folder: Folder) -> None:
     with (folder.path / "shoal.toml").open("a") as config:
         for name in ("true", "false"):
