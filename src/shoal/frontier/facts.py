@@ -47,6 +47,13 @@ TRANSITIONS: Mapping[Control, Mapping[CrawlState, CrawlState]] = {
 """Which state each action leads to, from those it fits."""
 
 
+def check_name(crawl: str) -> None:
+    """Whether a new crawl may be called so. Raises ConfigError. Browsers cannot ask for the page of
+    `..`, PostgreSQL cannot keep a NUL, and an empty name is a mistake of a script."""
+    if crawl in ("", ".", "..") or "\0" in crawl:
+        raise ConfigError(f"a crawl cannot be named {crawl!r}")
+
+
 def steered(crawl: str, state: CrawlState, action: Control) -> CrawlState:
     """The state that an action leads to. Raises ConfigError where it does not fit."""
     if state not in TRANSITIONS[action]:
