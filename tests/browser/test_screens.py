@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from browser.fleet import CONFIG, MEMBERS, PRICES, Fleet
 from browser.hostile import EVIL, EVIL_URL, WORKER, Hostile, stage
-from browser.windows import PHONE, WIDE, Watched
+from browser.windows import PHONE, POLL_MS, WIDE, Watched
 from support.processes import Folder
 from support.sites import serving
 from support.web import Web, serving_web
@@ -114,6 +115,24 @@ def test_a_phone_shows_it_all_without_scrolling_sideways(
             assert width_of(window) <= PHONE, path
 
 
+def test_an_open_page_notices_the_first_crawl(browser: Browser, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    with serving_web(folder) as server:
+        for window in windows(browser, server, WIDE):
+            page = window.open("/")
+            expect(page.locator(".first")).to_contain_text("shoal crawl spider.py")
+            stage(folder, "shop")
+            window.page.clock.run_for(POLL_MS)
+            expect(page.locator("tbody a")).to_contain_text("shop")
+            expect(page.locator(".first")).to_be_hidden()
+
+
+def test_what_is_cut_off_is_told_to_who_points_at_it(window: Watched, hostile: Hostile) -> None:
+    cell = window.open("/").locator("tbody tr", has_text="shop <img").locator("td").first
+    cell.hover()
+    assert cell.get_attribute("title") == cell.locator("bdi").inner_text()
+
+
 @pytest.mark.rare
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [PHONE, WIDE])
@@ -125,6 +144,7 @@ def test_every_screen_fits_and_can_be_read(
         for path in screens(hostile):
             open_quietly(window, path)
             assert width_of(window) <= width, path
+            assert window.page.evaluate(CUT_OFF) == [], path
             assert window.page.evaluate(TOO_PALE) == [], path
 
 
@@ -133,4 +153,8 @@ def width_of(window: Watched) -> int:
     return int(window.page.evaluate("document.documentElement.scrollWidth"))
 
 
+CUT_OFF = """[...document.querySelectorAll(".scroll")]
+  .filter((table) => table.scrollWidth > table.clientWidth)
+  .map((table) => table.getAttribute("aria-label"))"""
+"""Tables that can only be seen by scrolling sideways."""
 TOO_PALE = (files("browser") / "too_pale.js").read_text("utf-8")

@@ -206,6 +206,18 @@ async def test_a_restart_is_no_time_without_a_leader(
     assert receiver.alerts() == [("no_workers", "firing")]
 
 
+async def test_where_there_was_nothing_to_lead_no_leader_is_missed(frontier: Frontier) -> None:
+    await frontier.control("shop", Control.CANCEL)
+    await (await watch_of(frontier, at=BEGIN)).look(AlertConfig(), BEGIN)
+    back_at = BEGIN + 86_400
+    await (await watch_of(frontier, at=back_at)).look(AlertConfig(), back_at)
+    assert await alerts_now(frontier.notes) == []
+    await frontier.start("other", Rules())
+    back_at += 86_400
+    await (await watch_of(frontier, at=back_at)).look(AlertConfig(), back_at)
+    assert [one.alert for one in await alerts_now(frontier.notes)] == ["no_leader"]
+
+
 async def test_notes_that_are_no_alerts_are_left_alone(
     frontier: Frontier, receiver: Receiver
 ) -> None:

@@ -128,6 +128,16 @@ def test_a_dry_run_changes_nothing_and_has_the_exact_count(served: Web, folder: 
     assert folder.stats("links").dead == 2
 
 
+@pytest.mark.parametrize("path", ["links/dead/purge?dry_run=true", "links/cancel?dry_run=true"])
+def test_what_is_said_in_the_wrong_place_is_not_ignored(
+    served: Web, folder: Folder, path: str
+) -> None:
+    before = folder.stats("links")
+    assert served.post(f"/api/v1/crawls/{path}", {}).status == 400
+    assert served.post("/api/v1/crawls/links/cancel", {"dry_run": True}).status == 400
+    assert folder.stats("links") == before
+
+
 def test_dead_tasks_are_retried_and_purged_by_what_was_said(tmp_path: Path) -> None:
     folder = Folder(tmp_path, {"SHOAL_RATE": "none"})
     with serving(Site(shop)) as site, serving_web(folder) as server:
@@ -199,6 +209,7 @@ def test_seeds_of_which_none_is_good_are_a_problem(served: Web) -> None:
 def test_seeds_as_a_stream_of_lines(served: Web, folder: Folder) -> None:
     lines = [f"https://b.example/{number}" for number in range(5000)]
     lines[1234] = "{not json"
+    lines[1235] = f'"{lines[1235]}"'  # As those write it who write every line as JSON.
     kind = {"Content-Type": "application/x-ndjson", **LOCAL}
     body = "\n".join(lines).encode()
     answer = served.send("POST", "/api/v1/crawls/lines/seeds", body, kind).json
@@ -234,7 +245,8 @@ def test_steering(served: Web, folder: Folder) -> None:
     place = f"/api/v1/crawls/{quote(name, safe='')}"
     assert served.post(f"{place}/seeds", {"seeds": ["https://e.example/"]}).status == 200
     assert served.get(place).json["crawl"] == name
-    assert served.post(f"{place}/pause").status in (200, 409)
+    assert served.post(f"{place}/pause").status == 409  # Nobody has started it.
+    assert served.send("DELETE", place, headers=LOCAL).status == 409  # Its seeds would be lost.
     assert served.post(f"{place}/cancel").json == {"crawl": name, "state": "cancelled"}
     assert folder.shoal("status", name, "--json").json()["state"] == "cancelled"
     assert served.post(f"{place}/resume").status == 409
@@ -266,6 +278,22 @@ def test_a_run_is_asked_for_once_by_one_key(served: Web, folder: Folder) -> None
     (planned,) = folder.shoal("schedule", "list", "--json").json()["schedules"]
     assert planned["is_paused"]
     assert served.post(f"{path}/resume").json["is_paused"] is False
+
+
+@pytest.mark.parametrize(
+    ("accept", "media"),
+    [
+        ("application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1", "openmetrics-text"),
+        ("application/openmetrics-text;version=99.x", "openmetrics-text; version=1.0.0"),
+        ("text/html", "text/plain"),
+    ],
+)
+def test_metrics_have_the_form_that_a_scraper_asks_for(
+    served: Web, accept: str, media: str
+) -> None:
+    answer = served.get("/metrics?hosts=true", {"Accept": accept})
+    assert media in answer.headers["Content-Type"]
+    assert b'shoal_host_tasks_waiting{crawl="links"' in answer.body
 
 
 def test_a_route_of_alerts_is_tried(served: Web, folder: Folder) -> None:

@@ -10,10 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from shoal.coordinator.runs import RUN_REQUESTS
+from shoal.web.api import API
+from shoal.web.screens import SCREENS
 from support.coordinators import NEVER, Office
 from support.processes import Folder, peak_memory_kb
-from support.until import until_now
+from support.until import LIMIT_S, until_now
 from support.web import LOCAL, Web, address_of, serving_web
 
 SILENT = 2000
@@ -45,6 +49,28 @@ def test_thousands_of_silent_clients_stop_nobody(tmp_path: Path) -> None:
         until_now("an answer", lambda: served.get("/api/v1/crawls").status == 200)
         assert answers <= {200, 503}
         assert peak_memory_kb(served.process.pid) - before < MORE_KB
+
+
+@pytest.mark.rare
+def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
+    paths = [
+        route.path.format(crawl="shop", name="shop")
+        for route in (*API, *SCREENS)
+        if route.method == "POST" and not route.takes_lines
+    ]
+    with ExitStack() as stack:
+        served = stack.enter_context(serving_web(Folder(tmp_path)))
+        address = served.base.removeprefix("http://").rpartition(":")
+        waiting = {}
+        for path in paths:
+            client = socket.create_connection((address[0], int(address[2])), LIMIT_S)
+            waiting[path] = stack.enter_context(client)
+            client.sendall(
+                f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n"
+                "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{".encode()
+            )
+        said = {path: client.recv(100).split(b" ")[1] for path, client in waiting.items()}
+    assert said == dict.fromkeys(paths, b"408")
 
 
 def test_two_servers_asked_with_one_key_begin_one_run(tmp_path: Path) -> None:

@@ -307,6 +307,18 @@ def test_items_go_page_by_page(served: Web, folder: Folder) -> None:
     assert served.get("/crawls/items/items?cursor=nonsense", PAGE).status == 400
 
 
+def test_a_crawl_that_nobody_works_on_says_what_to_do(served: Web, folder: Folder) -> None:
+    seeds = [Admission(RULES).admit(Task(url="https://a.example/"))]
+    do(folder, lambda frontier: frontier.add("left here", seeds))
+    told = text_of(served.get("/crawls/left%20here", PAGE))
+    assert "Its seeds wait for: shoal crawl spider.py --name 'left here'" in unescape(told)
+    do(folder, lambda frontier: frontier.start("left here", RULES))
+    until_now(
+        "advice to go on with it",
+        lambda: "Go on with it: shoal crawl" in text_of(served.get("/crawls/left%20here", PAGE)),
+    )
+
+
 def test_a_page_without_scripts_does_not_forget_what_was_selected(
     served: Web, folder: Folder
 ) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from asyncio.subprocess import Process
 from contextlib import suppress
 from tempfile import TemporaryFile
+from typing import IO
 
 import msgspec
 
@@ -23,20 +25,33 @@ async def run_command(route: Command, notice: Notice) -> None:
     with TemporaryFile() as given:  # Not a pipe: it need not read all of it, or any.
         given.write(msgspec.json.encode(json_of(notice)))
         given.seek(0)
-        process = await asyncio.create_subprocess_exec(
-            *route.command,
-            stdin=given,
-            stdout=STDERR,
-            stderr=STDERR,
-            start_new_session=True,  # So that what it starts can be ended with it.
-        )
+        coming = asyncio.create_task(_started(route, given))
+        try:
+            process = await asyncio.shield(coming)
+        except asyncio.CancelledError:
+            await _end(await coming)  # It may have started others by now.
+            raise
     try:
         async with asyncio.timeout(parse_duration(route.timeout)):
             code = await process.wait()
     finally:
-        # What it has started and left behind is ended as well.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await _end(process)
     if code != 0:
         raise Undelivered(f"{route.command[0]}: exit code {code}")
+
+
+async def _started(route: Command, given: IO[bytes]) -> Process:
+    return await asyncio.create_subprocess_exec(
+        *route.command,
+        stdin=given,
+        stdout=STDERR,
+        stderr=STDERR,
+        start_new_session=True,  # So that what it starts can be ended with it.
+    )
+
+
+async def _end(process: Process) -> None:
+    """End it, with what it has started and left behind."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

@@ -40,7 +40,7 @@ async def send(route: Route, notice: Notice, message_id: str) -> None:
     except Undelivered:
         raise
     except Exception as error:  # Whatever a library says of an odd address: others are served.
-        raise Undelivered(_reason(error)) from None
+        raise Undelivered(f"{_where(route)}{_reason(error)}") from None
 
 
 async def try_routes(routes: Mapping[str, Route], sender: str, now: float) -> dict[str, str]:
@@ -106,5 +106,15 @@ def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     system = getattr(error, "os_error", error)
-    strerror = getattr(system, "strerror", None)
-    return f"{type(error).__name__}: {strerror}" if strerror else type(error).__name__
+    return getattr(system, "strerror", None) or type(error).__name__
+
+
+def _where(route: Route) -> str:
+    """What it goes to, as far as that is no secret and what went wrong does not say it."""
+    match route:
+        case Email():
+            return f"{route.host}:{route.port}: "
+        case Command():
+            return f"{route.command[0]}: "
+        case _:
+            return ""

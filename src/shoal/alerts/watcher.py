@@ -79,10 +79,12 @@ class Watch:
         """Look at all crawls once, and tell of what is wrong. Raises Deposed and StorageError."""
         notes = self._leader_notes.notes
         found = []
-        if self._states is None:
-            found += await self._gap(config, now)
-            self._states = await states_of(notes)
         seen = await survey(self._frontier, now)
+        if self._states is None:
+            # Who starts it now and then, to look at crawls that are over, has missed nothing.
+            if config.routes or any(sample.stats.state.live for sample in seen.samples):
+                found += await self._gap(config)
+            self._states = await states_of(notes)
         for sample in seen.samples:
             found += await self._look_at(sample, config)
         self._last = {sample.crawl: sample for sample in seen.samples}
@@ -103,7 +105,7 @@ class Watch:
         view = View(sample, points, limits, self._last.get(sample.crawl))
         return [Found(name, finding, limits, sample) for name, finding in findings(view).items()]
 
-    async def _gap(self, config: AlertConfig, now: float) -> list[Found]:
+    async def _gap(self, config: AlertConfig) -> list[Found]:
         """Whether nobody led for too long before this term."""
         limits = config.limits_of_all()
         last, limit = await last_look(self._leader_notes.notes), parse_duration(limits.no_leader)

@@ -49,6 +49,13 @@ TRANSITIONS: Mapping[Control, Mapping[CrawlState, CrawlState]] = {
 """For each action, the states in which it is possible, and the state that each leads to."""
 
 
+def check_name(crawl: str) -> None:
+    """Whether a new crawl may be called so. Raises ConfigError. Browsers cannot ask for the page of
+    `..`, PostgreSQL cannot keep a NUL, and an empty name is a mistake of a script."""
+    if crawl in ("", ".", "..") or "\0" in crawl:
+        raise ConfigError(f"a crawl cannot be named {crawl!r}")
+
+
 def steered(crawl: str, state: CrawlState, action: Control) -> CrawlState:
     """The state that an action leads to. Raises ConfigError if it is not possible in this state."""
     if state not in TRANSITIONS[action]:

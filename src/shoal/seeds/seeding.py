@@ -114,10 +114,13 @@ async def collect(frontier: WorkIntake, crawl: str, rules: Rules) -> Added:
 
 
 def read_seed(text: bytes) -> Task:
-    """Parse a seed: a URL, or a task as JSON. Raises BadUrl."""
+    """Parse a seed: a URL, bare or as a JSON string, or a task as JSON. Raises BadUrl."""
     text = text.strip()
     try:
-        return wire.decode_seed(text) if text.startswith(b"{") else Task(url=text.decode())
+        if text.startswith(b"{"):
+            return wire.decode_seed(text)
+        is_json = text.startswith(b'"')
+        return Task(url=msgspec.json.decode(text, type=str) if is_json else text.decode())
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadUrl(str(error)) from None
 

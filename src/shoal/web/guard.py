@@ -91,9 +91,10 @@ class Guard:
         elif _is_fetched_elsewhere(request):
             raise Problem(403, "not for pages of others")
         _check_encoding(request)
+        if not declared.takes_lines:
+            await read_body(request)
         if declared.is_endless:
             return await handler(request)
-        await read_body(request)
         async with asyncio.timeout(ANSWER_WITHIN_S):
             return await handler(request)
 

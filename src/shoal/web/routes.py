@@ -66,16 +66,29 @@ def _matching(path: str) -> str:
 
 
 def _handler(context: Context, route: Route) -> Callable[[web.Request], Awaitable[Any]]:
+    is_api = route.path.startswith("/api/")
+
     async def handle(request: web.Request) -> web.StreamResponse:
         return await route.answer(context, request)
 
     async def change(request: web.Request) -> web.StreamResponse:
+        if is_api:
+            await _check_nothing_more(route, request)
         try:
             return await route.answer(context, request)
         finally:
             context.sampler.forget()
 
     return handle if route.role is Role.READ else change
+
+
+async def _check_nothing_more(route: Route, request: web.Request) -> None:
+    """Who says more than is heard means something else: only a dry run, for instance."""
+    if request.query:
+        more = "; its fields go into the body" if route.body else ""
+        raise Problem(400, f"query: there is none here{more}")
+    if route.body is None and (await request.read()).strip() not in (b"", b"{}"):
+        raise Problem(400, "body: there is none here")
 
 
 def query_of(request: web.Request, form: type[T]) -> T:

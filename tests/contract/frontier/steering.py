@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from shoal.config import Rules
 from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.port import Frontier
 from shoal.frontier.values import Added, Ask, Control, CrawlState, TaskState, Verdict
@@ -251,6 +252,16 @@ class TestUnknown:
         await backend.client(crawl="another").start()
         with pytest.raises(UnknownCrawl, match=CRAWL):
             await UNKNOWN[method](backend.frontier)
+
+    @pytest.mark.parametrize("name", ["", ".", "..", "a\0b"])
+    async def test_a_name_that_is_none(self, backend: Backend, name: str) -> None:
+        for refused in (
+            backend.frontier.start(name, Rules()),
+            backend.frontier.add(name, pages(1)),
+        ):
+            with pytest.raises(ConfigError, match="cannot be named"):
+                await refused
+        assert name not in {stats.crawl for stats in await backend.frontier.crawls()}
 
     def test_no_method_is_left_out(self) -> None:
         exempt = {"start", "add", "remember", "forget", "crawls", "notes", "capabilities", "close"}

@@ -24,7 +24,9 @@ json_like = st.dictionaries(
 )
 
 
-@pytest.mark.parametrize("text", [b"http://a.example/", b" http://a.example/\r\n"])
+@pytest.mark.parametrize(
+    "text", [b"http://a.example/", b" http://a.example/\r\n", b'"http:\\/\\/a.example/"\n']
+)
 def test_a_seed_may_be_a_url(text: bytes) -> None:
     assert read_seed(text) == wire.Task(url="http://a.example/")
 
@@ -41,6 +43,8 @@ def test_a_seed_may_be_a_task() -> None:
         (b'{"url": "http://a.example/", "colour": "red"}', "colour"),
         (b'{"job_type": "product"}', "url"),
         (b"{", "truncated"),
+        (b'"http://a.example/', "truncated"),
+        (b'"http://a.example/\\ud800"', "truncated"),
         (b"\xff\xfe", "utf-8"),
         (b'{"url": "http://a.example/", "meta": {"a": ' + b"[" * 9999, "nested"),
     ],

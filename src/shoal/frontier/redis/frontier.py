@@ -16,6 +16,7 @@ from shoal.core.shapes import Trap
 from shoal.drivers.redis.link import RedisLink, redis_address
 from shoal.errors import ConfigError, NewerFormat, UnknownCrawl
 from shoal.frontier import stored_robots
+from shoal.frontier.facts import check_name
 from shoal.frontier.port import Capabilities, Frontier, Held
 from shoal.frontier.redis.accounts import RedisAccounts
 from shoal.frontier.redis.board import RedisNotes
@@ -399,6 +400,7 @@ class RedisFrontier(Frontier):
 
     async def _make(self, crawl: str, rules: Rules) -> None:
         """Create the crawl, in state NEW, if it does not exist."""
+        check_name(crawl)
         if self._link.is_cluster:
             self._crawls.pop(crawl, None)
             wanted = self._link.address.options.get("shards") or await self._link.masters()

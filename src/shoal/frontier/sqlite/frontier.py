@@ -21,7 +21,7 @@ from shoal.core.shapes import Trap
 from shoal.core.urls import number_of
 from shoal.drivers.sqlite import Database, transaction
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.frontier.facts import steered
+from shoal.frontier.facts import check_name, steered
 from shoal.frontier.port import Capabilities, Frontier, Held
 from shoal.frontier.sqlite.board import SqliteNotes
 from shoal.frontier.sqlite.dead import (
@@ -156,6 +156,7 @@ class SqliteFrontier(Frontier):
         try:
             return crawl_row(connection, crawl)
         except UnknownCrawl:
+            check_name(crawl)
             values = (crawl, _encode_json(rules).decode(), self._clock())
             connection.execute(SQL["create_crawl"], values)
             return crawl_row(connection, crawl)

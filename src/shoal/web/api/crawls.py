@@ -104,7 +104,7 @@ async def forget(context: Context, request: web.Request) -> web.StreamResponse:
     """Forget a crawl that is over: its queue and what it has seen. Its results stay."""
     crawl = crawl_of(request)
     stats = await context.frontier.stats(crawl)
-    if stats.state.live:
+    if not stats.state.over:
         raise Problem(409, f"crawl '{crawl}' is {stats.state}: cancel it first")
     await context.frontier.forget(crawl)
     await forget_events(context.frontier.notes, crawl)

@@ -111,7 +111,7 @@ async def _rules(context: Context, crawl: str) -> Rules:
 async def _tasks(seeds: AsyncIterator[bytes], bad: _Bad) -> AsyncIterator[Task]:
     async for text in seeds:
         bad.line += 1
-        if not text.strip():
+        if text.strip() in (b"", b'""'):
             continue
         try:
             yield read_seed(text)
@@ -120,10 +120,9 @@ async def _tasks(seeds: AsyncIterator[bytes], bad: _Bad) -> AsyncIterator[Task]:
 
 
 async def _each(given: list[msgspec.Raw]) -> AsyncIterator[bytes]:
-    """Each as a line: an address without its quotes."""
+    """Each as a line."""
     for one in given:
-        text = bytes(one)
-        yield msgspec.json.decode(text, type=str).encode() if text.startswith(b'"') else text
+        yield bytes(one)
 
 
 async def each_line(lines: Sequence[str]) -> AsyncIterator[bytes]:

@@ -21,6 +21,8 @@ from shoal.web.context import Context
 from shoal.web.problems import Problem
 from shoal.web.routes import Route, json_response, query_of
 
+OPENMETRICS = "application/openmetrics-text"
+
 
 class MetricsQuery(msgspec.Struct, forbid_unknown_fields=True):
     """What is told beside the usual."""
@@ -38,7 +40,9 @@ class AlertsQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 async def metrics(context: Context, request: web.Request) -> web.StreamResponse:
     """All crawls, as Prometheus reads them."""
-    hosts, accept = query_of(request, MetricsQuery).hosts, request.headers.get("Accept", "")
+    hosts = query_of(request, MetricsQuery).hosts
+    # Not as it came: each form of it would be looked for, and kept, apart.
+    accept = OPENMETRICS if OPENMETRICS in request.headers.get("Accept", "") else ""
 
     async def look() -> tuple[bytes, str]:
         return await scrape(
@@ -104,7 +108,7 @@ ROUTES = (
         answer=metrics,
         summary="All crawls, as Prometheus reads them",
         query=MetricsQuery,
-        gives_media=("text/plain", "application/openmetrics-text"),
+        gives_media=("text/plain", OPENMETRICS),
     ),
     Route(
         method="GET",

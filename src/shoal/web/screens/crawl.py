@@ -45,6 +45,8 @@ async def overview(
     """Charts, and all counters."""
     span, now = query_of(request, Span).span, time.time()
     paths, labels = await charts_of(context, seen.stats.crawl, span, now)
+    if seen.stats.state.over:  # The last minute of a crawl is not how fast it is.
+        labels |= dict.fromkeys(("pages_per_s.now", "failures_per_s.now"), "–")
     live.paths |= paths
     live.text |= labels
     rows = [row for row in status_rows(seen.stats, now) if row[0] not in IN_HEAD]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from shoal.frontier.values import CrawlState
 from shoal.insight.figures import duration
 from shoal.insight.rows import eta
 from shoal.insight.status import (
@@ -84,10 +86,21 @@ def head(seen: Snapshot, now: float) -> Live:
             "concentration": f"{failure_concentration(seen):.0%}",
             "workers": f"{len(seen.workers):,}",
             "wrong": " · ".join(wrong),
+            "advice": _advice(seen),
         },
         kinds={"state": str(stats.state), "failed": "bad" if stats.dead else ""},
         shares={"ended": share_ended(stats)},
     )
+
+
+def _advice(seen: Snapshot) -> str:
+    """What to do about a crawl that nobody works on."""
+    stats, name = seen.stats, shlex.quote(seen.stats.crawl)
+    if stats.state is CrawlState.NEW:
+        return f"Nobody has started it. Its seeds wait for: shoal crawl spider.py --name {name}"
+    if stats.state is CrawlState.RUNNING and stats.remaining and not seen.workers:
+        return f"Go on with it: shoal crawl spider.py --name {name}"
+    return ""
 
 
 def _clock(moment: float, now: float) -> str:

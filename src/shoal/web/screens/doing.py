@@ -59,7 +59,7 @@ async def ask_forget(context: Context, request: web.Request) -> web.StreamRespon
     """How much would be forgotten."""
     crawl = crawl_of(request)
     stats = await context.frontier.stats(crawl)
-    if stats.state.live:
+    if not stats.state.over:
         raise Problem(409, f"crawl '{crawl}' is {stats.state}: cancel it first")
     question = Question(
         what=f"Forget this crawl: its queue of {counted(stats.added, 'task')} will be deleted",

@@ -60,7 +60,10 @@ async def hosts(context: Context, request: web.Request) -> Shown:
         _with_crawl(context, crawl, "hosts", host_row(host, now)) for crawl, host in found
     ]
     live = Live(tables={"hosts": also(table(rows, HOSTS), note)})
-    return Shown(title="Hosts", live=live, more={"order": order, "orders": list(HostOrder)})
+    fails = order is HostOrder.FAILING
+    nothing = "No host fails." if fails else "No crawl under way has a host yet."
+    more = {"order": order, "orders": list(HostOrder), "nothing": nothing}
+    return Shown(title="Hosts", live=live, more=more)
 
 
 def _with_crawl(context: Context, crawl: str, tab: str, row: tuple[str, ...]) -> list[AnyCell]:

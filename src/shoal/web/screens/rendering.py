@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -37,6 +38,7 @@ def _environment() -> jinja2.Environment:
     made.filters["lines"] = plaintext.lines
     made.filters["cut"] = _cut
     made.filters["end"] = _end
+    made.filters["moment"] = _moment
     made.tests["web_address"] = lambda url: url.startswith(("http://", "https://"))
     return made
 
@@ -56,6 +58,11 @@ def _cut(text: str, most: int) -> str:
     """The beginning of a text that others chose the length of."""
     more = len(text) - most
     return text if more <= 0 else f"{text[:most]}… and {more:,} characters more"
+
+
+def _moment(at: float) -> str:
+    """A moment, in UTC, for lists that do not refresh."""
+    return datetime.fromtimestamp(at, UTC).strftime("%d %b %H:%M")
 
 
 def _end(text: str) -> str:

@@ -8,6 +8,11 @@
     setTimeout(() => buttons.forEach((button) => { button.disabled = true; }));
     addEventListener("pageshow", () => buttons.forEach((button) => { button.disabled = false; }), { once: true });
   });
+  // What does not fit into its cell is told in full to who points at it.
+  document.addEventListener("mouseover", (event) => {
+    const at = event.target.closest("td");
+    if (at) at.title = at.scrollWidth > at.clientWidth ? at.textContent.trim() : "";
+  });
   // On a phone there are more tabs than can be seen.
   document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   if (!document.body.dataset.live) return;
@@ -134,7 +139,9 @@
       if (answer.status === 200) {
         show(await answer.json());
         etag = answer.headers.get("ETag") || "";
-      } else if (answer.status !== 304) {
+      } else if (answer.status === 304) {
+        await answer.text();  // Otherwise browsers take it for one that was broken off.
+      } else {
         throw new Error(String(answer.status));
       }
       failures = 0;
