@@ -149,7 +149,7 @@ def test_a_wrong_url_of_a_crawl_that_exists(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("toml", "says"),
     [
-        ("wrokers = 2", "shoal.toml: unknown setting: wrokers"),
+        ("wrokers = 2", "shoal.toml: no setting 'wrokers'; did you mean workers?"),
         ("workers = 'many'", "shoal.toml: workers must be a whole number"),
         ("rate = 5", "shoal.toml: rate: not a rate: '5' (write 5/s"),
         ("workers = ", "shoal.toml: "),

@@ -88,7 +88,10 @@ def _plugin_at(place_and_name: str) -> Any:
     place, name = _split(place_and_name)
     if not name:
         raise ConfigError(f"plugins: write package.module:Class, not {place_and_name!r}")
-    module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    try:
+        module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    except ConfigError as error:
+        raise ConfigError(f"plugins: {error}") from error
     found = getattr(module, name, None)
     if found is None:
         raise ConfigError(f"plugins: {place} has no {name!r}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from shoal import config
-from shoal.config import Settings
+from shoal.config import CONFIG_FILE, Settings
 from shoal.core.near_names import meant
 from shoal.core.networks import is_private_name
 from shoal.core.task import DEFAULT_HANDLER, DIRECT, Task
@@ -89,7 +89,8 @@ def _values(look: _Look) -> Iterator[Finding]:
     try:
         given = settings_of(look.spider)
     except ConfigError as error:
-        yield look.finding("name", str(error))
+        if not str(error).startswith(CONFIG_FILE):  # It is said there.
+            yield look.finding("name", str(error))
         return
     for name, value in given.items():
         try:
