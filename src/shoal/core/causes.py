@@ -21,6 +21,11 @@ _FRAME = re.compile(
 )
 _ADDRESS = re.compile(r"\b[a-z]+://\S+")
 _LAST_PART = re.compile(r"[/\\]")
+_CALLERS = re.compile(
+    r"[/\\]shoal[/\\](?:spider[/\\](?:harvest|hooks|outgoing|reading|spider)"
+    r"|worker[/\\]visits[/\\]visitor)\.py$"
+)
+"""What of ours calls the user's code, or stands in for it."""
 _LIBRARIES = re.compile(r"[/\\](?:site-packages|dist-packages|python3\.\d+)[/\\]|^<")
 
 
@@ -91,8 +96,10 @@ def lines_of(causes: list[Cause], total: int, noun: str) -> list[str]:
 
 def _place(traceback: str, handler: str) -> str:
     """Where the user's code was, by a traceback: its innermost line. What it called of libraries is
-    left out, where it is known which file is the user's: that of the handler."""
-    frames = [_Frame(*found.groups()) for found in _FRAME.finditer(traceback)]
+    left out, where it is known which file is the user's: that of the handler. Empty: it is in none
+    of these lines."""
+    found = [_Frame(*frame.groups()) for frame in _FRAME.finditer(traceback)]
+    frames = [frame for frame in found if not _CALLERS.search(frame.file)]
     if not frames:
         return ""
     names = [frame.function for frame in frames]

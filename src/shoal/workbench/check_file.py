@@ -85,9 +85,8 @@ def _settings(table: Mapping[str, Any]) -> Iterator[Finding]:
     for name, value in table.items():
         if name not in KEYS:
             yield _finding(name, unknown_key(name))
-        elif name in SETTINGS and not isinstance(value, dict):
-            if flaw := _flaw_of(name, value):
-                yield _finding(name, flaw)
+        elif name in SETTINGS and not isinstance(value, dict) and (flaw := _flaw_of(name, value)):
+            yield _finding(name, flaw)
 
 
 def _of_spiders(table: Any, spiders: Collection[str] | None) -> Iterator[Finding]:

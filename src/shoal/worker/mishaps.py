@@ -1,4 +1,5 @@
-"""What a spider's handlers raise, as lines of the log: the first traceback of each, then counts."""
+"""What a spider's handlers and hooks raise, as lines of the log: the first traceback of each, then
+counts."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ class Mishaps:
         self._counts: dict[tuple[str, str], int] = {}
 
     def note(self, outcome: Outcome) -> None:
-        """A handler raised. Where every failed try is a line of the log, there is nothing to
-        add."""
+        """A handler or a hook raised. Where every failed try is a line of the log, there is nothing
+        to add."""
         if not tasks.disabled:
             return
         task = outcome.lease.task
