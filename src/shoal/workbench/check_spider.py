@@ -23,6 +23,7 @@ from shoal.spider.items import is_item_class
 from shoal.spider.own_settings import settings_of
 from shoal.spider.page import Page
 from shoal.spider.spider import ON_FAILURE, Spider, handlers_of
+from shoal.spider.starting import unread_starts
 from shoal.workbench.findings import Finding
 from shoal.workbench.sources import FOLLOWING, Source, file_of, own_classes
 
@@ -199,8 +200,8 @@ def _starts(look: _Look, settings: Settings) -> Iterator[Finding]:
     for url in list(spider.start_urls)[:MAX_URLS]:
         if flaw := _flaw_of(url, admission, settings):
             yield look.finding("start_urls", flaw)
-    if spider.start_urls and spider.parse is Spider.parse:
-        yield look.finding("parse", f"{look.name} has no method 'parse' to read its start URLs")
+    if flaw := unread_starts(spider):
+        yield look.finding("parse", flaw)
 
 
 def _catalogues(look: _Look) -> Iterator[Finding]:
