@@ -113,9 +113,9 @@ async def _sort_all(things: Any, into: Harvest) -> None:
                 into.tasks.append(inner)
             else:
                 await _sort(inner, into)
-                _check_size(into)
         for _ in inside:
             raise _NotYielded(_TOO_MUCH)
+        _check_size(into)
     except _NotYielded as error:
         await _raise_there(things, error)
 
