@@ -45,3 +45,28 @@ def test_two_processes_do_as_much(tmp_path: Path) -> None:
     first, second = project.items(), other.items()
     assert counted(first + second, "sku") == ITEMS
     assert 0.75 < len(first) / len(second) < 1 / 0.75
+
+
+@pytest.mark.rare
+@pytest.mark.alone
+def test_one_that_joins_late_has_its_share(tmp_path: Path) -> None:
+    """While everything there is waits for the one that was there first."""
+    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": ROOM, "USER_AGENT": "first"}
+    links = [f"/item/{number}" for number in range(5 * PAGES)]
+    with scene(tmp_path, links, settings=settings, site_of=CrowdedShop) as (site, _, project):
+        assert isinstance(site, CrowdedShop)
+        other = project.copy(tmp_path / "other")
+        other.set(USER_AGENT="second")
+        with project.crawling("things") as one:
+            until_now("all for one", lambda: site.in_flight["first"] == ROOM)
+            with other.crawling("things") as two:
+                until_now("a page of the second", lambda: site.visits["second"] > 0)
+                site.visits_of_next(PAGES // 4)
+                shares = site.visits_of_next(PAGES)
+                ends = [one.wait(), two.wait()]
+        for ended in ends:
+            assert_in_order(ended)
+        assert site.most == ROOM
+    assert 0.7 < shares["first"] / shares["second"] < 1 / 0.7, shares
+    items = counted(project.items() + other.items(), "sku")
+    assert items == {f"S{number}": 1 for number in range(5 * PAGES)}

@@ -190,6 +190,14 @@ def test_a_private_address_that_start_yields_is_not_fetched(folder: Folder, smal
     assert small.robots_hits == []
 
 
+def test_a_spider_that_starts_nowhere_says_so(folder: Folder) -> None:
+    folder.write(
+        "fed.py", "from shoal import Spider\nclass Fed(Spider):\n  def parse(self, p): ..."
+    )
+    ended = folder.shoal("crawl", "fed.py")
+    assert (ended.code, "no URL to begin with: shoal seed fed URL" in ended.out) == (0, True)
+
+
 @pytest.mark.usefixtures("small")
 def test_a_finished_crawl_says_that_there_is_nothing_new(folder: Folder) -> None:
     first = folder.shoal("crawl", "small.py")

@@ -18,6 +18,7 @@ from shoal import Spider
 class Good(Spider):
     start_urls = ["http://127.0.0.1:9/"]
     allow_private = True
+    def parse(self, page): ...
 
 class Init(Good):
     def __init__(self):
@@ -38,8 +39,12 @@ class StartRaisesLater(Spider):
         yield "http://127.0.0.1:9/"
         raise ValueError("no more seeds")
 
+class Unread(Spider):
+    start_urls = ["http://127.0.0.1:9/"]
+
 class StartsWithBadUrl(Spider):
     start_urls = ["shop.example"]
+    def parse(self, page): ...
 """
 
 NOBODY = "--frontier redis://127.0.0.1:1"
@@ -87,6 +92,7 @@ def assert_one_line(ended: Ended, says: str, code: int = 2) -> None:
         ("spiders.py:Fast", "not a rate: 'fast'"),
         ("spiders.py:StartRaises", "start() raised ValueError: no seeds today"),
         ("spiders.py:StartRaisesLater", "start() raised ValueError: no more seeds"),
+        ("spiders.py:Unread", "Unread has no method 'parse' to read its start URLs"),
         ("spiders.py:StartsWithBadUrl", "not a URL: 'shop.example'"),
     ],
 )
@@ -149,7 +155,7 @@ def test_a_wrong_url_of_a_crawl_that_exists(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("toml", "says"),
     [
-        ("wrokers = 2", "shoal.toml: unknown setting: wrokers"),
+        ("wrokers = 2", "shoal.toml: no setting 'wrokers'; did you mean workers?"),
         ("workers = 'many'", "shoal.toml: workers must be a whole number"),
         ("rate = 5", "shoal.toml: rate: not a rate: '5' (write 5/s"),
         ("workers = ", "shoal.toml: "),

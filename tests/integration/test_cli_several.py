@@ -66,7 +66,7 @@ def test_all_spiders_of_a_folder(folder: Folder, site: Site) -> None:
     ended = folder.shoal("crawl", "shops", "--all", "-a", "category=used", "--json")
     assert ended.code == 2
     assert [each["exit_code"] for each in ended.json()] == [0, 0]
-    assert "shops/broken.py: " in ended.err
+    assert "shoal: shops/broken.py:1: " in ended.err
 
 
 def test_a_signal_stops_them_all(folder: Folder) -> None:

@@ -113,6 +113,36 @@ def test_check_says_each_mistake_with_its_line(folder: Folder) -> None:
     }
 
 
+def test_check_knows_every_table_and_the_environment(folder: Folder) -> None:
+    right = WRONG.replace("    concurency = 3\n    rate", "    _rate").partition("    def parse")[0]
+    folder.write("shop.py", right + "    def parse(self, page): ...\n")
+    folder.write(
+        "shoal.toml",
+        '[spider.shop]\nrate = "5/s"\n\n[prices]\nmachine = 0.1\n\n'
+        '[[schedule]]\nname = "shop"\ntarget = "shop.py"\ncron = "0 3 * * *"\n',
+    )
+    checked = folder.shoal("check", "--offline")
+    assert (checked.code, checked.out) == (0, "1 spider and shoal.toml: nothing is wrong\n")
+
+    folder.write(
+        "shoal.toml",
+        '[spider.shop]\nrat = "5/s"\n[spider.shup]\nrate = "5"\n[[feed]]\ncrawl = "shop"\n',
+    )
+    wrong = folder.shoal("check", "--offline", env={"SHOAL_RATE": "5"})
+    assert (wrong.code, wrong.out.splitlines()) == (
+        2,
+        [
+            "SHOAL_RATE: rate: not a rate: '5' (write 5/s, 30/m, 100/h, auto or none)",
+            "shoal.toml: feed 1: address is missing",
+            "shoal.toml:1: [spider.shop] has no setting 'rat'; did you mean rate?",
+            "shoal.toml:3: [spider.shup]: rate: not a rate: '5' (write 5/s, 30/m, 100/h, auto or"
+            " none)",
+            "shoal.toml:3: [spider.shup]: there is no spider 'shup'; did you mean shop?",
+            "1 spider and shoal.toml: 5 findings",
+        ],
+    )
+
+
 def test_check_asks_the_servers(folder: Folder) -> None:
     folder.write("shop.py", WRONG.replace("    concurency = 3\n    rate", "    _rate"))
     away = f"127.0.0.1:{free_port()}"

@@ -125,8 +125,8 @@ def test_lists_may_be_text_with_commas(name: str) -> None:
             "file_types: 'png' is no media type: write 'image/*' or 'application/pdf'",
         ),
         ({"user_agent": ""}, "user_agent must be text, not empty"),
-        ({"rules": {"rate": "1/s"}}, "unknown setting: rules"),
-        ({"wrokers": 2, "rat": 1}, "unknown setting: rat, wrokers"),
+        ({"rules": {"rate": "1/s"}}, "no setting 'rules'"),
+        ({"wrokers": 2, "rat": 1}, "no setting 'rat'; did you mean rate?"),
     ],
 )
 def test_a_wrong_setting_is_named_in_one_line(values: dict[str, Any], expected: str) -> None:
@@ -138,7 +138,8 @@ def test_a_wrong_setting_is_named_in_one_line(values: dict[str, Any], expected: 
     [
         (b"rate = ", "shoal.toml: "),
         (b"\xff", "shoal.toml: "),
-        (b"[section]\nrate = '1/s'\n", "shoal.toml: unknown setting: section"),
+        (b"[section]\nrate = '1/s'\n", "shoal.toml: no setting 'section'"),
+        (b"[spiders.shop]\n", "shoal.toml: no setting 'spiders'; did you mean spider?"),
         (b"rate = 5\n", "shoal.toml: rate: not a rate: '5' (write 5/s, "),
     ],
 )

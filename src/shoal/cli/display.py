@@ -39,6 +39,8 @@ from shoal.runtime.patience import NowAndThen
 LOG_EVERY_S = 10.0
 LOOK_EVERY_S = 0.25
 TABLE_WIDTH = 120
+FRAME_WIDTH = len("│  │  │")
+NARROWEST = 20
 log = logging.getLogger("shoal")
 
 
@@ -93,12 +95,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return made
 
 
-def folding_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """The same, with all of each value, in several lines if need be."""
+def print_folded(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print the same, as wide as the terminal is: with all of each value, in several lines if need
+    be."""
     made = table(columns, rows)
     for column in made.columns:
         column.overflow = "fold"
-    return made
+    terminal = console()
+    (terminal if terminal.is_terminal else out()).print(made)
 
 
 @contextmanager
@@ -150,14 +154,23 @@ def progress_line(stats: Stats, why: str = "") -> str:
 
 
 def facts(title: str, rows: Sequence[Row]) -> Table:
-    """A table of names and values. A value may have several lines."""
+    """A table of names and values. A value may have several lines, and is folded to fit a terminal:
+    what is wrapped by that has its frame in pieces."""
     table = Table(title=text(title), title_justify="left", title_style="bold", show_header=False)
     table.add_column(style="dim")
-    table.add_column()
+    table.add_column(overflow="fold", max_width=_room_beside([name for name, _ in rows]))
     for name, value in rows:
         values = [value] if isinstance(value, str) else value
         table.add_row(text(name), Text("\n").join(map(text, values)))
     return table
+
+
+def _room_beside(names: Sequence[str]) -> int | None:
+    """How wide values may be on this terminal. None: it is none, and they are as wide as others."""
+    terminal = console()
+    if not terminal.is_terminal:
+        return None
+    return max(terminal.width - max(map(len, names), default=0) - FRAME_WIDTH, NARROWEST)
 
 
 def summary_table(summary: Summary) -> Table:

@@ -100,8 +100,8 @@ class _Console(code.InteractiveConsole):
         self.failed = False
         try:
             compiled = compile(source, "<code>", "exec")
-        except SyntaxError:
-            self.showsyntaxerror()
+        except SyntaxError as error:  # Without our own line, which compiles it.
+            self.write("".join(traceback.format_exception_only(error)))
             return 1
         self.runcode(compiled)
         return int(self.failed)

@@ -11,7 +11,6 @@ from rich.table import Table
 from shoal.cli import display
 from shoal.cli.arguments import given
 from shoal.cli.options import settings_from
-from shoal.core.near_names import no_such
 from shoal.errors import ConfigError
 from shoal.fleet import target
 from shoal.fleet.several import EndedCrawl, PlannedCrawl, run_several, worst_of
@@ -20,7 +19,7 @@ from shoal.insight.figures import duration
 from shoal.insight.json import Json, summary_json
 from shoal.runtime import logs
 from shoal.runtime.eventloop import run
-from shoal.spider.arguments import arguments_of
+from shoal.spider.arguments import arguments_of, no_argument
 from shoal.spider.crawl_names import told
 from shoal.spider.own_settings import settings_of
 
@@ -58,7 +57,7 @@ def crawl_several(
     else:
         display.out().print(_table(ended))
     for fault in found.faults:
-        display.say(f"shoal: {fault.place}: {fault.message}", err=True)
+        display.say(f"shoal: {fault.told}", err=True)
     return worst_of([each.exit_code for each in ended] + [2] * bool(found.faults))
 
 
@@ -69,7 +68,7 @@ def _all_in(places: Sequence[str]) -> FoundSpiders:
         found.spiders += part.spiders
         found.faults += part.faults
     if not found.spiders:
-        why = f": {found.faults[0].place}: {found.faults[0].message}" if found.faults else ""
+        why = f": {found.faults[0].told}" if found.faults else ""
         raise ConfigError(f"no spiders in {' '.join(places)}{why}")
     return found
 
@@ -84,7 +83,7 @@ def _planned(
     """Each with its settings, and those of the arguments that it takes. Raises ConfigError."""
     known = {name for each in found for name in arguments_of(each.spider)}
     for name in args.keys() - known:
-        raise ConfigError(f"these spiders have {no_such('argument', name, known)}")
+        raise ConfigError(f"these spiders have {no_argument(name, known)}")
     planned: dict[str, PlannedCrawl] = {}
     for each in found:
         own = {name: args[name] for name in arguments_of(each.spider) if name in args}

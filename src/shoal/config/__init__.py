@@ -13,12 +13,14 @@ from shoal.config.file import (
     ALERTS,
     CONFIG_FILE,
     FEEDS,
+    KEYS,
     PRICES,
     SCHEDULES,
     SPIDERS,
     of_spider,
     read_file,
     tables,
+    unknown_key,
 )
 from shoal.config.loading import load, with_groups, with_pools
 from shoal.config.rules import Duration, History, Rules, read_rules
@@ -40,6 +42,7 @@ __all__ = [
     "ENV_PREFIX",
     "FEEDS",
     "FILE_SUFFIX",
+    "KEYS",
     "PRICES",
     "SCHEDULES",
     "SETTINGS",
@@ -59,6 +62,7 @@ __all__ = [
     "read_file",
     "read_rules",
     "tables",
+    "unknown_key",
     "variable_of",
     "with_groups",
     "with_pools",

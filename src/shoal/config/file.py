@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from shoal.config.settings import SETTINGS, build
-from shoal.core.near_names import no_such
+from shoal.core.near_names import meant, no_such
+from shoal.core.pool_config import TABLES
+from shoal.core.session_config import TABLES as SESSION_TABLES
 from shoal.errors import ConfigError
 
 CONFIG_FILE = "shoal.toml"
@@ -15,6 +17,8 @@ SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS = "schedule", "feed", "alerts", "price
 """Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py,
 alerts/config.py and insight/advise/prices.py. [proxies.NAME] and [sessions.NAME] are others: see
 core/pool_config.py and core/session_config.py."""
+KEYS = frozenset({*SETTINGS, SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS, TABLES, SESSION_TABLES})
+"""All that may stand at the top of the file."""
 
 
 def read_file(folder: Path | None = None) -> dict[str, Any]:
@@ -28,6 +32,11 @@ def read_file(folder: Path | None = None) -> dict[str, Any]:
         raise ConfigError(f"{path.name}: {error}") from None
     except OSError as error:
         raise ConfigError(f"{path.name}: {error.strerror}") from None
+
+
+def unknown_key(name: str) -> str:
+    """What is wrong with a key at the top of the file that is none."""
+    return f"no setting {name!r:.80}{meant(name, KEYS)}"
 
 
 def tables(name: str, folder: Path | None = None) -> list[Any]:

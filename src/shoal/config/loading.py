@@ -9,7 +9,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from shoal.config.environment import of_variables, variable_of
-from shoal.config.file import ALERTS, CONFIG_FILE, FEEDS, PRICES, SCHEDULES, SPIDERS, read_file
+from shoal.config.file import (
+    ALERTS,
+    CONFIG_FILE,
+    FEEDS,
+    KEYS,
+    PRICES,
+    SCHEDULES,
+    SPIDERS,
+    read_file,
+    unknown_key,
+)
 from shoal.config.rules import Rules
 from shoal.config.settings import Settings, build
 from shoal.core.identities import NO_SESSION
@@ -37,6 +47,8 @@ def load(
     """The settings of this process. Later sources win; None in `options` means not given. Raises
     ConfigError, which says what wrote the value that is wrong."""
     of_file = read_file(folder)
+    for name in sorted(of_file.keys() - KEYS):
+        raise ConfigError(f"{CONFIG_FILE}: {unknown_key(name)}")
     for of_services in (SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS):
         of_file.pop(of_services, None)
     proxies = of_file.pop(TABLES) if isinstance(of_file.get(TABLES), dict) else {}

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from shoal.config.rules import Rules
 from shoal.core.fields import Field, checked, fields_of
+from shoal.core.near_names import meant
 from shoal.core.pool_config import PoolConfig
 from shoal.core.session_config import SessionConfig
 from shoal.errors import BadField
@@ -152,7 +153,7 @@ def build(values: Mapping[str, Any]) -> Settings:
     """Check values and make settings of them. Raises ConfigError."""
     unknown = sorted(set(values) - set(SETTINGS))
     if unknown:
-        raise BadField(unknown[0], f"unknown setting: {', '.join(unknown)}")
+        raise BadField(unknown[0], f"no setting {unknown[0]!r:.80}{meant(unknown[0], SETTINGS)}")
     read = {name: SETTINGS[name].from_text(value) for name, value in values.items()}
     of_crawl = {name: value for name, value in read.items() if name in fields_of(Rules)}
     of_process = {name: value for name, value in read.items() if name not in of_crawl}

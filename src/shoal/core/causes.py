@@ -21,6 +21,11 @@ _FRAME = re.compile(
 )
 _ADDRESS = re.compile(r"\b[a-z]+://\S+")
 _LAST_PART = re.compile(r"[/\\]")
+_CALLERS = re.compile(
+    r"[/\\]shoal[/\\](?:spider[/\\](?:harvest|hooks|outgoing|reading|spider)"
+    r"|worker[/\\]visits[/\\]visitor)\.py$"
+)
+"""What of ours calls the user's code, or stands in for it."""
 _LIBRARIES = re.compile(r"[/\\](?:site-packages|dist-packages|python3\.\d+)[/\\]|^<")
 
 
@@ -100,9 +105,11 @@ def _place(traceback: str, handler: str) -> str:
     """The innermost line of the user's code in a traceback, as `file:line in function`.
 
     The user's code is what lies in the folder of the handler's file; library code below it is
-    skipped. If the handler is not in the traceback, the innermost frame stands for it.
+    skipped. If the handler is not in the traceback, the innermost frame stands for it. Empty: no
+    line is the user's.
     """
-    frames = [_Frame(*found.groups()) for found in _FRAME.finditer(traceback)]
+    found = [_Frame(*frame.groups()) for frame in _FRAME.finditer(traceback)]
+    frames = [frame for frame in found if not _CALLERS.search(frame.file)]
     if not frames:
         return ""
     names = [frame.function for frame in frames]

@@ -5,6 +5,7 @@ Besides the limits that msgspec knows, `Meta(extra=...)` of a type may have the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from math import isfinite
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import msgspec
 from msgspec import Meta
 
+from shoal.core.near_names import no_such
 from shoal.errors import BadField, ConfigError
 
 _KINDS = {int: "a whole number", float: "a number", str: "text", bool: "yes or no"}
@@ -25,6 +27,9 @@ _LIMITS = {
     "min_length": "not empty",
     "max_length": "at most {} long",
 }
+_MISSING = "missing required"
+_KEY = re.compile(rf"Object (?:has |contains )?({_MISSING}|unknown) field `(.*)`", re.DOTALL)
+"""How msgspec says that a key is not there, or that it knows of none."""
 SWITCH_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -151,8 +156,24 @@ def explained(
     path = where.rstrip("`")
     field = fields_of(struct).get(path.partition("[")[0])
     if field is None:
+        reason = _in_words(reason, struct)
         return ConfigError(f"{path}: {reason}" if path else reason)
-    return BadField(field.name, _mistake(field, values[field.name]) or f"{path}: {reason}")
+    mistake = _mistake(field, values[field.name]) or f"{path}: {_in_words(reason)}"
+    return BadField(field.name, mistake)
+
+
+def _in_words(reason: str, struct: type[msgspec.Struct] | None = None) -> str:
+    """What is wrong with the keys of a table, as people say it; with what was meant, if it is known
+    which there are."""
+    found = _KEY.fullmatch(reason)
+    if found is None:
+        return reason
+    what, name = found.groups()
+    if what == _MISSING:
+        return f"{name} is missing"
+    if struct is None:
+        return f"no key {name!r:.80}"
+    return no_such("key", name, [info.encode_name for info in msgspec.structs.fields(struct)])
 
 
 def _mistake(field: Field, value: Any) -> str:

@@ -43,6 +43,7 @@ from shoal.spider.attributes import mistaken_attributes, mistaken_line
 from shoal.spider.crawl_names import told
 from shoal.spider.own_settings import settings_of
 from shoal.spider.spider import Spider
+from shoal.spider.starting import unread_starts
 from shoal.worker.assignment import Stores
 from shoal.worker.error_limit import ErrorLimit
 from shoal.worker.visits.logins import flaw_of
@@ -100,6 +101,8 @@ async def run_crawl(
         log.warning("%s.%s", spider.__name__, mistaken_line(attribute, meant))
     if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
+        if flaw := unread_starts(spider):
+            raise ConfigError(flaw)
     async with stores_at(settings) as stores:
         frontier, results = stores.frontier, stores.results
         await check_publishing(settings, name)

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from shoal.errors import ConfigError
-from shoal.fleet.target import load_all
+from shoal.fleet.target import load_all, without_bases
 from shoal.spider.spider import Spider
 
 MAX_FILES = 5_000
@@ -38,6 +38,14 @@ class Fault(msgspec.Struct, frozen=True):
     place: str
     message: str
 
+    @property
+    def told(self) -> str:
+        """In one line, with the place."""
+        in_full = str(Path(self.place).resolve())
+        if self.message.startswith((in_full, self.place)):
+            return self.place + self.message.removeprefix(in_full).removeprefix(self.place)
+        return f"{self.place}: {self.message}"
+
 
 class FoundSpiders(msgspec.Struct):
     """What a place has: its spiders in the order of their targets, and what could not be read."""
@@ -53,6 +61,13 @@ class FoundSpiders(msgspec.Struct):
 
 def spiders_in(place: str) -> FoundSpiders:
     """All spiders of a folder, a file or a module. Raises ConfigError if there is no such place."""
+    found = _in_any(place)
+    worth = set(without_bases(each.spider for each in found.spiders))
+    found.spiders = [each for each in found.spiders if each.spider in worth]
+    return found
+
+
+def _in_any(place: str) -> FoundSpiders:
     path = Path(place)
     if path.is_dir():
         return _in_folder(path)

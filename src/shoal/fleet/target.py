@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +21,7 @@ from shoal.spider.arguments import read_arguments
 from shoal.spider.crawl_names import name_with
 from shoal.spider.hooks import hooks_of
 from shoal.spider.spider import Spider, check_rules
+from shoal.spider.starting import starts_nowhere
 
 WAYS = "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or https://..."
 SCRAPY = "scrapy:"
@@ -59,6 +60,19 @@ def load_all(place: str) -> list[type[Spider]]:
     return [spider for _, spider in sorted(_defined_in(module).items())]
 
 
+def without_bases(spiders: Iterable[type[Spider]]) -> list[type[Spider]]:
+    """Those that are more than what others have in common: a class that others of them are derived
+    from, and that starts nowhere, is none to run. One file may have been imported twice."""
+    listed = list(spiders)
+    bases = {_origin(base) for spider in listed for base in spider.__mro__[1:]}
+    return [each for each in listed if _origin(each) not in bases or not starts_nowhere(each)]
+
+
+def _origin(cls: type) -> tuple[str, str]:
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None) or cls.__module__
+    return str(Path(file).resolve()), cls.__qualname__
+
+
 def is_scrapy(targets: Sequence[str]) -> bool:
     """Whether the target is a spider of a Scrapy project. A class of ours is named by no target."""
     return bool(targets) and targets[0].startswith(SCRAPY)
@@ -88,7 +102,10 @@ def _plugin_at(place_and_name: str) -> Any:
     place, name = _split(place_and_name)
     if not name:
         raise ConfigError(f"plugins: write package.module:Class, not {place_and_name!r}")
-    module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    try:
+        module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    except ConfigError as error:
+        raise ConfigError(f"plugins: {error}") from error
     found = getattr(module, name, None)
     if found is None:
         raise ConfigError(f"plugins: {place} has no {name!r}")
@@ -187,6 +204,8 @@ def _one_line(error: BaseException, place: str) -> str:
         frames = [frame for frame in frames if not _is_own(frame.filename)]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else place
     what = str(error).partition("\n")[0]
+    if what and isinstance(error, ShoalError):
+        return f"{where}: {what}"
     return (
         f"{where}: {type(error).__name__}: {what}" if what else f"{where}: {type(error).__name__}"
     )
@@ -200,7 +219,7 @@ def _is_own(filename: str) -> bool:
 def _pick(module: ModuleType, name: str, place: str) -> type[Spider]:
     if name:
         return _named(module, name, place)
-    here = _defined_in(module)
+    here = {spider.__name__: spider for spider in without_bases(_defined_in(module).values())}
     if not here:
         raise ConfigError(f"{place} has no Spider in it")
     if len(here) > 1:

@@ -33,7 +33,7 @@ def explanation_rows(explanation: Explanation) -> Iterator[Row]:
         if record.task.on_failure:
             yield "on failure", record.task.on_failure
         if record.task.not_before is not None:
-            yield "not before", record.task.not_before.isoformat(" ", "seconds")
+            yield "not before", shown_moment(record.task.not_before.timestamp())
         yield from (("redirected from", url) for url in record.task.redirects)
         yield from (("found on", url) for url in explanation.found_on or ["it is a seed"])
         if record.losses:

@@ -39,8 +39,7 @@ def _too_early(look: Glance) -> str:
         return _held_back(look)
     paused = [host for host in hosts if host.is_broken or _wait_s(host, look) > PAUSED_S]
     if paused and len(paused) == len(hosts):
-        first = _paused(min(paused, key=lambda host: host.next_at), look)
-        return first + (f", and {counted(len(paused) - 1, 'other')}" if len(paused) > 1 else "")
+        return _first_paused(paused, look)
     free = [host for host in hosts if host not in paused]
     if look.stats.rules.rate == "none":
         limit = f"{look.stats.rules.concurrency_per_host} at once"
@@ -52,6 +51,11 @@ def _named(hosts: list[Host], how: str) -> str:
     if len(hosts) == 1:
         return f"{hosts[0].host} {how.format('its')}"
     return f"all hosts {how.format('their')}"
+
+
+def _first_paused(hosts: list[Host], look: Glance) -> str:
+    first = _paused(min(hosts, key=lambda host: host.next_at), look)
+    return first + (f", and {counted(len(hosts) - 1, 'other')}" if len(hosts) > 1 else "")
 
 
 def _paused(host: Host, look: Glance) -> str:
@@ -82,5 +86,9 @@ def _too_little(look: Glance) -> str:
     if stats.waiting:
         return ""
     if stats.delayed:
-        return f"{counted(stats.delayed, 'task waits', 'tasks wait')} to be tried again"
+        if asked_for := [h for h in look.hosts if h.penalty_s and _wait_s(h, look) > PAUSED_S]:
+            return _first_paused(asked_for, look)
+        return (
+            f"{counted(stats.delayed, 'task waits until it', 'tasks wait until they')} may be sent"
+        )
     return "the last pages are under way" if stats.leased else ""

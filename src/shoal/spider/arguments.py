@@ -11,7 +11,8 @@ from __future__ import annotations
 import dis
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import date, datetime, time
 from functools import cache
 from types import FunctionType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -36,6 +37,8 @@ _SINGLE = (
     *(types.TimeDeltaType, types.DecimalType, types.UUIDType),
 )
 _LISTS = (list, tuple, set, frozenset)
+_EXAMPLES = {datetime: "2026-01-31T12:00:00Z", date: "2026-01-31", time: "12:00:00"}
+"""How moments are written."""
 _NOTHING = inspect.Parameter.empty
 
 
@@ -54,7 +57,15 @@ class Argument(msgspec.Struct, frozen=True):
     def read(self, value: Any) -> Any:
         """A value that was written as text, or is stored as JSON. Raises ConfigError."""
         form = msgspec.defstruct("Told", [(self.name, self.type)])
-        made = checked({self.name: self._from_text(value)}, form, strict=False)
+        try:
+            made = checked({self.name: self._from_text(value)}, form, strict=False)
+        except ConfigError as error:
+            kinds = set(_kinds(self.type))
+            examples = [written for kind, written in _EXAMPLES.items() if kind in kinds]
+            if not examples:
+                raise
+            message = f"{self.name}: write it as {examples[0]}, not {value!r:.80}"
+            raise ConfigError(message) from error
         return getattr(made, self.name)
 
     def _from_text(self, value: Any) -> Any:
@@ -98,12 +109,19 @@ def _arguments_of(spider: type) -> dict[str, Argument]:
 arguments_of: Callable[[type], dict[str, Argument]] = cache(_arguments_of)
 
 
+def no_argument(name: str, known: Collection[str]) -> str:
+    """Says that there is no argument of this name, and what to write."""
+    if not known:
+        return f"no arguments: its class declares them, for instance {name[:MAX_SHOWN]}: str"
+    return no_such("argument", name, known)
+
+
 def read_arguments(spider: type[Spider], told: Mapping[str, Any]) -> dict[str, Any]:
     """What a spider is told, as the types of its arguments have it. Raises ConfigError, also for an
     argument that it has to be told."""
     known, name = arguments_of(spider), spider.__name__
     for unknown in told.keys() - known.keys():
-        raise ConfigError(f"{name} has {no_such('argument', unknown, known)}")
+        raise ConfigError(f"{name} has {no_argument(unknown, known)}")
     for argument in known.values():
         if argument.is_required and argument.name not in told:
             raise ConfigError(f"{name} needs an argument: -a {argument.name}=...")

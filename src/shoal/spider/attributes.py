@@ -24,6 +24,8 @@ OF_SCRAPY = {
     "handle_httpstatus_list": "accept",
 }
 """What spiders of Scrapy have, and what to write here."""
+START_OF_SCRAPY = "start_requests"
+"""A method that Scrapy calls, and we do not."""
 
 KNOWN = frozenset({*SETTINGS, *vars(Spider), *Spider.__annotations__})
 """What a spider may be told. No name of them is a mistake."""
@@ -37,11 +39,15 @@ def mistaken_attributes(spider: type[Spider]) -> dict[str, str]:
         meant = OF_SCRAPY.get(name) or nearest(name, _MEANT, NEAR)
         if meant is not None:
             found[name] = meant
+    if hasattr(spider, START_OF_SCRAPY) and spider.start is Spider.start:
+        found[START_OF_SCRAPY] = Spider.start.__name__
     return found
 
 
 def mistaken_line(name: str, meant: str) -> str:
     """How a mistake is said."""
+    if name == START_OF_SCRAPY:
+        return f"{name} is Scrapy's, and nothing calls it; did you mean {meant}?"
     return f"{name} is no setting; did you mean {meant}?"
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 from shoal.core.task import DEFAULT_HANDLER, Task
 from shoal.core.url_patterns import read_patterns
 from shoal.errors import ConfigError
 from shoal.spider.following import Handler, handler_name
 from shoal.spider.page import Page
+from shoal.spider.scrapy_words import unknown_word
 from shoal.spider.selection import parse_query
 
 
@@ -42,6 +43,12 @@ class Follow:
     """Whether links are followed to what are no pages, by their endings."""
     priority: int | None = None
     meta: Mapping[str, Any] | None = None
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Raises TypeError, which says what to write for the words that Scrapy has."""
+        if unknown := given.keys() - cls.__dataclass_fields__.keys():
+            raise unknown_word(cls.__name__, sorted(unknown))
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         try:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import msgspec
 
+from shoal.core.near_names import meant
 from shoal.core.plaintext import shown
 from shoal.core.task import MAX_PRIORITY, Task, flaw_of
 from shoal.errors import ShoalError
@@ -17,11 +20,22 @@ from shoal.spider.files import ItemFiles
 from shoal.spider.items import is_item_class
 from shoal.spider.page import Page
 from shoal.spider.selection import Selection
-from shoal.spider.spider import ON_FAILURE, Spider, is_handler
+from shoal.spider.spider import ON_FAILURE, Spider, handlers_of, is_handler
 
 
 class UnknownHandler(ShoalError):
     """A task names a handler that its spider does not have."""
+
+
+MAX_YIELDED = 1_000_000
+"""Items and tasks of one page. A handler may count as far as a page says, and pages may be hostile:
+it would fill the memory until its worker is killed."""
+_TOO_MUCH = f"a handler yielded more than {MAX_YIELDED:,} items and tasks for one page"
+
+
+class _NotYielded(Exception):
+    """A handler yielded what is neither an item nor a task, or too many of them. To the user, that
+    is a TypeError in the line that yields it."""
 
 
 class Harvest(msgspec.Struct):
@@ -36,9 +50,10 @@ async def harvest(spider: Spider, page: Page) -> Harvest:
     """Run the task's handler on its page. Whatever the handler raises is passed on."""
     name = page.task.job_type
     if not is_handler(type(spider), name):
-        raise UnknownHandler(f"{type(spider).__name__} has no handler {shown(name)}")
+        near = meant(name, handlers_of(type(spider)))
+        raise UnknownHandler(f"{type(spider).__name__} has no handler {shown(name)}{near}")
     into = Harvest()
-    await _sort(await _awaited(getattr(spider, name)(page)), into)
+    await _sort_given(await _awaited(getattr(spider, name)(page)), into)
     if spider.rules:
         into.tasks += spider._shoal_rules.tasks(page)
     return _as_children(into, page)
@@ -55,12 +70,19 @@ async def harvest_failure(spider: Spider, failure: Failure) -> Harvest:
         hooks = [getattr(spider, name)]
     into = Harvest()
     for hook in hooks:
-        await _sort(await _awaited(hook(failure)), into)
+        await _sort_given(await _awaited(hook(failure)), into)
     return _as_children(into, failure._page)
 
 
 async def _awaited(result: Any) -> Any:
     return await result if inspect.isawaitable(result) else result
+
+
+async def _sort_given(thing: Any, into: Harvest) -> None:
+    try:
+        await _sort(thing, into)
+    except _NotYielded as error:
+        raise TypeError(str(error)) from None
 
 
 async def _sort(thing: Any, into: Harvest) -> None:
@@ -73,14 +95,46 @@ async def _sort(thing: Any, into: Harvest) -> None:
         into.files.append(thing)
     elif isinstance(thing, AsyncIterable):
         async for inner in thing:
-            await _sort(inner, into)
+            try:
+                await _sort(inner, into)
+                _check_size(into)
+            except _NotYielded as error:
+                await _raise_there(thing, error)
     elif thing is not None:
-        for inner in _inside(thing):
+        await _sort_all(thing, into)
+
+
+async def _sort_all(things: Any, into: Harvest) -> None:
+    try:
+        inside = iter(_inside(things))
+        for inner in islice(inside, MAX_YIELDED):
             # Nearly everything a page gives is a link, and a call for each would add up.
             if type(inner) is Task:
                 into.tasks.append(inner)
             else:
                 await _sort(inner, into)
+        for _ in inside:
+            raise _NotYielded(_TOO_MUCH)
+        _check_size(into)
+    except _NotYielded as error:
+        await _raise_there(things, error)
+
+
+def _check_size(into: Harvest) -> None:
+    if len(into.items) + len(into.tasks) > MAX_YIELDED:
+        raise _NotYielded(_TOO_MUCH)
+
+
+async def _raise_there(generator: Any, error: _NotYielded) -> None:
+    """Raise it where the user's code has yielded, so that its traceback begins there. It is passed
+    on if that code thinks nothing of it, or is no generator."""
+    there = TypeError(str(error))
+    with suppress(StopIteration, StopAsyncIteration):
+        if inspect.isgenerator(generator):
+            generator.throw(there)
+        elif inspect.isasyncgen(generator):
+            await generator.athrow(there)
+    raise error
 
 
 _is_item: Callable[[type], bool] = cache(is_item_class)
@@ -88,15 +142,15 @@ _is_item: Callable[[type], bool] = cache(is_item_class)
 
 def _inside(thing: Any) -> Iterable[Any]:
     if isinstance(thing, str):
-        raise TypeError(f"a handler yielded the text {shown(thing)}: use page.follow(url)")
+        raise _NotYielded(f"a handler yielded the text {shown(thing)}: use page.follow(url)")
     if isinstance(thing, Selection):
-        raise TypeError("a handler yielded a selection: use page.follow_all(selection)")
+        raise _NotYielded("a handler yielded a selection: use page.follow_all(selection)")
     if inspect.iscoroutine(thing):
         thing.close()
-        raise TypeError("a handler yielded a coroutine: await it first")
+        raise _NotYielded("a handler yielded a coroutine: await it first")
     if isinstance(thing, Iterable) and not isinstance(thing, bytes | bytearray):
         return thing
-    raise TypeError(f"a handler yielded {shown(thing)}: neither an item nor a task")
+    raise _NotYielded(f"a handler yielded {shown(thing)}: neither an item nor a task")
 
 
 def _as_children(into: Harvest, page: Page) -> Harvest:

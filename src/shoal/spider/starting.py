@@ -28,6 +28,20 @@ async def seeds(spider: Spider) -> AsyncIterator[Task]:
             yield _as_task(seed)
 
 
+def starts_nowhere(spider: type[Spider]) -> bool:
+    """Whether it has no first tasks of its own."""
+    return not (spider.start_urls or spider.start is not Spider.start or catalogues_of(spider))
+
+
+def unread_starts(spider: type[Spider]) -> str:
+    """Why nobody reads the pages that a spider starts with. Empty: somebody does."""
+    if spider.start is not Spider.start or not spider.start_urls:
+        return ""
+    if spider.parse is not Spider.parse or spider.rules:
+        return ""
+    return f"{spider.__name__} has no method 'parse' to read its start URLs"
+
+
 def _catalogue_seeds(spider: Spider) -> Iterator[Task]:
     # They come first: a start URL that is the same page does not know that it is one of them.
     for task in first_tasks(catalogues_of(spider)):

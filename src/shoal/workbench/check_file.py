@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from shoal import config
 from shoal.alerts.config import load_alerts
-from shoal.config import ALERTS, CONFIG_FILE, ENV_PREFIX, FEEDS, FILE_SUFFIX, SCHEDULES, SETTINGS
+from shoal.config import (
+    CONFIG_FILE,
+    ENV_PREFIX,
+    FILE_SUFFIX,
+    KEYS,
+    SETTINGS,
+    SPIDERS,
+    of_spider,
+    of_variables,
+    unknown_key,
+    variable_of,
+)
 from shoal.coordinator.schedules import load_schedules
-from shoal.core.near_names import meant, nearest
-from shoal.core.pool_config import TABLES
-from shoal.core.session_config import TABLES as SESSION_TABLES
+from shoal.core.near_names import meant, nearest, no_such
 from shoal.errors import ConfigError
 from shoal.feeds.tables import load_feeds
 from shoal.fleet import target
@@ -21,18 +30,17 @@ from shoal.spider.attributes import NEAR
 from shoal.workbench.findings import Finding
 
 _LINE = re.compile(r"\(at line (\d+)")
-_NO_SETTINGS = (SCHEDULES, FEEDS, ALERTS)
-_KNOWN = frozenset({*SETTINGS, *_NO_SETTINGS, TABLES, SESSION_TABLES})
 
 
-def check_file() -> list[Finding]:
-    """What is wrong with the shoal.toml of the working folder, if there is one."""
+def check_file(spiders: Collection[str] | None) -> list[Finding]:
+    """What is wrong with the shoal.toml of the working folder, if there is one. `spiders` are the
+    names that tables of spiders may have; None: it is not known which there are."""
     try:
         table = config.read_file()
     except ConfigError as error:
         line = _LINE.search(str(error))
         return [Finding(CONFIG_FILE, int(line[1]) if line else 0, _bare(error))]
-    found = [*_settings(table)]
+    found = [*_settings(table), *_of_spiders(table.get(SPIDERS), spiders)]
     for load in (_load_alone, load_schedules, load_feeds, load_alerts):
         found += _loaded(load, found)
     if not found:
@@ -41,8 +49,8 @@ def check_file() -> list[Finding]:
 
 
 def check_variables(environ: Mapping[str, str]) -> list[Finding]:
-    """Variables that look like settings, and are none."""
-    found = []
+    """Variables that look like settings, and are none; and those that have wrong values."""
+    found = [*_values(environ)]
     for variable in sorted(environ):
         name = variable.removeprefix(ENV_PREFIX).removesuffix(FILE_SUFFIX).lower()
         if not variable.startswith(ENV_PREFIX) or name in SETTINGS:
@@ -52,16 +60,45 @@ def check_variables(environ: Mapping[str, str]) -> list[Finding]:
     return found
 
 
+def _values(environ: Mapping[str, str]) -> Iterator[Finding]:
+    try:
+        given = of_variables(environ)
+    except ConfigError as error:
+        variable, _, message = str(error).partition(": ")
+        yield Finding(variable, 0, message) if message else Finding("environment", 0, variable)
+        return
+    for name, value in given.items():
+        if flaw := _flaw_of(name, value):
+            yield Finding(variable_of(name), 0, flaw)
+
+
+def _flaw_of(name: str, value: Any) -> str:
+    """What is wrong with a setting by itself: of several wrong ones, all are said."""
+    try:
+        config.build({name: value})
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
 def _settings(table: Mapping[str, Any]) -> Iterator[Finding]:
-    """Each by itself: of several wrong ones, all are said."""
     for name, value in table.items():
-        if name not in _KNOWN:
-            yield _finding(name, f"no setting {name!r}{meant(name, _KNOWN)}")
-        elif name in SETTINGS and not isinstance(value, dict):
-            try:
-                config.build({name: value})
-            except ConfigError as error:
-                yield _finding(name, str(error))
+        if name not in KEYS:
+            yield _finding(name, unknown_key(name))
+        elif name in SETTINGS and not isinstance(value, dict) and (flaw := _flaw_of(name, value)):
+            yield _finding(name, flaw)
+
+
+def _of_spiders(table: Any, spiders: Collection[str] | None) -> Iterator[Finding]:
+    """The tables [spider.NAME]."""
+    for name in table if isinstance(table, dict) else ():
+        place = f"{SPIDERS}.{name}"
+        try:
+            of_spider(name)
+        except ConfigError as error:
+            yield _finding(place, _bare(error))
+        if spiders is not None and name not in spiders:
+            yield _finding(place, f"[{place}]: there is {no_such('spider', name, spiders)}")
 
 
 def _load_alone() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from shoal import config
-from shoal.config import Settings
+from shoal.config import CONFIG_FILE, Settings
 from shoal.core.near_names import meant
 from shoal.core.networks import is_private_name
 from shoal.core.task import DEFAULT_HANDLER, DIRECT, Task
@@ -23,6 +23,7 @@ from shoal.spider.items import is_item_class
 from shoal.spider.own_settings import settings_of
 from shoal.spider.page import Page
 from shoal.spider.spider import ON_FAILURE, Spider, handlers_of
+from shoal.spider.starting import unread_starts
 from shoal.workbench.findings import Finding
 from shoal.workbench.sources import FOLLOWING, Source, file_of, own_classes
 
@@ -89,7 +90,8 @@ def _values(look: _Look) -> Iterator[Finding]:
     try:
         given = settings_of(look.spider)
     except ConfigError as error:
-        yield look.finding("name", str(error))
+        if not str(error).startswith(CONFIG_FILE):  # It is said there.
+            yield look.finding("name", str(error))
         return
     for name, value in given.items():
         try:
@@ -198,8 +200,8 @@ def _starts(look: _Look, settings: Settings) -> Iterator[Finding]:
     for url in list(spider.start_urls)[:MAX_URLS]:
         if flaw := _flaw_of(url, admission, settings):
             yield look.finding("start_urls", flaw)
-    if spider.start_urls and spider.parse is Spider.parse:
-        yield look.finding("parse", f"{look.name} has no method 'parse' to read its start URLs")
+    if flaw := unread_starts(spider):
+        yield look.finding("parse", flaw)
 
 
 def _catalogues(look: _Look) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from shoal.config import Settings
 from shoal.errors import ConfigError
 from shoal.fleet import target
 from shoal.fleet.spider_files import Fault, FoundSpider, FoundSpiders, spiders_in
-from shoal.spider.own_settings import settings_of
+from shoal.spider.own_settings import settings_of, table_of
 from shoal.spider.spider import Spider
 from shoal.workbench.check_file import check_file, check_variables
 from shoal.workbench.check_servers import check_servers
@@ -39,7 +39,7 @@ async def check(targets: Sequence[str], *, offline: bool) -> Checked:
     name. Raises ConfigError for a target that is none."""
     found = spiders_at(targets)
     findings = [_of_fault(fault) for fault in found.faults]
-    findings += check_file() + check_variables(os.environ)
+    findings += check_file(_tables(targets, found)) + check_variables(os.environ)
     usable: list[tuple[Settings, str]] = []
     for each in found.spiders:
         settings = _settings_of(each.spider)
@@ -76,6 +76,13 @@ def spiders_at(targets: Sequence[str]) -> FoundSpiders:
         found.spiders += there.spiders
         found.faults += there.faults
     return found
+
+
+def _tables(targets: Sequence[str], found: FoundSpiders) -> set[str] | None:
+    """The tables that shoal.toml may have for spiders. None: not all spiders were looked at."""
+    if targets or found.faults:
+        return None
+    return {table_of(each.spider) for each in found.spiders if isinstance(each.spider.name, str)}
 
 
 def _of_fault(fault: Fault) -> Finding:

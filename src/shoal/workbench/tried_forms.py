@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.core.files import FILE
 from shoal.core.records import RejectedItem, StoredItem
 from shoal.core.task import DEFAULT_HANDLER
 from shoal.frontier.values import Verdict
@@ -112,6 +113,8 @@ def link_rows(links: Sequence[Link]) -> list[tuple[str, ...]]:
 def _link_row(link: Link) -> tuple[str, ...]:
     task = link.task
     more = [] if task.method == "GET" else [task.method]
+    if task.job_type == FILE:  # What is noted with it is for us.
+        return link.fate, FILE, _cut(task.url), ""
     if task.priority:
         more.append(f"priority {task.priority}")
     if task.meta:

@@ -12,7 +12,7 @@ import logging
 from contextlib import suppress
 
 from shoal.core.failures import FailureKind
-from shoal.errors import UnknownCrawl
+from shoal.errors import ConfigError, UnknownCrawl
 from shoal.frontier.causes import causes_of_death
 from shoal.frontier.events import STEERED, note_event
 from shoal.frontier.patient import patient
@@ -30,12 +30,38 @@ class ErrorLimit:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._passed: int | None = None
+        self.left = limit
+        """How many more there may be, as of the last look."""
 
     def is_passed(self, stats: Stats) -> bool:
         """Whether the limit was passed since the last look. True once for each multiple of the
         limit."""
-        before, self._passed = self._passed, errors_of(stats) // self._limit
-        return before is not None and self._passed > before
+        passed, beyond = divmod(errors_of(stats), self._limit)
+        before, self._passed, self.left = self._passed, passed, self._limit - beyond
+        return before is not None and passed > before
+
+
+class Deaths:
+    """Counts the tasks that die in one worker, for those who wait for a number of them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._more = asyncio.Event()
+
+    def note(self, count: int) -> None:
+        """Add tasks that have just died."""
+        if count:
+            self._count += count
+            self._more.set()
+
+    async def wait_for(self, count: int, timeout_s: float) -> None:
+        """Return when this many more tasks have died, or after the timeout."""
+        enough = self._count + count
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self._count < enough:
+                    self._more.clear()
+                    await self._more.wait()
 
 
 def errors_of(stats: Stats) -> int:
@@ -43,8 +69,11 @@ def errors_of(stats: Stats) -> int:
     return stats.failures_by_kind.get(FailureKind.HANDLER, 0)
 
 
-async def pause_after_errors(frontier: Frontier, crawl: str, limit: int) -> None:
-    """Watch the errors of a crawl until cancelled. A crawl that was deleted has none."""
+async def pause_after_errors(frontier: Frontier, crawl: str, limit: int, deaths: Deaths) -> None:
+    """Watch the errors of a crawl until cancelled. A crawl that was deleted has none.
+
+    It looks every few seconds, and at once when this worker alone may have reached the limit.
+    """
     errors = ErrorLimit(limit)
     while True:
         with suppress(UnknownCrawl):
@@ -52,7 +81,7 @@ async def pause_after_errors(frontier: Frontier, crawl: str, limit: int) -> None
             # A crawl that is paused already was paused by another worker or by a person.
             if errors.is_passed(stats) and stats.state is CrawlState.RUNNING:
                 await _pause(frontier, stats)
-        await asyncio.sleep(LOOK_EVERY_S)
+        await deaths.wait_for(errors.left, LOOK_EVERY_S)
 
 
 async def _pause(frontier: Frontier, stats: Stats) -> None:
@@ -60,6 +89,9 @@ async def _pause(frontier: Frontier, stats: Stats) -> None:
     why = f"{errors_of(stats):,} handlers raised (stop_after_errors)"
     if causes:
         why = f"{why}: {causes[0].told}"
-    await patient(frontier).control(stats.crawl, Control.PAUSE)
+    try:
+        await patient(frontier).control(stats.crawl, Control.PAUSE)
+    except ConfigError:  # It has come to its end meanwhile.
+        return
     await note_event(frontier.notes, stats.crawl, STEERED[Control.PAUSE], why, by="worker")
     log.error("crawl '%s' is paused: %s", stats.crawl, why)

@@ -1,4 +1,4 @@
-"""Logs what a spider's handlers raise: the first traceback of each error, then counts."""
+"""Logs what a spider's handlers and hooks raise: the first traceback of each error, then counts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class HandlerErrors:
         self._counts: dict[tuple[str, str], int] = {}
 
     def note(self, outcome: Outcome) -> None:
-        """A handler raised. Nothing is logged here where every failed try has its own line in the
-        log."""
+        """A handler or a hook raised. Nothing is logged here where every failed try has its own
+        line in the log."""
         if not tasks.disabled:
             return
         task = outcome.lease.task

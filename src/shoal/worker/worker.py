@@ -32,7 +32,7 @@ from shoal.frontier.values import (
 from shoal.runtime.patience import patiently, wait_for_event
 from shoal.worker.assignment import DRAIN_S, Assignment
 from shoal.worker.committer import Committer, keep_of
-from shoal.worker.error_limit import pause_after_errors
+from shoal.worker.error_limit import Deaths, pause_after_errors
 from shoal.worker.heartbeat import Heartbeat
 from shoal.worker.leasing import POLL_S, Leasing, Question
 from shoal.worker.meter import Did, Meter
@@ -100,6 +100,7 @@ class Worker:
             self._in_flight,
             assignment.spider_version,
         )
+        self._deaths = Deaths()
         self._epoch = 0
         self._wakes = 0
         self._committer: Committer
@@ -203,7 +204,7 @@ class Worker:
                 commits = group.create_task(self._committer.run())
                 beside = [group.create_task(renewals.run(rules.lease_s))]
                 if limit := rules.stop_after_errors:
-                    watching = pause_after_errors(self._frontier, self._crawl, limit)
+                    watching = pause_after_errors(self._frontier, self._crawl, limit, self._deaths)
                     beside.append(group.create_task(watching))
                 await self._pump()
                 await self._settle()
@@ -362,6 +363,7 @@ class Worker:
         for ready in self._leasing.finished(outcomes, time.monotonic()):
             self._slots.start(*ready)
         confirm, meter = self._visits.confirm, self._meter
+        dead = meter.dead
         for outcome in outcomes:
             if outcome.lease.token not in stale:
                 confirm(outcome.follow_ups)
@@ -369,4 +371,5 @@ class Worker:
                 meter.ended += outcome.verdict in ENDING
                 meter.dead += outcome.verdict is Verdict.DEAD
                 meter.items += outcome.items
+        self._deaths.note(meter.dead - dead)
         self._changed.set()

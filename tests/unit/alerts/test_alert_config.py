@@ -76,7 +76,7 @@ def test_routes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("text", "said"),
     [
         ("alerts = 3", "[alerts]: expected a table, got int"),
-        ("[alerts]\nfailurs = 0.3", "[alerts]: Object contains unknown field `failurs`"),
+        ("[alerts]\nfailurs = 0.3", "[alerts]: no key 'failurs'; did you mean failures?"),
         (
             "[alerts]\nfailures = 20",
             "[alerts]: failures must be a number, at least 0, at most 1",
@@ -87,7 +87,7 @@ def test_routes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("[alerts]\noff = ['stall']", "[alerts]: off: 'stall' is none of queue_grows, "),
         ("[alerts.crawls]\nshop = 1", "[alerts.crawls.shop]: expected a table, got int"),
         ("[alerts.crawls.shop]\ndead = 2", "[alerts.crawls.shop]: dead must be a number"),
-        ("[alerts.schedules.shop]\nevery = '1m'", "[alerts.schedules.shop]: Object contains"),
+        ("[alerts.schedules.shop]\nevery = '1m'", "[alerts.schedules.shop]: no key 'every'"),
         ("[alerts.routes.x]\nurl = 'https://x'", "[alerts.routes.x]: kind: write one of webhook,"),
         ("[alerts.routes.'a b']\nkind = 'slack'", "[alerts.routes.a b]: a route's name has"),
         (

@@ -7,10 +7,12 @@ import ast
 import asyncio
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import shoal
 from shoal.cli import display
@@ -307,3 +309,17 @@ def test_summary_and_progress(folder: Folder, capsys: pytest.CaptureFixture[str]
     out = capsys.readouterr().out
     assert not set(out) & (set(ORDERS) - {"\n"})
     assert out.count(BRACKETS) == 3
+
+
+def test_facts_fit_a_narrow_terminal_and_nothing_of_them_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    narrow = partial(Console, width=60, force_terminal=True, color_system=None)
+    monkeypatch.setattr(display, "console", narrow)
+    url = "https://shop.example/" + "x" * 100
+    terminal = display.out()
+    with terminal.capture() as captured:
+        terminal.print(display.facts("shop", [("address", url), ("verdict", "done")]))
+    framed = [line for line in captured.get().splitlines() if "│" in line]
+    assert {len(line) for line in framed} == {60}
+    assert url in "".join(line.split("│")[2].strip() for line in framed)

@@ -72,7 +72,7 @@ def test_mistakes_are_one_line(shops: Path) -> None:
         if file.suffix == ".py":
             file.unlink()
     (shops / "odd.py").write_text("class Odd(Nothing): pass")
-    assert mistake("shops", is_all=True).startswith("no spiders in shops: shops/odd.py: ")
+    assert mistake("shops", is_all=True).startswith("no spiders in shops: shops/odd.py:1: ")
 
 
 def test_a_spider_has_its_own_table(shops: Path) -> None:

@@ -85,7 +85,7 @@ def test_no_file_no_schedules(tmp_path: Path) -> None:
         (('"0 3 * * *"', '"0 3 * * *"\nkeep = "long"'), "schedule shop: keep: .*'long'"),
         (('"0 3 * * *"', '"0 3 * * *"\nsettings = {rate = "fast"}'), "schedule shop: .*'fast'"),
         (('"0 3 * * *"', '"0 3 * * *"\nsettings = {name = "x"}'), "name cannot be set for a run"),
-        (('"0 3 * * *"', '"0 3 * * *"\nsettings = {oops = 1}'), "unknown setting: oops"),
+        (('"0 3 * * *"', '"0 3 * * *"\nsettings = {oops = 1}'), "no setting 'oops'"),
         (("[[schedule]]", "[schedule]"), r"write \[\[schedule\]\], with two brackets"),
         (('"0 3 * * *"', f'"0 3 * * *"\n{USUAL[15:]}'), "two schedules are named 'shop'"),
     ],

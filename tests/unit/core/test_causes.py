@@ -19,6 +19,8 @@ REASON = "TypeError: unsupported: 'NoneType'"
         (OURS + HANDLER + LIBRARY, "TypeError at spider.py:16 in product"),
         (LIBRARY, "TypeError at y.py:9 in get"),
         ("no traceback at all", REASON),
+        (OURS, REASON),
+        (OURS.replace("harvest", "spider").replace("read", "product"), REASON),
     ],
 )
 def test_a_cause_names_the_line_of_the_users_code(traceback: str, cause: str) -> None:

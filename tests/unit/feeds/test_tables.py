@@ -40,12 +40,12 @@ def test_no_file_no_feeds(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("[feed]", "write [[feed]], with two brackets"),
-        ("[[feed]]", "feed 1: Object missing required field `crawl`"),
+        ("[[feed]]", "feed 1: crawl is missing"),
         ('[[feed]]\ncrawl = ""\naddress = "sqs://r/q"', "feed 1: crawl must be text, not empty"),
         ('[[feed]]\ncrawl = 7\naddress = "sqs://r/q"', "feed 1: crawl must be text"),
         (
             '[[feed]]\ncrawl = "shop"\nadress = "x"',
-            "feed 1: Object contains unknown field `adress`",
+            "feed 1: no key 'adress'; did you mean address?",
         ),
         (
             '[[feed]]\ncrawl = "shop"\naddress = "kafka://h:hush@x/q"',

@@ -12,7 +12,12 @@ from shoal.errors import ConfigError
 from shoal.fleet.spider_files import spiders_in
 from shoal.fleet.target import load
 
-BOOKS = "from shoal import Spider\nclass Books(Spider): pass\nclass Anew(Books): pass\n"
+BOOKS = """
+from shoal import Spider
+class Books(Spider):
+    start_urls = ["https://books.example/"]
+class Anew(Books): pass
+"""
 
 Write = Callable[[str, str], None]
 
@@ -40,6 +45,25 @@ def test_a_file_with_several(write: Write) -> None:
     found = spiders_in("books.py")
     assert found.targets == ["books.py:Anew", "books.py:Books"]
     assert load([found.targets[1]]) is found.spiders[1].spider
+
+
+BASE = """
+from shoal import Spider
+class Base(Spider):
+    rate = "1/s"
+"""
+
+
+def test_what_spiders_have_in_common_is_none_to_run(write: Write) -> None:
+    write("shops/common.py", BASE)
+    derived = "class Books(Base):\n    start_urls = ['https://books.example/']\n"
+    write("shops/books.py", f"from common import Base\n{derived}")
+    write("shops/toys.py", BASE + derived.replace("Books", "Toys"))
+    write("shops/fed.py", "from shoal import Spider\nclass Fed(Spider): pass\n")
+    found = spiders_in("shops")
+    assert found.targets == ["shops/books.py:Books", "shops/fed.py:Fed", "shops/toys.py:Toys"]
+    assert load(["shops/toys.py"]).__name__ == "Toys"
+    assert load(["shops/common.py:Base"]).__name__ == "Base"
 
 
 def test_a_folder_and_what_is_broken_in_it(write: Write) -> None:
@@ -71,7 +95,7 @@ def test_a_package_with_relative_imports(write: Write) -> None:
     write("shops/base.py", "from shoal import Spider\nclass Base(Spider): pass\n")
     write("shops/books.py", "from .base import Base\nclass Books(Base): pass\n")
     for place in ("shops", "./shops"):
-        assert spiders_in(place).targets == ["shops.base:Base", "shops.books:Books"]
+        assert spiders_in(place).targets == ["shops.books:Books"]
     assert spiders_in("shops.books").targets == ["shops.books:Books"]
     assert load(["shops.books:Books"]).name == "books"
 

@@ -23,7 +23,7 @@ class Product(Item, key="sku"):
 class Shop(Spider):
     name = "shop"
 """
-TWO = ONE + "class Other(Shop): pass\n"
+TWO = ONE + "class Other(Spider): pass\n"
 
 Write = Callable[[str, str], str]
 
@@ -164,7 +164,7 @@ def test_a_bad_url(url: str) -> None:
             "bad.py:1: ModuleNotFoundError: No module named 'no_such_thing'",
         ),
         ("raise SystemExit(3)\n", "bad.py:1: SystemExit: 3"),
-        ("from shoal import Item\nclass P(Item, key='x'): pass\n", "ConfigError: P: the key names"),
+        ("from shoal import Item\nclass P(Item, key='x'): pass\n", ": P: the key names"),
     ],
 )
 @pytest.mark.parametrize("target", ["bad.py", "bad:Shop"])

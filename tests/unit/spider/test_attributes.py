@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.spider.attributes import mistaken_attributes
+from shoal.spider.attributes import mistaken_attributes, mistaken_line
 from shoal.spider.spider import Spider
 
 
@@ -31,6 +31,12 @@ def mistakes(**members: Any) -> dict[str, str]:
 )
 def test_what_is_probably_meant(name: str, meant: str) -> None:
     assert mistakes(**{name: 1}) == {name: meant}
+
+
+def test_the_first_requests_of_scrapy() -> None:
+    assert mistakes(start_requests=lambda self: ()) == {"start_requests": "start"}
+    assert mistakes(start_requests=lambda self: (), start=lambda self: ()) == {}
+    assert mistaken_line("start_requests", "start").startswith("start_requests is Scrapy's")
 
 
 def test_what_is_no_mistake() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict
 
-from shoal import Page, Task
+from shoal import Follow, Page, Task
 from shoal.spider.scrapy_words import WORDS
 
 
@@ -37,3 +37,10 @@ def test_a_word_of_scrapys_is_translated(follow_any: Any, word: str) -> None:
 def test_a_word_of_nobodys_is_named(follow_any: Any) -> None:
     with pytest.raises(TypeError, match=r"^follow(_all)?\(\) has no argument handlr=$"):
         follow_any("a", handlr="product")
+
+
+def test_rules_know_what_scrapy_says() -> None:
+    with pytest.raises(TypeError, match="callback= is Scrapy's word: write handler="):
+        Follow("a", callback="product")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Follow\(\) has no argument handlr=$"):
+        Follow("a", handlr="product")  # type: ignore[call-arg]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from itertools import repeat
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
@@ -317,6 +318,53 @@ async def _coroutine() -> None: ...
 async def test_what_is_no_item_and_no_task_is_a_type_error(thing: Any, hint: str) -> None:
     with pytest.raises(TypeError, match=hint):
         await harvest(yielding(thing), page_for())
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_what_is_no_item_is_an_error_in_the_line_that_yields_it(*, is_async: bool) -> None:
+    class Wrong(Spider):
+        def links(self, page: Page) -> Iterator[Any]:
+            yield page.follow("/1")
+            yield [5]
+
+        def plain(self, page: Page) -> Iterator[Any]:
+            yield self.links(page)
+
+        async def later(self, page: Page) -> AsyncIterator[Any]:
+            yield {"a": 1}
+            yield self.links(page)
+
+    page = page_for("later" if is_async else "plain")
+    with pytest.raises(TypeError, match="a handler yielded 5") as raised:
+        await harvest(Wrong(), page)
+    assert raised.traceback[-1].name == "links"
+    assert str(raised.traceback[-1].statement).strip() == "yield [5]"
+
+
+async def test_a_handler_that_thinks_nothing_of_it_fails_all_the_same() -> None:
+    class Careless(Spider):
+        def parse(self, page: Page) -> Iterator[Any]:
+            try:
+                yield 5
+            except TypeError:
+                yield 6
+
+    with pytest.raises(TypeError, match="a handler yielded 5"):
+        await harvest(Careless(), page_for())
+
+
+@pytest.mark.parametrize("thing", [Task(url="https://shop.example/1"), {"a": 1}])
+@pytest.mark.parametrize("is_nested", [False, True])
+async def test_a_handler_may_not_yield_without_end(
+    thing: Any, monkeypatch: pytest.MonkeyPatch, *, is_nested: bool
+) -> None:
+    class Endless(Spider):
+        def parse(self, page: Page) -> Iterator[Any]:
+            return repeat([thing, thing] if is_nested else thing)
+
+    monkeypatch.setattr("shoal.spider.harvest.MAX_YIELDED", 100)
+    with pytest.raises(TypeError, match="more than"):
+        await harvest(Endless(), page_for())
 
 
 async def test_a_coroutine_that_was_not_awaited_is_named() -> None:

@@ -139,6 +139,8 @@ def _hints(summary: Summary, settings: Settings, *, has_output: bool) -> list[st
         finished = f"{crawl} finished on {day(summary.finished_before, time.time())}"
         again = f"--name X --previous {crawl} crawls again"
         hints.append(f"nothing new: {finished}. --fresh starts over; {again}")
+    elif summary.finished and not stats.added:
+        hints.append(f"there was no URL to begin with: shoal seed {crawl} URL{frontier} adds one")
     if settings.results.partition(":")[0] in STREAM_SCHEMES:
         hints.append(f"the items: shoal drain{results} --to STORE")
     elif summary.items and not has_output:

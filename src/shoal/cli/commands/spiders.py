@@ -32,7 +32,7 @@ def spiders(places: Places = None, json: JsonFlag = False) -> None:
         faults = msgspec.to_builtins(found.faults)
         display.print_json({"spiders": msgspec.to_builtins(spiders_here), "faults": faults})
     else:
-        display.out().print(display.folding_table(COLUMNS, map(row, spiders_here)))
+        display.print_folded(COLUMNS, map(row, spiders_here))
         for fault in found.faults:
             told = fault.message
             display.say(

@@ -175,6 +175,6 @@ def _show_table(
         return
     display.say("")
     display.say(title)
-    display.out().print(display.folding_table(columns, rows))
+    display.print_folded(columns, rows)
     if more := cut_line(len(rows), total, title):
         display.say(more)

@@ -5,8 +5,10 @@ The caller passes in the time (`now`) and randomness (`jitter`, a random number 
 
 from __future__ import annotations
 
+import os
 import re
 import traceback
+from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
@@ -49,6 +51,9 @@ from shoal.worker.visits.passages import (
 MAX_DETAIL = 8_000
 MAX_REASON = 500
 
+_OWN = str(Path(__file__).parents[2]) + os.sep
+_DEMO = f"{_OWN}demo{os.sep}"
+"""A spider as a user would write it."""
 _METHOD = re.compile("[A-Z]+ ")
 
 
@@ -343,8 +348,17 @@ def one_line(text: str) -> str:
 
 
 def tail(error: BaseException) -> str:
-    """Return the end of the traceback: a long one has its cause there."""
-    return _storable("".join(traceback.format_exception(error))[-MAX_DETAIL:])
+    """Return the traceback from where the user's code begins, if there is any. Of a long one only
+    the end is kept: it has the cause."""
+    begin = error.__traceback__
+    while begin is not None and _is_own(begin.tb_frame.f_code.co_filename):
+        begin = begin.tb_next
+    lines = traceback.format_exception(type(error), error, begin or error.__traceback__)
+    return _storable("".join(lines)[-MAX_DETAIL:])
+
+
+def _is_own(file: str) -> bool:
+    return file.startswith(_OWN) and not file.startswith(_DEMO)
 
 
 def _storable(text: str) -> str:

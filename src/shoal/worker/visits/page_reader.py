@@ -20,7 +20,6 @@ from shoal.spider.following import accepted
 from shoal.spider.page import Page
 from shoal.spider.reading import Reading, read
 from shoal.spider.spider import Spider
-from shoal.worker.handler_errors import HandlerErrors
 from shoal.worker.report import Report
 from shoal.worker.visits.blocks import Blocked, SpiderGuard
 from shoal.worker.visits.canonical import alias_of
@@ -60,7 +59,6 @@ class PageReader:
         self._keeps_raw = keeps_raw
         self._prove = prove
         self._keeps_cookies = keeps_cookies(rules)
-        self._handler_errors = HandlerErrors()
         self._pager = Pager(spider)
         self._guard = SpiderGuard(spider)
         self._is_guarded = bool(self._guard)
@@ -84,9 +82,7 @@ class PageReader:
             except (Blocked, SessionExpired, OwnFault, Retry):
                 raise
             except Exception as error:  # Spider code raised, as a handler may.
-                outcome = raised(visit.lease, error)
-                self._handler_errors.note(outcome)
-                return visit.report(outcome)
+                return visit.report(raised(visit.lease, error))
         raw = _raw(visit, keeps_cookies=self._keeps_cookies) if self._keeps_raw else None
         further = self._further(page, visit)
         reading = await read(self._spider, page, visit.fetched_at, canonical=self._rules.canonical)
@@ -96,7 +92,6 @@ class PageReader:
             raise reading.error
         if reading.error is not None:
             outcome = raised(visit.lease, reading.error)
-            self._handler_errors.note(outcome)
             outcome.follow_ups = await self._admitted(visit.lease, further.tasks)
             report = visit.report(outcome)
         else:

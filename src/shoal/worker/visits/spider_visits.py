@@ -23,6 +23,7 @@ from shoal.frontier.values import ENDING, Entry, Lease
 from shoal.seeds.sitemap_tasks import SITEMAP, is_large
 from shoal.spider.spider import Spider
 from shoal.worker.assignment import Assignment
+from shoal.worker.handler_errors import HandlerErrors
 from shoal.worker.report import Report
 from shoal.worker.visits.cookies import keeps_cookies
 from shoal.worker.visits.failures import FailureHooks
@@ -89,6 +90,7 @@ class SpiderVisits:
         self._sessions = assignment.sessions
         self._jars = LiveJars(assignment.sessions) if assignment.sessions is not None else None
         self._known_urls = KnownUrls()
+        self._handler_errors = HandlerErrors()
         self._open_fetcher = open_fetcher or partial(fetchers_for, settings)
         self._admission = admission
         self._fetcher: Fetcher | None = None
@@ -180,6 +182,8 @@ class SpiderVisits:
         """Make one try. The spider's own counts are reported only for a try that ends its task."""
         counted = own_counts.begin()
         report = await self._visited(lease, send_by, answered)
+        if report.outcome.detail:
+            self._handler_errors.note(report.outcome)
         if counted and report.outcome.verdict in ENDING:
             # A copy: code that the handler has left running may count on.
             report.outcome.own_counts = dict(counted)
