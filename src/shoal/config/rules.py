@@ -193,8 +193,8 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     ] = None
 
     args: dict[str, Any] = {}
-    """The spider's arguments: see spider/arguments.py. They are not a setting; whoever begins the
-    crawl gives them with `-a`."""
+    """The spider's arguments: see spider/arguments.py. They are not a setting, but given with `-a`
+    when the crawl begins."""
 
 
 _decode_rules = msgspec.json.Decoder(Rules).decode
