@@ -223,7 +223,7 @@ async def _work(
 ) -> Stats:
     """Work until the whole crawl is over.
 
-    It is not over if somebody has started it again meanwhile, or if seeds are left in its inbox.
+    It is not over if it was started again meanwhile, or if seeds are left in its inbox.
     """
     while True:
         await workers.run()

@@ -104,7 +104,8 @@ def _end_of(stats: Stats) -> str:
 async def _raised(hook: Callable[[], Any]) -> BaseException | None:
     """Call a hook and return what it raised, if anything.
 
-    It is called in a thread, because the claim on it must be renewed meanwhile (see `Once`).
+    A hook that is not async runs in a thread, because this process must keep reporting that it is
+    alive meanwhile.
     """
     try:
         given = await asyncio.to_thread(hook)
