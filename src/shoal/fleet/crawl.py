@@ -27,7 +27,7 @@ from shoal.fleet.published import check_publishing
 from shoal.fleet.spider_maker import SpiderMaker, refuse_other_arguments
 from shoal.fleet.stores import file_store_of, stores_at
 from shoal.fleet.summary import Summary, summary_of
-from shoal.fleet.target import NOTHING_TOLD, is_scrapy, spec_of
+from shoal.fleet.target import NO_ARGUMENTS, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.frontier.patient import patient
 from shoal.frontier.port import Frontier, Overview, WorkIntake
@@ -59,7 +59,7 @@ Stopped = Callable[[Workers], AbstractContextManager[asyncio.Event]]
 def crawl(
     spider: type[Spider],
     *,
-    args: Mapping[str, Any] = NOTHING_TOLD,
+    args: Mapping[str, Any] = NO_ARGUMENTS,
     fresh: bool = False,
     **options: Any,
 ) -> Summary:

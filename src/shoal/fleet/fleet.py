@@ -23,10 +23,10 @@ from shoal.worker.meter import Did
 RESTART_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 MAX_FRUITLESS = 5
 """How many workers may die in a row, in one place, while the crawl makes no progress."""
-SHORT_S = 10.0
+SHORT_LIFE_S = 10.0
 """A worker that dies within this time has hardly begun. Such deaths are counted apart, because
 other workers may advance the crawl meanwhile."""
-FEW_SHORT = 3
+SHORT_LIVES_UNTIL_WAIT = 3
 """From this many such deaths in a row, in one place, each restart waits longer than the last."""
 
 _read_did = msgspec.json.Decoder(Did).decode
@@ -125,9 +125,9 @@ class Fleet:
             ended = await self._run_one(place)
             if ended.code == 0:
                 self.did += _read_did(ended.last_words) if ended.last_words else Did()
-                self._one_is_done(place)
+                self._do_not_replace(place)
                 return
-            short = short + 1 if time.monotonic() - began < SHORT_S else 0
+            short = short + 1 if time.monotonic() - began < SHORT_LIFE_S else 0
             fruitless = fruitless + 1 if await self._progress() == before else 0
             if not ended.gave_up and fruitless >= MAX_FRUITLESS:
                 self._failure = self._failure or WorkerFailed(f"workers keep dying ({ended.how})")
@@ -140,7 +140,7 @@ class Fleet:
                 log.warning("a worker died (%s); starting another%s", ended.how, after)
                 await wait_for_event(place.leaving, wait_s)
 
-    def _one_is_done(self, place: _Place) -> None:
+    def _do_not_replace(self, place: _Place) -> None:
         """Do not replace a worker that ended normally: it found nothing to do, or was drained from
         elsewhere."""
         if not place.leaving.is_set():
@@ -197,9 +197,9 @@ class _Place:
 
 
 def _restart_wait_s(fruitless: int, short: int) -> float:
-    if fruitless or short < FEW_SHORT:
+    if fruitless or short < SHORT_LIVES_UNTIL_WAIT:
         return RESTART_WAIT_S if fruitless else 0.0
-    return float(min(RESTART_WAIT_S * 2 ** (short - FEW_SHORT + 1), LONGEST_WAIT_S))
+    return float(min(RESTART_WAIT_S * 2 ** (short - SHORT_LIVES_UNTIL_WAIT + 1), LONGEST_WAIT_S))
 
 
 async def release_dead(frontier: Upkeep, crawl: str) -> None:

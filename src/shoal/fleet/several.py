@@ -63,13 +63,13 @@ async def run_several(
     planned: Sequence[PlannedCrawl], *, at_once: int, fresh: bool, watch: Watch
 ) -> list[EndedCrawl]:
     """Run all crawls. One that cannot run does not prevent the others. A signal stops all."""
-    together = _Together(planned, at_once, watch, fresh=fresh)
-    with stopped_by_signals(together):
-        await together.run()
-    return together.ended
+    crawls = _AllCrawls(planned, at_once, watch, fresh=fresh)
+    with stopped_by_signals(crawls):
+        await crawls.run()
+    return crawls.ended
 
 
-class _Together:
+class _AllCrawls:
     """All crawls as one set of workers, which is run and stopped together."""
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.config import Rules
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.fleet.target import NOTHING_TOLD, create
+from shoal.fleet.target import NO_ARGUMENTS, create
 from shoal.frontier.port import Overview
 from shoal.frontier.values import CrawlState
 from shoal.spider.arguments import arguments_of, shown, unlike
@@ -25,7 +25,7 @@ class SpiderMaker:
         self,
         spider: type[Spider],
         plugins: Sequence[str] = (),
-        told: Mapping[str, Any] = NOTHING_TOLD,
+        told: Mapping[str, Any] = NO_ARGUMENTS,
     ) -> None:
         """`told`: the arguments that the crawl must have. If empty, any are accepted."""
         self.spider_class = spider

@@ -29,7 +29,7 @@ _PRIVATE = "_shoal_target_"
 """Prefix of the names of modules loaded from files. It cannot clash with a module's own name, nor
 with `__main__`."""
 
-NOTHING_TOLD: Mapping[str, Any] = {}
+NO_ARGUMENTS: Mapping[str, Any] = {}
 
 _OWN = Path(__file__).parent.parent
 
@@ -68,7 +68,7 @@ def is_scrapy(targets: Sequence[str]) -> bool:
 
 
 def create(
-    spider: type[Spider], plugins: Sequence[str] = (), args: Mapping[str, Any] = NOTHING_TOLD
+    spider: type[Spider], plugins: Sequence[str] = (), args: Mapping[str, Any] = NO_ARGUMENTS
 ) -> Spider:
     """Make a spider with these arguments, and these plugins in addition to its own.
 
