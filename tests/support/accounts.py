@@ -1,4 +1,4 @@
-"""Accounts of a worker, and a shop behind a login, for tests of visits: nothing is sent."""
+"""A worker's accounts and a shop behind a login, all in memory, for tests of visits."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ Answer = Response | FetchError | Callable[[Request], Response]
 
 
 class Shop(Fetcher):
-    """Lets in whoever knows the password, and remembers who has asked for what."""
+    """A shop that lets in clients that know the password, and records all requests."""
 
     user_agent = "Test/1"
 
     def __init__(self, **answers: Answer) -> None:
-        """`answers` are for the first part of a path: `product=answer(503)`."""
+        """`answers` maps the first part of a path to the answer: `product=answer(503)`."""
         self.answers = answers
         self.asked: list[Request] = []
 
@@ -112,12 +112,12 @@ class Shop(Fetcher):
 
     @property
     def lines(self) -> list[str]:
-        """What was asked for."""
+        """Method and path of every request."""
         return [f"{it.task.method} {it.task.url.removeprefix(SITE)}" for it in self.asked]
 
 
 def answer(status: int = 200, body: str = "", **headers: str) -> Response:
-    """An HTML page, or what is said in place of one."""
+    """An HTML response, with more or other headers if given."""
     named = CIMultiDict({"Content-Type": "text/html"})
     named.update({name.replace("_", "-"): value for name, value in headers.items()})
     return Response(SITE, status, named, body.encode(), 0.1)

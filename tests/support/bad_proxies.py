@@ -14,16 +14,16 @@ from support.until import until
 
 
 class Trickster(OwnProxy):
-    """Answers with the same bytes, whatever it is told: one piece after everything it hears. Then
-    it closes the connection, or says nothing more."""
+    """A proxy that sends fixed bytes whatever it receives: one piece after each read. Then it
+    closes the connection, or sends nothing more."""
 
     def __init__(self, *pieces: bytes, scheme: ProxyScheme = "http", closes: bool = False) -> None:
         super().__init__()
         self.scheme = scheme
         self.heard = b""
-        """All that it was told."""
+        """All bytes received."""
         self.left = 0
-        """Connections that the other end has closed."""
+        """How many connections the client has closed."""
         self._pieces = pieces
         self._closes = closes
 
@@ -37,16 +37,16 @@ class Trickster(OwnProxy):
             self.left += 1
 
     async def hears(self, what: bytes) -> None:
-        """Wait until it was told something."""
+        """Wait until these bytes were received."""
         await until(f"a proxy to hear {what!r}", lambda: what in self.heard)
 
     async def is_left(self) -> None:
-        """Wait until a connection to it is closed by the other end."""
+        """Wait until the client has closed a connection."""
         await until("a connection to a proxy to be closed", lambda: self.left)
 
 
 class Endless(OwnProxy):
-    """Begins as a proxy should, and does not come to an end."""
+    """A proxy that begins its answer correctly and never ends it."""
 
     def __init__(self, start: bytes, more: bytes, scheme: ProxyScheme = "http") -> None:
         super().__init__()
@@ -67,13 +67,13 @@ class Endless(OwnProxy):
 
 
 class Forger(OwnProxy):
-    """Ends TLS itself, with a certificate of its own, and answers in the host's name."""
+    """A proxy that terminates TLS with a certificate of its own and answers in the host's name."""
 
     def __init__(self, files: TlsFiles, *, hosts: tuple[str, ...] = ()) -> None:
-        """With `hosts`, it does so to these only."""
+        """If `hosts` are given, only their connections are forged."""
         super().__init__()
         self.read = b""
-        """What it could read of what was meant for hosts."""
+        """The decrypted requests that were meant for the hosts."""
         self._hosts = hosts
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._tls.load_cert_chain(files.certificate, files.key)

@@ -1,10 +1,10 @@
-"""A target that bans the addresses which its requests come from, and keeps a log of all of them.
+"""A site that bans the addresses its requests come from, and logs all requests.
 
     with serving(BanningSite(100, hosts=2)) as site:
         site.ban("127.0.0.11", Ban.CHALLENGE, host=site.hosts[0])
 
-It listens at several loopback addresses, each a host of its own. What bans, and how, may be changed
-while it runs.
+It listens at several loopback addresses, each a host of its own. When and how it bans may be
+changed while it runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from support.links import numbered_pages
 from support.sites import Site, html
 
 OWN_ADDRESS = "127.0.0.1"
-"""Who comes from here came by no proxy: those are bound to other addresses."""
+"""Requests from this address used no proxy: proxies are bound to other addresses."""
 
 FORBIDDEN = "<h1>Forbidden</h1>"
 CAPTCHA = (
@@ -35,11 +35,11 @@ CAPTCHA = (
     '<p>Please solve the captcha to go on.</p><div class="g-recaptcha" data-sitekey="k"></div>'
 )
 TEXT = "<p>" + "There is something to read on every page of this site. " * 40 + "</p>"
-"""So much is on a page that what takes its place is told by its size, too."""
+"""A text long enough that a page in its place also stands out by its size."""
 
 
 class Ban(StrEnum):
-    """What a request gets that comes from a banned address."""
+    """What a request from a banned address gets."""
 
     FORBIDDEN = "forbidden"
     TOO_MANY = "too many"
@@ -51,30 +51,29 @@ class Ban(StrEnum):
 
 
 BLOCKS = tuple(ban for ban in Ban if ban is not Ban.RESET)
-"""Those that are an answer."""
+"""The bans that are an answer."""
 
 
 class Arrival(NamedTuple):
     """A request that reached the site."""
 
     at: float
-    """time.monotonic() when it was noticed."""
+    """time.monotonic() when the request was noticed."""
     path: str
     since: float
-    """A moment before it arrived."""
+    """A time before the request arrived: when the site's loop was last idle."""
     source: str
-    """The address that it came from."""
+    """The address that the request came from."""
     host: str
-    """What it says in its Host header."""
+    """The request's Host header."""
     ban: Ban | None
-    """What it got instead of a page."""
+    """What the request got instead of a page, if anything."""
     headers: str
-    """All of them, as text."""
+    """All headers of the request, as text."""
 
 
 class Limit(NamedTuple):
-    """After so many requests by one source to one host within a time, the source is banned there
-    for a time."""
+    """Bans a source at a host for `for_s` after more than `after` requests within `within_s`."""
 
     after: int
     ban: Ban
@@ -83,7 +82,7 @@ class Limit(NamedTuple):
 
 
 class BanningSite(Site):
-    """A front page with links to numbered pages, at each of its hosts."""
+    """The site: each of its hosts has a front page with links to numbered pages."""
 
     def __init__(self, pages: int, hosts: int = 1) -> None:
         super().__init__(self._never)
@@ -93,12 +92,12 @@ class BanningSite(Site):
         """Every request, robots.txt included, in the order of arrival."""
         self.limit: Limit | None = None
         self.forbids_after = inf
-        """After so many requests every page is 403 for everybody."""
+        """After this many requests, every page is 403 for every source."""
         self.has_pages = True
-        """If not, every numbered page is 404."""
+        """If False, every numbered page is 404."""
         self.takes_s = 0.0
         self.spread = 0.0
-        """An answer takes longer or shorter by so much of that."""
+        """The fraction of `takes_s` by which answers take longer or shorter."""
         self.retry_after_s = 0
         self._bans: dict[tuple[str, str], tuple[Ban, float]] = {}
         self._recent: dict[tuple[str, str], list[float]] = {}
@@ -106,20 +105,20 @@ class BanningSite(Site):
 
     @property
     def hosts(self) -> list[str]:
-        """Its hosts, as requests name them."""
+        """The hosts, as requests name them."""
         return [f"{address}:{self.port}" for address in self.addresses]
 
     @property
     def urls(self) -> list[str]:
-        """Where its front pages are."""
+        """The URLs of the front pages."""
         return [f"http://{host}/" for host in self.hosts]
 
     def ban(self, source: str, ban: Ban, host: str = "", for_s: float = inf) -> None:
-        """From now on a source is banned, at one host or at all of them."""
+        """Ban a source, at one host or at all."""
         self._bans[source, host] = (ban, time.monotonic() + for_s)
 
     def lift(self, source: str | None = None) -> None:
-        """A source is not banned any more, or nobody is."""
+        """Lift the bans of a source, or all bans."""
         for key in [key for key in self._bans if source in (None, key[0])]:
             del self._bans[key]
         self._recent.clear()
@@ -127,7 +126,7 @@ class BanningSite(Site):
     def arrivals(
         self, source: str | None = None, host: str | None = None, since: int = 0
     ) -> list[Arrival]:
-        """What came from a source, and to a host, from a place in the log on."""
+        """The requests of a source, to a host, from position `since` in the log on."""
         return [
             seen
             for seen in self.log[since:]
@@ -136,16 +135,16 @@ class BanningSite(Site):
 
     @property
     def sources(self) -> Counter[str]:
-        """How many requests came from where."""
+        """The number of requests from each source."""
         return Counter(seen.source for seen in self.log)
 
     def most_at_once(self, source: str) -> int:
-        """The most requests of a source that were there at once."""
+        """The most requests of a source that were under way at once."""
         mine = [by for who, _, by in self._changes if who == source]
         return max(accumulate(mine), default=0)
 
     def most_at_host(self, host: str) -> int:
-        """The most requests to a host that were there at once."""
+        """The most requests to a host that were under way at once."""
         mine = [by for _, where, by in self._changes if where == host]
         return max(accumulate(mine), default=0)
 
@@ -214,7 +213,7 @@ class BanningSite(Site):
 
 
 def _reset(request: web.BaseRequest) -> web.StreamResponse:
-    """End the connection as who has never heard of it: with a reset, not with an end."""
+    """End the connection with a reset, as an endpoint that does not know it."""
     transport = request.transport
     assert transport is not None
     taken: socket.socket = transport.get_extra_info("socket")
@@ -224,6 +223,6 @@ def _reset(request: web.BaseRequest) -> web.StreamResponse:
 
 
 def assert_only_by(site: BanningSite, sources: Sequence[str]) -> None:
-    """No request came from anywhere else: above all, none from our own address."""
+    """Assert that requests came only from these sources, and above all not from OWN_ADDRESS."""
     unknown = {seen.source for seen in site.log} - set(sources)
     assert not unknown, f"{site.sources}: {[s for s in site.log if s.source in unknown][:3]}"

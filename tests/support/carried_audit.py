@@ -1,4 +1,4 @@
-"""An audit of a crawl whose tasks travel: do its counters agree with what is here and outside?"""
+"""Audits a crawl on a carrier: do its counters agree with the tasks in Redis and outside?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PACKED: Any = msgspec.msgpack.Decoder().decode
 
 
 def carried_faults(client: Any, crawl: str) -> list[str]:
-    """All that does not add up; empty if all is well."""
+    """Everything that does not add up; empty if all is well."""
     base = f"shoal:{{{crawl}}}:"
     crawl_id = client.hget(f"{base}crawl", "id")
     if crawl_id is None or client.hget(f"{base}crawl", "state") == b"cancelled":
@@ -54,7 +54,7 @@ def _of_blocks(client: Any, prefix: str, blocks: Counter[tuple[str, int, int]]) 
 
 
 def _of_windows(client: Any, prefix: str) -> list[str]:
-    """Who is said to be dry is; and its blocks are outside."""
+    """Faults of hosts noted as dry: one that still has tasks or a turn, or is not in both notes."""
     faults = []
     dry = {name.decode() for name in client.zrange(f"{prefix}dry", 0, -1)}
     noted = set()

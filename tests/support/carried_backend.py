@@ -1,4 +1,4 @@
-"""The frontier with a window as the contract suite takes it, on any carrier."""
+"""The frontier with a window, on any carrier, as a backend of the contract suite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.frontiers import CRAWL, Backend, Client
 from support.redis_backend import set_layout
 
 SMALLEST = Window(paced=1, fast=1, block=1)
-"""Nearly every task travels."""
+"""A window so small that nearly every task goes through the carrier."""
 
 
 LOOKS = 100
@@ -23,7 +23,7 @@ LOOK_EVERY_S = 0.005
 
 
 class CarriedClient(Client):
-    """Waits for blocks that are on their way before it believes that a task is outside."""
+    """Waits for blocks that are on their way before it reports that a task is outside."""
 
     async def record(self, key: Entry | Lease | Record) -> Record:
         for _ in range(LOOKS):

@@ -13,16 +13,17 @@ from shoal import Catalogue, Page, Spider, Task
 from support.sites import Site, html
 
 PRODUCTS = 2
-"""On each page."""
+"""Products on each page of the catalogue."""
 
 _LISTING = re.compile(r"/catalog\?page=(-?\d+)")
 
 
 class ListingSite(Site):
-    """Answers `/catalog?page=1` and so on. What a test sets on it holds from then on."""
+    """A site that answers `/catalog?page=1` and so on. Tests may change it while it runs."""
 
     def __init__(self, pages: int, *, past_the_end: str = "gone", latency_s: float = 0.0) -> None:
-        """Past the end there is nothing (`gone`), an empty page (`empty`), or page 1 (`back`)."""
+        """`past_the_end`: what follows the last page: nothing (`gone`), an empty page (`empty`), or
+        a redirect to page 1 (`back`)."""
         super().__init__(self._answer_in_time)
         self.pages = pages
         self.latency_s = latency_s
@@ -30,15 +31,15 @@ class ListingSite(Site):
 
     @property
     def template(self) -> str:
-        """The address of its pages."""
+        """The URL of the catalogue's pages, with a placeholder for the number."""
         return f"{self.url}catalog?page={{page}}"
 
     def listed(self) -> list[int]:
-        """The pages that were asked for, in order."""
+        """The numbers of the catalogue's pages that were requested, in order."""
         return [int(found[1]) for path in self.paths if (found := _LISTING.fullmatch(path))]
 
     def products(self) -> set[str]:
-        """The products that were asked for."""
+        """The paths of the products that were requested."""
         return {path for path in self.paths if path.startswith("/product/")}
 
     async def _answer_in_time(self, path: str) -> web.Response:
@@ -47,7 +48,7 @@ class ListingSite(Site):
         return self.page(path)
 
     def page(self, path: str) -> web.Response:
-        """What is at a path."""
+        """The answer for a path."""
         listing = _LISTING.fullmatch(path)
         if listing is None:
             return html(f"<h1>{path}</h1>", 200 if path.startswith("/product/") else 404)
@@ -60,7 +61,7 @@ class ListingSite(Site):
 
 
 def listing_page(number: int, pages: int) -> str:
-    """A page of the catalogue, which names its last page and the number of products."""
+    """A page of the catalogue. It states the last page and the number of products."""
     first = (number - 1) * PRODUCTS + 1
     wares = range(first, first + PRODUCTS)
     parts = [f'<li><a href="/product/{ware}">{ware}</a></li>' for ware in wares]
@@ -72,7 +73,7 @@ def listing_page(number: int, pages: int) -> str:
 
 
 def products_of(pages: int) -> set[str]:
-    """All products of so many pages."""
+    """The paths of all products of a catalogue with this many pages."""
     return {f"/product/{number}" for number in range(1, pages * PRODUCTS + 1)}
 
 
@@ -105,7 +106,7 @@ class ShopSpider(Spider):
 
 
 class NextSpider(ShopSpider):
-    """Follows `next` from page to page instead."""
+    """Follows the `next` links from page to page instead."""
 
     def parse(self, page: Page) -> Iterator[Task]:
         yield from page.follow_all("a.next")
@@ -114,6 +115,6 @@ class NextSpider(ShopSpider):
 def spider_of(
     site: ListingSite, way: Mapping[str, Any], base: type[Spider] = ShopSpider, **options: Any
 ) -> type[Spider]:
-    """A spider whose catalogue is that of the site, counted in this way."""
+    """A spider for the site's catalogue, whose pages it counts in the given way."""
     catalogue = Catalogue(site.template, **way, **options)
     return type("Shop", (base,), {"name": "shop", "catalogue": catalogue})

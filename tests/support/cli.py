@@ -1,4 +1,4 @@
-"""The command line as typer built it: its commands and their options."""
+"""The commands and options of the command line, as Typer built them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from shoal.cli import app
 
 
 def command_names() -> list[str]:
-    """Every command, `dead list` and the like included."""
+    """Every command, including subcommands like `dead list`."""
     return list(commands())
 
 
 @cache
 def options_of(command: str) -> dict[str, Any]:
-    """The options of a command, by each of their spellings."""
+    """The options of a command, by each of their names (`--name`, `-n`)."""
     parameters = commands()[command].params
     options = [one for one in parameters if one.param_type_name == "option"]
     return {
@@ -36,8 +36,7 @@ def help_of(command: Any) -> str:
 
 @cache
 def commands() -> dict[str, Any]:
-    """The commands by name. They are made when they are asked for, anew each time: so that is done
-    once."""
+    """The commands by name. Cached, because Typer builds them anew each time."""
     return dict(_walk("", typer.main.get_command(app)))
 
 

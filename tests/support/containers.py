@@ -1,4 +1,4 @@
-"""Images and containers of `make test-deploy`: private ones, as root and without a daemon."""
+"""Images and containers of `make test-deploy`: in a storage of their own, as root, no daemon."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from support.processes import Ended
 from support.until import LIMIT_S
 
 DEPLOY = ROOT / ".deploy"
-"""What scripts/setup deploy has made."""
+"""The folder that `scripts/setup deploy` fills."""
 COMPOSE = ROOT / "deploy/compose.yaml"
 STORAGE = ("--root", DEPLOY / "storage", "--runroot", DEPLOY / "storage-run")
 LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
-"""Without, podman asks for more than a machine may give."""
+"""Without these, podman asks for more than a machine may allow."""
 BUILT_WITH = {"BASE": "localhost/base", "RUNTIME": "localhost/bare"}
-"""The systems that scripts/setup deploy has made: Debian with Python, and the same without a shell.
-"""
+"""Build arguments: the base images that `scripts/setup deploy` makes, Debian with Python, and the
+same without a shell."""
 BUILD_S = 1800.0
 NO_INDEX = "[global]\nno-index = true\nfind-links = /wheels\n"
 _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
@@ -39,7 +39,8 @@ def run(*words: str | Path, limit_s: float = LIMIT_S) -> Ended:
 
 
 def podman(*words: str | Path, limit_s: float = LIMIT_S) -> str:
-    """Do something with the images and containers of the tests. It must succeed."""
+    """Run podman on the images and containers of the tests, and return its output. It must
+    succeed."""
     runtime = ("--cgroup-manager", "cgroupfs", "--runtime", "runc")
     ended = run("podman", *STORAGE, *runtime, *words, limit_s=limit_s)
     assert ended.code == 0, f"podman {' '.join(map(str, words))}: {ended.err}"
@@ -47,15 +48,14 @@ def podman(*words: str | Path, limit_s: float = LIMIT_S) -> str:
 
 
 def import_systems() -> None:
-    """Make images of the systems that others are built on."""
+    """Import the base images, unless they are there."""
     for name in ("base", "bare"):
         if run("podman", *STORAGE, "image", "exists", f"localhost/{name}").code != 0:
             podman("import", DEPLOY / f"{name}.tar", f"localhost/{name}", limit_s=BUILD_S)
 
 
 def build_options(workspace: Path) -> list[str | Path]:
-    """How images are built, with packages that are here already. What was done before is not done
-    again."""
+    """The options of buildah: install packages from the local folder, and reuse layers."""
     (pip := workspace / "pip.conf").write_text(NO_INDEX)
     return [
         *(*STORAGE, "build", "--isolation=chroot", "--pull=never", "--layers"),
@@ -73,13 +73,13 @@ def build(folder: Path, image: str, workspace: Path) -> str:
 
 
 def inspect(image: str) -> Any:
-    """What podman knows of an image."""
+    """What `podman image inspect` says of an image."""
     (found,) = json.loads(podman("image", "inspect", image))
     return found
 
 
 def compose(**variables: str) -> dict[str, Any]:
-    """deploy/compose.yaml, filled in."""
+    """The contents of deploy/compose.yaml, with its variables filled in."""
     text = COMPOSE.read_text("utf-8")
     read: dict[str, Any] = yaml.safe_load(
         _VARIABLE.sub(lambda found: variables.get(found[1], found[2]), text)
@@ -88,8 +88,8 @@ def compose(**variables: str) -> dict[str, Any]:
 
 
 def as_in_compose(service: str, secrets: Path) -> list[str]:
-    """The options by which a container is what a service of compose.yaml is: its rights, limits,
-    files and variables."""
+    """Options that give a container the rights, limits, files and variables of a service of
+    compose.yaml."""
     said = compose()["services"][service]
     options = [f"--memory={said['mem_limit']}"]
     if said["read_only"]:
@@ -109,30 +109,30 @@ class Container:
         self._name = name
 
     def execute(self, *words: str) -> Ended:
-        """Run a program in it, to its end."""
+        """Run a program in the container, to its end."""
         return run("podman", *STORAGE, "exec", self._name, *words)
 
     def kill(self) -> None:
-        """kill -9."""
+        """Send SIGKILL."""
         podman("kill", "--signal", "KILL", self._name)
 
     def stop(self) -> Ended:
-        """SIGTERM, as an orchestrator does it, and kill -9 if that takes more than 30 s."""
+        """Send SIGTERM, as an orchestrator does, and SIGKILL if it has not ended after 30 s."""
         podman("stop", "--time", "30", self._name)
         return self.wait()
 
     def wait(self) -> Ended:
-        """Wait for its end."""
+        """Wait for the container's end."""
         code = int(podman("wait", self._name))
         return Ended(code, *self._said())
 
     def has_ended(self) -> bool:
-        """Whether it is over."""
+        """Whether the container has ended."""
         return podman("inspect", "--format", "{{.State.Running}}", self._name).strip() == "false"
 
     @property
     def log(self) -> str:
-        """What it has said so far."""
+        """What the container has written to stdout and stderr so far."""
         return "".join(self._said())
 
     def _said(self) -> tuple[str, str]:
@@ -141,7 +141,7 @@ class Container:
 
 
 def output_of(image: str, program: str, *words: str) -> str:
-    """What a program of an image prints."""
+    """The output of a program in an image."""
     return podman("run", "--rm", *LIMITS, f"--entrypoint={program}", image, *words)
 
 
@@ -152,7 +152,7 @@ def running(
     options: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Container]:
-    """A container on the network of this machine. It is gone in the end."""
+    """A container on the network of this machine, removed at the end."""
     variables = [f"--env={name}={value}" for name, value in (env or {}).items()]
     words = ("run", "--detach", "--network=host", *LIMITS, *options, *variables, image, *command)
     name = podman(*words).strip()

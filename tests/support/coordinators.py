@@ -1,4 +1,4 @@
-"""Schedules and coordinators, as tests of real processes use them."""
+"""Schedules and coordinators for tests with real processes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ cron = "{cron}"
 {more}
 """
 NEVER = "0 0 29 2 *"
-"""In four years."""
+"""A time that comes only every four years."""
 
 
 class Office:
-    """What coordinators do for one folder."""
+    """The schedules, runs and coordinators of one folder."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -38,34 +38,35 @@ class Office:
         self.folder.write("shoal.toml", SCHEDULE.format(cron=cron, more=more))
 
     def leader(self) -> int | None:
-        """The process that leads."""
+        """The process ID of the leading coordinator, if there is one."""
         leader = self._ask(lambda notes: notes.leader())
         return int(leader.holder.partition(":")[2].partition("-")[0]) if leader else None
 
     def has_seen_the_schedule(self) -> bool:
-        """Whether a leader knows it."""
+        """Whether a leader has noted the schedule."""
         return self._ask(lambda notes: notes.read(PROGRESS, "shop")) is not None
 
     def runs(self) -> dict[str, Run]:
-        """What is under way."""
+        """The runs that are under way."""
         return self._ask(lambda notes: read_all(notes, RUNS, Run))
 
     def past(self) -> list[Run]:
-        """What is over, the newest first."""
+        """The past runs, newest first."""
         return self._ask(lambda notes: history(notes, "shop"))
 
     def begin(self) -> str:
-        """Ask for a run; returns its crawl."""
+        """Request a run now, and return its crawl."""
         ended = self.folder.shoal("schedule", "run", "shop")
         assert ended.code == 0, ended
         return ended.out.partition(": ")[0]
 
     def leads(self, coordinator: Running) -> None:
-        """Wait until this one leads."""
+        """Wait until this coordinator leads."""
         until_now("a leader", lambda: self.leader() == coordinator.pid)
 
     def schedule_soon(self) -> float:
-        """Have a run in a few seconds, and a leader that knows of it for more than a second."""
+        """Schedule a run in a few seconds, which a leader knows of more than a second before.
+        Returns its due time."""
         while True:
             due_at = float(int(time.time()) + 4)
             at = datetime.fromtimestamp(due_at, UTC)

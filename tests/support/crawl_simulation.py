@@ -1,4 +1,4 @@
-"""A crawl page by page, on a clock of its own: hosts with a rate or a room, slots, cores."""
+"""Simulates a crawl page by page, on a clock of its own: hosts with their limits, slots, cores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 
 class SimulatedHost(msgspec.Struct):
-    """A host that may be hit every `interval_s`, and has room for so many requests at once."""
+    """A host that may be requested every `interval_s`, by at most `room` requests at once."""
 
     pages: int
     latency_s: float
@@ -22,8 +22,9 @@ class SimulatedHost(msgspec.Struct):
 
 
 class Simulation:
-    """Free slots take a page of the host that was ready first, as the frontier hands them out. A
-    page that has come waits for a core, and keeps its slot until it is read."""
+    """A simulated crawl. A free slot takes a page of the host that was ready first, like leases
+    from the frontier. A page that has arrived waits for a core, and keeps its slot until it is
+    read."""
 
     def __init__(
         self, hosts: Sequence[SimulatedHost], slots: int, cores: int = 1, read_s: float = 0.0
@@ -36,7 +37,7 @@ class Simulation:
         self._events: list[tuple[float, int, str, int]] = []
 
     def run(self) -> float:
-        """Returns when the last page was read."""
+        """Simulate the crawl, and return the time when the last page was read."""
         for at in range(len(self._hosts)):
             self._line_up(at)
         while self._events or self._ready:

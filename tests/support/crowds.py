@@ -1,5 +1,5 @@
-"""One site that many workers want: how much of it each has at any moment, and workers that come and
-go."""
+"""A site that many workers share: how many requests of each are under way at any time, and workers
+that come and go."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ from support.until import until, until_now
 
 RANDOM_S = (0.02, 0.2)
 EVEN_S = (0.1, 0.1)
-"""How long answers take, at least and at most."""
+"""Minimum and maximum time that answers take."""
 
 
 class Change(NamedTuple):
-    """A request has come, or is over: it was answered, or who sent it has gone."""
+    """A change in the requests under way: +1 for a new one, -1 for one answered or abandoned."""
 
     at: float
-    """By time.monotonic()."""
+    """time.monotonic() of the change."""
     agent: str
     by: int
 
 
 class Crowded(Site):
-    """Notes when each request begins and ends, and whose it is: workers differ by User-Agent."""
+    """A site that notes when each request begins and ends, and which worker sent it: each worker
+    has a User-Agent of its own."""
 
     notices_hang_ups = True
 
@@ -49,23 +50,23 @@ class Crowded(Site):
         self.chance = random.Random()
         self.changes: list[Change] = []
         self.in_flight: Counter[str] = Counter()
-        """Requests that are there now, by User-Agent."""
+        """Requests under way, by User-Agent."""
         self.visits: Counter[str] = Counter()
         """Requests that were answered, by User-Agent."""
         self.held_agents: set[str] = set()
-        """User-Agents that get no answer while they are here."""
+        """User-Agents that get no answer while they are in this set."""
 
     @property
     def most(self) -> int:
-        """The most requests that were there at once."""
+        """The most requests that were under way at once."""
         return self.most_since(0)
 
     def most_since(self, change: int) -> int:
-        """The same, from a change on."""
+        """The most requests that were under way at once, from an index in `changes` on."""
         return max([*accumulate(change.by for change in self.changes)][change:], default=0)
 
     def visits_of_next(self, requests: int) -> Counter[str]:
-        """Wait for so many more answers. Returns whose they are."""
+        """Wait for this many more answers, and return them counted by User-Agent."""
         before, number = self.visits.copy(), self.visits.total() + requests
         until_now(f"answer {number}", lambda: self.visits.total() >= number)
         return self.visits - before
@@ -93,7 +94,7 @@ class Crowded(Site):
 
 
 class CrowdedSite(Crowded):
-    """One of numbered pages."""
+    """A crowded site with numbered pages."""
 
     def __init__(
         self,
@@ -106,8 +107,8 @@ class CrowdedSite(Crowded):
 
 
 class Crowd:
-    """Workers on one crawl. Some are those of the command that began it; the others are commands of
-    their own, each with a User-Agent of its own."""
+    """Workers on one crawl. Some belong to the command that began it. The others are commands of
+    their own, each with its own User-Agent."""
 
     def __init__(self, folder: Folder, stack: ExitStack, spider: str, starters: int) -> None:
         self._folder = folder
@@ -115,30 +116,30 @@ class Crowd:
         self._spider = spider
         self._names = iter(range(10**9))
         self.others: dict[str, Running] = {}
-        """By User-Agent."""
+        """The worker commands, by User-Agent."""
         self.first = self._run("crawl", spider, "--workers", str(starters))
 
     def join(self, env: Mapping[str, str] | None = None) -> str:
-        """Another worker comes. Returns its User-Agent."""
+        """Start another worker, and return its User-Agent."""
         name = f"worker-{next(self._names)}"
         more = {"SHOAL_USER_AGENT": name, **(env or {})}
         self.others[name] = self._run("worker", self._spider, "--until-finished", env=more)
         return name
 
     def kill_a_starter(self, chance: random.Random) -> None:
-        """kill -9 of one of the first workers: another is started in its place."""
+        """Kill one of the first workers with SIGKILL. Its fleet starts another in its place."""
         if pids := self.first.workers():
             os.kill(chance.choice(pids), signal.SIGKILL)
 
     def replace(self, name: str, number: int) -> str:
-        """A worker gets a signal, and another comes."""
+        """Send a worker a signal, and start another."""
         worker = self.others.pop(name)
         if not worker.has_ended():
             worker.send(number)
         return self.join()
 
     def harm(self, chance: random.Random) -> None:
-        """Any of this, to any of them."""
+        """Kill or drain a random worker."""
         victim = chance.choice(sorted(self.others))
         harms = (
             lambda: self.kill_a_starter(chance),
@@ -148,7 +149,7 @@ class Crowd:
         chance.choice(harms)()
 
     def wait(self) -> None:
-        """Wait for the end of the crawl and of all workers that were not harmed."""
+        """Wait for the end of the crawl and of all workers that were not replaced."""
         for command in (self.first, *self.others.values()):
             ended = command.wait()
             assert ended.code == 0, ended
@@ -162,7 +163,7 @@ class Crowd:
 def crowd(
     folder: Folder, spider: str = "links.py", *, starters: int, others: int = 0
 ) -> Iterator[Crowd]:
-    """Begin a crawl with so many workers, and let others join it."""
+    """Begin a crawl with `starters` workers, and let `others` join it."""
     with ExitStack() as stack:
         workers = Crowd(folder, stack, spider, starters)
         for _ in range(others):

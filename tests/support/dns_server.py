@@ -1,10 +1,10 @@
-"""A name server on this machine, which answers as a test tells it to.
+"""A name server on this machine that answers as a test configures it.
 
     async with NameServer({"shop.example": ["1.2.3.4"]}) as server:
         resolver = Resolver([server.address])
 
-A name that it was not told of does not exist; one with `SILENT` instead of addresses is never
-answered.
+A name that is not listed does not exist. For a name with `SILENT` instead of addresses there is
+never an answer, for one with `BROKEN` the answer is an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ANSWERED, _SERVER_FAILED, _NO_SUCH_NAME = 0x8180, 0x8182, 0x8183
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """The server. `asked` are the names it was asked for, in order, each as often as it was."""
+    """The server. `asked` lists the name of every query, in order."""
 
     def __init__(self, names: Mapping[str, Sequence[str] | object]) -> None:
         self.names = names
@@ -72,12 +72,12 @@ class NameServer(asyncio.DatagramProtocol):
         self._transport.sendto(head + question + b"".join(answers), sender)
 
     def is_used_by(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let fetchers that are made from now on ask this server."""
+        """Let fetchers that are created from now on use this server."""
         monkeypatch.setattr(pool, "Resolver", lambda: Resolver([self.address]))
 
 
 def _name(data: bytes) -> tuple[str, int]:
-    """The name that is asked for, and where it ends."""
+    """The name in a query, and the position after it."""
     labels, place = [], 12
     while length := data[place]:
         labels.append(data[place + 1 : place + 1 + length].decode())
@@ -90,5 +90,5 @@ def _record(address: str, kind: int) -> bytes:
     if _TYPES[family] != kind:
         return b""
     packed = socket.inet_pton(family, address)
-    # The name is that of the question, twelve bytes from the start; nothing is kept for later.
+    # The name is a pointer to the one in the question, at byte 12. The TTL is 0: no caching.
     return b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 0, len(packed)) + packed

@@ -1,4 +1,4 @@
-"""Runs what the documentation tells its readers to run, in a folder of its own."""
+"""Runs the commands that the documentation shows, in a folder of their own."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from support.until import LIMIT_S, until_now
 
 SITE = "https://shop.example"
 DATA = "/data/"
-"""Where the documentation keeps its archives: a folder of the reader's own."""
+"""The folder of archives in the documentation; replaced by one in the reader's folder."""
 SETTINGS = {"SHOAL_ALLOW_PRIVATE": "true", "SHOAL_RATE": "1000/s", "TERM": "xterm"}
 
 
 class Reader:
-    """Somebody who follows the documentation, with a local shop in place of the one it names, and
-    local servers."""
+    """A reader who follows the documentation, with a local shop and local servers in place of those
+    that it names."""
 
     def __init__(
         self,
@@ -37,10 +37,10 @@ class Reader:
         servers: Mapping[str, int] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """`servers` are the ports of the hosts that the documentation names."""
+        """`servers` maps the host names in the documentation to ports of this machine."""
         self.folder = folder
         self.shop = shop
-        """Where the shop is that the documentation names."""
+        """The URL of the local shop."""
         self._servers = servers or {}
         path = {"PATH": f"{SHOAL.parent}:{os.environ['PATH']}"}
         self._env = environment(SETTINGS | path | dict(env or {}))
@@ -49,7 +49,7 @@ class Reader:
         self.write("spider.py", next(b.text for b in blocks(README) if b.language == "python"))
 
     def write(self, name: str, text: str) -> None:
-        """Put a file into the folder."""
+        """Write a file to the folder, with local addresses."""
         (self.folder / name).write_text(self.localised(text), "utf-8")
 
     def localised(self, text: str) -> str:
@@ -66,7 +66,7 @@ class Reader:
         return local
 
     def follow(self, command: Command) -> Ended:
-        """Run a command; its output is as the documentation would show it."""
+        """Run a command. Its output has the addresses of the documentation."""
         text = self.localised(command.text)
         words = shlex.split(text)
         if "--watch" in words:
@@ -82,7 +82,7 @@ class Reader:
         return Ended(ended.code, self._shown(ended.out), self._shown(ended.err))
 
     def run_sql(self, text: str) -> Ended:
-        """Run statements on the database, as somebody who may do everything."""
+        """Run statements on the database, as a user with all rights."""
         script = self.folder / "statements.sql"
         script.write_text(text, "utf-8")
         address = self.localised("postgresql://test@db-host/shop")
@@ -102,16 +102,16 @@ class Reader:
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def close(self) -> None:
-        """End what runs for ever. It must end well."""
+        """Stop the services that were started. They must exit with code 0."""
         for process in self._started:
             process.terminate()
         ends = [process.wait(LIMIT_S) for process in self._started]
         assert not any(ends), f"exit codes {ends}"
 
     def _start(self, words: list[str]) -> Ended:
-        """Start a command without an end, which goes on while the rest of the page is followed."""
+        """Start a service, which runs on while the rest of the page is followed."""
         number = len(self._started)
-        # The first is where the documentation says; others listen elsewhere.
+        # The first listens at the documented address, the others elsewhere.
         env = self._env if number else self._env | {"SHOAL_LISTEN": self._listen}
         with (self.folder / f"started{number}.err").open("wb") as err:
             process = subprocess.Popen(
@@ -129,11 +129,11 @@ class Reader:
         return bool(ended.json())
 
     def _call(self, words: list[str]) -> Ended:
-        """Run a command of Shoal in this process."""
+        """Run a Shoal command in this process."""
         return Ended(*call(words[1:], self.folder, self._env))
 
     def _interrupt(self, words: list[str]) -> Ended:
-        """Run a command without an end on a terminal, and press Ctrl-C when it shows something."""
+        """Run a command that does not end on a terminal, and press Ctrl-C when it shows output."""
         screen, terminal = pty.openpty()
         with (
             subprocess.Popen(
@@ -162,7 +162,7 @@ class Reader:
 
 
 def runs_for_ever(words: list[str]) -> bool:
-    """Whether a command goes on until it is told to stop: a service."""
+    """Whether a command is a service, which runs until it is told to stop."""
     has_target = len(words) > 2 and not words[2].startswith("-")
     if words[:3] == ["shoal", "proxies", "echo"]:
         return True
@@ -173,5 +173,5 @@ def _drain(output: io.FileIO) -> None:
     try:
         while output.read(4096):
             pass
-    except OSError:  # the terminal's way to say that its last user is gone
+    except OSError:  # how a terminal reports that its last user is gone
         return

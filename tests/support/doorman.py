@@ -1,7 +1,7 @@
-"""Keeps the door of a site with logins, and notes what no honest visitor does.
+"""Manages the sessions of a site with logins, and notes what no correct client does.
 
-A session belongs to the address and the user agent that logged in; from elsewhere it is over. Only
-the last login of an account holds.
+A session belongs to the address and the user agent that logged in; a request from elsewhere ends
+it. Only the last login of an account is valid.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from aiohttp import web
 from support.until import until
 
 CANARY = "canary4711"
-"""Begins the value of every cookie of a session."""
+"""The start of every session cookie's value."""
 
 
 class Seen(NamedTuple):
-    """A request that came."""
+    """A request that arrived."""
 
     at: float
-    """time.monotonic() when it was noticed."""
+    """time.monotonic() when the request was noticed."""
     host: str
     source: str
     agent: str
     method: str
     path: str
     cookie: str
-    """Its Cookie header."""
+    """The Cookie header."""
     account: str
-    """Whose session it came with, or who is to be logged in."""
+    """The account of the request's session, or the one to log in."""
 
 
 class Visit(msgspec.Struct):
-    """A session."""
+    """A session of an account."""
 
     id: str
     account: str
@@ -49,48 +49,48 @@ class Visit(msgspec.Struct):
 
     @property
     def stamp(self) -> str:
-        """What the next request of a stamped session has to bring along."""
+        """The value of the `stamp` cookie that the session's next request must have."""
         return f"{self.id}-{self.requests}"
 
 
 class Doorman:
-    """Lets in who has an account. Everything is noted in lists that tests read."""
+    """Begins and checks sessions. Everything is noted in lists that tests read."""
 
     def __init__(self, accounts: Mapping[str, str], at_once: int, ends_after: int) -> None:
-        """A session has `at_once` requests under way, and is over after `ends_after` of them; 0 is
-        never."""
+        """An account may have `at_once` requests under way. A session ends after `ends_after`
+        requests; with 0, never."""
         self.accounts = dict(accounts)
         self.at_once = at_once
         self.ends_after = ends_after
         self.log: list[Seen] = []
         """Every request, in the order of arrival."""
         self.overlaps: list[str] = []
-        """Accounts of which more was under way at once than may be."""
+        """Accounts with more requests under way than allowed, once for each such request."""
         self.most: Counter[str] = Counter()
-        """How many requests of an account were under way at once, at most."""
+        """The most requests of each account that were under way at once."""
         self.violations: list[str] = []
-        """Sessions that came from another address, or as another browser."""
+        """Sessions used from another address or by another browser."""
         self.needless: list[str] = []
-        """Logins of accounts that were logged in."""
+        """Accounts that logged in while they were logged in."""
         self.faults: list[str] = []
-        """What no browser would send: a login without the token."""
+        """Requests that no browser would send: a login without the token."""
         self.logins: list[str] = []
-        """Who has logged in, each time."""
+        """The account of each login."""
         self.refused: list[str] = []
-        """Who came with a wrong password, each time."""
+        """The account of each login with a wrong password."""
         self.is_stamping = False
-        """Whether each answer has a cookie that the next request must bring along."""
+        """Whether each answer sets a cookie that the next request must have."""
         self.stale: list[str] = []
-        """Sessions that came without."""
+        """Sessions whose request came without that cookie."""
         self.held = ""
-        """The account whose login is not answered until this is another."""
+        """The account whose login stays unanswered until this changes."""
         self.is_holding = False
         self._visits: dict[str, Visit] = {}
         self._current: dict[str, Visit] = {}
         self._under_way: defaultdict[str, list[web.BaseRequest]] = defaultdict(list)
 
     def seen(self, path: str = "", account: str | None = None) -> list[Seen]:
-        """The requests for paths that begin so, of one account or of all."""
+        """The requests for paths that begin with `path`, of one account or of all."""
         return [
             each
             for each in self.log
@@ -98,7 +98,7 @@ class Doorman:
         ]
 
     def note(self, request: web.BaseRequest, account: str) -> None:
-        """A request has come."""
+        """Log a request."""
         host, source = request.host.partition(":")[0], request.remote or ""
         cookie = request.headers.get("Cookie", "")
         about = (_agent(request), request.method, request.raw_path, cookie, account)
@@ -106,8 +106,11 @@ class Doorman:
 
     @contextmanager
     def under_way(self, account: str, request: web.BaseRequest) -> Iterator[None]:
-        """While a request of an account is handled. One whose connection is gone, as after the
-        death of a proxy, is over for who sent it."""
+        """Count a request of an account as under way, while in this context.
+
+        Requests whose connection is gone, as after the death of a proxy, are not counted: for their
+        sender they are over.
+        """
         handled = self._under_way[account]
         handled.append(request)
         count = sum(not _is_left(one) for one in handled)
@@ -120,11 +123,11 @@ class Doorman:
             handled.remove(request)
 
     def visit_of(self, request: web.BaseRequest) -> Visit | None:
-        """The session that a request comes with, over or not."""
+        """The session of a request, even if it is over."""
         return self._visits.get(request.cookies.get("sid", ""))
 
     async def let_in(self, request: web.BaseRequest, user: str, password: str) -> Visit | None:
-        """Begin a session. None: the password is wrong."""
+        """Begin a session. Returns None if the password is wrong."""
         await self._hold(user)
         if self.accounts.get(user) != password:
             self.refused.append(user)
@@ -139,7 +142,7 @@ class Doorman:
         return visit
 
     def is_welcome(self, request: web.BaseRequest, visit: Visit) -> bool:
-        """Whether a session holds for one more request."""
+        """Whether a session is valid for one more request; counts the request."""
         came = (request.remote or "", _agent(request))
         if visit.is_open and came != (visit.source, visit.agent):
             self.violations.append(f"{visit.id} as {came}")
@@ -172,5 +175,5 @@ def _agent(request: web.BaseRequest) -> str:
 
 
 def _is_left(request: web.BaseRequest) -> bool:
-    """Whether nobody waits for the answer any more."""
+    """Whether the client no longer waits for the answer."""
     return request.transport is None or request.transport.is_closing()

@@ -1,4 +1,4 @@
-"""Crawls by exits, as users run them: a folder with pools, a spider, and real proxies."""
+"""Crawls through exits, as users run them: a folder with pools, a spider, and real proxies."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Links(Spider):
 
 
 class ExitFolder(Folder):
-    """A folder whose commands go by exits, and have a clock of their own."""
+    """A folder whose commands use exits and have a clock of their own."""
 
     def __init__(self, path: Path, frontier: str = "", **env: str) -> None:
-        """`frontier` is the address of one; by default it is a file there."""
+        """`frontier` is an address; by default, the frontier is a file in the folder."""
         self._clock = path / "clock"
         modules = os.pathsep.join(filter(None, [str(CLOCKS), os.environ.get("PYTHONPATH")]))
         clock = {"PYTHONPATH": modules, "TEST_CLOCK_FILE": str(self._clock)}
@@ -48,42 +48,42 @@ class ExitFolder(Folder):
         self.pass_time(0.0)
 
     def pass_time(self, seconds: float) -> None:
-        """For all commands, those that run too, it is so much later from now on."""
+        """Move the clock of all commands forward, including running ones."""
         self._later_s += seconds
         new = self._clock.with_suffix(".new")
         new.write_text(str(self._later_s))
         new.replace(self._clock)
 
     def put_pool(self, name: str, exits: Sequence[str], **settings: Any) -> None:
-        """A pool, by the addresses of its exits."""
+        """Write a pool with the addresses of its exits."""
         self.write(f"{name}.txt", "".join(f"{address}\n" for address in exits))
         self.put_table(f"proxies.{name}", {"from": f"file:{name}.txt", **settings})
 
     def put_gateway(self, name: str, endpoint: str, **settings: Any) -> None:
-        """A pool of sessions at a gateway."""
+        """Write a pool of sessions at a gateway."""
         self.put_table(f"proxies.{name}", {"endpoint": endpoint, **settings})
 
     def put_table(self, name: str, values: Mapping[str, Any]) -> None:
-        """A table of shoal.toml."""
+        """Write a table of shoal.toml."""
         self._tables[name] = values
         self.write("shoal.toml", "\n".join(map(_table, self._tables.items())))
 
     def put_spider(self, urls: Sequence[str], name: str = "links", **settings: Any) -> None:
-        """Write a spider that begins at these addresses, and goes by `dc` unless told otherwise."""
+        """Write a spider that starts at these URLs. It uses pool `dc`, unless `settings` differ."""
         values = {"proxy_pool": "dc", "name": name, **settings}
         lines = "".join(f"    {key} = {value!r}\n" for key, value in values.items())
         self.write(f"{name}.py", SPIDER.format(urls=list(urls), settings=lines))
 
     async def exits(self, pool: str = "dc") -> list[Exit]:
-        """How the exits of a pool are doing."""
+        """The exits of a pool, as the frontier knows them."""
         return await self.ask_frontier(lambda frontier: frontier.exits(pool))
 
     def exits_now(self, pool: str = "dc") -> list[Exit]:
-        """The same where there is no event loop."""
+        """The exits of a pool, for callers without an event loop."""
         return asyncio.run(self.exits(pool))
 
     async def pools(self) -> dict[str, PoolState]:
-        """How the pools are doing."""
+        """The states of all pools, by name."""
         found = await self.ask_frontier(lambda frontier: frontier.pools())
         return {state.rules.name: state for state in found}
 
@@ -110,7 +110,7 @@ def _toml(value: Any) -> str:
 
 @contextmanager
 def proxies(folder: Path, count: int, **login: str) -> Iterator[list[ProxyServer]]:
-    """So many proxies, of both kinds by turns."""
+    """Run `count` proxies, of both kinds in turn."""
     with ExitStack() as stack:
         kinds = (TinyProxy, MicroSocks)
         yield [
@@ -120,17 +120,17 @@ def proxies(folder: Path, count: int, **login: str) -> Iterator[list[ProxyServer
 
 
 def bound(count: int, first: int = 0) -> list[str]:
-    """The addresses of so many exits that need no proxy: they are of this machine."""
+    """Addresses of `count` exits that need no proxy: they are addresses of this machine."""
     return [f"bind://{source}" for source in sources(first + count)[first:]]
 
 
 def source_of(exit_: str) -> str:
-    """What the target sees of an exit that is an address of this machine."""
+    """The source address that a site sees for an exit that is an address of this machine."""
     return exit_.removeprefix("bind://")
 
 
 def assert_complete(folder: Folder, site: BanningSite, pages: int, crawl: str = "links") -> None:
-    """The crawl is finished, and every page of every host is stored exactly once."""
+    """Assert that the crawl is finished and has stored every page of every host exactly once."""
     stats = folder.stats(crawl)
     assert_adds_up(stats)
     total = len(site.hosts) * (pages + 1)
@@ -140,5 +140,5 @@ def assert_complete(folder: Folder, site: BanningSite, pages: int, crawl: str = 
 
 
 def pages_of(arrivals: Sequence[Arrival]) -> list[Arrival]:
-    """Those for pages."""
+    """The requests for pages, without those for robots.txt."""
     return [seen for seen in arrivals if seen.path != "/robots.txt"]

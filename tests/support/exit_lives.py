@@ -1,9 +1,10 @@
-"""Random lives of crawls by exits, for two frontiers that must do the same.
+"""Random histories of crawls through exits, for two frontiers that must behave alike.
 
-Two crawls share the exits. Each has one host, and all its tasks are of one lane, with priorities of
-their own: so which task gets which exit never depends on what a frontier may choose. Or hosts,
-pools and tasks without a pool are mixed: then nothing holds an exit back, and each pool has one.
-Which of several suspects is tried first is for a frontier to choose: here nobody becomes one.
+Nothing may depend on choices that a frontier is free to make. So either two crawls share the exits,
+and each has one host and one lane, whose tasks have different priorities: then it is certain which
+task gets which exit. Or hosts, pools and tasks without a pool are mixed: then nothing holds an exit
+back, and each pool has only one. A frontier may also choose which of several suspects is tried
+first; here no task becomes a suspect.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ POOLS = (DC, RES)
 WORKERS = ("one", "two")
 MANY = 50
 LEASE_S = 100_000.0
-"""None expires: what was lent in a crawl that nobody asks for is taken back by others now and then,
-and when that is, is not said."""
+"""So long that no lease expires: expired leases of a crawl without a worker are taken back by other
+crawls now and then, and it is not specified when."""
 TASKS = 10
 CHAINED = (3, 4, 6)
 TIMEOUT_S = 97.3
 STEPS_S = [0.0131, 0.2703, 1.0071, 5.1013, 17.3057, 47.1011, 161.7023, 611.3011]
-"""Odd, so that no deadline is met by rounding."""
+"""Odd numbers, so that rounding cannot decide whether a deadline is reached."""
 
 
 def _fields(number: int) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def _fields(number: int) -> dict[str, Any]:
 
 
 def _mixed(crawl: str, number: int) -> Entry:
-    """A task of one of two hosts, by one of the pools or by none."""
+    """A task of one of two hosts, with one of the pools or none."""
     address = f"{crawl}-{number % 2}.example/{number}"
     pool = (DC, RES, None)[number % 3]
     fields = {"priority": number}
@@ -146,5 +147,5 @@ kinds_of_ends = st.sampled_from([good_ends, block_ends, fault_ends, unreached_en
 
 
 def entries_of(pool: str, count: int, *, is_mixed: bool) -> list[ExitEntry]:
-    """The exits of a pool: at most one, where hosts would compete for them."""
+    """The exits of a pool: at most one if mixed, where several hosts would compete for them."""
     return listed(min(count, 1) if is_mixed else count, pool)

@@ -1,4 +1,4 @@
-"""Tests of exits: pools, tasks that go by them, a worker that knows their addresses."""
+"""For tests of exits: pools, tasks that use them, and a worker that knows their addresses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ HOURS = 3600.0
 LONG_S = 1_000_000.0
 PLENTY = 99
 ASK_EVERY_S = 15.0
-"""So often at least a worker with nothing to do looks for work."""
+"""The longest time after which a worker with nothing to do asks for work again."""
 
 GOOD = Passage()
 BLOCK = Passage(block="challenge")
-"""By the dice, what is blocked cools for half of the full time."""
+"""A passage that was blocked. Its dice let the exit cool for half of the full time."""
 
 
 def exit_id(number: int, pool: str = DC) -> str:
@@ -31,32 +31,32 @@ def exit_id(number: int, pool: str = DC) -> str:
 
 
 def listed(count: int, pool: str = DC) -> list[ExitEntry]:
-    """So many exits, as the list of the pool has them."""
+    """Entries for `count` exits of a pool."""
     return [ExitEntry(exit_id(number, pool)) for number in range(count)]
 
 
 async def put_pool(frontier: Frontier, count: int, name: str = DC, /, **rules: Any) -> None:
-    """A pool with so many exits, which nothing holds back unless told otherwise."""
+    """Put a pool with `count` exits, which nothing holds back unless `rules` say so."""
     await frontier.put_pool(PoolRules(name=name, **rules), listed(count, name))
 
 
 def of_pool(pool: str, each: Entry) -> Entry:
-    """The task, as one of a pool."""
+    """The same task with a pool."""
     return Entry(each.fingerprint, replace(each.task, proxy_pool=pool))
 
 
 def laned(address: str, pool: str = DC, **fields: Any) -> Entry:
-    """A task that goes by exits of a pool."""
+    """A task that uses the exits of a pool."""
     return of_pool(pool, entry(address, **fields))
 
 
 def laned_pages(count: int, host: str = HOST, pool: str = DC, **fields: Any) -> list[Entry]:
-    """So many of them, of one host. Of another pool they are other tasks."""
+    """`count` tasks of one host that use a pool. For another pool, they are other tasks."""
     return [laned(f"{host}/{pool}/{number}", pool, **fields) for number in range(count)]
 
 
 class ExitClient(Client):
-    """A worker that knows the addresses of exits, and has room for requests by them."""
+    """A worker that knows the addresses of exits and has slots for requests through them."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class ExitClient(Client):
         return await self.frontier.exchange(self.crawl, outcomes, self.asks(limit, holdings))
 
     async def begin(self, *entries: Entry, **rules: Any) -> None:
-        """Start a crawl whose leases last, of tasks by exits."""
+        """Start a crawl of tasks that use exits, with leases that do not expire."""
         open_ = {"pools": (DC, RES), "lease_s": LONG_S, "concurrency_per_host": PLENTY}
         await self.start(*entries, **{**open_, **rules})
 
     async def take(self, limit: int = PLENTY) -> list[Lease]:
-        """All that is handed out now, at most so many: one answer need not hold all of it."""
+        """Lease everything available now, up to `limit`. One answer need not hold all of it."""
         taken = list[Lease]()
         while len(taken) < limit and (some := await self.lease(limit - len(taken))):
             taken += some
@@ -94,23 +94,23 @@ class ExitClient(Client):
         return taken
 
     async def good(self, *leases: Lease, **fields: Any) -> None:
-        """The host answered."""
+        """End these tries as answered by the host."""
         for lease in leases:
             await self.end(lease, passage=GOOD, **fields)
 
     async def blocked(self, *leases: Lease, retry_in_s: float = 0.0, **passage: Any) -> None:
-        """The host blocked these tries."""
+        """End these tries as blocked by the host."""
         said = replace(BLOCK, **passage)
         for lease in leases:
             await self.end(lease, Verdict.RETRY, retry_in_s=retry_in_s, blocked=1, passage=said)
 
     async def faulty(self, *leases: Lease, blame: Blame = Blame.EXIT) -> None:
-        """The exits of these tries could not be used: nothing was sent."""
+        """End these tries as unsent, because their exits could not be used."""
         for lease in leases:
             await self.end(lease, Verdict.RETURNED, sent=False, passage=Passage(blame))
 
     async def unreached(self, *leases: Lease) -> None:
-        """The exits of these tries could not reach the host."""
+        """End these tries as failed, because their exits could not reach the host."""
         for lease in leases:
             await self.end(lease, Verdict.RETRY, passage=Passage(Blame.PAIR))
 
@@ -128,30 +128,29 @@ class ExitClient(Client):
         return found
 
     async def assert_free(self, *pools: str) -> None:
-        """No exit of these pools is lent."""
+        """Assert that no exit of these pools is leased."""
         for name in pools or (DC,):
             assert [e.id for e in await self.frontier.exits(name) if e.leased] == []
             assert (await self.pool(name)).spent.leased == 0
 
 
 def exit_client(backend: Backend, **how: Any) -> ExitClient:
-    """A worker on the first frontier."""
+    """A worker that uses the backend's first frontier."""
     return ExitClient(backend.frontier, **how)
 
 
 def another_client(backend: Backend, worker: str = "another", **how: Any) -> ExitClient:
-    """A worker on a frontier of its own."""
+    """A worker that uses a frontier of its own."""
     return ExitClient(backend.open_another(), worker, **how)
 
 
 async def settle(backend: Backend) -> None:
-    """Whoever found all exits busy looks again after this time."""
+    """Let enough time pass that a lane that found all exits busy is tried again."""
     await backend.advance(BUSY_WAIT_S + A_MOMENT_S)
 
 
 async def pass_time(backend: Backend, client: ExitClient, seconds: float) -> None:
-    """Let time pass in which a worker that can take nothing else asks and asks. What it gets it
-    gives back at once."""
+    """Let time pass while a worker keeps asking for work. Leases it gets are given back at once."""
     while seconds > 0:
         await backend.advance(min(seconds, ASK_EVERY_S))
         seconds -= ASK_EVERY_S
@@ -159,15 +158,15 @@ async def pass_time(backend: Backend, client: ExitClient, seconds: float) -> Non
 
 
 async def give_back(client: Client, leases: Sequence[Lease]) -> None:
-    """Unsent, and without a word of the exit."""
+    """Return leases as unsent, with no report on their exits."""
     await client.finish(*(outcome(lease, Verdict.RETURNED, sent=False) for lease in leases))
 
 
 def exits_of(leases: Sequence[Lease]) -> list[str]:
-    """What each of them leaves by."""
+    """The exit of each lease."""
     return [lease.lent.exit if lease.lent is not None else "no exit" for lease in leases]
 
 
 def urls_of(leases: Sequence[Lease]) -> list[str]:
-    """Host and path of each."""
+    """Host and path of each lease."""
     return [lease.task.url.removeprefix("http://") for lease in leases]

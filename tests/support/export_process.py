@@ -1,6 +1,10 @@
-"""python -m support.export_process FORMAT FILE: export very many items, and print how many
-bytes of memory that took at most. The kernel knows it; to trace every allocation would take ten
-times as long, and miss those of libraries."""
+"""Exports very many items and prints the peak of memory, in bytes, that this took.
+
+python -m support.export_process FORMAT FILE
+
+The kernel reports the peak. Tracing every allocation would take ten times as long and would miss
+those of libraries.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ class Many(SqliteResults):
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had."""
+    """The most memory that this process has used so far."""
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
@@ -52,7 +56,7 @@ async def _export(target: Path, fmt: Format, many: int) -> None:
 
 def main() -> None:
     fmt, target = Format(sys.argv[1]), Path(sys.argv[2])
-    asyncio.run(_export(target, fmt, FEW))  # Loads the libraries, which are no matter here.
+    asyncio.run(_export(target, fmt, FEW))  # Loads the libraries, whose memory does not count.
     before = peak_bytes()
     asyncio.run(_export(target, fmt, MANY))
     print(peak_bytes() - before)

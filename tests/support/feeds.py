@@ -1,4 +1,4 @@
-"""Queues of others, one of each kind, with those who fill them and look into them by hand."""
+"""External queues that feeds read, one class per kind, with ways to fill and inspect them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _numbers = itertools.count()
 
 
 class Aside(NamedTuple):
-    """A message that was put aside."""
+    """A message that was set aside as rejected."""
 
     body: str
     reason: str
 
 
 class Queue(Protocol):
-    """A queue that is empty at first."""
+    """A queue, empty at first."""
 
     address: str
     environment: Mapping[str, str] = {}
@@ -64,7 +64,7 @@ class RabbitQueue(Queue):
 
 
 class SqsQueue(Queue):
-    """The environment must name the server."""
+    """An SQS queue. The environment must name the server."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = environment

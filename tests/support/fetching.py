@@ -1,4 +1,4 @@
-"""Fetchers for tests, and requests for them."""
+"""Fetchers and requests for tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT = 1024**2
 
 @asynccontextmanager
 async def fetching(**changes: Any) -> AsyncIterator[Fetcher]:
-    """A fetcher that may talk to local servers and takes bodies of a megabyte."""
+    """A fetcher that may use local servers and accepts bodies of a megabyte."""
     defaults: dict[str, Any] = {"allow_private": True, "max_body_bytes": LIMIT}
     fetcher = open_fetcher(Settings(**(defaults | changes)))
     try:
@@ -26,5 +26,5 @@ async def fetching(**changes: Any) -> AsyncIterator[Fetcher]:
 
 
 def request(url: str, **task: Any) -> Request:
-    """The request for an address."""
+    """A request for a URL."""
     return Request(Task(url=url, **task))

@@ -1,4 +1,4 @@
-"""A small site with forms: a search, a login with a token, an upload; and an API of JSON."""
+"""A small site with forms (a search, a login with a token, an upload) and a JSON API."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ UPLOAD = """<form id=upload method=post enctype=multipart/form-data action=/uplo
 
 
 class FormSite(Site):
-    """Answers forms only as a browser would send them; anything else is 400, in a line."""
+    """Answers forms only if they are sent as a browser would. Anything else gets a 400."""
 
     def __init__(self) -> None:
         super().__init__(self._no_such_page)
         self.tokens: set[str] = set()
-        """Those that were handed out and not yet used."""
+        """The login tokens that were handed out and not yet used."""
         self.uploads: list[bytes] = []
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""An audit of a SQLite frontier's file: do its counters agree with the tasks they count?"""
+"""Audits a SQLite frontier's file: do its counters agree with the tasks that they count?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AT_HOSTS = """(
     FROM tasks LEFT JOIN lanes ON lanes.id = -tasks.host_id
     WHERE lanes.id IS NULL OR state != 0
 )"""
-"""Tasks with their hosts. Those that wait in a lane are counted there."""
+"""Tasks with their hosts, without those that wait in a lane, which are counted there."""
 
 _AT_LANES = "(SELECT id, -host_id AS lane_id, state FROM tasks WHERE host_id < 0)"
 
@@ -118,7 +118,7 @@ FROM tasks WHERE state = {HELD_BACK} AND chain IS NULL
 
 
 def sqlite_faults(path: Path) -> list[tuple[Any, ...]]:
-    """All that does not add up in the file; empty if all is well."""
+    """Everything in the file that does not add up; empty if all is well."""
     with closing(sqlite3.connect(path)) as connection:
         damage = [row for row in connection.execute("PRAGMA integrity_check") if row != ("ok",)]
         return damage + [row for audit in _audits() for row in connection.execute(audit)]

@@ -1,7 +1,8 @@
-"""Random lives of a crawl for two frontiers that must do the same.
+"""Random histories of a crawl, for two frontiers that must behave alike.
 
 Every task of a host has a priority of its own, and all hosts are asked at once unless there is only
-one: so whose turn it is never depends on what a frontier may choose. Some are of chains.
+one. So the next task never depends on choices that a frontier is free to make. Some tasks belong to
+chains.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CHAINED: dict[int, dict[str, Any]] = {
     2: {"chain": "across", "redirects": ["http://from.example/"]},
     4: {"chain": "across"},
 }
-"""What tasks of these priorities have: they are of one chain, whatever their host."""
+"""Fields of the tasks with these priorities: they belong to one chain, whatever their host."""
 ENTRIES = [
     entry(f"h{host}.example/{priority}", priority=priority, **CHAINED.get(priority, {}))
     for host in range(HOSTS)
@@ -33,9 +34,10 @@ KEYS = [each.fingerprint for each in ENTRIES]
 WORKERS = ["one", "two"]
 LEASE_S = 4.0
 STEPS_S = [0.0131, 0.2503, 1.0071, 2.5119, 5.1013, 17.3057, 61.7023]
-"""Odd, so that no deadline is met by rounding: SQLite counts in floats, Redis in microseconds."""
+"""Odd numbers, so that rounding cannot decide whether a deadline is reached: SQLite counts in
+floats, Redis in microseconds."""
 A_MOMENT = 1e9
-"""Anything larger is a point in time."""
+"""Any larger number is a point in time."""
 KEPT_LESS_OF = (TaskState.DONE, TaskState.DROPPED)
 
 rules_of_many = st.builds(
@@ -47,7 +49,7 @@ rules_of_many = st.builds(
     max_losses=st.sampled_from([1, 2]),
 )
 rules_of_one = st.builds(replace, rules_of_many, max_pages=st.sampled_from([None, 2, 7]))
-"""Which page comes first is certain only where all are of one host."""
+"""Rules that may limit pages, for one host: only then is it certain which pages come first."""
 robots_texts = st.builds(
     Robots,
     text=st.sampled_from(["", "User-agent: *"]),
@@ -84,7 +86,7 @@ ends = st.fixed_dictionaries(
 
 
 def possible(end: dict[str, Any]) -> dict[str, Any]:
-    """What was not sent has not been refused by its host."""
+    """The end without a pushback if nothing was sent: the host cannot have pushed back then."""
     return end if end["sent"] else end | {"pushback": None}
 
 
@@ -94,7 +96,7 @@ some_holdings = st.dictionaries(
     st.builds(Holding, in_flight=st.integers(0, 2), unsent=st.integers(0, 3)),
     max_size=HOSTS,
 )
-"""What a worker says of its shares, true or not."""
+"""What a worker reports of its shares, whether true or not."""
 some_keys = st.none() | st.lists(st.sampled_from(KEYS), max_size=3)
 FAILURE = {
     "verdict": Verdict.RETRY,
@@ -105,7 +107,8 @@ FAILURE = {
 
 
 def rounded(value: Any) -> Any:
-    """A value to compare: moments within a millisecond, and what is counted per second too."""
+    """A value for comparison: times must agree within a millisecond, other floats within a
+    millisecond or a thousandth."""
     if isinstance(value, float):
         return pytest.approx(value, abs=1e-3, rel=0.0 if value > A_MOMENT else 1e-3)
     if isinstance(value, dict):
@@ -114,7 +117,7 @@ def rounded(value: Any) -> Any:
 
 
 def told(record: Record | None) -> Any:
-    """What both say of a task."""
+    """The fields of a task's record that every frontier must have."""
     if record is None:
         return None
     known = [record.state, record.worker, record.due or 0.0]

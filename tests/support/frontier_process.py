@@ -1,11 +1,11 @@
-"""A process on a SQLite frontier, for tests that need real ones: they start it, and may kill it.
+"""A process that uses a SQLite frontier, for tests that start and kill real ones.
 
 python -m support.frontier_process work FILE WORKER PAGES
     Start (or join) a crawl of a tree of pages, and work until it is over. Prints "ready", waits
-    for a line, then prints the numbers of the pages of every step that it has finished.
+    for a line, then prints the numbers of the pages that each step has finished.
 python -m support.frontier_process fill FILE BYTES
-    Add tasks until the disk is full, which it is once the file has so many bytes. Prints how
-    many tasks were taken, then the error.
+    Add tasks until writes fail, because the file may have no more than BYTES. Prints how many
+    tasks were accepted, then the error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def page(number: int) -> Entry:
 
 
 def read_page(lease: Lease, pages: int) -> Outcome:
-    """Every fifth page fails once; the others lead to two more, while there are more."""
+    """Read a page. Every fifth fails once; a page that is read links to two more, up to `pages`."""
     number = lease.task.meta["number"]
     if number % 5 == 0 and lease.task.retry_count == 0:
         return outcome(lease, Verdict.RETRY)

@@ -1,4 +1,4 @@
-"""What tests of a frontier need: backends under a clock of ours, entries, a short-spoken client."""
+"""What tests of a frontier need: backends with a fake clock, entries, and a terse client."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ HOST = "a.example"
 A_MOMENT_S = 0.01
 ALLOW_ALL = Robots(text="", ttl_s=3600.0)
 LATER = 99
-"""A number that no form of the data has yet."""
+"""A version number that no data format has yet."""
 NOTHING: Mapping[str, Holding] = {}
 _admission = Admission(Rules())
 
 
 def entry(address: str, **fields: Any) -> Entry:
-    """A task for `host/path`, admitted as every task is."""
+    """A task for `host/path`, admitted like any other."""
     return _admission.admit(Task(url=f"http://{address}", **fields))
 
 
 def pages(count: int, host: str = HOST, **fields: Any) -> list[Entry]:
-    """So many different tasks of one host."""
+    """`count` different tasks of one host."""
     return [entry(f"{host}/{number}", **fields) for number in range(count)]
 
 
 def outcome(lease: Lease, verdict: Verdict = Verdict.DONE, **fields: Any) -> Outcome:
-    """How a try ended: well, unless told otherwise."""
+    """The outcome of a try; done, unless another verdict is given."""
     return Outcome(lease=lease, verdict=verdict, **fields)
 
 
@@ -70,7 +70,7 @@ def pulse(worker: str = "worker", **fields: Any) -> Pulse:
 
 
 def open_rules(**changes: Any) -> Rules:
-    """Rules that hold nothing back: no rate, no robots.txt; then the changes a test is about."""
+    """Rules that hold nothing back (no rate, no robots.txt), with the changes that a test needs."""
     return Rules(**{"rate": "none", "robots": False, **changes})
 
 
@@ -85,13 +85,13 @@ class FakeClock:
 
 
 class Client:
-    """One worker's hand on one crawl. It shortens the tests and decides nothing."""
+    """One worker on one crawl: short forms of the frontier's calls, without any logic."""
 
     def __init__(self, frontier: Frontier, worker: str, crawl: str) -> None:
         self.frontier, self.worker, self.crawl = frontier, worker, crawl
 
     async def start(self, *entries: Entry, **rules: Any) -> Stats:
-        """Start the crawl by open rules with these changes, and add its seeds."""
+        """Start the crawl with open rules and these changes, and add its seeds."""
         stats = await self.frontier.start(self.crawl, open_rules(**rules))
         if entries:
             await self.add(*entries)
@@ -111,7 +111,8 @@ class Client:
         return lease
 
     async def send(self, limit: int = 1, holdings: Mapping[str, Holding] = NOTHING) -> list[Lease]:
-        """Lease, and give back at once what may not be sent now. Returns what is in flight then."""
+        """Lease tasks, and return at once those that may not be sent now. Returns the others, which
+        are in flight."""
         grant = await self.ask(limit, holdings)
         may_send = Counter(grant.shares)
         sent, unsent = list[Lease](), list[Lease]()
@@ -135,12 +136,12 @@ class Client:
         return await self.frontier.exchange(self.crawl, outcomes, ask)
 
     async def end(self, lease: Lease, verdict: Verdict = Verdict.DONE, **fields: Any) -> None:
-        """Finish one lease that must still be ours."""
+        """Finish one lease, which must still be held."""
         stale = await self.finish(outcome(lease, verdict, **fields))
         assert not stale, "the lease was lost"
 
     async def work_off(self) -> int:
-        """Lease and finish until nothing is handed out. Returns how many."""
+        """Lease and finish tasks until there are none to lease. Returns their number."""
         count = 0
         while leases := await self.lease(10):
             await self.finish(*map(outcome, leases))
@@ -154,7 +155,7 @@ class Client:
         return await self.frontier.stats(self.crawl)
 
     async def snapshot(self) -> Stats:
-        """The statistics without those that change while nothing happens."""
+        """The statistics, without figures that change even if nothing happens."""
         return msgspec.structs.replace(
             await self.stats(), pages_per_s=0.0, outside=0, broker_requests=0, broker_cost=0.0
         )
@@ -173,7 +174,7 @@ class Client:
 
 
 class Backend(ABC):
-    """One store under test: its clients, its clock, and a check of what it holds."""
+    """One store under test: its clients, its clock, and an audit of its data."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -182,34 +183,34 @@ class Backend(ABC):
 
     @abstractmethod
     def _open(self) -> Frontier:
-        """A frontier on this backend's data."""
+        """Open a frontier on this backend's data."""
 
     async def advance(self, seconds: float) -> None:
-        """Let this much time pass for the frontier; less than none sets its clock back."""
+        """Let time pass for the frontier; a negative number sets its clock back."""
         self.clock.now += seconds
 
     def needs(self, capability: str) -> None:
-        """Skip the test on a backend without this one of its `Capabilities`."""
+        """Skip the test if the backend lacks this one of the `Capabilities`."""
         if not getattr(self.frontier.capabilities, capability):
             pytest.skip(f"this frontier does not have {capability}")
 
     def open_another(self) -> Frontier:
-        """One more client of the same data, as another process would be."""
+        """Open another frontier on the same data, as another process would."""
         frontier = self._open()
         self._opened.append(frontier)
         return frontier
 
     def client(self, worker: str = "worker", crawl: str = CRAWL) -> Client:
-        """A client on the first frontier."""
+        """A client of the first frontier."""
         return Client(self.frontier, worker, crawl)
 
     def another(self, worker: str = "another", crawl: str = CRAWL) -> Client:
-        """A client on a frontier of its own."""
+        """A client of a frontier of its own."""
         return Client(self.open_another(), worker, crawl)
 
     @asynccontextmanager
     async def written_by_newer(self) -> AsyncIterator[None]:
-        """As long as it lasts, the data is in a form that only a later version knows."""
+        """Within this context, the data is in a format that only a later version knows."""
         await self._set_format(LATER)
         try:
             yield
@@ -218,26 +219,26 @@ class Backend(ABC):
 
     @abstractmethod
     async def _set_format(self, number: int | None) -> None:
-        """Say in which form the data is. None: in ours."""
+        """Set the version number of the data's format; None sets the current one."""
 
     async def reopen(self) -> None:
-        """Close all clients, and open the store again."""
+        """Close all frontiers, and open the store again."""
         await self.close()
         self.frontier = self.open_another()
 
     async def check(self) -> None:
-        """Every task of every crawl is in exactly one state."""
+        """Assert that every task of every crawl is in exactly one state."""
         for stats in await self.frontier.crawls():
             assert stats.added == stats.remaining + stats.ended, stats
 
     async def close(self) -> None:
-        """Close all clients."""
+        """Close all frontiers."""
         while self._opened:
             await self._opened.pop().close()
 
 
 class SqliteBackend(Backend):
-    """The embedded frontier on a file, under a fake clock."""
+    """The SQLite frontier on a file, with a fake clock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -258,7 +259,7 @@ class SqliteBackend(Backend):
 
 @asynccontextmanager
 async def checked(backend: Backend) -> AsyncIterator[Backend]:
-    """A backend for one test; what the test leaves behind must add up."""
+    """A backend for one test. The data that the test leaves behind must add up."""
     try:
         yield backend
         await backend.check()

@@ -1,11 +1,11 @@
-"""Pages that are made to be parsed for ever: each family grows to any size."""
+"""Pages designed to take very long to parse. Each family can grow to any size."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Family = Callable[[int], bytes]
-"""A page of about so many bytes."""
+"""Makes a page of about the given number of bytes."""
 
 
 def _repeated(part: bytes, before: bytes = b"") -> Family:
@@ -13,7 +13,7 @@ def _repeated(part: bytes, before: bytes = b"") -> Family:
 
 
 def _numbered(part: bytes, before: bytes = b"", after: bytes = b"") -> Family:
-    """Every part has a number in it, so that no two are the same."""
+    """A family whose parts contain numbers, so that no two are the same."""
 
     def grow(size: int) -> bytes:
         count = size // (len(part) + 2 + len(after))

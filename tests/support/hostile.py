@@ -1,13 +1,13 @@
 """A web server that misbehaves on purpose. Each path breaks something else: see `hostile_pages`,
-which a whole crawl may follow, and `hostile_tricks`.
+which a crawl can visit as a whole, and `hostile_tricks`.
 
 It speaks on raw streams, because a proper HTTP library would refuse to be this bad.
 
     async with HostileServer() as server:
         ... server.url("/gzip-bomb") ...
 
-Pages without end stop when the client hangs up, or when the server is closed. Nothing long is
-ever prepared in memory.
+Endless pages stop when the client hangs up or the server is closed. Nothing long is ever prepared
+in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from support.until import until
 
 
 class HostileServer:
-    """The server. `requests` is its log, `robots` what /robots.txt says (None: 404)."""
+    """The server. `requests` is its log, `robots` the text of /robots.txt (None: 404)."""
 
     def __init__(self, robots: str | bytes | None = None, address: str = "127.0.0.1") -> None:
         self.robots = robots
@@ -54,26 +54,26 @@ class HostileServer:
 
     @property
     def base_url(self) -> str:
-        """Where it listens, without a slash at the end."""
+        """The server's URL, without a slash at the end."""
         return f"http://127.0.0.1:{self.port}"
 
     def url(self, path: str) -> str:
-        """The address of a page."""
+        """The URL of a page."""
         return self.base_url + path
 
     @property
     def paths(self) -> list[str]:
-        """The paths that were asked for, in order."""
+        """The paths that were requested, in order."""
         return [request.path for request in self.requests]
 
     @property
     def bytes_sent(self) -> int:
-        """All that went out so far, over all connections."""
+        """Bytes sent so far, over all connections."""
         return sum(connection.bytes_sent for connection in self.connections)
 
     @property
     def bytes_received(self) -> int:
-        """All requests so far, over all connections."""
+        """Bytes of all requests so far, over all connections."""
         return sum(connection.bytes_received for connection in self.connections)
 
     @property

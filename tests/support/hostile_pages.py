@@ -11,7 +11,7 @@ from support.hostile_wire import Connection, Request
 Page = Callable[[Connection, Request], Awaitable[None]]
 
 PAGES: dict[str, Page] = {}
-"""By path; one that ends with a slash stands for all below it."""
+"""The pages by path. A path that ends with a slash stands for all paths below it."""
 
 HTML = "Content-Type: text/html; charset=utf-8"
 CHUNKED = "Transfer-Encoding: chunked"
@@ -25,7 +25,7 @@ BLOCK = bytes(64 * 1024)
 
 
 def page(path: str) -> Callable[[Page], Page]:
-    """Put a page at its path."""
+    """A decorator that registers a page at its path."""
 
     def put(function: Page) -> Page:
         PAGES[path] = function
@@ -35,7 +35,7 @@ def page(path: str) -> Callable[[Page], Page]:
 
 
 def fixed(body: bytes, *headers: str, status: str = "200 OK") -> Page:
-    """A page that is always the same, and properly sent."""
+    """A page that is always the same and correctly sent."""
 
     async def reply(to: Connection, request: Request) -> None:
         await to.reply(request, body, *headers, status=status)
@@ -62,7 +62,7 @@ PAGES["/hard-to-parse"] = fixed(
 
 @page("/links")
 async def links(to: Connection, request: Request) -> None:
-    """Links to everything, for whole crawls."""
+    """Links to all pages, for whole crawls."""
     examples = {"/status/": "/status/500", "/redirect-chain/": "/redirect-chain/3"}
     paths = [examples.get(path, path) for path in PAGES]
     anchors = "".join(f'<a href="{path}">{path}</a>\n' for path in paths)
@@ -146,7 +146,7 @@ async def endless(to: Connection, request: Request) -> None:
 
 @page("/endless-no-length")
 async def endless_no_length(to: Connection, request: Request) -> None:
-    """The same, neither chunked nor with a length."""
+    """A body without end, neither chunked nor with a length."""
     await to.head(HTML)
     while True:
         await to.send(BLOCK)
@@ -154,7 +154,7 @@ async def endless_no_length(to: Connection, request: Request) -> None:
 
 @page("/huge")
 async def huge(to: Connection, request: Request) -> None:
-    """Says that it is 2 GB long, and is."""
+    """Announces a body of 2 GB, and sends it."""
     await to.head(HTML, f"Content-Length: {2 * GIBIBYTE}")
     for _ in range(2 * GIBIBYTE // len(BLOCK)):
         await to.send(BLOCK)
@@ -164,7 +164,7 @@ async def huge(to: Connection, request: Request) -> None:
 async def gzip_bomb(to: Connection, request: Request) -> None:
     """A gigabyte of zeros, about one megabyte on the wire."""
     await to.head(HTML, CHUNKED, "Content-Encoding: gzip")
-    # A fully flushed block does not depend on what came before it, so it can be sent over again.
+    # A fully flushed block does not depend on earlier ones, so it can be sent again and again.
     packer = zlib.compressobj(9, wbits=-15)
     zeros = bytes(MEBIBYTE)
     packed = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -216,7 +216,7 @@ async def slow_headers(to: Connection, request: Request) -> None:
 
 @page("/silent")
 async def silent(to: Connection, request: Request) -> None:
-    """Not a word."""
+    """Sends nothing at all."""
     await to.stall()
 
 
@@ -276,6 +276,6 @@ async def length_and_chunks(to: Connection, request: Request) -> None:
 
 @page("/two-answers")
 async def two_answers(to: Connection, request: Request) -> None:
-    """A second response that nobody asked for, waiting for the next request."""
+    """A second response without a request, which waits to be taken as the answer to the next."""
     forged = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
     await to.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + forged)

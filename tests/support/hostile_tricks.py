@@ -1,6 +1,6 @@
-"""Tricks of the hostile server: answers that are made to cost much, or to be misread.
+"""Tricks of the hostile server: answers designed to be expensive, or to be misread.
 
-What they cost is measured in `integration/test_fetch_hostile.py`.
+`integration/test_fetch_hostile.py` measures what they cost.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from support.hostile_pages import BLOCK, CHUNKED, HTML, OK_BODY, Page
 from support.hostile_wire import Connection, Request
 
 TRICKS: dict[str, Page] = {}
-"""By path."""
+"""The tricks by path."""
 
 LIMIT = 1024**2
-"""The longest body that the client takes."""
+"""The longest body that the client accepts."""
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKS = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 LENGTH = b"Content-Length: 2\r\n\r\nok"
 BURST = 64 * 1024
 HOURS = 500_000
-"""Drops that would take hours."""
+"""A number of pieces that would take hours to drip."""
 
 
 def trick(path: str) -> Callable[[Page], Page]:
-    """Put a trick at its path."""
+    """A decorator that registers a trick at its path."""
 
     def put(function: Page) -> Page:
         TRICKS[path] = function
@@ -38,7 +38,7 @@ def trick(path: str) -> Callable[[Page], Page]:
 
 
 def says(wire: bytes, *, stays: bool = False) -> Page:
-    """Sends these bytes and hangs up; if it `stays`, it waits for the next request."""
+    """A page that sends these bytes and hangs up, or if `stays`, waits for the next request."""
 
     async def send(to: Connection, request: Request) -> None:
         await to.send(wire)
@@ -48,7 +48,7 @@ def says(wire: bytes, *, stays: bool = False) -> Page:
 
 
 def never_ends(start: bytes, more: bytes) -> Page:
-    """Sends the one, and then the other over and over again, as fast as it is read."""
+    """A page that sends `start`, and then `more` without end, as fast as the client reads."""
     burst = more * max(BURST // len(more), 1)
 
     async def send(to: Connection, request: Request) -> None:
@@ -60,7 +60,7 @@ def never_ends(start: bytes, more: bytes) -> Page:
 
 
 def drips(start: bytes, more: bytes) -> Page:
-    """Sends a little, again and again, so slowly that it would take hours."""
+    """A page that sends `start`, and then `more` so slowly that it would take hours."""
 
     async def send(to: Connection, request: Request) -> None:
         await to.send(start)
@@ -71,7 +71,7 @@ def drips(start: bytes, more: bytes) -> Page:
     return send
 
 
-# More and more of what is not body
+# Without end, but not in the body
 
 TRICKS["/endless-hints"] = never_ends(b"", b"HTTP/1.1 103 Hint\r\nLink: </a>\r\n\r\n")
 TRICKS["/endless-continue"] = never_ends(b"", b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -103,7 +103,7 @@ TRICKS["/three-layers"] = says(OK + b"Content-Encoding: gzip, gzip, gzip\r\n" + 
 
 @trick("/harmless")
 async def harmless(to: Connection, request: Request) -> None:
-    """As long a body as is allowed, sent as it should be."""
+    """A body of the greatest length allowed, sent correctly."""
     await to.head(HTML, f"Content-Length: {LIMIT}")
     for _ in range(LIMIT // len(BLOCK)):
         await to.send(BLOCK)
@@ -111,7 +111,7 @@ async def harmless(to: Connection, request: Request) -> None:
 
 @trick("/tiny-chunks")
 async def tiny_chunks(to: Connection, request: Request) -> None:
-    """As long a body as is allowed, two bytes at a time."""
+    """A body of the greatest length allowed, in chunks of two bytes."""
     await to.head(HTML, CHUNKED)
     burst = b"2\r\nok\r\n" * (BURST // 8)
     for _ in range(LIMIT // 2 // (BURST // 8)):
@@ -121,7 +121,7 @@ async def tiny_chunks(to: Connection, request: Request) -> None:
 
 @trick("/tiny-gzip-chunks")
 async def tiny_gzip_chunks(to: Connection, request: Request) -> None:
-    """Compressed, and sent byte by byte."""
+    """A gzip body in chunks of one byte."""
     await to.head(HTML, CHUNKED, "Content-Encoding: gzip")
     packed = zlib.compress(OK_BODY * 1000, 0, wbits=31)
     for start in range(0, len(packed), 5000):
@@ -165,7 +165,7 @@ TRICKS["/unknown-coding"] = says(
     OK + b"Transfer-Encoding: chunked, odd\r\n\r\n2\r\nok\r\n0\r\n\r\n"
 )
 
-# More answers than questions
+# More answers than requests
 
 TRICKS["/second-answer"] = says(OK + LENGTH + OK + b"X-Forged: yes\r\n" + LENGTH, stays=True)
 TRICKS["/half-a-second-answer"] = says(OK + LENGTH + OK + b"X-Forged: yes\r\nConte", stays=True)

@@ -1,4 +1,4 @@
-"""What the hostile server reads and writes: requests, and connections that can be abused."""
+"""The hostile server's wire: requests as read, and connections that can be abused."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from multidict import CIMultiDict
 
 
 class Request(NamedTuple):
-    """One request as it came in."""
+    """One request as it was received."""
 
     at: float
-    """time.monotonic() when it was complete."""
+    """time.monotonic() when the request was complete."""
     path: str
-    """With its query, exactly as it was sent."""
+    """The path with its query, exactly as sent."""
     headers: Mapping[str, str]
     method: str
     body: bytes
     connection: int
-    """The number of the connection it came over, from 0."""
+    """The number of the connection that the request used, from 0."""
 
     @property
     def page(self) -> str:
@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
 
 class Connection:
-    """What a page writes to. A page after which the connection cannot go on sets `over`."""
+    """A connection that pages write to. A page after which it cannot be reused sets `over`."""
 
     def __init__(
         self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -45,13 +45,13 @@ class Connection:
         self.number = number
         self.bytes_sent = 0
         self.bytes_received = 0
-        """Of requests that were complete."""
+        """Bytes of all complete requests."""
         self.over = False
         self._reader = reader
         self._writer = writer
 
     async def request(self) -> Request:
-        """The next request. Raises IncompleteReadError if the client hangs up instead."""
+        """Read the next request. Raises IncompleteReadError if the client hangs up instead."""
         raw = await self._reader.readuntil(b"\r\n\r\n")
         head = raw.decode("latin-1")
         first, *lines = head.rstrip("\r\n").split("\r\n")
@@ -64,12 +64,12 @@ class Connection:
         return Request(time.monotonic(), path, headers, method, body, self.number)
 
     async def send(self, data: bytes) -> None:
-        """Send raw bytes; wait while the client does not read."""
+        """Send raw bytes. Waits while the client does not read."""
         if self._writer.is_closing():
             raise ConnectionResetError("the client hung up")
         self._writer.write(data)
         await self._writer.drain()
-        # drain() returns at once while there is room: let the client have its turn all the same.
+        # drain() returns at once while there is room; let the client run all the same.
         await asyncio.sleep(0)
         self.bytes_sent += len(data)
 
@@ -97,17 +97,17 @@ class Connection:
         self.over = True
 
     async def hang_up(self) -> None:
-        """Close as one should: what was sent still arrives."""
+        """Close properly: data that was sent still arrives."""
         self._writer.close()
         await self._writer.wait_closed()
 
     def reset(self) -> None:
-        """Close so that the client's system says "connection reset"."""
+        """Close so that the client gets "connection reset"."""
         raw: socket.socket = self._writer.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.abort()
 
     def abort(self) -> None:
-        """Close at once; what was not sent yet is forgotten."""
+        """Close at once; data not yet sent is dropped."""
         self._writer.transport.abort()
         self.over = True

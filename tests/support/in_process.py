@@ -1,4 +1,4 @@
-"""Commands of Shoal, called in the test's own process: ten times as quick as starting one."""
+"""Runs Shoal commands in the test's own process, ten times as fast as starting a process."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ QUICK = (
     *("seed", "status", "advise", "explain", "dead", "pause", "resume", "cancel", "export"),
     *("diff", "merge", "results", "schedule", "scrapy", "proxies", "alerts"),
 )
-"""Commands that start no processes and load no code of users."""
+"""Commands that start no processes and load no user code."""
 
 
 def is_quick(args: Sequence[str | Path]) -> bool:
-    """Whether a command can be called here: not inside an event loop, it makes one of its own."""
+    """Whether a command can be run in this process: a quick one, and not within a running event
+    loop, because it makes one of its own."""
     return bool(args) and args[0] in QUICK and asyncio._get_running_loop() is None
 
 
 def call(
     args: Sequence[str | Path], folder: Path, env: Mapping[str, str], stdin: bytes = b""
 ) -> tuple[int, str, str]:
-    """Run `shoal` in a folder, with nothing but this environment. Returns its exit code, and what
-    it wrote to stdout and stderr."""
+    """Run `shoal` in a folder, with only this environment. Returns its exit code, stdout and
+    stderr."""
     out, err, given = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(3))
     given.buffer.write(stdin)
     given.seek(0)

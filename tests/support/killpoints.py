@@ -1,8 +1,8 @@
-"""kill -9 of a worker at a named point of its work.
+"""Kills a worker with SIGKILL at a named point of its work.
 
-The spider file of a test calls `set_trap` in every process that loads it. In workers this wraps the
-methods that mark the stages of the pipeline, so that Shoal itself needs to know nothing of it. Who
-is the first to pass the point for the n-th time leaves a marker and dies.
+A test's spider file calls `set_trap` in every process that loads it. In workers this wraps the
+methods that mark the stages of the pipeline, so Shoal itself contains nothing for it. The first
+worker to pass the point for the n-th time leaves a marker file and dies.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from shoal.spider.page import Page
 from support.processes import TESTS
 
 POINT_VARIABLE = "KILL_POINT"
-"""Names the variable with the point and the number: `saved:3`."""
+"""The variable that holds the point and the number: `saved:3`."""
 MARKER = Path("killed")
-"""There once a worker was killed, in the folder that the commands run in."""
+"""A file in the folder of the commands that exists once a worker was killed."""
 
 Applies = Callable[[tuple[Any, ...], Any], object]
 
 
 class Place(NamedTuple):
-    """Before or after a call; `applies` says of its arguments and result whether it counts."""
+    """A place before or after a method's call. `applies` decides by arguments and result whether a
+    call counts."""
 
     owner: type
     method: str
@@ -62,21 +63,21 @@ POINTS: Mapping[str, tuple[Place, ...]] = {
         Place(RedisLink, "run_known", "before", lambda args, _: args[1] is script("collected")),
     ),
 }
-"""The stages, in the order of the pipeline. "collecting": entries of the inbox were read and are
-not queued; "collected": they are queued and still in the inbox."""
+"""The stages, in the order of the pipeline. "collecting": entries of the inbox were read but not
+yet queued; "collected": they are queued but still in the inbox."""
 
 
 def environment_of(point: str, number: int) -> dict[str, str]:
-    """What a command needs so that one of its workers dies there."""
+    """Environment variables that make one worker of a command die at a point."""
     return {POINT_VARIABLE: f"{point}:{number}", "PYTHONPATH": str(TESTS)}
 
 
 def set_trap() -> None:
-    """Wrap what the environment says, in a worker process; nothing in the command itself."""
+    """Wrap the methods that the environment names, in worker processes only."""
     point, _, number = os.environ.get(POINT_VARIABLE, "").partition(":")
     if not point or sys.argv[0] != "-c":
         return
-    if point == "finished":  # Done in one go with the next lease, there would be nothing between.
+    if point == "finished":  # exchange() would finish and lease in one step, with no point between.
         RedisFrontier.exchange = _exchange_in_two_steps  # type: ignore
     pass_by = _trap(int(number))
     for place in POINTS[point]:

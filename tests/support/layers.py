@@ -1,4 +1,4 @@
-"""The layers of the package, from the top: see docs/architecture.md."""
+"""The layers of the package: see docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ LAYERS = (
     ("core",),
     ("errors", "version"),
 )
-"""From the top. A part imports from those below it, never from its neighbours. One thing is
-imported by name: the spiders of users, in fleet/target.py."""
+"""The layers from the top. A package imports only from layers below, never from its neighbours.
+Only users' spiders are imported by name, in fleet/target.py."""

@@ -1,4 +1,4 @@
-"""The simplest crawl there is: a front page with links to numbered pages, and who follows them."""
+"""The simplest crawl: a front page with links to numbered pages, and a spider that follows them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Links(Spider):
 
 
 def put_spider(folder: Folder, sites: Sequence[Site], **settings: object) -> None:
-    """Write `links.py`: its crawl `links` starts at the sites' front pages."""
+    """Write `links.py`, whose crawl `links` starts at the sites' front pages."""
     lines = "".join(f"    {name} = {value!r}\n" for name, value in settings.items())
     urls = [site.url for site in sites]
     folder.write("links.py", SPIDER.format(urls=urls, settings=lines))
 
 
 def numbered_pages(count: int, size: int = 0) -> Answer:
-    """A front page with links to so many pages, and these, with some text in each."""
+    """A front page with links to `count` pages, and these pages, with `size` letters in each."""
 
     front, *others = paths_of(count)
     known = set(others)
@@ -50,18 +50,18 @@ def numbered_pages(count: int, size: int = 0) -> Answer:
 
 
 def paths_of(count: int) -> list[str]:
-    """The paths of a site of so many pages: the front page, then `/1`, `/2`, ..."""
+    """The paths of a site with `count` numbered pages: the front page, then `/1`, `/2`, ..."""
     return ["/", *(f"/{number}" for number in range(1, count + 1))]
 
 
 class GatedSite(Site):
-    """Answers no more requests than it is allowed to; the others wait."""
+    """Answers only as many requests as a test allows; the others wait."""
 
     def __init__(self, count: int) -> None:
         super().__init__(self._gated)
         self._page = numbered_pages(count)
         self.allowed = 0
-        """So many requests are answered. A test raises it."""
+        """How many requests are answered. Tests raise it."""
 
     async def _gated(self, path: str) -> web.Response:
         number = len(self.hits)

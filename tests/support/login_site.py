@@ -1,4 +1,4 @@
-"""A site that hands out sessions by cookies, and notes who came with which."""
+"""A site that gives out sessions in cookies, and notes the cookies of every request."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from aiohttp import web
 from support.sites import Site, html
 
 CANARY = "canary4711"
-"""Begins the value of every session."""
+"""The start of every session's value."""
 
 
 class Asked(NamedTuple):
-    """A request that it got."""
+    """A request that the site received."""
 
     host: str
     path: str
     cookie: str
-    """Its Cookie header."""
+    """The Cookie header."""
 
 
 class LoginSite(Site):
-    """`/account` asks for a session, and `/login` gives one and leads back, with no more said than
-    cookies can. `/NAME/0` begins a session of that name, which the other steps of NAME need."""
+    """A site whose logins work by cookies alone.
+
+    `/account` needs a session; `/login` gives one and redirects back. `/NAME/0` begins a session
+    named NAME, which the other steps `/NAME/1` and so on need.
+    """
 
     addresses = ("127.0.0.1", "127.0.0.2")
 
@@ -36,11 +39,11 @@ class LoginSite(Site):
 
     @property
     def other_url(self) -> str:
-        """The same server, as another site."""
+        """The URL of the same server as another site."""
         return f"http://127.0.0.2:{self.port}/"
 
     def cookies_of(self, path: str) -> list[str]:
-        """The Cookie headers of all requests for a path, in their order."""
+        """The Cookie headers of all requests for a path, in order."""
         return [asked.cookie for asked in self.asked if asked.path == path]
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -53,7 +56,7 @@ class LoginSite(Site):
                 return html("welcome") if CANARY in cookie else _to("/login")
             case ["login"]:
                 return self._with_session("account", _to("/account"))
-            case ["maze"]:  # Leads nowhere, with another cookie each time.
+            case ["maze"]:  # An endless redirect, with another cookie each time.
                 return self._with_session("maze", _to("/maze"))
             case ["loop"]:
                 return _with(_to("/loop"), ["same=1"])
@@ -132,6 +135,6 @@ def spider(
     chains: Sequence[str] = (),
     last: int = 5,
 ) -> str:
-    """A file with a spider for some paths, and one for chains of steps."""
+    """The source of a spider for some paths, and of one for chains of steps."""
     urls = [site.url + path for path in paths]
     return SPIDER.format(urls=urls, cookies=cookies, chains=list(chains), site=site.url, last=last)

@@ -1,4 +1,4 @@
-"""Crawls as `shoal advise` sees them, made up: hosts with work, workers that have done some."""
+"""Made-up crawls as `shoal advise` sees them: hosts with work, and workers that have done some."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pulse(
     idle: str = "polite",
     **work: Any,
 ) -> Pulse:
-    """A worker that has read so many pages in the last minute, with main_s of a core for each."""
+    """A worker that has read `pages` pages in the last minute. Each took `main_s` of a core."""
     fetch, parse = pages * latency_s, pages * main_s
     rest = max(slots * MINUTE_S - fetch - parse, 0.0)
     lately = Work(
@@ -54,7 +54,7 @@ def pulse(
 
 
 def host(name: str = "shop.example", waiting: int = 1_000, **fields: Any) -> Host:
-    """A host with so much left to do."""
+    """A host with `waiting` tasks left."""
     return Host(host=name, waiting=waiting, **{"latency_s": 0.2, "done": 500} | fields)
 
 
@@ -99,5 +99,5 @@ def seen(
     before: Look | None = None,
     **more: Any,
 ) -> Situation:
-    """How such a crawl stands. Without workers: with one."""
+    """The situation of such a crawl. If no workers are given, it has one."""
     return situation(look(hosts, workers or [pulse()], **more), before)

@@ -1,4 +1,4 @@
-"""What the Makefile and pyproject.toml offer, for tests of the documentation."""
+"""The targets of the Makefile and the extras of pyproject.toml, for tests of the documentation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def targets() -> set[str]:
 
 
 def steps_of(target: str) -> str:
-    """All commands of a target and of what it needs, as if nothing had been made yet."""
+    """All commands of a target and its prerequisites, as if nothing had been made yet."""
     command = ["make", "--dry-run", "--always-make", target]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The project's Markdown files, as the tests that keep them honest read them."""
+"""Reads the project's Markdown files, for tests that check them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ README = ROOT / "README.md"
 PAGES = (README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 SHELL = ("", "sh", "bash", "console")
-"""Fences whose lines are commands. A fence without a language is one: output is marked `text`."""
+"""Languages of fenced blocks whose lines are commands. A block without a language is one of them;
+output is marked `text`."""
 
 _FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
@@ -24,7 +25,7 @@ class Block(NamedTuple):
     language: str
     text: str
     line: int
-    """Where its content starts."""
+    """The line number where its content starts."""
 
 
 class Command(NamedTuple):
@@ -32,7 +33,7 @@ class Command(NamedTuple):
 
     text: str
     note: str
-    """What the comment beside it says."""
+    """The comment at the end of the line."""
 
 
 def name_of(page: Path) -> str:
@@ -60,7 +61,7 @@ def spans(page: Path) -> list[str]:
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a shell block; lines that end in a backslash go on."""
+    """The commands of a shell block. A line that ends in a backslash continues on the next."""
     lines = block.text.replace("\\\n", " ").splitlines()
     return [_command(line) for line in lines if line.strip() and not line.startswith("#")]
 
@@ -72,7 +73,8 @@ def shell_commands(page: Path) -> list[Command]:
 
 
 def table_after(page: Path, words: str) -> list[list[str]]:
-    """The rows of the first table after these words, without its head; cells without backticks."""
+    """The rows of the first table after these words, without the header; cells have no
+    backticks."""
     after = page.read_text("utf-8").split(words, 1)[1]
     rows = re.search(r"^\|.*\|\n\|[-| ]+\|\n((?:\|.*\|\n)*)", after, re.MULTILINE)
     assert rows, f"{page.name} has no table after {words!r}"

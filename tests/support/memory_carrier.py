@@ -1,5 +1,5 @@
-"""A carrier in memory that can be as bad as brokers are: it is away, delivers twice, and does not
-confirm what it has kept."""
+"""A carrier in memory that can fail as brokers do: it can be unavailable, deliver twice, and not
+confirm what it has stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AWAY = "memory: the broker is away"
 
 
 class Store:
-    """What the broker has: several carriers may be connected to it."""
+    """The broker's data. Several carriers may be connected to it."""
 
     def __init__(self) -> None:
         self.lanes: dict[str, deque[Block]] = {}
@@ -21,15 +21,15 @@ class Store:
         self.number = 0
         self.is_away = False
         self.loses_confirms = False
-        """Blocks are kept, and whoever publishes them is not told so."""
+        """Whether blocks are stored without a confirmation for the publisher."""
 
     @property
     def blocks(self) -> list[Block]:
-        """All that wait, of all lanes."""
+        """The waiting blocks of all lanes."""
         return [block for lane in self.lanes.values() for block in lane]
 
     def let_go(self, carrier: MemoryCarrier) -> None:
-        """A connection is gone: what it held waits again, before the others."""
+        """Return the blocks of a closed connection to the front of their lanes."""
         for receipt, (holder, block) in reversed(list(self.held.items())):
             if holder is carrier:
                 del self.held[receipt]

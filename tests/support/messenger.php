@@ -1,5 +1,5 @@
 <?php
-// Sends messages by Symfony Messenger: php messenger.php json|php DSN URL...
+// Sends messages with Symfony Messenger: php messenger.php json|php DSN URL...
 foreach (['Messenger', 'Messenger/Bridge/Amqp', 'Messenger/Bridge/Redis', 'Serializer', 'PropertyAccess'] as $part) {
     require_once "/usr/share/php/Symfony/Component/$part/autoload.php";
 }

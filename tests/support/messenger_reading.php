@@ -1,5 +1,5 @@
 <?php
-// Handles messages by Symfony Messenger until there were so many: php messenger_reading.php DSN COUNT
+// Handles COUNT messages with Symfony Messenger: php messenger_reading.php DSN COUNT
 foreach (['Messenger', 'Messenger/Bridge/Amqp', 'Messenger/Bridge/Redis', 'Serializer', 'PropertyAccess'] as $part) {
     require_once "/usr/share/php/Symfony/Component/$part/autoload.php";
 }

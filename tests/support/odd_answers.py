@@ -1,6 +1,6 @@
-"""Answers as nobody would think of them: cut, mangled, mixed up, at random.
+"""Random answers that nobody would think of: cut, mangled, mixed up.
 
-Each says in its headers and all over its body to which request it belongs.
+Each is marked, in its headers and throughout its body, with the request that it belongs to.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 NOBODY = -1
-"""The number of what nobody has asked for."""
+"""The request number of an answer without a request."""
 FIRST_MARK = 10**17
-"""Marks are so long that none is mangled into another."""
+"""The base of all marks: they are so long that mangling never turns one into another."""
 
 _marks = re.compile(rb"<<(\d+)>>").findall
 
@@ -29,12 +29,12 @@ class Sent(NamedTuple):
 
 
 def mark_of(number: int) -> int:
-    """What says that something belongs to this request."""
+    """The mark of this request's answer."""
     return FIRST_MARK + number * 1234567891
 
 
 def body_for(rng: random.Random, number: int) -> bytes:
-    """A body that says whose it is, again and again."""
+    """A body that repeats the mark of its request."""
     return b"".join(
         b"<<%d>>" % mark_of(number) + rng.randbytes(rng.choice((0, 1, 30)))
         for _ in range(rng.choice((0, 1, 3, 40)))
@@ -51,7 +51,7 @@ ENCODINGS: dict[bytes, Callable[[bytes], bytes]] = {
 
 
 def chunked(rng: random.Random, data: bytes) -> bytes:
-    """Cut anywhere, with all that may stand around the pieces."""
+    """The data as random chunks, with everything that the format allows around them."""
     wire = b""
     while data:
         size = rng.randint(1, min(len(data), rng.choice((1, 7, 500))))
@@ -63,7 +63,7 @@ def chunked(rng: random.Random, data: bytes) -> bytes:
 
 
 def sound(rng: random.Random, number: int) -> Sent:
-    """An answer as it should be."""
+    """A correct answer."""
     body = body_for(rng, number)
     encoding = rng.choice([*ENCODINGS])
     packed = ENCODINGS[encoding](body) if body else b""
@@ -84,7 +84,7 @@ def sound(rng: random.Random, number: int) -> Sent:
 
 
 def mangled(rng: random.Random, wire: bytes) -> bytes:
-    """Some of it changed, lost, or sent twice."""
+    """The bytes with parts changed, lost or repeated."""
     for _ in range(rng.choice((1, 1, 2, 10))):
         at, length = rng.randrange(len(wire) + 1), rng.choice((1, 1, 2, 20))
         middle = rng.choice(
@@ -100,9 +100,9 @@ def mangled(rng: random.Random, wire: bytes) -> bytes:
 
 
 def spoilt(rng: random.Random, number: int) -> Sent:
-    """An answer that is not as it should be."""
+    """An incorrect answer."""
     good = sound(rng, number)
-    # Without a length, all that comes is the body.
+    # Without a length, everything that follows belongs to the body.
     forged = b"" if good.ends_with_connection else sound(rng, NOBODY).wire
     wire = rng.choice(
         (
@@ -119,12 +119,12 @@ def spoilt(rng: random.Random, number: int) -> Sent:
 
 
 def answer_for(rng: random.Random, number: int) -> Sent:
-    """An answer, sound or not."""
+    """An answer, correct or not."""
     return (sound if rng.random() < 0.5 else spoilt)(rng, number)
 
 
 def pieces_of(rng: random.Random, wire: bytes) -> list[bytes]:
-    """As it may come in."""
+    """The bytes in random pieces, as they may arrive."""
     pieces, longest = [], rng.choice((1, 10, 200, 10_000))
     while wire:
         size = rng.randint(1, longest)
@@ -136,6 +136,6 @@ def pieces_of(rng: random.Random, wire: bytes) -> list[bytes]:
 def strangers_in(
     headers: Mapping[str, str], body: bytes, number: int, asked: Iterable[int]
 ) -> list[int]:
-    """The other requests to which some of an answer belongs. There must be none."""
+    """The other requests whose marks occur in an answer. There must be none."""
     marks = {int(mark) for mark in (*_marks(body), *_marks(str(headers).encode()))}
     return [other for other in (*asked, NOBODY) if other != number and mark_of(other) in marks]

@@ -1,4 +1,4 @@
-"""Files of SQLite as earlier versions left them: what takes a present one back to them."""
+"""SQL that turns a current SQLite file into one as earlier versions left it."""
 
 WITHOUT_KINDS = """
 DROP TABLE alike;
@@ -9,4 +9,4 @@ DROP INDEX tasks_dead;
 CREATE INDEX tasks_dead ON tasks (crawl_id, id) WHERE state = 4;
 UPDATE versions SET version = 8 WHERE part = 'frontier';
 """
-"""Version 8."""
+"""Back to version 8 of the frontier's schema."""

@@ -1,7 +1,7 @@
-"""A worker that finishes one task, for tests that need one of another version of Shoal.
+"""A worker that finishes one task, for tests that run it with another version of Shoal.
 
 python -m support.one_page ADDRESS [NAME=COUNT ...]
-    Finish a task of the crawl, with such counts. Prints the crawl's statistics as JSON.
+    Finish a task of the crawl with these counts. Prints the crawl's statistics as JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.frontiers import CRAWL, Client
 
 
 async def work(address: str, *counts: str) -> None:
-    """Finish a task, and tell the statistics."""
+    """Finish a task, and print the statistics."""
     fields: dict[str, Any] = {
         name: int(count) for name, count in (said.split("=") for said in counts)
     }

@@ -1,4 +1,4 @@
-"""A host that notes who comes, from where and with what."""
+"""A host that records every request, with its source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Seen(NamedTuple):
 
     source: str
     port: int
-    """Together with the source, it tells connections apart."""
+    """The source port. With the source, it identifies the connection."""
     method: str
     path: str
     headers: dict[str, str]
@@ -24,7 +24,7 @@ class Seen(NamedTuple):
 
 
 class Onlooker:
-    """The host. With TLS, by a certificate for 127.0.0.1 and localhost."""
+    """The host. With TLS, its certificate is for 127.0.0.1 and localhost."""
 
     def __init__(self, tls: TlsFiles | None = None) -> None:
         self.seen: list[Seen] = []
@@ -49,16 +49,16 @@ class Onlooker:
 
     @property
     def sources(self) -> list[str]:
-        """Where requests came from, in order."""
+        """The source address of each request, in order."""
         return [seen.source for seen in self.seen]
 
     @property
     def connections(self) -> int:
-        """How many have brought a request."""
+        """The number of connections that have carried a request."""
         return len({(seen.source, seen.port) for seen in self.seen})
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
-        """The address of a page."""
+        """The URL of a page."""
         return f"{'https' if self._tls else 'http'}://{host}:{self.port}{path}"
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:

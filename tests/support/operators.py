@@ -1,6 +1,8 @@
-"""Commands of the documentation for those who run machines. They need a daemon, a cluster or an
-init system, so they are not run with the others: what they name must exist. `make test-deploy` runs
-those that need none of these."""
+"""Checks the documentation's commands for operators, which are not run with the others.
+
+They need a daemon, a cluster or an init system, so only the names in them are checked. `make
+test-deploy` runs those that need none of these.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _UNIT = re.compile(r"shoal-(?!.*:)[\w@.-]+")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a command, without the variables that are set for it."""
+    """The words of a command, without variables set before it."""
     words = shlex.split(text)
     while words and _ASSIGNMENT.match(words[0]):
         words.pop(0)
@@ -27,16 +29,17 @@ def words_of(text: str) -> list[str]:
 
 
 def is_operators(text: str) -> bool:
-    """Whether this is one of these commands."""
+    """Whether this is a command for operators."""
     try:
         words = words_of(text)
-    except ValueError:  # Not a command at all.
+    except ValueError:  # Not a command.
         return False
     return bool(words) and words[0] in PROGRAMS
 
 
 def unknown_to_operators(text: str) -> list[str]:
-    """What a command names and is not there: files of ours, units, services, commands of Shoal."""
+    """The names in a command that do not exist: files of deploy/, units, services, Shoal
+    commands."""
     program, *words = words_of(text)
     unknown = [
         word

@@ -1,4 +1,4 @@
-"""What proxies that a test writes itself are made of: see proxies.py and bad_proxies.py."""
+"""Building blocks of proxies written for tests: see proxies.py and bad_proxies.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class Ask(NamedTuple):
-    """The head of what a client asks a proxy for."""
+    """The head of a client's request to a proxy."""
 
     method: str
     target: str
@@ -33,7 +33,7 @@ class Ask(NamedTuple):
 
     @property
     def login(self) -> tuple[str, str]:
-        """The user and the password that came with it."""
+        """The user and password in the request; empty if there are none."""
         for line in self.lines:
             name, _, value = line.partition(": ")
             if name.lower() == "proxy-authorization":
@@ -43,7 +43,7 @@ class Ask(NamedTuple):
 
     @property
     def forwarded(self) -> bytes:
-        """What the target of a plain request gets."""
+        """The head that is sent on to the target of a plain request."""
         split = urlsplit(self.target)
         path = (split.path or "/") + (f"?{split.query}" if split.query else "")
         kept = [
@@ -54,14 +54,14 @@ class Ask(NamedTuple):
 
 
 class OwnProxy(ABC):
-    """A proxy in a thread of the test's own. A context."""
+    """A proxy that runs in a thread of the test process. A context manager."""
 
     scheme: ProxyScheme = "http"
 
     def __init__(self) -> None:
         self.port = 0
         self.connections = 0
-        """How many were made so far."""
+        """How many connections were made so far."""
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -73,12 +73,12 @@ class OwnProxy(ABC):
 
     @property
     def address(self) -> ProxyAddress:
-        """Where it is."""
+        """The proxy's address."""
         return ProxyAddress(self.scheme, "127.0.0.1", self.port)
 
     @abstractmethod
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection, which is closed after it."""
+        """Serve one connection, which is closed afterwards."""
 
 
 class _Listening:
@@ -124,8 +124,8 @@ async def asked(reader: asyncio.StreamReader) -> Ask:
 async def pass_on(
     ask: Ask, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str
 ) -> None:
-    """Connect to what was asked for, from an address of this machine, and pass bytes both ways
-    until one end closes."""
+    """Connect to the requested target from `source`, an address of this machine, and forward bytes
+    both ways until one end closes."""
     host, port = ask.place
     far_reader, far_writer = await asyncio.open_connection(host, port, local_addr=(source, 0))
     if ask.method == "CONNECT":

@@ -1,4 +1,4 @@
-"""A shop whose products have pictures, with one of every fate, and the spider that crawls it."""
+"""A shop whose products have pictures with every possible outcome, and a spider that crawls it."""
 
 from __future__ import annotations
 
@@ -50,21 +50,22 @@ FATES = {
     "data": "data:image/png;base64,AAAA",
     "none": "",
 }
-"""The picture of each product, by its sku."""
+"""The picture of each product, by SKU."""
 ONE = '"one"'
-"""The version of the first picture."""
+"""The ETag of the first picture."""
 STORED = ("plain", "same-file", "same-content", "moved", "large")
 LIMITS = 'file_types = ("image/*",)\n    max_body_bytes = 20_000\n    max_file_bytes = 50_000'
-"""What makes the large one large, and the one that is too large too large."""
+"""Settings by which `large` may exceed the limit of pages, and `too-large` exceeds that of
+files."""
 
 
 def picture(name: str, size: int = 200) -> bytes:
-    """A picture, as far as anybody here looks at it."""
+    """Bytes that pass for a PNG picture here."""
     return PNG + name.encode() + b"\0" * (size - len(name) - len(PNG))
 
 
 def sha256(body: bytes) -> str:
-    """As exports write it."""
+    """The SHA-256 of a body, as exports write it."""
     return hashlib.sha256(body).hexdigest()
 
 
@@ -74,15 +75,15 @@ def put_pictures(folder: Folder, site: Site, settings: str = LIMITS) -> None:
 
 
 class PictureShop(Site):
-    """The shop. It knows which version of a picture somebody has."""
+    """The shop. It answers 304 to clients that have the current version of the first picture."""
 
     def __init__(self) -> None:
         super().__init__(self._page)
         self.products = FATES
         self.is_mended = False
-        """Whether what was broken is not any more."""
+        """Whether the broken picture works now."""
         self.unchanged: list[str] = []
-        """What it did not send again."""
+        """The paths answered with 304."""
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.headers.get("If-None-Match") == ONE and request.path == "/img/one.png":

@@ -1,4 +1,4 @@
-"""PostgreSQL servers for tests: real ones, private, on free ports, gone in the end."""
+"""Real PostgreSQL servers for tests: private, on free ports, removed at the end."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ T = TypeVar("T")
 USER = "test"
 DATABASE = "postgres"
 QUICK = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
-"""For tests that are not about durability."""
+"""Settings for tests that are not about durability."""
 
 
 class PostgresServer(ServerProcess):
     """A server with an empty database."""
 
     gentle = signal.SIGINT
-    """Who is connected is thrown out."""
+    """A fast shutdown, which disconnects all clients."""
 
     def __init__(self, *, password: str = "", **settings: str) -> None:
-        """`settings` are those of postgresql.conf. With a password, everybody needs it."""
-        # Not below pytest's folders: those are ours alone, and it runs as another user.
+        """`settings` are those of postgresql.conf. If a password is set, every user needs it."""
+        # Not below pytest's folders: the server runs as another user, who may not enter them.
         super().__init__(Path(tempfile.mkdtemp(prefix="shoal-postgres-")))
         self._password = password
         self._settings = settings
@@ -52,24 +52,25 @@ class PostgresServer(ServerProcess):
 
     @property
     def url(self) -> str:
-        """Where it is, as users write it."""
+        """The server's address, as users write it."""
         return self.url_of(DATABASE)
 
     def url_of(self, database: str, user: str = USER) -> str:
-        """Where one of its databases is."""
+        """The address of one of its databases."""
         login = f"{user}:{quote(self._password, safe='')}" if self._password else user
         return f"postgresql://{login}@127.0.0.1:{self.port}/{database}"
 
     def crash(self) -> None:
-        """End it at once, without a checkpoint: it recovers from its log when it starts."""
+        """End the server at once, without a checkpoint. It recovers from its log at the next
+        start."""
         self._end(signal.SIGQUIT)
 
     def pause(self) -> None:
-        """Stop all its processes in their tracks: connections stay open and nobody answers."""
+        """Freeze all processes of the server: connections stay open, but get no answers."""
         os.killpg(os.getpgid(self.pid), signal.SIGSTOP)
 
     def execute(self, *statements: str, database: str = DATABASE, user: str = USER) -> list[Any]:
-        """Run statements, each by itself, and return the rows of the last one."""
+        """Run statements, each on its own, and return the rows of the last one."""
         return _run(self._execute(statements, self.url_of(database, user)))
 
     def script(self, text: str, database: str = DATABASE) -> None:
@@ -78,7 +79,7 @@ class PostgresServer(ServerProcess):
 
     @contextmanager
     def holding_a_connection(self) -> Iterator[Callable[[], object]]:
-        """Take a connection from the others, until the end or until what is given is called."""
+        """Occupy a connection, until the context ends or the function that it yields is called."""
         pipe = subprocess.PIPE
         with subprocess.Popen([_binary("psql"), "-At", self.url], stdin=pipe, stdout=pipe) as held:
             assert held.stdin is not None
@@ -92,7 +93,7 @@ class PostgresServer(ServerProcess):
                 held.kill()
 
     def new_database(self, name: str) -> str:
-        """Make an empty database; what had its name is gone. Returns its address."""
+        """Create an empty database, in place of any of the same name. Returns its address."""
         self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', f'CREATE DATABASE "{name}"')
         return self.url_of(name)
 
@@ -154,7 +155,8 @@ class PostgresServer(ServerProcess):
 
 
 class PgBouncer:
-    """A pool before a server, by transactions. As a context it runs, and is killed after."""
+    """A pgbouncer in front of a server, with transaction pooling. A context manager: it runs within
+    the context and is killed at the end."""
 
     def __init__(self, server: PostgresServer) -> None:
         self.port = free_port()
@@ -190,7 +192,7 @@ class PgBouncer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def url_of(self, database: str) -> str:
-        """Where a database of the server is."""
+        """The address of a database of the server, through the pool."""
         return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
 
     def _answers(self) -> bool:
@@ -207,13 +209,15 @@ def _binary(name: str) -> str:
 
 
 def _as_postgres() -> list[str]:
-    """It refuses to run as root."""
+    """Options of setpriv that change to user postgres, because the server refuses to run as
+    root."""
     if os.geteuid() != 0:
         return []
     return ["--reuid=postgres", "--regid=postgres", "--clear-groups"]
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, also where a loop is running already: in a thread of its own."""
+    """Run a coroutine to its end in a thread of its own, so that this also works within a running
+    event loop."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()

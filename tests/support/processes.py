@@ -1,4 +1,4 @@
-"""Shoal as its users run it: the real command, in a process (and a process group) of its own."""
+"""Runs Shoal as users do: the real command, in a process (and process group) of its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 SHOAL = Path(sys.executable).with_name("shoal")
 TESTS = Path(__file__).parent.parent
-"""Where `python -m support...` is found."""
+"""The folder in which `python -m support...` works."""
 
 SEED_VARIABLE = "SHOAL_TEST_SEED"
 
@@ -45,24 +45,24 @@ class Ended(NamedTuple):
     err: str
 
     def json(self) -> Any:
-        """What it printed, as JSON."""
+        """The command's output, read as JSON."""
         return json.loads(self.out)
 
 
 class Folder:
-    """A folder of its own in which commands run: its `shoal.db` is theirs."""
+    """A folder in which commands run. By default their store is its `shoal.db`."""
 
     def __init__(self, path: Path, env: Mapping[str, str] | None = None) -> None:
-        """`env` is for all commands, beside what each of them is given."""
+        """`env` is for all commands, in addition to what each of them is given."""
         self.path = path
         self._env = dict(env or {})
         self._written = 0
 
     def write(self, name: str, text: str) -> Path:
-        """Put a file there."""
+        """Write a file to the folder."""
         path = self.path / name
         path.write_text(text, "utf-8")
-        # Python takes a module for the one it has compiled if second and size are the same.
+        # Python reuses a compiled module if the second and the size of its source are the same.
         self._written += 1
         os.utime(path, times=(moment := time.time() + self._written, moment))
         return path
@@ -74,8 +74,8 @@ class Folder:
         env: Mapping[str, str] | None = None,
         within: Sequence[str] = (),
     ) -> Ended:
-        """Run a command to its end: a quick one in this process, unless `within` is a command that
-        runs it: prlimit, setpriv."""
+        """Run a command to its end. A quick one runs in this process, unless `within` is a command
+        that has to run it, like prlimit or setpriv."""
         if is_quick(args) and not within:
             return self.call(*args, stdin=stdin, env=env)
         return self.process(*args, stdin=stdin, env=env, within=within)
@@ -108,16 +108,17 @@ class Folder:
         return environment({**self._env, **(more or {})})
 
     def stats(self, crawl: str) -> Stats:
-        """How a crawl stands. Read here: a command of its own would take most of a test's time."""
+        """The statistics of a crawl. Read in this process, because a command for it would take most
+        of a test's time."""
         return asyncio.run(self.ask_frontier(lambda frontier: frontier.stats(crawl)))
 
     def find(self, crawl: str, url: str) -> Record | None:
-        """What the frontier knows of a URL, by the default rules of identity."""
+        """The frontier's record of a URL, by the default rules of identity."""
         entry = Admission(Rules()).admitted_as(Task(url=url))
         return asyncio.run(self.ask_frontier(lambda frontier: frontier.find(crawl, entry)))
 
     def workers(self, crawl: str) -> list[Pulse]:
-        """The workers of a crawl that were heard of lately."""
+        """The workers of a crawl that have reported lately."""
         return asyncio.run(self.ask_frontier(lambda frontier: frontier.workers(crawl)))
 
     def holders(self, crawl: str) -> list[str]:
@@ -125,17 +126,17 @@ class Folder:
         return asyncio.run(self.ask_frontier(lambda frontier: frontier.holders(crawl)))
 
     def hosts(self, crawl: str) -> list[Host]:
-        """How the hosts of a crawl are being served."""
+        """The hosts of a crawl."""
         return asyncio.run(self.ask_frontier(lambda frontier: frontier.hosts(crawl, 100)))
 
     def export(self, crawl: str) -> list[dict[str, Any]]:
-        """The items of a crawl, as they are exported."""
+        """The exported items of a crawl."""
         file = self.path / "exported.jsonl"
         asyncio.run(self._export(crawl, file))
         return [json.loads(line) for line in file.read_bytes().splitlines()]
 
     async def ask_frontier(self, ask: Callable[[Frontier], Awaitable[T]]) -> T:
-        """Ask the frontier of the commands."""
+        """Call `ask` with the frontier of the commands, and return its result."""
         async with frontier_at(
             self.address("SHOAL_FRONTIER"), self._env.get("SHOAL_STATE")
         ) as frontier:
@@ -149,7 +150,7 @@ class Folder:
             await results.close()
 
     def address(self, variable: str) -> str:
-        """Where the commands' store is: for them, a file is relative to the folder."""
+        """The address of the commands' store. A relative path in it is relative to the folder."""
         address = self._env.get(variable, DEFAULT_STORE)
         if not address.startswith("sqlite:"):
             return address
@@ -162,7 +163,7 @@ class Folder:
         env: Mapping[str, str] | None = None,
         program: str | Path = SHOAL,
     ) -> Iterator[Running]:
-        """Start a command as the leader of a new process group; the group is killed in the end."""
+        """Start a command as the leader of a new process group, which is killed at the end."""
         number = len(list(self.path.glob("*.err")))
         out, err = self.path / f"{number}.out", self.path / f"{number}.err"
         with out.open("wb") as out_file, err.open("wb") as err_file:
@@ -183,7 +184,7 @@ class Folder:
 
 
 class Running:
-    """A command that runs."""
+    """A running command."""
 
     def __init__(self, process: subprocess.Popen[bytes], out: Path, err: Path) -> None:
         self._process = process
@@ -193,11 +194,11 @@ class Running:
 
     @property
     def err(self) -> str:
-        """What it has said on stderr so far."""
+        """The command's stderr so far."""
         return self._err.read_text("utf-8")
 
     def workers(self) -> list[int]:
-        """The worker processes it has started and that live."""
+        """The worker processes that the command has started and that are alive."""
         return [pid for pid in children_of(self.pid) if is_alive(pid)]
 
     def send(self, number: int) -> None:
@@ -205,17 +206,17 @@ class Running:
         os.kill(self.pid, number)
 
     def kill_all(self) -> None:
-        """kill -9 of the whole process group. Not an error if it is gone."""
+        """Kill the whole process group with SIGKILL. Not an error if it is gone."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait(LIMIT_S)
 
     def has_ended(self) -> bool:
-        """Whether it is over."""
+        """Whether the command has ended."""
         return self._process.poll() is not None
 
     def wait(self) -> Ended:
-        """Wait for its end."""
+        """Wait for the command's end."""
         code = self._process.wait(LIMIT_S)
         return Ended(code, self._out.read_text("utf-8"), self.err)
 
@@ -225,19 +226,19 @@ def _bytes(text: str | bytes) -> bytes:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment without settings of Shoal and without proxies, and these."""
+    """This process's environment without Shoal settings and proxies, and with `more`."""
     own = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("SHOAL_") and not name.upper().endswith("_PROXY")
     }
-    # Any free port: many coordinators run at once here.
+    # Any free port, because many coordinators run at the same time in tests.
     fixed = {"COLUMNS": "200", "NO_COLOR": "1", "SHOAL_LISTEN": "127.0.0.1:0"}
     return own | fixed | dict(more or {})
 
 
 def seeded_random(name: str) -> random.Random:
-    """Random choices of a test. It prints its seed, and SHOAL_TEST_SEED repeats it."""
+    """A random generator for a test. Prints its seed; SHOAL_TEST_SEED repeats a run."""
     seed = os.environ.get(SEED_VARIABLE) or str(random.randrange(10**9))
     print(f"{name}: {SEED_VARIABLE}={seed}")
     return random.Random(f"{name} {seed}")
@@ -254,7 +255,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not reaped does not."""
+    """Whether a process is alive. One that has ended but was not reaped is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -262,14 +263,14 @@ def is_alive(pid: int) -> bool:
 
 
 def catches(pid: int, number: int) -> bool:
-    """Whether a process has a handler for a signal by now."""
+    """Whether a process has installed a handler for a signal."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     caught = next(line.split()[1] for line in lines if line.startswith("SigCgt:"))
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def peak_memory_kb(pid: int) -> int:
-    """The most memory that a process has had so far; 0 if it is gone."""
+    """The most memory that a process has used so far; 0 if it is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -278,12 +279,12 @@ def peak_memory_kb(pid: int) -> int:
 
 
 def obeying_permissions() -> list[str]:
-    """Runs a command so that permission bits bind it, even if it is root's."""
+    """A command prefix that makes permission bits apply even to root."""
     if os.geteuid() != 0:
         return []
     return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
 
 
 def limiting_files_to(size: int) -> list[str]:
-    """Runs a command that cannot make a file longer than this: a write fails half-way."""
+    """A command prefix under which files cannot exceed this size, so that a write fails midway."""
     return ["prlimit", f"--fsize={size}"]

@@ -1,4 +1,4 @@
-"""What expressions of Prometheus name, and its own tool to check them."""
+"""Finds metrics in Prometheus expressions, and runs Prometheus's own tool to check them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _OF_HISTOGRAMS = re.compile("_(bucket|sum|count)$")
 
 
 def metrics_in(text: str) -> set[str]:
-    """The metrics of ours that a text names. Parts of a histogram are the histogram."""
+    """Shoal's metrics that a text names. Parts of a histogram count as the histogram."""
     return {_OF_HISTOGRAMS.sub("", name) for name in _METRIC.findall(text)}
 
 
 def promtool(*words: str | Path, given: bytes = b"") -> str:
-    """Have promtool look at something. Returns what it says; fails if it does not like it."""
+    """Run promtool and return its output. Fails if promtool reports an error."""
     done = subprocess.run(
         [program("promtool"), *words], input=given, capture_output=True, check=False
     )

@@ -1,9 +1,9 @@
-"""Real proxies on this machine: tinyproxy (http) and microsocks (socks5), and a gateway of ours.
+"""Proxies on this machine: real ones (tinyproxy for http, microsocks for socks5) and a gateway.
 
     with TinyProxy(folder, "127.0.0.11") as proxy: ...
 
-Each listens on a free port of 127.0.0.1 and leaves from an address of its own, which a target sees
-as its visitor's: any of 127.0.0.0/8 will do. With a user, it lets in nobody else.
+Each listens on a free port of 127.0.0.1. Its requests come from an address of its own, which may be
+any of 127.0.0.0/8. A proxy with a user accepts no others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from support.until import LIMIT_S
 
 
 def sources(count: int) -> list[str]:
-    """Addresses for as many exits: 127.0.0.11, 127.0.0.21, ..."""
+    """Source addresses for `count` exits: 127.0.0.11, 127.0.0.21, ..."""
     return [f"127.0.{number // 20}.{10 * (number % 20) + 11}" for number in range(count)]
 
 
@@ -39,12 +39,12 @@ class ProxyServer(ServerProcess):
 
     @property
     def address(self) -> ProxyAddress:
-        """Where it is, and how it lets us in."""
+        """The proxy's address, with its login."""
         return ProxyAddress(self.scheme, "127.0.0.1", self.port, self.user, self.password)
 
     @property
     def url(self) -> str:
-        """The same, as users write it."""
+        """The proxy's address with its login, as users write it."""
         login = f"{self.user}:{self.password}@" if self.user else ""
         return f"{self.scheme}://{login}127.0.0.1:{self.port}"
 
@@ -59,7 +59,7 @@ class ProxyServer(ServerProcess):
 
 
 class TinyProxy(ProxyServer):
-    """tinyproxy. It answers 401 to a wrong password, and 500 where a target refuses."""
+    """tinyproxy. It answers 401 to a wrong password, and 500 if the target refuses."""
 
     def _command(self) -> list[str]:
         lines = [
@@ -84,33 +84,33 @@ class MicroSocks(ProxyServer):
 
 
 class Gateway(OwnProxy):
-    """A provider's gateway: one address, and the user name says which exit.
+    """A provider's gateway: one address, with the exit given in the user name.
 
-    The user is `customer-key-sessid-SESSION`; each session leaves from an address of its own, and
-    one without a session from another address with every connection.
+    The user is `customer-key-sessid-SESSION`. Each session has a source address of its own. Without
+    a session, every connection has another source address.
     """
 
     def __init__(self, count: int, password: str = "secret") -> None:
-        """`count` addresses are there to leave from."""
+        """`count` is the number of source addresses."""
         super().__init__()
         self.sources = sources(count)
         self.password = password
         self.users: list[str] = []
-        """Who came, one for each connection."""
+        """The user of each connection."""
         self._taken: dict[str, str] = {}
 
     @property
     def endpoint(self) -> str:
-        """As users write it."""
+        """The gateway's address with a placeholder for the session, as users write it."""
         return f"http://customer-key-sessid-{{session}}:{self.password}@127.0.0.1:{self.port}"
 
     def session(self, name: str = "") -> ProxyAddress:
-        """Where it is, and how it lets one session in."""
+        """The gateway's address with the login of a session."""
         user = f"customer-key-sessid-{name}" if name else "customer-key"
         return ProxyAddress("http", "127.0.0.1", self.port, user, self.password)
 
     def source_of(self, name: str) -> str:
-        """The address that a session leaves from: the next one, when it first comes."""
+        """The source address of a session. A new session gets the next address."""
         if name not in self._taken:
             self._taken[name] = self.sources[len(self._taken) % len(self.sources)]
         return self._taken[name]

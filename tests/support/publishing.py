@@ -1,4 +1,4 @@
-"""Brokers that are published to, one of each kind, as the suite wants them."""
+"""Brokers to publish to, one class per kind, with the interface that the contract suite needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 class Connecting:
-    """Publishers that are closed in the end."""
+    """Opens publishers, and closes them at the end."""
 
     def __init__(self, network: TcpProxy) -> None:
         self.network = network
@@ -59,7 +59,7 @@ class RabbitRig(Connecting):
 
 
 class SqsRig(Connecting):
-    """The environment must name the server."""
+    """An SQS server. The environment must name it."""
 
     most_bytes = 256 * 1024
 
@@ -105,7 +105,7 @@ class RedisRig(Connecting):
 
 
 def published(address: str) -> list[Wire]:
-    """All messages that wait at an address of `shoal feed`. They are removed."""
+    """Take all messages from a queue, given as an address of `shoal feed`."""
 
     async def take_all() -> list[Wire]:
         source, found = open_source(address), list[Wire]()
@@ -121,5 +121,5 @@ def published(address: str) -> list[Wire]:
 
 
 def told(address: str) -> list[dict[str, Any]]:
-    """The same for plain messages, as JSON."""
+    """Take all messages from a queue of plain messages, and read them as JSON."""
     return [json.loads(wire.body) for wire in published(address)]

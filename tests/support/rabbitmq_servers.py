@@ -19,17 +19,17 @@ from support.server_process import ServerProcess, free_port, missing_server, pro
 from support.until import LIMIT_S
 
 HOME = Path("/usr/lib/rabbitmq/bin")
-"""The programs themselves. Those in /usr/sbin change to a user that has no rights in a test."""
+"""The folder of the real programs. Those in /usr/sbin change to a user without rights in tests."""
 
 USER, PASSWORD = "test", "p@ss/word"
 VHOST = "a/b"
-"""A virtual host beside the usual one, whose name has to be escaped."""
+"""A second virtual host, whose name has to be escaped."""
 
 WRITER = "writer"
-"""May read and write in the usual virtual host, and declare nothing. Has the same password."""
+"""A user who may read and write in the default virtual host, but declare nothing. Same password."""
 
 STRANGER = "stranger"
-"""Is let in, and may do nothing. Has the same password."""
+"""A user who may log in, but do nothing. Same password."""
 
 READER = "shoal", "secret"
 """The login that the documentation uses."""
@@ -38,8 +38,8 @@ _HEADER = b"AMQP\x00\x00\x09\x01"
 
 
 class RabbitServer(ServerProcess):
-    """A node with its users. What it has confirmed outlives a restart. Its port mapper ends with
-    it."""
+    """A node with its users. Confirmed messages survive a restart. It has its own port mapper,
+    which ends with the context."""
 
     def __init__(self, folder: Path, *, tls: TlsFiles | None = None) -> None:
         super().__init__(folder, free_port())
@@ -56,23 +56,23 @@ class RabbitServer(ServerProcess):
 
     @property
     def url(self) -> str:
-        """Where it is, as users write it."""
+        """The node's address, as users write it."""
         return self.url_of(USER)
 
     def url_of(self, user: str, password: str = PASSWORD, vhost: str = "/") -> str:
-        """The address for another user, or of another virtual host."""
+        """The node's address with this user, password and virtual host."""
         where = f"127.0.0.1:{self.port}/{quote(vhost, safe='')}"
         return f"amqp://{user}:{quote(password, safe='')}@{where}"
 
     @property
     def tls_url(self) -> str:
-        """The address of the port that speaks TLS."""
+        """The address of the node's TLS port."""
         assert self._tls is not None, "made without TLS"
         login = f"{USER}:{quote(PASSWORD, safe='')}"
         return f"amqps://{login}@127.0.0.1:{self.tls_port}/?ca={self._tls.authority}"
 
     def start(self) -> None:
-        """Start it; back when it lets users in. It keeps its ports and its data."""
+        """Start the node, and wait until it accepts users. It keeps its ports and data."""
         if not HOME.exists():
             missing_server("rabbitmq-server")
         if self._mapper is None:
@@ -81,7 +81,7 @@ class RabbitServer(ServerProcess):
         super().start()
 
     def ctl(self, *args: str) -> str:
-        """What rabbitmqctl prints. Takes seconds."""
+        """Run rabbitmqctl and return its output. Takes seconds."""
         done = subprocess.run(
             [HOME / "rabbitmqctl", "--quiet", "-n", self._node, *args],
             env={**os.environ, **self._environment},
@@ -93,7 +93,7 @@ class RabbitServer(ServerProcess):
         return done.stdout.strip()
 
     def queues(self, *columns: str, vhost: str = "/") -> list[list[str]]:
-        """What it says of its queues, by columns that `rabbitmqctl list_queues` knows."""
+        """The node's queues, with these columns of `rabbitmqctl list_queues`."""
         lines = self.ctl("list_queues", "--no-table-headers", "-p", vhost, *columns).splitlines()
         return [line.split("\t") for line in lines]
 
@@ -120,7 +120,7 @@ class RabbitServer(ServerProcess):
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
                 "+S 2:2 +sbwt none -kernel inet_dist_use_interface {127,0,0,1}"
             ),
-            # Then the process that is started becomes the node, and has no shell around it.
+            # Makes the started process itself the node, without a shell around it.
             "RUNNING_UNDER_SYSTEMD": "true",
         }
 
@@ -148,7 +148,7 @@ class RabbitServer(ServerProcess):
         return [HOME / "rabbitmq-server"]
 
     def _answers(self) -> bool:
-        """It listens only once it has its users and queues."""
+        """Whether the node listens, which it does only once it has its users and queues."""
         port = self.tls_port if self._tls else self.port
         with suppress(OSError), create_connection(("127.0.0.1", port), LIMIT_S) as connection:
             if self._tls:
@@ -159,7 +159,7 @@ class RabbitServer(ServerProcess):
 
 
 def _definitions() -> dict[str, Any]:
-    """The users, and what they may do: these are read with every start."""
+    """The users and their rights, which the node reads at every start."""
     everything = {"configure": ".*", "write": ".*", "read": ".*"}
     return {
         "users": [_user(USER), _user(WRITER), _user(STRANGER), _user(*READER)],

@@ -1,4 +1,4 @@
-"""Those who receive alerts: an HTTP server and a mail server of the test's own."""
+"""Receivers of alerts: an HTTP server and a mail server in the test process."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from support.until import until_now
 
 
 class Received(NamedTuple):
-    """A request that came."""
+    """A request that was received."""
 
     path: str
     headers: dict[str, str]
     body: bytes
 
     def json(self) -> Any:
-        """Its body."""
+        """The body, read as JSON."""
         return msgspec.json.decode(self.body)
 
 
 class Receiver:
-    """Takes webhooks. The next answers have these statuses, all others 204. For
-    `support.sites.serving`, or for an `async with`."""
+    """Receives webhooks. The next answers have the given statuses, all later ones 204. Use it with
+    `support.sites.serving` or `async with`."""
 
     def __init__(self, *statuses: int) -> None:
         self.received: list[Received] = []
@@ -57,18 +57,18 @@ class Receiver:
         return web.Response(status=status, headers=headers)
 
     def alerts(self) -> list[tuple[str, str]]:
-        """The alerts that came in webhooks, with their states."""
+        """The alerts received in webhooks, with their states."""
         messages = [received.json() for received in self.received]
         return [(one["alert"], one["state"]) for said in messages for one in said["alerts"]]
 
     def wait_for(self, alert: str, state: str) -> None:
-        """Wait until an alert has come."""
+        """Wait until an alert was received in this state."""
         until_now(f"{alert} {state}", lambda: (alert, state) in self.alerts())
 
 
 class MailServer:
-    """A mail server. With a password it wants that, after STARTTLS. For `support.sites.serving`, or
-    for an `async with`."""
+    """A mail server. If a password is given, clients must log in; with `starttls`, only after
+    STARTTLS. Use it with `support.sites.serving` or `async with`."""
 
     def __init__(
         self, *, password: str | None = None, starttls: ssl.SSLContext | None = None
@@ -110,7 +110,7 @@ class MailServer:
     async def handle_DATA(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, session: Session, envelope: Envelope
     ) -> str:
-        """Take a mail."""
+        """Accept a mail."""
         content = envelope.content
         assert isinstance(content, bytes)
         mail = message_from_bytes(content, policy=policy.default)

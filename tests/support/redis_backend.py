@@ -1,4 +1,4 @@
-"""The Redis frontier as the contract suite takes it: under a clock of the test's own."""
+"""The Redis frontier as a backend of the contract suite, with a fake clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RedisBackend(Backend):
 
 
 async def set_layout(frontier: Frontier, crawl: str, layout: int) -> None:
-    """Write a layout into the record of a crawl."""
+    """Write the number of a layout into a crawl's record."""
     assert isinstance(frontier, RedisFrontier)
     for shard in (await frontier._crawl(crawl)).shards:
         await frontier._link.command("HSET", shard.key, FIELD, layout)

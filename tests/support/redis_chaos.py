@@ -1,4 +1,4 @@
-"""What a crawl on Redis must have done in the end, whatever befell it."""
+"""Assertions on what a crawl on Redis must have done in the end, whatever happened to it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from support.processes import Folder
 from support.sites import Hit, Site
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
-"""Options of a server that loses nothing when it is killed."""
+"""Options with which a server loses nothing when it is killed."""
 
 WAITING = "waiting for the frontier"
 BACK = "the frontier is back"
 
 
 class Noticed(Protocol):
-    """A request that reached a site, of whatever kind."""
+    """A request that reached a site of any kind."""
 
     @property
     def at(self) -> float: ...
@@ -28,13 +28,14 @@ class Noticed(Protocol):
 
 
 def assert_adds_up(stats: Stats) -> None:
-    """Every task that was accepted is somewhere, and only there."""
+    """Assert that every accepted task is in exactly one state."""
     ended = stats.done + stats.dead + stats.dropped
     assert stats.added == ended + stats.waiting + stats.delayed + stats.leased, stats
 
 
 def assert_links_are_complete(folder: Folder, sites: Sequence[Site], pages: int) -> Stats:
-    """The crawl `links` is finished, and every page was fetched and is stored exactly once."""
+    """Assert that the crawl `links` is finished, and that every page was fetched and is stored
+    exactly once."""
     stats = folder.stats("links")
     assert_adds_up(stats)
     total = len(sites) * (pages + 1)
@@ -47,19 +48,19 @@ def assert_links_are_complete(folder: Folder, sites: Sequence[Site], pages: int)
 
 
 def assert_losses_explain_repeats(sites: Sequence[Site], stats: Stats) -> None:
-    """No request was made twice, robots.txt included, but for those whose lease was lost."""
+    """Assert that no request was repeated, robots.txt included, except after a lost lease."""
     requests = [hit.path for site in sites for hit in all_hits(site)]
     needed = sum(len({hit.path for hit in all_hits(site)}) for site in sites)
     assert len(requests) <= needed + stats.lost, Counter(requests).most_common(stats.lost + 2)
 
 
 def assert_rate_holds(hits: Sequence[Noticed], count: int, period_s: float = 1.0) -> None:
-    """In no window of the period is there one request more than allowed."""
+    """Assert that no window of `period_s` has more than `count` requests."""
     pairs = zip(hits, hits[count:], strict=False)
     closest_s = min((after.at - before.since for before, after in pairs), default=period_s + 1)
     assert closest_s > period_s, f"{count + 1} requests in {closest_s:.3f} s"
 
 
 def all_hits(site: Site) -> list[Hit]:
-    """The whole log of a site: robots.txt is a request like any other."""
+    """All requests of a site, including those for robots.txt."""
     return sorted([*site.robots_hits, *site.hits])

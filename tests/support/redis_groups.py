@@ -25,7 +25,7 @@ SENTINEL_SETTINGS = {"down-after-milliseconds": "1000", "failover-timeout": "500
 
 
 class RedisCluster:
-    """A cluster of three masters, each with that many replicas. A context."""
+    """A cluster of three masters, each with `replicas` replicas. A context manager."""
 
     def __init__(
         self, folder: Path, replicas: int = 0, binary: Path | str = "redis-server"
@@ -36,7 +36,7 @@ class RedisCluster:
             RedisServer(folder / f"node{number}", *CLUSTER_OPTIONS, binary=binary)
             for number in range(MASTERS * (1 + replicas))
         ]
-        """The first three are the masters at the beginning."""
+        """All nodes. At the beginning, the first three are the masters."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -51,11 +51,11 @@ class RedisCluster:
 
     @property
     def url(self) -> str:
-        """Where it is, as users write it."""
+        """The cluster's address, as users write it."""
         return f"redis+cluster://{_addresses(self.servers[:MASTERS])}"
 
     def masters(self) -> list[RedisServer]:
-        """The servers that run and are masters now."""
+        """The running servers that are masters now."""
         running = [server for server in self.servers if server.is_running()]
         return [server for server in running if _info(server)["role"] == "master"]
 
@@ -65,9 +65,9 @@ class RedisCluster:
             server.flush()
 
     def wait_until_ready(self) -> None:
-        """Wait until every server that runs sees all slots served, and replicas are in sync.
+        """Wait until every running server sees all slots served, and replicas are in sync.
 
-        It takes the cluster a while to notice a death: this is for after a start.
+        This is for use after a start; the cluster takes a while to notice the death of a server.
         """
         running = [server for server in self.servers if server.is_running()]
         until_now("the cluster", lambda: all(map(_serves_all_slots, running)))
@@ -82,7 +82,8 @@ class RedisCluster:
 
 
 class RedisSentinel:
-    """A master and a replica, both with AOF, and three sentinels that watch them. A context."""
+    """A master and a replica, both with AOF, and three sentinels that watch them. A context
+    manager."""
 
     def __init__(self, folder: Path) -> None:
         self._stack = ExitStack()
@@ -90,7 +91,7 @@ class RedisSentinel:
         self.servers = [
             RedisServer(folder / f"server{number}", "--appendonly", "yes") for number in range(2)
         ]
-        """The first is the master at the beginning."""
+        """Both servers. At the beginning, the first is the master."""
         self.sentinels = [
             RedisServer(folder / f"sentinel{number}", "--sentinel") for number in range(SENTINELS)
         ]
@@ -100,8 +101,8 @@ class RedisSentinel:
             for server in self.servers:
                 stack.enter_context(server)
             self._replicate()
-            # A sentinel asks the servers on sight and then every ten seconds. So that it likes
-            # what it sees at first, it comes last.
+            # A sentinel checks the servers when it first sees them, and then every ten seconds. It
+            # starts last, so that all is well at the first check.
             for sentinel in self.sentinels:
                 stack.enter_context(sentinel)
             self._watch()
@@ -113,27 +114,28 @@ class RedisSentinel:
 
     @property
     def url(self) -> str:
-        """Where it is, as users write it."""
+        """The address with all sentinels, as users write it."""
         return f"redis+sentinel://{_addresses(self.sentinels)}/{MASTER_NAME}"
 
     def master_port(self) -> int:
-        """The port of the master, as the first sentinel has it."""
+        """The master's port, according to the first sentinel."""
         return _master_port(self.sentinels[0])
 
     def master(self) -> RedisServer:
-        """The server that the first sentinel has as the master."""
+        """The master, according to the first sentinel."""
         port = self.master_port()
         return next(server for server in self.servers if server.port == port)
 
     def kill_master(self) -> RedisServer:
-        """kill -9 of the master, which can be started again later."""
+        """Kill the master with SIGKILL. It can be started again later."""
         master = self.master()
         master.kill()
         self._lost_port = master.port
         return master
 
     def wait_for_new_master(self) -> RedisServer:
-        """Wait until all sentinels have another master than the one killed, and it knows it is."""
+        """Wait until all sentinels have a new master instead of the killed one, and the new one was
+        promoted."""
         until_now("a new master", lambda: self._lost_port not in map(_master_port, self.sentinels))
         master = self.master()
         until_now("the new master's promotion", lambda: _info(master)["role"] == "master")
@@ -164,7 +166,7 @@ def _info(server: RedisServer) -> dict[str, object]:
 
 
 def _is_in_sync(server: RedisServer) -> bool:
-    """Whether a replica has all its master has. True for a master."""
+    """Whether a replica is in sync with its master. True for a master."""
     return _info(server).get("master_link_status", "up") == "up"
 
 
@@ -182,7 +184,7 @@ def _master_port(sentinel: RedisServer) -> int:
 
 
 def _knows_all(sentinel: RedisServer) -> bool:
-    """Whether a sentinel knows the others, and a replica that it would promote."""
+    """Whether a sentinel knows the others, and a replica that it could promote."""
     with sentinel.client() as client:
         master = client.execute_command("SENTINEL MASTER", MASTER_NAME)
         replicas = client.execute_command("SENTINEL SLAVES", MASTER_NAME)

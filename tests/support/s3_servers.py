@@ -1,6 +1,6 @@
-"""Servers that speak S3's protocol: real ones, private, on free ports, gone in the end.
+"""Real servers of the S3 protocol: private, on free ports, gone at the end.
 
-Ministack knows conditional puts and looks at no signature; rclone is the other way round.
+Ministack supports conditional puts and checks no signatures; rclone is the other way round.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEY, SECRET = "some-key", "some-secret"
 
 
 class S3Server(ServerProcess):
-    """A server with one bucket, which outlives a restart."""
+    """A server with one bucket, whose contents survive a restart."""
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -30,7 +30,7 @@ class S3Server(ServerProcess):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs in its environment."""
+        """The environment variables that a client needs."""
         return {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
             "AWS_ACCESS_KEY_ID": KEY,
@@ -40,7 +40,7 @@ class S3Server(ServerProcess):
 
     @abstractmethod
     def _make_bucket(self) -> None:
-        """Make the bucket, if it is not there."""
+        """Create the bucket. Called once, when the context is entered."""
 
     def _answers(self) -> bool:
         with suppress(OSError, http.client.HTTPException):
@@ -93,6 +93,6 @@ class Rclone(S3Server):
 
 
 def script(name: str) -> str:
-    """A program that a Python package has brought along."""
+    """The path of a program that a Python package has installed."""
     path = Path(sys.executable).with_name(name)
     return str(path) if path.exists() else missing_server(name)

@@ -1,4 +1,4 @@
-"""Crawls at one moment, as tests make them up."""
+"""Made-up samples and surveys of crawls."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from shoal.frontier.values import CrawlState, Host, Pulse, Stats
 from shoal.insight.sample import Sample, Survey
 
 BEGIN = 1_800_000_000.0
-"""A full hour."""
+"""The time at which all crawls begin: a full hour."""
 
 
 def sample(minute: float = 0, *, crawl: str = "shop", **said: Any) -> Sample:
-    """A crawl some minutes after its begin. `said` are fields of the sample, or of its stats."""
+    """A crawl `minute` minutes after its beginning. `said` are fields of the sample or its
+    stats."""
     own = {name: said.pop(name) for name in list(said) if name in Sample.__struct_fields__}
     known = {"state": CrawlState.RUNNING, "rules": Rules(), "created_at": BEGIN, **said}
     return Sample(at=BEGIN + 60 * minute, stats=Stats(crawl=crawl, **known), **own)
@@ -31,6 +32,6 @@ def host(name: str, **said: Any) -> Host:
 
 
 def survey_of(*samples: Sample, leader: str | None = "host-1:1") -> Survey:
-    """A look at these crawls."""
+    """A survey of these crawls."""
     led_by = Leader(leader, 1) if leader else None
     return Survey(at=BEGIN, leader=led_by, samples=list(samples))

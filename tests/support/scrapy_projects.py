@@ -1,4 +1,4 @@
-"""Scrapy projects as their users have them, and `scrapy crawl` on them in real processes."""
+"""Scrapy projects like those of users, and `scrapy crawl` on them in real processes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from support.processes import Ended, Folder, Running
 from support.until import until_now
 
 OLDEST = Path(__file__).parents[2] / ".scrapy-oldest"
-"""The oldest Scrapy that is supported, with the Twisted of its day: `make test-all` puts them here.
-All else that it needs is that of the newest."""
+"""The oldest supported Scrapy, with a Twisted of its time, installed by `make test-all`. Its other
+dependencies are those of the newest."""
 VERSIONS = {"oldest": OLDEST, "newest": None}
 EACH_VERSION = [pytest.param("oldest", marks=pytest.mark.rare), "newest"]
 
 ADDON = {"ADDONS": {"shoal.scrapy.Addon": 0}}
-"""What makes a project distributed."""
+"""The setting that makes a project distributed."""
 
 ITEMS_FILE = "items.jsonl"
 APPENDING = f"""
@@ -59,15 +59,15 @@ _SETTINGS = {
     "ITEM_PIPELINES": {"project.pipelines.Appending": 300},
 }
 _COMPLAINT = re.compile(r"\] (ERROR|CRITICAL): ")
-# By where the package is: the folder that it was cloned into may have the same name.
+# By the path of the package, because the folder of the clone may have the same name.
 _OUR_WARNING = re.compile(rf"{re.escape(str(Path(shoal.__file__).parent))}/\S+\.py:\d+: \w*Warning")
 _CLOSED = re.compile(r"Spider closed \((\w+)\)")
 
 
 class Project:
-    """A Scrapy project in a folder of its own, which is a machine's: its files are there.
+    """A Scrapy project in a folder of its own, which stands for a machine and has all its files.
 
-    What it crawls and where its queue is, is the same for all copies of it.
+    Copies of the project have the same sites and the same queue.
     """
 
     def __init__(
@@ -81,8 +81,9 @@ class Project:
         middlewares: str = "",
         scrapy: Path | None = None,
     ) -> None:
-        """`settings` are beside the usual ones, and win. `sites` is where to start: spiders find it
-        in the environment, as SITES, separated by commas. `scrapy` is another Scrapy's folder."""
+        """`settings` are added to the usual ones and override them. `sites` are the start URLs,
+        which spiders find in the environment as SITES, separated by commas. `scrapy` is the folder
+        of another version of Scrapy."""
         self.path = path
         self.settings = {**_SETTINGS, **settings}
         self._env = {"SITES": ",".join(sites), "PYTHONWARNINGS": "default"}
@@ -98,7 +99,7 @@ class Project:
         (self.path / "project/settings.py").write_text("".join(lines), "utf-8")
 
     def copy(self, path: Path) -> Project:
-        """The same project on another machine, without what this one's runs have left behind."""
+        """Copy the project to another machine, without the files that its runs have left."""
         other = copy(self)
         other.path = path
         ignored = shutil.ignore_patterns("*.out", "*.err", "*.jsonl", "__pycache__")
@@ -106,12 +107,12 @@ class Project:
         return other
 
     def crawling(self, spider: str, *options: str) -> AbstractContextManager[Running]:
-        """Start `scrapy crawl`. Its log is what it says on stderr."""
+        """Start `scrapy crawl`. Its log goes to stderr."""
         command = ("-m", "scrapy", "crawl", spider, *options)
         return self.commands.running(*command, program=sys.executable)
 
     def crawl(self, spider: str, *options: str) -> Ended:
-        """`scrapy crawl` to its end, which must be its own."""
+        """Run `scrapy crawl` to its end. It must exit with code 0."""
         with self.crawling(spider, *options) as running:
             ended = running.wait()
         assert ended.code == 0, ended.err
@@ -119,17 +120,19 @@ class Project:
 
     @property
     def commands(self) -> Folder:
-        """Its folder, with the environment of `scrapy`: nothing there tells where the queue is."""
+        """The project's folder for commands with the environment of `scrapy`, which does not name
+        the queue."""
         return Folder(self.path, self._env)
 
     @property
     def queue(self) -> Folder:
-        """Its folder for those who ask of the crawl, also by the commands of Shoal."""
+        """The project's folder for queries of the crawl and Shoal commands: its environment names
+        the queue."""
         address = self.settings.get("SHOAL_FRONTIER") or self.settings.get("REDIS_URL")
         return Folder(self.path, {"SHOAL_FRONTIER": str(address)} if address else None)
 
     def items(self) -> list[dict[str, Any]]:
-        """What the pipeline has appended so far, on this machine."""
+        """The items that the pipeline has written so far, on this machine."""
         try:
             lines = (self.path / ITEMS_FILE).read_bytes().splitlines()
         except FileNotFoundError:
@@ -149,24 +152,25 @@ class Project:
 
 
 def closing_reason(log: str) -> str | None:
-    """Why a spider closed, as its log has it; None if it has not, or not in order."""
+    """The reason in the log for which a spider closed; None if it did not close properly."""
     found = _CLOSED.search(log)
     return found[1] if found else None
 
 
 def wait_for_log(running: Running, text: str) -> None:
-    """Wait until a process has logged something. It must not end before."""
+    """Wait until a process has logged a text. It must not end before."""
     until_now(f"{text!r} in the log", lambda: text in running.err or running.has_ended())
     assert text in running.err, running.err
 
 
 def counted(items: Sequence[Mapping[str, Any]], field: str) -> Counter[Any]:
-    """How often each value of a field is there."""
+    """How often each value of a field occurs."""
     return Counter(item[field] for item in items)
 
 
 def assert_in_order(ended: Ended, reason: str = "finished") -> None:
-    """It ended for this reason, by itself if it had finished, and complained of nothing."""
+    """Assert that a crawl exited with code 0 for this reason, and logged no errors or warnings of
+    Shoal."""
     assert ended.code == 0, ended.err
     assert closing_reason(ended.err) == reason, ended.err
     assert "Traceback" not in ended.err, ended.err
@@ -175,6 +179,6 @@ def assert_in_order(ended: Ended, reason: str = "finished") -> None:
 
 
 def assert_no_warning_of_ours(log: str) -> None:
-    """Python warned of nothing that Shoal does, be it deprecated by Scrapy or by Python."""
+    """Assert that the log has no warning about Shoal's code, be it from Scrapy or Python."""
     ours = [line for line in log.splitlines() if _OUR_WARNING.search(line)]
     assert not ours, ours

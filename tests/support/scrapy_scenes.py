@@ -1,4 +1,4 @@
-"""What most tests of Scrapy projects begin with: a site, a queue on Redis, and a project."""
+"""The setup of most tests of Scrapy projects: a site, a queue on Redis, and a project."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from support.until import until_now
 
 
 class Scene(NamedTuple):
-    """All that a test needs. The project's spider starts at the site's front page."""
+    """A site, a server and a project. The project's spider starts at the site's front page."""
 
     site: TroubleSite
     server: RedisServer
     project: Project
 
     def dead(self) -> list[dict[str, Any]]:
-        """The dead tasks of the crawl `things`, as a user asks for them."""
+        """The dead tasks of the crawl `things`, listed by the command that users run."""
         found: list[dict[str, Any]] = self.shoal("dead", "list", "things", "--json").json()
         return found
 
     def retry_the_dead(self) -> None:
-        """Give the dead tasks another chance, as a user does."""
+        """Retry the dead tasks by the command that users run."""
         self.shoal("dead", "retry", "things")
 
     def shoal(self, *command: str) -> Ended:
-        """Run a command of Shoal's in the project's folder, told where the queue is."""
+        """Run a Shoal command in the project's folder, with the queue as an option."""
         ended = self.project.commands.shoal(*command, "--frontier", self.server.url)
         assert ended.code == 0, ended
         return ended
@@ -52,7 +52,8 @@ def scene(
     site_of: Callable[[Sequence[str]], TroubleSite] = TroubleSite,
     **more: Any,
 ) -> Iterator[Scene]:
-    """Open a site whose front page has these links, start a Redis, write a project that uses it."""
+    """Open a site whose front page has these links, start Redis, and write a project that uses
+    both."""
     with (
         RedisServer(path / "redis", *DURABLE) as server,
         serving(site_of(links)) as site,
@@ -63,7 +64,7 @@ def scene(
 
 
 def wait_for_beats(queue: Folder, crawl: str, workers: int, beats: int = 3) -> None:
-    """Wait until every worker of a crawl has given so many more signs of life."""
+    """Wait until every worker of a crawl has sent `beats` more heartbeats."""
     for _ in range(beats):
         before = {pulse.worker: pulse.at for pulse in queue.workers(crawl)}
         until_now("signs of life", partial(_beat_after, queue, crawl, before, workers))

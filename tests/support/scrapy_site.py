@@ -1,18 +1,18 @@
-"""A small shop for Scrapy projects: every kind of page that a spider meets, as a test wants them.
+"""A small shop for Scrapy projects, with every kind of page that a spider meets.
 
 | path | what it is |
 |---|---|
-| `/` | a list: links to the pages that the test names |
-| `/list/N` | a list too: links to the items `N0` to `N9` |
+| `/` | a list of links to the pages that the test names |
+| `/list/N` | a list of links to the items `N0` to `N9` |
 | `/item/N` | an item's page |
 | `/moved/N` | redirects to `/item/N` |
 | `/busy/N` | 503 with Retry-After, the first time; then an item's page |
 | `/down/N` | 503, always |
 | `/gone/N` | 404 |
-| `/broken/N` | an item's page without a price, until the test has it mended |
-| `/login` | a form; with the right password, a session cookie |
-| `/members/N` | an item's page for those with the cookie; others are sent to the form |
-| `/secret/N` | the same, but others are refused (403) |
+| `/broken/N` | an item's page without a price, until the test mends it |
+| `/login` | a form; the right password gives a session cookie |
+| `/members/N` | an item's page with the cookie, else a redirect to the form |
+| `/secret/N` | an item's page with the cookie, else 403 |
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ _FORM = """
 
 
 class TroubleSite(Site):
-    """The site. What its front page links to, and what is wrong with it, is for the test to say."""
+    """The site. The test sets the links of its front page, and what is wrong with it."""
 
     def __init__(self, links: Sequence[str]) -> None:
         super().__init__(_by_path)
         self.links = list(links)
         self.held: set[str] = set()
-        """Paths that get no answer while they are here."""
+        """Paths that get no answer while they are in this set."""
         self.allowed: float = inf
-        """Only so many requests are answered; the others wait until it is more."""
+        """How many requests are answered; the others wait until this is raised."""
         self.is_mended = False
-        """Whether the broken pages are whole by now."""
+        """Whether the broken pages now have a price."""
         self.logins = 0
-        """How often somebody logged in."""
+        """The number of successful logins."""
         self._sessions: set[str] = set()
         self._token = secrets.token_hex(8)
 
     def fetches(self) -> Counter[str]:
-        """How often each path was asked for, without its query."""
+        """How often each path was requested, without its query."""
         return Counter(path.partition("?")[0] for path in self.paths)
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -124,7 +124,7 @@ async def _by_path(path: str) -> web.Response:
 
 
 def _links(paths: Sequence[str]) -> str:
-    """A page of links: each has the kind of page as its class."""
+    """A page of links. Each link's class is the kind of its page."""
     return "\n".join(f'<a class="{path.split("/")[1]}" href="{path}"></a>' for path in paths)
 
 

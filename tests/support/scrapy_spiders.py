@@ -1,4 +1,4 @@
-"""The spiders of the tests: plain Scrapy, as text, since they run in projects of their own."""
+"""The sources of plain Scrapy spiders, which tests write to projects of their own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shop(scrapy.Spider):
         }
         yield from response.follow_all(css="a.related", callback=self.product)
 """
-"""Crawls the demo shop: a product without a price raises."""
+"""A spider of the demo shop. A product without a price raises."""
 
 THINGS = """
 import os
@@ -47,4 +47,4 @@ class Things(scrapy.Spider):
             "price": float(response.css(".price::text").get()),
         }
 """
-"""Crawls the site of `scrapy_site`: a broken page raises."""
+"""A spider of the site in `scrapy_site`. A broken page raises."""

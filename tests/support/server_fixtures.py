@@ -1,4 +1,4 @@
-"""Servers that tests share: one for each test process, empty for each test."""
+"""Fixtures of servers that tests share: one per test process, empty for each test."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def redis_cluster(shared_cluster: RedisCluster) -> RedisCluster:
 
 @pytest.fixture
 async def on_redis(redis_server: RedisServer) -> AsyncIterator[RedisBackend]:
-    """A frontier on an empty server, under a clock of ours."""
+    """A frontier on an empty server, with a fake clock."""
     backend = RedisBackend(redis_server.url)
     async with checked(backend):
         yield backend
@@ -56,7 +56,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def rabbitmq_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitServer]:
-    """A node whose queues stay: tests name theirs differently."""
+    """A node that keeps its queues, so tests must use different names."""
     folder = tmp_path_factory.mktemp("rabbitmq")
     with RabbitServer(folder / "node", tls=TlsFiles(folder / "tls")) as server:
         yield server
@@ -64,6 +64,6 @@ def rabbitmq_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit
 
 @pytest.fixture(scope="session")
 def sqs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
-    """A server whose queues stay: tests name theirs differently."""
+    """A server that keeps its queues, so tests must use different names."""
     with SqsMinistack(tmp_path_factory.mktemp("sqs")) as server:
         yield server

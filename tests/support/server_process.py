@@ -1,4 +1,4 @@
-"""Private servers of tests: each on a free port of 127.0.0.1, with a folder of its own."""
+"""Private servers for tests: each on a free port of 127.0.0.1, with a folder of its own."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ import pytest
 from support.until import LIMIT_S, until_now
 
 PORTS = range(11_000, 21_000)
-"""Below the ports of outgoing connections. One of those could take the port of a server that is
-down for a moment; a client that tries to reach it there could even connect to itself. The bus of a
-Redis cluster, 10,000 ports higher, is below them too."""
+"""Ports of servers, below those of outgoing connections. An outgoing connection could take the port
+of a server that is down for a moment; a client of that server could even connect to itself. The bus
+of a Redis cluster, 10,000 ports higher, is below them too."""
 
 STARTS = 5
-"""Ports that a server tries: between the look for a free one and its start, others may take it."""
+"""How many ports a server tries, since another process may take a free port before the start."""
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that no outgoing connection will be given."""
+    """A port that no process listens on, and that no outgoing connection will get."""
     return next(port for port in random.sample(PORTS, len(PORTS)) if _is_free(port))
 
 
@@ -42,7 +42,7 @@ def _is_free(port: int) -> bool:
 
 
 def missing_server(name: str, cure: str = "run scripts/servers") -> NoReturn:
-    """Skip the test because a server cannot be had; in CI that is a failure."""
+    """Skip the test because a server is not installed. In CI, fail it."""
     reason = f"{name} is not installed: {cure}"
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
@@ -50,21 +50,22 @@ def missing_server(name: str, cure: str = "run scripts/servers") -> NoReturn:
 
 
 def program(name: str | Path) -> str:
-    """Where a program is."""
+    """The path of a program. Skips the test if it is not installed."""
     return shutil.which(name) or missing_server(Path(name).name)
 
 
 class ServerProcess(ABC):
-    """A server in a process of its own. As a context it runs, and is killed after.
+    """A server in a process of its own. A context manager: it runs within the context and is killed
+    at the end.
 
     It dies with the thread that started it, so that nothing outlives a killed test run.
     """
 
     gentle: ClassVar[signal.Signals] = signal.SIGTERM
-    """What lets it end in order."""
+    """The signal that ends the server properly."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
-        """Without a port, it takes a free one when it is first started, and keeps it."""
+        """Without a port, the server takes a free one when it first starts, and keeps it."""
         folder.mkdir(parents=True, exist_ok=True)
         self.port = port or free_port()
         self._may_move = port is None
@@ -80,21 +81,21 @@ class ServerProcess(ABC):
 
     @property
     def pid(self) -> int:
-        """The process, which must have been started."""
+        """The ID of the server's process, which must have been started."""
         assert self._process is not None, "not started"
         return self._process.pid
 
     @property
     def log(self) -> str:
-        """What it has said so far."""
+        """The server's output so far."""
         return self._log_file.read_text("utf-8", "replace")
 
     def is_running(self) -> bool:
-        """Whether its process lives, paused or not."""
+        """Whether the process is alive, paused or not."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it; back when it answers. It has what it had when it was stopped."""
+        """Start the server, and wait until it answers. It keeps its data from earlier starts."""
         assert not self.is_running(), "already started"
         for _ in range(STARTS if self._may_move else 1):
             if self._answers_or_ends():
@@ -105,34 +106,34 @@ class ServerProcess(ABC):
         raise AssertionError(f"{self!r} did not start:\n{self.log}")
 
     def stop(self) -> None:
-        """Let it end in order."""
+        """End the server properly."""
         self._end(self.gentle)
 
     def kill(self) -> None:
-        """kill -9. Not an error if it does not run."""
+        """Kill the server with SIGKILL. Not an error if it does not run."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """End it in order if it runs, and start it again on the same port."""
+        """End the server properly if it runs, and start it again on the same port."""
         self.stop()
         self.start()
 
     def pause(self) -> None:
-        """Stop the process in its tracks: its connections stay open and nobody answers."""
+        """Freeze the process: its connections stay open, but get no answers."""
         os.kill(self.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def resume(self) -> None:
-        """Let a paused process go on."""
+        """Let a paused process continue."""
         os.kill(self.pid, signal.SIGCONT)
 
     @abstractmethod
     def _command(self) -> Sequence[str | Path]:
-        """What runs it in the foreground."""
+        """The command that runs the server in the foreground."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether it is up. Asked only while its process lives."""
+        """Whether the server is up. Called only while its process is alive."""
 
     @property
     def _log_file(self) -> Path:
@@ -140,11 +141,11 @@ class ServerProcess(ABC):
 
     @property
     def _environment(self) -> Mapping[str, str]:
-        """What is special in its environment."""
+        """Environment variables that the server needs in addition."""
         return {}
 
     def _answers_or_ends(self) -> bool:
-        """Start the process and wait for its answer. False if it ends instead."""
+        """Start the process and wait until it answers. False if it ends instead."""
         self._process = self._spawn(self._command())
         try:
             until_now(f"{self!r} to start", lambda: not self.is_running() or self._answers())
@@ -169,7 +170,7 @@ class ServerProcess(ABC):
         if self._process is None or not self.is_running():
             return
         self._process.send_signal(number)
-        self.resume()  # A paused process would take note of the signal only then.
+        self.resume()  # A paused process would not act on most signals before.
         self._process.wait(LIMIT_S)
 
     def __repr__(self) -> str:

@@ -53,13 +53,13 @@ class SessionFolder(ExitFolder):
     """A folder whose crawls have accounts."""
 
     def put_accounts(self, accounts: Mapping[str, str], group: str = "shop") -> None:
-        """The accounts of a group, by their passwords."""
+        """Write the accounts of a group, given as users and passwords."""
         lines = [f"{user},{password}\n" for user, password in accounts.items()]
         self.write(f"{group}.csv", "user,password\n" + "".join(lines))
 
     def put_group(self, site: SessionSite, group: str = "shop", **settings: Any) -> None:
-        """A group that logs in by the form of the site. The accounts are those of the site, unless
-        some are there already."""
+        """Write a group that logs in by the site's form. Its accounts are those of the site, unless
+        `put_accounts` has written others."""
         if not (self.path / f"{group}.csv").exists():
             self.put_accounts(site.door.accounts, group)
         by_form = {
@@ -70,7 +70,7 @@ class SessionFolder(ExitFolder):
         self._put(group, {**by_form, **settings})
 
     def put_plain_group(self, group: str = "shop", **settings: Any) -> None:
-        """A group whose logins are the spider's own."""
+        """Write a group that the spider's own `login` logs in."""
         self._put(group, settings)
 
     def _put(self, group: str, settings: Mapping[str, Any]) -> None:
@@ -78,26 +78,26 @@ class SessionFolder(ExitFolder):
         self.put_table(f"sessions.{group}", {**always, **settings})
 
     def put_shop(self, site: SessionSite, methods: str = "", **settings: Any) -> None:
-        """A spider that reads the catalogue and all products."""
+        """Write a spider that reads the catalogue and all products."""
         lines = "".join(f"    {key} = {value!r}\n" for key, value in settings.items())
         text = SPIDER.format(site=site.url, settings=lines, methods=methods)
         self.write("shop.py", text)
 
     def accounts(self, group: str = "shop") -> dict[str, Account]:
-        """How the accounts of a group are doing, by name."""
+        """The accounts of a group as the frontier knows them, by name."""
         found = asyncio.run(self.ask_frontier(lambda frontier: frontier.accounts(group)))
         return {account.name.partition("#")[2]: account for account in found}
 
 
 def assert_honest(site: SessionSite) -> None:
-    """Nobody has done what no visitor does."""
+    """Assert that no client did what no correct client does."""
     door = site.door
     found = (door.overlaps, door.violations, door.needless, door.faults)
     assert found == ([], [], [], []), f"overlaps, violations, needless, faults: {found}"
 
 
 def assert_all_found(folder: SessionFolder, site: SessionSite, crawl: str = "shop") -> None:
-    """The crawl is finished, and every product is stored exactly once."""
+    """Assert that the crawl is finished, and that every product is stored exactly once."""
     stats = folder.stats(crawl)
     assert_adds_up(stats)
     assert (stats.state, stats.dead, stats.leased) == ("finished", 0, 0), stats

@@ -1,4 +1,4 @@
-"""Hosts as a session sees them: what they answer is told, what they are asked is noted."""
+"""A fake host for tests of sessions: tests define its answers, and it records the requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALICE = {"user": "alice", "password": "canary"}
 
 
 class Host:
-    """Answers each address with what it was told: a status, a body, headers."""
+    """Answers each path as defined (status, body, headers), others with an empty page."""
 
     def __init__(self, **answers: tuple[int, str, Iterable[tuple[str, str]]]) -> None:
         self.answers = answers

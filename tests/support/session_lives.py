@@ -1,7 +1,7 @@
-"""Random lives of crawls with accounts, for two frontiers that must do the same.
+"""Random histories of crawls with accounts, for two frontiers that must behave alike.
 
-As in exit_lives.py: two crawls share the accounts, and the exits that these go by. Each has one
-host, and all its tasks are of one lane.
+As in exit_lives.py, two crawls share the accounts and the exits that these use. Each crawl has one
+host, and all its tasks are in one lane.
 """
 
 from __future__ import annotations
@@ -68,5 +68,5 @@ some_reports = st.lists(st.none() | reports | reports, min_size=1, max_size=5)
 
 
 def accounts_of(count: int) -> list[ExitEntry]:
-    """The first so many."""
+    """Entries for the first `count` accounts."""
     return [ExitEntry(f"@{identity(name)}") for name in ACCOUNTS[:count]]

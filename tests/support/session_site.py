@@ -1,4 +1,4 @@
-"""A shop behind a login, with a doorman who watches its visitors closely.
+"""A shop behind a login, with a `Doorman` that checks its clients closely.
 
 with serving(SessionSite({"alice": "secret"}, products=30)) as site: ...
 """
@@ -23,7 +23,7 @@ STRANGERS = "<h1>Please log in</h1><a href=/login>Log in</a>"
 
 
 class Stranger(StrEnum):
-    """What a page is, for who is not logged in."""
+    """What clients that are not logged in get instead of a page."""
 
     REDIRECT = "redirect"
     UNAUTHORISED = "401"
@@ -31,8 +31,8 @@ class Stranger(StrEnum):
 
 
 class SessionSite(Site):
-    """`/catalog` leads to `/product/N`, for who is logged in. `/login` has a form, `/api/login`
-    takes JSON; `/open/N` is for everybody. 127.0.0.2 is another site on the same server."""
+    """The shop. With a login, `/catalog` links to `/product/N`. `/login` has a form, `/api/login`
+    takes JSON, and `/open/N` needs no login. 127.0.0.2 is another site on the same server."""
 
     addresses = ("127.0.0.1", "127.0.0.2")
 
@@ -54,7 +54,7 @@ class SessionSite(Site):
 
     @property
     def other_url(self) -> str:
-        """The same server, as another site."""
+        """The URL of the same server as another site."""
         return f"http://127.0.0.2:{self.port}/"
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -114,7 +114,7 @@ class SessionSite(Site):
     def _behind(
         self, request: web.BaseRequest, given: dict[str, str], visit: Visit
     ) -> web.Response:
-        """What only those see who are logged in."""
+        """The pages that need a login."""
         head = f"<b class=account>{visit.account}</b><a class=logout href=/logout>Log out</a>"
         match _parts(request):
             case ["home"]:
@@ -126,14 +126,14 @@ class SessionSite(Site):
                 return html(f"{head}<h1>Product {number}</h1>{REVIEW.format(number=number)}")
             case ["review"]:
                 return html(f"{head}<h1>Product {given['number']}</h1><q>{given['text']}</q>")
-            case ["adult", number]:  # Asks for a cookie that only a redirect gives.
+            case ["adult", number]:  # Needs a cookie that only its own redirect sets.
                 age = f"{CANARY}-{visit.account}"
                 if request.cookies.get("age") == age:
                     return html(f"{head}<h1>Product {number}</h1>")
                 return _with(_to(request.path), f"age={age}")
             case ["away"]:
                 return _with(_to(f"{self.other_url}landing"), f"away={CANARY}-away")
-            case ["trap"]:  # Whoever comes here is logged out.
+            case ["trap"]:  # Logs the client out.
                 self.door.end(visit.account)
                 return self._to_strangers(request)
         return html(f"{head}no such page", 404)
@@ -143,7 +143,7 @@ class SessionSite(Site):
 
 
 async def _given(request: web.BaseRequest) -> dict[str, str]:
-    """What was sent with a request, as a form or as JSON."""
+    """The fields sent in a request, as a form or as JSON."""
     if request.content_type == "application/json":
         return {str(name): str(value) for name, value in (await request.json()).items()}
     return {name: str(value) for name, value in (await request.post()).items()}

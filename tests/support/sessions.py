@@ -1,4 +1,5 @@
-"""Tests of identities: groups of accounts, tasks that go with them, a worker that can log in."""
+"""For tests of identities: groups of accounts, tasks that use them, and a worker that can log
+in."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ def identity(account: str, group: str = SHOP) -> str:
 
 
 async def put_group(frontier: Frontier, *accounts: str, group: str = SHOP, **rules: Any) -> None:
-    """A group with these accounts: one request at a time, and nobody starves, unless told
-    otherwise."""
+    """Put a group with these accounts. By default each has one request at a time, and the timeout
+    of waiting tasks is so long that none starves."""
     told = PoolRules(
         name=pool_of_session(group), **{"concurrency": 1, "timeout_s": LONG_S, **rules}
     )
@@ -45,77 +46,77 @@ async def put_group(frontier: Frontier, *accounts: str, group: str = SHOP, **rul
 
 
 def with_session(session: str, each: Entry) -> Entry:
-    """The task, as one that goes with accounts."""
+    """The same task with a session."""
     return Entry(each.fingerprint, replace(each.task, session=session))
 
 
 def logged_in(address: str, session: str = SHOP, **fields: Any) -> Entry:
-    """A task that goes with an account."""
+    """A task that needs an account."""
     return with_session(session, entry(address, **fields))
 
 
 def session_pages(count: int, host: str = HOST, session: str = SHOP, **fields: Any) -> list[Entry]:
-    """So many of them, of one host. With other accounts they are other tasks."""
+    """`count` tasks of one host that need an account. For another session, they are other tasks."""
     path = session.replace("#", "/")
     return [logged_in(f"{host}/{path}/{number}", session, **fields) for number in range(count)]
 
 
 def login(jar: bytes | None = JAR) -> IdentityReport:
-    """The word of who has logged in."""
+    """The report of a successful login."""
     return IdentityReport(LoginChange.IN, jar=jar, user_agent=AGENT, login_url=LOGIN_URL)
 
 
 def failure(reason: str = "the password is wrong") -> IdentityReport:
-    """The word of who could not."""
+    """The report of a failed login."""
     return IdentityReport(LoginChange.FAILED, reason=reason)
 
 
 class SessionClient(ExitClient):
-    """A worker that knows the passwords of accounts, and the exits that they go by."""
+    """A worker that knows the passwords of accounts and the exits that they use."""
 
     async def begin(self, *entries: Entry, **rules: Any) -> None:
-        """Start a crawl whose leases last, of tasks that go with accounts."""
+        """Start a crawl of tasks that need accounts, with leases that do not expire."""
         await super().begin(*entries, **{"sessions": (SHOP, FORUM), "max_losses": 99, **rules})
 
     async def said(
         self, lease: Lease, report: IdentityReport | None, verdict: Verdict = Verdict.RETURNED
     ) -> None:
-        """End a try with a word of its identity, and none against its exit."""
+        """End a try with this report on its identity, and a good one on its exit."""
         passage = GOOD if lease.lent is not None else None
         await self.end(lease, verdict, identity=report, passage=passage)
 
     async def log_in(self, *leases: Lease, jar: bytes | None = JAR) -> None:
-        """Log in with what was leased for that, and give the tasks back."""
+        """Log in with identities that were leased for that, and return the tasks."""
         for lease in leases:
             assert not identity_of(lease).is_in
             await self.said(lease, login(jar))
 
     async def done(self, *leases: Lease, jar: bytes | None = None) -> None:
-        """The pages came, as pages for who is logged in."""
+        """End these tries as done: their pages came, and were those of a logged-in client."""
         report = None if jar is None else IdentityReport(jar=jar)
         for lease in leases:
             await self.said(lease, report, Verdict.DONE)
 
     async def failed(self, *leases: Lease) -> None:
-        """Nobody was let in."""
+        """End these tries as failed logins."""
         for lease in leases:
             await self.said(lease, failure())
 
     async def log_all_in(self, backend: Backend, count: int) -> None:
-        """Log so many accounts in, all at once."""
+        """Log in `count` accounts at once."""
         leases = await self.take(count)
         assert len(leases) == count
         await self.log_in(*leases)
         await settle(backend)
 
     async def hold(self, name: str = ALICE, seconds: float = HOLD_S) -> Held:
-        """Keep an account of the shop from everybody."""
+        """Hold an account of the shop, so that no worker gets it."""
         held = await self.frontier.hold(identity(name), HOST, seconds)
         assert held is not None, "somebody has it"
         return held
 
     async def told_by_hand(self, report: IdentityReport, name: str = ALICE) -> None:
-        """Hold an account, and say this of it."""
+        """Hold an account, and let it go with this report, as an operator does."""
         assert await self.frontier.let_go(await self.hold(name), report)
 
     async def account(self, name: str = ALICE, group: str = SHOP) -> Account:
@@ -125,7 +126,7 @@ class SessionClient(ExitClient):
         return found
 
     async def assert_all_free(self, *pools: str) -> None:
-        """Nothing is lent, and nobody uses any account."""
+        """Assert that nothing in these pools is leased, and that no worker uses an account."""
         await self.assert_free(*(pools or (GROUP,)))
         for account in await self.frontier.accounts(SHOP):
             assert account.state.worker == ""
@@ -138,7 +139,7 @@ def session_client(
     pools: tuple[str, ...] = (GROUP, FORUM_GROUP, DC, RES),
     slots: int = PLENTY,
 ) -> SessionClient:
-    """A worker on the first frontier."""
+    """A worker that uses the backend's first frontier."""
     return SessionClient(backend.frontier, worker, crawl, pools, slots)
 
 
@@ -148,7 +149,7 @@ def another_session_client(
     crawl: str = CRAWL,
     pools: tuple[str, ...] = (GROUP, FORUM_GROUP, DC, RES),
 ) -> SessionClient:
-    """A worker on a frontier of its own."""
+    """A worker that uses a frontier of its own."""
     return SessionClient(backend.open_another(), worker, crawl, pools)
 
 
@@ -158,7 +159,7 @@ def identity_of(lease: Lease) -> LeasedIdentity:
 
 
 def names_of(leases: Sequence[Lease]) -> list[str]:
-    """The account that each of them is for."""
+    """The account of each lease."""
     whole = [lease.identity.name if lease.identity else "nobody" for lease in leases]
     return [name.partition("#")[2] or name for name in whole]
 
@@ -166,7 +167,7 @@ def names_of(leases: Sequence[Lease]) -> list[str]:
 async def begin_by_exits(
     backend: Backend, *accounts: str, exits: int = 2, **pool: float | bool
 ) -> SessionClient:
-    """A crawl whose accounts go by exits."""
+    """Start a crawl whose accounts use exits."""
     client = session_client(backend)
     await put_pool(client.frontier, exits, RES, timeout_s=LONG_S, **pool)
     await put_group(client.frontier, *(accounts or (ALICE,)), through=RES)
@@ -175,7 +176,7 @@ async def begin_by_exits(
 
 
 async def logged_in_by(backend: Backend, client: SessionClient) -> str:
-    """Log the one account in. Returns the exit that it is bound to."""
+    """Log in the only account, and return the exit that it is bound to."""
     (lease,) = await client.take()
     await client.log_in(lease)
     await settle(backend)
@@ -184,6 +185,6 @@ async def logged_in_by(backend: Backend, client: SessionClient) -> str:
 
 
 async def next_of(client: SessionClient) -> Lease:
-    """All that it gets now, which is one."""
+    """Lease everything available now, which must be one task."""
     (lease,) = await client.take()
     return lease

@@ -1,4 +1,4 @@
-"""A worker that keeps to its shares of hosts, for tests: it sends all it may, and nothing else."""
+"""A worker that keeps to its shares of hosts, for tests: it sends all that it may, but no more."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from support.frontiers import HOST, Client, outcome
 
 
 class Sharer:
-    """What it was told, and what it has: leases by host."""
+    """A worker's shares and leases, by host."""
 
     def __init__(self) -> None:
         self.told: dict[str, int] = {}
         self.unsent: defaultdict[str, list[Lease]] = defaultdict(list)
         self.sent: defaultdict[str, list[Lease]] = defaultdict(list)
-        """In flight, and shared."""
+        """The shared leases in flight."""
         self.said: dict[str, Holding] = {}
-        """The last time it was asked."""
+        """The holdings that it last reported."""
 
     def holdings(self) -> dict[str, Holding]:
-        """What it says of itself."""
+        """The holdings that the worker reports."""
         hosts = {*self.told, *self.unsent, *self.sent}
         self.said = {host: Holding(len(self.sent[host]), len(self.unsent[host])) for host in hosts}
         return self.said
 
     def granted(self, grant: Grant) -> list[Lease]:
-        """It was told what it may have. Returns what is to be given back. A host of which it has
-        no share any more is named until nothing is in flight there."""
+        """Take new shares and leases, send, and return the leases that must be given back.
+
+        A host without a share is still reported until nothing is in flight there.
+        """
         for lease in grant.leases:
             if lease.shared:
                 self.unsent[lease.task.site].append(lease)
@@ -48,14 +50,14 @@ class Sharer:
         return back
 
     def send(self) -> None:
-        """Send all it may."""
+        """Send as many unsent requests as the shares allow."""
         for host, share in self.told.items():
             while self.unsent[host] and len(self.sent[host]) < share:
                 self.sent[host].append(self.unsent[host].pop(0))
         self._forget_hosts()
 
     def answer(self, host: str, count: int | None = None) -> list[Lease]:
-        """The host has answered the oldest requests, so many or all. Others follow them."""
+        """Take the oldest `count` requests, or all, as answered by the host. Unsent ones follow."""
         answered, self.sent[host] = self.sent[host][:count], self.sent[host][count:]
         if count is None:
             self.sent[host] = []
@@ -63,7 +65,7 @@ class Sharer:
         return answered
 
     def drop(self, leases: Iterable[Lease]) -> None:
-        """It does not have these any more."""
+        """Forget these leases."""
         gone = {lease.token for lease in leases}
         for held in (self.unsent, self.sent):
             for host, ours in held.items():
@@ -71,12 +73,12 @@ class Sharer:
         self._forget_hosts()
 
     def leave(self, host: str) -> None:
-        """It has nothing of this host any more."""
+        """Forget everything of this host."""
         for held in (self.told, self.unsent, self.sent):
             held.pop(host, None)
 
     def may_have(self, host: str) -> int:
-        """Requests that it may have in flight at any moment until it asks again."""
+        """The most requests that the worker may have in flight until it asks again."""
         return max(self.told.get(host, 0), len(self.sent.get(host, ())))
 
     def _forget_hosts(self) -> None:
@@ -86,7 +88,7 @@ class Sharer:
 
 
 class SharingClient(Sharer):
-    """Such a worker with a hand on a crawl. What was answered is finished with its next ask."""
+    """Such a worker on a crawl. Answered requests are finished with its next ask."""
 
     def __init__(self, client: Client) -> None:
         super().__init__()
@@ -95,7 +97,8 @@ class SharingClient(Sharer):
         self._ended: list[Outcome] = []
 
     async def ask(self, limit: int = 99) -> Grant:
-        """Finish what was answered, ask for more, send, and give back what may not be sent."""
+        """Finish answered requests, ask for more leases and send. Leases that may not be sent are
+        given back with the next ask."""
         ended, self._ended = self._ended, []
         said = self.holdings()
         stale, grant = await self.client.exchange(*ended, limit=limit, holdings=said)
@@ -112,12 +115,12 @@ class SharingClient(Sharer):
         return answered
 
     async def end_plain(self) -> None:
-        """Finish what took room by itself."""
+        """Finish the leases that belong to no share."""
         ended, self.plain = self.plain, []
         await self.client.finish(*map(outcome, ended))
 
     async def give_up(self) -> None:
-        """It ends in good order: all is given back, and it says so."""
+        """End the worker properly: answer or give back everything, and give up all shares."""
         self.told = dict.fromkeys(self.told, 0)
         for host in [*self.sent]:
             self.answer(host)
@@ -128,5 +131,6 @@ class SharingClient(Sharer):
         assert not self.told
 
     def in_flight(self, host: str = HOST) -> int:
-        """Requests that it may have in flight until it asks again, plain ones too."""
+        """The most requests that the worker may have in flight until it asks again, including those
+        that belong to no share."""
         return self.may_have(host) + sum(lease.task.site == host for lease in self.plain)

@@ -1,4 +1,4 @@
-"""Crawls of the demo shop, and whether they found what there was to find."""
+"""Crawls of the demo shop, and assertions that they found everything."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FORBIDDEN = ("/cart", "/private/")
 
 
 def shop_urls(shop: Shop) -> dict[str, str]:
-    """The environment that tells the spider where the shop is."""
+    """The environment variable that gives the spider the shop's URLs."""
     return {URLS_VARIABLE: ",".join(shop.urls)}
 
 
 def assert_found_everything(folder: Folder, shop: Shop) -> None:
-    """Every good product is stored once with the right values, and nothing else is."""
+    """Assert that every good product is stored once with the right values, and nothing else is."""
     items = folder.export("shop")
     assert len(items) == len(shop.good())
     found = {item["sku"]: {name: item[name] for name in ("title", "price")} for item in items}
@@ -29,7 +29,8 @@ def assert_found_everything(folder: Folder, shop: Shop) -> None:
 
 
 def assert_broken_are_dead(folder: Folder, shop: Shop) -> None:
-    """Broken products are dead with their reason and traceback, and nothing else is."""
+    """Assert that broken products are dead with their reason and traceback, and nothing else
+    is."""
     ended = folder.shoal("dead", "list", "shop", "--json", "--limit", "1000")
     dead: dict[str, Any] = {record["url"].partition("?")[0]: record for record in ended.json()}
     assert len(dead) == len(shop.broken())
@@ -39,12 +40,12 @@ def assert_broken_are_dead(folder: Folder, shop: Shop) -> None:
 
 
 def fetches(log: list[Hit]) -> Counter[tuple[int, str]]:
-    """How often each page of each host was asked for, robots.txt among them."""
+    """How often each page of each host was requested, including robots.txt."""
     return Counter((hit.host, hit.page) for hit in log)
 
 
 def needed_fetches(shop: Shop) -> Counter[tuple[int, str]]:
-    """How often a perfect crawl asks for a product's page: once, flaky ones twice."""
+    """How often a perfect crawl requests each product's page: once, and flaky ones twice."""
     flaky, addresses = shop.flaky(), {**shop.good(), **shop.gone(), **shop.broken()}
     pages = {sku: place(url) for sku, url in addresses.items()}
     once = Counter([*pages.values(), *map(place, shop.moved().values())])
@@ -52,6 +53,6 @@ def needed_fetches(shop: Shop) -> Counter[tuple[int, str]]:
 
 
 def place(url: str) -> tuple[int, str]:
-    """The port and the path of a shop's address."""
+    """The port and path of a URL of the shop."""
     host, _, path = url.removeprefix("http://").partition("/")
     return int(host.rpartition(":")[2]), f"/{path}"

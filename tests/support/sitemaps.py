@@ -1,4 +1,4 @@
-"""Sites that have sitemaps."""
+"""Sitemaps, and a site that has some."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def index(*sitemaps: str) -> bytes:
 
 
 class SiteWithSitemaps(Site):
-    """Has what is in `bodies`, by path, and below `/p/` a page at every address."""
+    """A site with the answers in `bodies`, by path, and a page at every path below `/p/`."""
 
     def __init__(self) -> None:
         super().__init__(self._page)
         self.bodies: dict[str, bytes] = {}
         self.held: set[str] = set()
-        """Paths that get no answer while they are here."""
+        """Paths that get no answer while they are in this set."""
 
     def pages(self, *names: object) -> Sequence[str]:
-        """The addresses of pages."""
+        """The URLs of pages."""
         return [f"{self.url}p/{name}" for name in names]
 
     async def _page(self, path: str) -> web.Response:

@@ -1,11 +1,11 @@
-"""Servers for tests that run Shoal in other processes: they run in a thread of the test's own."""
+"""Servers for tests that run Shoal in other processes. They run in a thread of the test process."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from asyncio import sleep  # Itself: tests put another in its place, for their own loop.
+from asyncio import sleep  # The function itself: tests patch asyncio.sleep for their own loop.
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from typing import NamedTuple, Self, TypeVar
@@ -23,7 +23,7 @@ Answer = Callable[[str], Awaitable[web.Response]]
 
 @contextmanager
 def serving(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
-    """Enter an async context in a thread of its own, and leave it in the end."""
+    """Enter an async context in a thread of its own, and leave it at the end."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="server")
     thread.start()
@@ -42,30 +42,30 @@ def serving(server: AbstractAsyncContextManager[T]) -> Iterator[T]:
 
 
 async def _hang_up(loop: asyncio.AbstractEventLoop) -> None:
-    """Close what is still open, such as connections that proxies keep: else they are found, and
-    complained of, in the middle of some later test."""
+    """Close what is still open, such as connections that proxies keep. Otherwise Python would warn
+    of them in the middle of a later test."""
     for transport in list(getattr(loop, "_transports", {}).values()):
         transport.abort()
-    await sleep(0)  # What was closed ends in the next round of the loop.
+    await sleep(0)  # Aborted transports close in the next round of the loop.
 
 
 class Hit(NamedTuple):
     """A request that reached a site."""
 
     at: float
-    """time.monotonic() when it was noticed."""
+    """time.monotonic() when the request was noticed."""
     path: str
     since: float = 0.0
-    """A moment before it arrived: on a busy machine, the site notices late."""
+    """A time before the request arrived, since a site on a busy machine notices requests late."""
 
 
 class Site:
-    """A host whose pages a test makes up. robots.txt allows everything unless it is one of them."""
+    """A host whose pages a test defines. Without a robots.txt among them, everything is allowed."""
 
     notices_hang_ups = False
-    """Whether a request is over when who sent it is gone."""
+    """Whether a request is cancelled when its client is gone."""
     addresses: Sequence[str] = ("127.0.0.1",)
-    """Where it listens, on the same port everywhere."""
+    """The addresses at which it listens, all on the same port."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -93,12 +93,12 @@ class Site:
 
     @property
     def url(self) -> str:
-        """Where its front page is."""
+        """The URL of the front page."""
         return f"http://127.0.0.1:{self.port}/"
 
     @property
     def paths(self) -> list[str]:
-        """The paths that were asked for, without robots.txt."""
+        """The paths that were requested, without robots.txt."""
         return [hit.path for hit in self.hits]
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -107,8 +107,8 @@ class Site:
         return await self._answer(request.raw_path)
 
     async def _tick(self) -> None:
-        """Note, again and again, when the loop had its turn before the last one: what had come
-        until then has been looked at since."""
+        """Note repeatedly the time of the loop's round before the last: requests that had arrived
+        by then have been noticed since."""
         last = time.monotonic()
         for _ in range(10**9):
             self._idle_at, last = last, time.monotonic()

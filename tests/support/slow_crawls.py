@@ -1,4 +1,4 @@
-"""Crawls that are under way for as long as a test needs them: of slow hosts with many pages."""
+"""Crawls that run for as long as a test needs: of slow hosts with many pages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from support.until import until_now
 
 PAGES = 40_000
 ENOUGH = 205
-"""After so many pages there is enough to go by."""
+"""Number of pages after which there is enough data for advice."""
 LATENCY_S = 1.0
-"""So long that a busy machine has no other limit: answers come together, and so are few batches."""
+"""The time that answers take: so long that it is the only limit even on a busy machine. Answers
+arrive together, so there are few batches."""
 SPIDER = """
 from shoal import Spider
 
@@ -36,7 +37,7 @@ class Slow(Spider):
 
 
 class SlowSite(Site):
-    """So many hosts, which take a while to answer."""
+    """A site with several hosts, which take a while to answer."""
 
     notices_hang_ups = True
 
@@ -50,13 +51,13 @@ class SlowSite(Site):
 
     @property
     def hosts(self) -> list[str]:
-        """Their names, as tasks have them."""
+        """The names of the hosts, as in tasks."""
         return [f"{address}:{self.port}" for address in self.addresses]
 
 
 @contextmanager
 def crawling(folder: Folder, hosts: int, *options: str, name: str = "shop") -> Iterator[SlowSite]:
-    """A crawl of so many hosts, which has done so much that there is advice."""
+    """Run a crawl of `hosts` slow hosts, until it has enough data for advice."""
     with serving(SlowSite(hosts)) as site:
         text = SPIDER.format(name=name, hosts=site.hosts, pages=PAGES // hosts)
         folder.write(f"{name}.py", text)

@@ -1,5 +1,5 @@
-"""A crawl that is over, and slow pages that are still to be seeded: whoever works on it has time to
-come and go."""
+"""A finished crawl whose slow pages are still to be seeded, so that workers on it have time to come
+and go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from support.sites import Site, html, serving
 
 @contextmanager
 def slow_site(folder: Folder, takes_s: float = 0.3) -> Iterator[Site]:
-    """A site with any number of pages, and its crawl `links`, which has found the first alone."""
+    """A site with any number of pages, and its crawl `links`, which has found only the front
+    page."""
 
     async def answer(path: str) -> web.Response:
         await asyncio.sleep(takes_s if path != "/" else 0)
@@ -31,13 +32,13 @@ def slow_site(folder: Folder, takes_s: float = 0.3) -> Iterator[Site]:
 
 
 def seed(folder: Folder, site: Site, first: int, pages: int) -> None:
-    """Have more pages wait."""
+    """Seed `pages` more pages, from number `first` on."""
     urls = "".join(f"{site.url}{number}\n" for number in range(first, first + pages))
     ended = folder.shoal("seed", "links", "--file", "-", stdin=urls)
     assert ended.code == 0, ended.err
 
 
 def all_found_once(folder: Folder, pages: int) -> bool:
-    """Whether the items of so many pages are there, each once."""
+    """Whether the items of the front page and of `pages` others are stored, each once."""
     found = Counter(item["url"] for item in folder.export("links"))
     return len(found) == pages + 1 and set(found.values()) == {1}

@@ -1,4 +1,4 @@
-"""A small site with one page of every fate, and the spider that crawls it."""
+"""A small site with one page for every possible outcome, and a spider that crawls it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FRONT = (
     "http://no.example/",
 )
 THINGS = ["/", "/a", "/b", "/c", "/new"]
-"""The keys of all things that a crawl finds, sorted."""
+"""The keys of all items of kind Thing that a crawl finds, sorted."""
 
 
 async def answer(path: str) -> web.Response:

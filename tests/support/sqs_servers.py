@@ -1,7 +1,7 @@
-"""Servers that speak SQS's protocol: real ones, private, on free ports, gone in the end.
+"""Real servers of the SQS protocol: private, on free ports, gone at the end.
 
-Ministack is fast; moto is the reference for what errors are called. Neither keeps what it has when
-it is killed.
+Ministack is fast; moto is the reference for the names of errors. Neither keeps its data when it is
+killed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from support.s3_servers import Ministack, S3Server, script
 
 
 class SqsServer(S3Server):
-    """A server of queues: of the buckets it has none."""
+    """A server of queues, without a bucket."""
 
     def _make_bucket(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Random lives: the test case of a state machine, as long as the profile of Hypothesis wants it."""
+"""Test cases of state machines, scaled to the profile of Hypothesis."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 def lives(
     machine: type[RuleBasedStateMachine], percent: int, *, steps: int, is_slow: bool = False
 ) -> type[TestCase]:
-    """So many lives per hundred examples that other property tests have, each of so many steps.
+    """The test case of a state machine, with `percent` of the examples of other property tests.
 
-    Where a life takes about a second, because a server lives it too, one that fails is told as it
-    was found. Hypothesis looks for a shorter one for up to five minutes, which is as long as a test
-    may take: it would be ended before it tells anything. It keeps the life for the next run. In CI,
-    which keeps nothing, these lives are the same each time; elsewhere they are new ones.
+    `is_slow` is for machines whose examples take about a second, because a server is involved. A
+    failing example is then reported as it was found. Hypothesis would shrink it for up to five
+    minutes, which is the limit of a test: the test would be ended before it reports anything.
+    Hypothesis keeps the example for the next run. In CI, which keeps nothing, slow examples are the
+    same every time; elsewhere they are new ones.
     """
     case: Any = machine.TestCase
     number = max(settings().max_examples * percent // 100, 1)

@@ -1,4 +1,4 @@
-"""A folder whose results store is filled by hand, and the commands that read it."""
+"""A folder whose results store tests fill directly, and the commands that read it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ STORE = "sqlite:///shoal.db"
 
 
 class Stored(Folder):
-    """A folder whose store is filled by hand."""
+    """A folder whose results store tests fill directly."""
 
     def ask(self, question: Callable[[Results], Awaitable[T]], address: str = STORE) -> T:
-        """Ask a store: the folder's own, if no other is named."""
+        """Call `question` with a results store, by default the folder's, and return its result."""
 
         async def asking() -> T:
             async with results_at(address) as results:
@@ -34,17 +34,17 @@ class Stored(Folder):
             return asyncio.run(asking())
 
     def save(self, crawl: str, *items: StoredItem, **more: Any) -> None:
-        """Store items, and what else goes with them."""
+        """Store a batch of items; `more` are its other fields."""
         self.ask(lambda results: results.save(crawl, Batch(items=list(items), **more)))
 
     def fine(self, *args: str | Path) -> Ended:
-        """Run a command that succeeds."""
+        """Run a command, which must succeed."""
         ended = self.shoal(*args)
         assert ended.code == 0, ended
         return ended
 
     def refused(self, *args: str | Path) -> str:
-        """What it says of a wrong use: one line."""
+        """Run a command that must be refused, and return its error, which must be one line."""
         ended = self.shoal(*args)
         assert (ended.code, ended.out) == (2, ""), ended
         assert ended.err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Results that go through a stream and are delivered into a store, as one store for the tests."""
+"""A results stream and the store that it is delivered to, as one store for tests."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def stream_url(server: RedisServer, **options: object) -> str:
 
 
 def waiting(raw: redis.Redis) -> int:
-    """How many entries are in the stream."""
+    """The number of entries in the stream."""
     return int(raw.xlen(KEY))
 
 
 def held(raw: redis.Redis) -> int:
-    """How many of them deliverers have in hand."""
+    """The number of entries that deliverers hold."""
     return sum(group["pending"] for group in raw.xinfo_groups(KEY)) if raw.exists(KEY) else 0
 
 
 def age(raw: redis.Redis) -> None:
-    """Make all that deliverers have in hand look as if they had been silent for long."""
+    """Make all entries that deliverers hold look as if these had been silent for long."""
     pending: Any = raw.xpending_range(KEY, GROUP, "-", "+", 10_000)
     for entry in pending:
         names = (KEY, GROUP, entry["consumer"])
@@ -57,13 +57,13 @@ def age(raw: redis.Redis) -> None:
 
 
 def put_aside(raw: redis.Redis) -> list[Garbage]:
-    """What was not ours, newest first."""
+    """The entries set aside because Shoal did not write them, newest first."""
     records = raw.lrange(f"{KEY}:garbage", 0, -1)
     return [msgspec.json.decode(record, type=Garbage) for record in records]
 
 
 async def deliver_all(address: str, store: Results) -> Delivered:
-    """Drain until the stream is empty."""
+    """Deliver entries to the store until the stream is empty."""
     queue = ResultQueue(address)
     try:
         deliverer = Deliverer(queue, store, until_empty=True)
@@ -74,8 +74,8 @@ async def deliver_all(address: str, store: Results) -> Delivered:
 
 
 class DeliveredResults(Results):
-    """What is saved goes into the stream. Who asks for something has it delivered first, and gets
-    the answer of the store; so does who has it forgotten, as the stream itself refuses that."""
+    """A store that saves to the stream. Every query delivers the stream first and then asks the
+    store behind it. So does `forget`, which the stream itself refuses."""
 
     def __init__(self, address: str, store: Results) -> None:
         self._address = address

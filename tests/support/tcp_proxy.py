@@ -18,7 +18,7 @@ CHUNK = 65536
 
 
 class TcpProxy:
-    """Forwards a port of 127.0.0.1 to another one, in a thread of its own. A context."""
+    """Forwards a port of 127.0.0.1 to another one, in a thread of its own. A context manager."""
 
     def __init__(self, target_port: int) -> None:
         self._relay = _Relay(target_port)
@@ -33,7 +33,7 @@ class TcpProxy:
 
     @property
     def port(self) -> int:
-        """Where it listens. It stays the same."""
+        """The port on which it listens, which never changes."""
         return self._relay.port
 
     def cut(self) -> None:
@@ -41,11 +41,11 @@ class TcpProxy:
         self._run(self._relay.cut())
 
     def freeze(self) -> None:
-        """Pass nothing on, not even the end of a connection: a cable is pulled."""
+        """Forward nothing, not even the end of a connection, as if a cable were pulled."""
         self._run(self._relay.freeze())
 
     def heal(self) -> None:
-        """Forward again. What was sent over frozen connections now arrives."""
+        """Forward again. Data sent over frozen connections now arrives."""
         self._run(self._relay.heal())
 
     def _run(self, action: Coroutine[Any, Any, None]) -> None:
@@ -97,7 +97,7 @@ class _Relay:
 
 
 class _Connection:
-    """A client's connection, and ours to the target for it."""
+    """A client's connection, and the one to the target that belongs to it."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flows: asyncio.Event
@@ -108,7 +108,7 @@ class _Connection:
         self._writers = [writer]
 
     async def forward_to(self, port: int) -> None:
-        """Pass bytes both ways until one end closes; then close the other."""
+        """Forward bytes both ways until one end closes; then close the other."""
         try:
             await in_time("the network to be well again", self._flows.wait())
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -122,7 +122,7 @@ class _Connection:
             await self._close()
 
     def reset(self) -> None:
-        """Drop both ends, so that they notice at once."""
+        """Reset both connections, so that both ends notice at once."""
         for writer in self._writers:
             with suppress(OSError):
                 connected: socket.socket = writer.get_extra_info("socket")
@@ -136,7 +136,7 @@ class _Connection:
                 writer.write(data)
                 await writer.drain()
         await in_time("the network to be well again", self._flows.wait())
-        raise ConnectionError("closed")  # This ends the other way too.
+        raise ConnectionError("closed")  # Ends the other direction too.
 
     async def _close(self) -> None:
         for writer in self._writers:

@@ -1,4 +1,4 @@
-"""Waiting in tests: every wait has an end, and says what it waited for."""
+"""Waiting in tests: every wait has a limit, and a failure says what it waited for."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any, TypeVar, overload
 T = TypeVar("T")
 
 LIMIT_S = 120.0
-"""Far beyond what a slow machine needs: who waits so long waits for what does not come."""
+"""Far more than a slow machine needs: what has not happened by then will not happen."""
 
 _LOOK_EVERY_S = 0.005
 _AT_ONCE = 100
-"""Looks before the first pause: a few turns of an event loop are often enough."""
+"""Number of looks before the first pause: a few rounds of the event loop are often enough."""
 
 
 @overload
@@ -26,7 +26,7 @@ async def until(
 @overload
 async def until(what: str, look: Callable[[], T | None], limit_s: float = LIMIT_S) -> T: ...
 async def until(what: str, look: Callable[[], Any], limit_s: float = LIMIT_S) -> Any:
-    """Wait until `look` gives something true, and return that. `what` is what it waits for."""
+    """Wait until `look` returns something true, and return that. `what` describes it for errors."""
     deadline = time.monotonic() + limit_s
     pauses_s = chain(repeat(0.0, _AT_ONCE), repeat(_LOOK_EVERY_S))
     while True:
@@ -39,7 +39,7 @@ async def until(what: str, look: Callable[[], Any], limit_s: float = LIMIT_S) ->
 
 
 def until_now(what: str, look: Callable[[], T | None], limit_s: float = LIMIT_S) -> T:
-    """The same where there is no event loop."""
+    """Wait like `until`, for callers without an event loop."""
     deadline = time.monotonic() + limit_s
     while not (found := look()):
         _check(deadline, what, limit_s, found)
@@ -48,7 +48,7 @@ def until_now(what: str, look: Callable[[], T | None], limit_s: float = LIMIT_S)
 
 
 async def in_time(what: str, coming: Awaitable[T], limit_s: float = LIMIT_S) -> T:
-    """What is awaited, be it the end of a task or an event, unless it takes too long."""
+    """Await something, like the end of a task or an event. Fails if it takes too long."""
     limit = asyncio.timeout(limit_s)
     try:
         async with limit:

@@ -1,4 +1,4 @@
-"""A site whose pages change from day to day, and which knows conditional requests."""
+"""A site whose pages change from day to day, and which supports conditional requests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Version(NamedTuple):
     status: int = 200
 
     def is_known_to(self, request: web.BaseRequest) -> bool:
-        """Whether somebody has this version already, by RFC 9110: the date counts where there is
-        no ETag in the request, and `W/` is no difference."""
+        """Whether the client has this version already. By RFC 9110, the date counts only if the
+        request has no ETag, and `W/` makes no difference."""
         asked = request.headers.get("If-None-Match")
         if asked is not None:
             return bool(self.etag) and asked.removeprefix("W/") == self.etag.removeprefix("W/")
@@ -28,7 +28,7 @@ class Version(NamedTuple):
 
 
 class VersionedSite(Site):
-    """Its pages are in `pages`, by path. Counts what it has answered."""
+    """The site. `pages` are its pages by path. It counts its answers."""
 
     def __init__(self, pages: dict[str, Version]) -> None:
         super().__init__(self._missing)
@@ -36,7 +36,7 @@ class VersionedSite(Site):
         self.answers: Counter[tuple[str, int]] = Counter()
         """How often each page was answered with each status."""
         self.conditions: dict[str, set[str]] = {}
-        """The conditions that came with requests for a page, by their headers' names."""
+        """The names of the conditional headers in requests for each page."""
 
     async def _missing(self, path: str) -> web.Response:
         return html("no such page", 404)

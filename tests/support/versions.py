@@ -1,8 +1,8 @@
-"""Two versions of Shoal in one test: the one that is tested, and the next.
+"""Two versions of Shoal in one test: the one under test, and the next.
 
-There is no released version yet, so the next is made of this one: a copy of its source in which a
-task has one field more. To try one that was released as the older of the two, unpack its wheel and
-say where it is:
+There is no released version yet, so the next is made from this one: a copy of its source in which a
+task has one more field. To use a released version as the older of the two, unpack its wheel and
+name its folder:
 
     python -m zipfile -e shoal-1.0.0-py3-none-any.whl older
     SHOAL_TEST_OLDER=$PWD/older make test-all
@@ -20,16 +20,17 @@ from shoal.frontier.sqlite.statements import SCHEMA
 from shoal.version import __version__
 
 NEXT = "999.0"
-"""What the next version is called."""
+"""The number of the next version."""
 SOURCE = Path(shoal.__file__).parent
 OLDER = Path(os.environ.get("SHOAL_TEST_OLDER") or SOURCE.parent)
-"""Where the older version is."""
+"""The folder of the older version."""
 LAST = OLDER.joinpath("shoal", "version.py").read_text("utf-8").split('"')[-2]
-"""What the older version is called."""
+"""The number of the older version."""
 
 
 def next_version(folder: Path, *, form: bool = False) -> Path:
-    """Make the next version in a folder. With `form`, crawls and files have another form there."""
+    """Make the next version in a folder. With `form`, it has another data format for crawls and
+    files."""
     shutil.copytree(SOURCE, folder / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
     frontier = folder / "shoal" / "frontier"
     _change(folder / "shoal" / "version.py", f'"{__version__}"', f'"{NEXT}"')
@@ -49,7 +50,7 @@ def next_version(folder: Path, *, form: bool = False) -> Path:
 
 
 def run_by(version: Path) -> dict[str, str]:
-    """The variables of a process that is to be of the version in a folder."""
+    """Environment variables that make a process use the version in a folder."""
     return {"PYTHONPATH": str(version)}
 
 

@@ -1,4 +1,4 @@
-"""Visitors of pages, put together for tests."""
+"""Assembles visitors of pages for tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page_visitor(
     earlier: Earlier | None = None,
     keeps_raw: bool = False,
 ) -> Visitor:
-    """A visitor of pages. Nobody has fetched a robots.txt before."""
+    """A visitor of pages. No robots.txt is known to the fleet yet."""
     admission = Admission(rules)
     judge = Judge(rules, admission)
     reader = PageReader(spider, rules, admission, KnownUrls(), keeps_raw=keeps_raw)
@@ -50,7 +50,7 @@ def page_visitor(
 
 
 class OneAnswer(Fetcher):
-    """Answers with one status, or not at all."""
+    """A fetcher that always answers with one status, or raises an error."""
 
     def __init__(self, answer: int | FetchError, **headers: str) -> None:
         self._answer = answer
@@ -69,5 +69,5 @@ class OneAnswer(Fetcher):
 
 
 async def unknown(site: str) -> Robots | None:
-    """No robots.txt is known."""
+    """A lookup of robots.txt that never knows one."""
     return None

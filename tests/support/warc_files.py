@@ -1,4 +1,4 @@
-"""What other tools find in a WARC file: warcio, and fastwarc."""
+"""Reads WARC files with other tools: warcio and fastwarc."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import NamedTuple
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # It warns of its own classes.
+    warnings.simplefilter("ignore", DeprecationWarning)  # fastwarc warns of its own classes.
     from fastwarc.warc import ArchiveIterator as FastIterator
     from fastwarc.warc import WarcRecordType
 
 
 class Found(NamedTuple):
-    """A response, as a tool reads it."""
+    """A response as a tool reads it."""
 
     url: str
     status: int
     headers: dict[str, str]
-    """By names in lower case; of several with one name the last."""
+    """The headers by lower-case name. Of several with the same name, the last."""
     body: bytes
 
 
@@ -30,7 +30,7 @@ def kinds_in(data: bytes) -> list[str]:
 
 
 def read_by_warcio(data: bytes) -> list[Found]:
-    """The responses; all digests are checked, and bodies decoded as their headers say."""
+    """The responses in a file. All digests are checked, and bodies decoded as their headers say."""
     found = []
     for record in ArchiveIterator(BytesIO(data), check_digests="raise"):
         assert record.rec_headers.protocol == "WARC/1.1"
@@ -43,7 +43,7 @@ def read_by_warcio(data: bytes) -> list[Found]:
 
 
 def read_by_fastwarc(data: bytes) -> list[Found]:
-    """As `read_by_warcio`."""
+    """The responses in a file, checked and decoded as in `read_by_warcio`."""
     found = []
     for record in FastIterator(BytesIO(data), parse_http=False):
         assert record.verify_block_digest()
@@ -60,6 +60,6 @@ def read_by_fastwarc(data: bytes) -> list[Found]:
 
 
 def offsets_of(data: bytes, kind: str) -> list[int]:
-    """Where the records of a kind begin."""
+    """The offsets at which the records of a kind begin."""
     iterator = ArchiveIterator(BytesIO(data))
     return [iterator.get_record_offset() for record in iterator if record.rec_type == kind]

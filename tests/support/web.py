@@ -1,4 +1,4 @@
-"""A `shoal serve` with its web, as tests of real processes use it."""
+"""Runs `shoal serve` as a real process, and sends requests to its web server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.until import LIMIT_S, until_now
 
 _LISTENING = re.compile(r"listening on (http://[^/\s]+)/")
 LOCAL = {"Authorization": "Bearer local"}
-"""What a program sends where there is no token."""
+"""The header that programs send if there is no token."""
 
 
 class Answered(NamedTuple):
@@ -32,18 +32,18 @@ class Answered(NamedTuple):
 
 
 class Web:
-    """Where it is, and asking it."""
+    """A client of a running `shoal serve`."""
 
     def __init__(self, base: str, process: Running) -> None:
         self.base = base
         self.process = process
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answered:
-        """Ask for something."""
+        """Send a GET request."""
         return self.send("GET", path, headers=headers or {})
 
     def post(self, path: str, body: Any = None, **headers: str) -> Answered:
-        """Send JSON, as a program."""
+        """Send a POST request with JSON, as a program does."""
         sent = None if body is None else json.dumps(body).encode()
         kind = {"Content-Type": "application/json"} if body is not None else {}
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -56,7 +56,7 @@ class Web:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answered:
-        """Send anything. A redirect is an answer like others."""
+        """Send any request. Redirects are not followed."""
         asked = urllib.request.Request(
             self.base + path, data=body, method=method, headers=dict(headers or {})
         )
@@ -86,7 +86,7 @@ def serving_web(
 
 
 def address_of(process: Running) -> str:
-    """Where a `shoal serve` listens, without a slash at the end."""
+    """The URL of a `shoal serve`, without a slash at the end. Waits until it listens."""
 
     def look() -> str | None:
         found = _LISTENING.search(process.err)

@@ -1,4 +1,4 @@
-"""A connection without a network: a test plays the server, byte by byte."""
+"""A connection without a network, for which a test plays the server, byte by byte."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shoal.fetch.http.connection import Connection, Reply
 
 
 class Wire(asyncio.Transport):
-    """The other end, as a test plays it."""
+    """The transport of the connection, which records what was sent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,18 +45,18 @@ class Scene:
         return self.answer
 
     def receive(self, *pieces: bytes) -> Scene:
-        """Let pieces come in, until the connection is closed."""
+        """Deliver pieces of data, until the connection is closed."""
         for piece in pieces:
             if not self.wire.is_closed:
                 self.connection.data_received(piece)
         return self
 
     def close(self, error: Exception | None = None) -> Scene:
-        """The server closes the connection."""
+        """Close the connection from the server's side."""
         self.connection.connection_lost(error)
         return self
 
     def result(self) -> Reply:
-        """The answer; there must be one by now."""
+        """The answer, which must be complete."""
         assert self.answer.done(), "the answer is not complete"
         return self.answer.result()

@@ -1,9 +1,9 @@
 """One typed configuration: defaults < shoal.toml < the spider < SHOAL_* < options.
 
-`Rules` (rules.py) are agreed on by the whole fleet and are stored with the crawl. `Settings`
-(settings.py) belong to one process and may hold passwords. The types of their fields say all there
-is to know about a setting. shoal.toml is read in file.py, SHOAL_* variables in environment.py, and
-loading.py puts all sources together.
+`Rules` (rules.py) are shared by the whole fleet and stored with the crawl. `Settings` (settings.py)
+belong to one process and may hold passwords. The type of a field declares everything about its
+setting: default, bounds, description. file.py reads shoal.toml, environment.py reads the SHOAL_*
+variables, and loading.py merges all sources.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings that environment variables give, and the files that such variables name."""
+"""Reads settings from SHOAL_* environment variables, and from the files that some of them name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoal.errors import ConfigError
 ENV_PREFIX = "SHOAL_"
 FILE_SUFFIX = "_FILE"
 MAX_FILE_BYTES = 8192
-"""Of a file that a variable names. An address with many servers is still shorter."""
+"""Maximum size of a file that a variable names. Even an address with many servers is shorter."""
 
 
 def variable_of(name: str) -> str:
@@ -20,8 +20,8 @@ def variable_of(name: str) -> str:
 
 
 def of_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """What the environment says. SHOAL_RESULTS_FILE and its like name files: so containers, and
-    systemd, hand over passwords. Raises ConfigError."""
+    """The settings that the environment gives. Variables like SHOAL_RESULTS_FILE name a file that
+    holds the value, because containers and systemd pass passwords in files. Raises ConfigError."""
     values = {name: environ[at] for name in SETTINGS if (at := variable_of(name)) in environ}
     for name in (name for name, setting in SETTINGS.items() if setting.is_in_files):
         variable = variable_of(name) + FILE_SUFFIX
@@ -34,13 +34,13 @@ def of_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _in_file(variable: str, path: str) -> str:
-    """What a file says, without a word of it in an error: it may have a password."""
+    """Read a setting from a file. Errors never quote the file, which may hold a password."""
     try:
         with Path(path).open("rb") as file:
             text = file.read(MAX_FILE_BYTES + 1).decode("utf-8").strip()
     except OSError as error:
         raise ConfigError(f"{variable}: {path}: {error.strerror}") from None
-    except ValueError:  # Not UTF-8, or no path at all.
+    except ValueError:  # The file is not UTF-8, or the path is not a valid one.
         raise ConfigError(f"{variable}: cannot be read as text") from None
     if not text or len(text.splitlines()) > 1 or len(text) > MAX_FILE_BYTES:
         raise ConfigError(f"{variable}: {path}: write one address, in one line")

@@ -1,4 +1,4 @@
-"""Reading shoal.toml: all of it, the tables that are no settings, and the table of one spider."""
+"""Reads shoal.toml: the whole file, the tables that are not settings, the table of one spider."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from shoal.errors import ConfigError
 
 CONFIG_FILE = "shoal.toml"
 SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS = "schedule", "feed", "alerts", "prices", "spider"
-"""Tables of the file that are no settings: see coordinator/schedules.py, feeds/tables.py,
-alerts/config.py and insight/advise/prices.py. [proxies.NAME] and [sessions.NAME] are others: see
+"""Names of the tables that are not settings. [[schedule]] is read in coordinator/schedules.py,
+[[feed]] in feeds/tables.py, [alerts] in alerts/config.py, [prices] in insight/advise/prices.py and
+[spider.NAME] below. [proxies.NAME] and [sessions.NAME] are not settings either: see
 core/pool_config.py and core/session_config.py."""
 KEYS = frozenset({*SETTINGS, SCHEDULES, FEEDS, ALERTS, PRICES, SPIDERS, TABLES, SESSION_TABLES})
 """All that may stand at the top of the file."""
 
 
 def read_file(folder: Path | None = None) -> dict[str, Any]:
-    """What shoal.toml says, if there is one."""
+    """The contents of shoal.toml; empty if there is no such file. Raises ConfigError."""
     path = (folder or Path()) / CONFIG_FILE
     try:
         return tomllib.loads(path.read_text("utf-8"))
@@ -40,7 +41,7 @@ def unknown_key(name: str) -> str:
 
 
 def tables(name: str, folder: Path | None = None) -> list[Any]:
-    """The tables [[name]] of shoal.toml, as they are written there."""
+    """The tables [[name]] of shoal.toml, unchecked. Raises ConfigError if [[name]] is no list."""
     found = read_file(folder).get(name, [])
     if not isinstance(found, list):
         raise ConfigError(f"{CONFIG_FILE}: write [[{name}]], with two brackets")
@@ -48,7 +49,7 @@ def tables(name: str, folder: Path | None = None) -> list[Any]:
 
 
 def of_spider(name: str, folder: Path | None = None) -> dict[str, Any]:
-    """What the table [spider.NAME] of shoal.toml sets for one spider. Raises ConfigError."""
+    """The settings in the table [spider.NAME] of shoal.toml. Raises ConfigError."""
     found = read_file(folder).get(SPIDERS, {})
     where = f"{CONFIG_FILE}: [{SPIDERS}.{name}]"
     table = found.get(name, {}) if isinstance(found, dict) else None

@@ -1,4 +1,4 @@
-"""Putting settings together: which source wins, and what pools and accounts follow from them."""
+"""Merges all sources of settings, and derives pools of exits and groups of accounts from them."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ def load(
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """The settings of this process. Later sources win; None in `options` means not given. Raises
-    ConfigError, which says what wrote the value that is wrong."""
+    """The settings of this process. Later sources win; None in `options` means not given.
+
+    Raises ConfigError, which names the source that the wrong value comes from.
+    """
     of_file = read_file(folder)
     for name in sorted(of_file.keys() - KEYS):
         raise ConfigError(f"{CONFIG_FILE}: {unknown_key(name)}")
@@ -69,7 +71,7 @@ def load(
 
 
 def _with_place(error: BadField, sources: Mapping[str, Mapping[str, Any]]) -> ConfigError:
-    """What is wrong, and where it is written: in the last source that has it."""
+    """The error, prefixed with the place of the wrong value: the last source that sets it."""
     places = [place for place, values in sources.items() if error.field in values]
     return ConfigError(f"{places[-1]}: {error}" if places and places[-1] else str(error))
 
@@ -82,7 +84,7 @@ def _of_tables(tables: Any, read: Callable[[Any], dict[str, Table]]) -> dict[str
 
 
 def _with_pool(source: Mapping[str, Any], pools: Collection[str]) -> Mapping[str, Any]:
-    """What `proxies` means for `proxy_pool`, which the same source may still set otherwise."""
+    """A source in which `proxies` also sets `proxy_pool`, unless the source sets that itself."""
     chosen = source.get(TABLES)
     if not chosen or not isinstance(chosen, str):
         return source
@@ -90,8 +92,10 @@ def _with_pool(source: Mapping[str, Any], pools: Collection[str]) -> Mapping[str
 
 
 def with_pools(settings: Settings, pools: Mapping[str, PoolConfig]) -> Settings:
-    """The settings with these pools, and with that of `proxies`, if that is the name of none. Tasks
-    may name all of them, unless the settings say which."""
+    """The settings with these pools, plus one for `proxies` if it is a file and not a pool's name.
+
+    Tasks may name all of these pools, unless the rule `pools` lists which.
+    """
     known = dict(pools)
     if settings.proxies and settings.proxies not in pools:
         known[TABLES] = pool_of(settings.proxies)
@@ -102,9 +106,12 @@ def with_pools(settings: Settings, pools: Mapping[str, PoolConfig]) -> Settings:
 
 
 def with_groups(settings: Settings, groups: Mapping[str, SessionConfig]) -> Settings:
-    """The settings with these groups of accounts, and with those of `accounts` in the group of the
-    crawl's session; without one, they are a group of their own, and the session. Tasks may name all
-    of them, unless the settings say which."""
+    """The settings with these groups of accounts, plus the accounts of `accounts`.
+
+    Those join the group of the crawl's session. If the crawl has no session, they form a group of
+    their own, which becomes the session. Tasks may name all groups, unless the rule `sessions`
+    lists which. Raises ConfigError if the session does not name a valid group.
+    """
     known, rules = dict(groups), settings.rules
     if settings.accounts and rules.session != NO_SESSION:
         rules = msgspec.structs.replace(rules, session=rules.session or ACCOUNTS)
@@ -118,7 +125,7 @@ def with_groups(settings: Settings, groups: Mapping[str, SessionConfig]) -> Sett
 
 
 def _group_of(rules: Rules) -> str:
-    """The group of the crawl's session."""
+    """The group of the crawl's session. Raises ConfigError if its name is not valid."""
     group = (rules.session or "").partition("#")[0]
     try:
         check_group_name(group)

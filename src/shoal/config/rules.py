@@ -1,4 +1,4 @@
-"""The rules of a crawl: every one with its type, its default, its bounds and its description."""
+"""The rules of a crawl: each with its type, default, bounds and description."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RateText = Annotated[str, Meta(extra={"check": parse_rate})]
 Duration = Annotated[str, Meta(extra={"check": parse_duration, "stands_for": "TIME"})]
 
 Fingerprints = Literal["shoal", "scrapy", "project"]
-"""Shoal, Scrapy, or the fingerprinter of a Scrapy project."""
+"""Whose fingerprints are used: Shoal's, Scrapy's, or those of a Scrapy project's fingerprinter."""
 Seen = Literal["exact", "bloom", "auto"]
 History = Literal["changed", "always", "off"]
 Cookies = Literal["off", "visit"]
 
 
 class Rules(msgspec.Struct, kw_only=True, frozen=True):
-    """What a crawl may do. The same for every worker of the fleet."""
+    """What a crawl may do. Every worker of the fleet has the same rules."""
 
     rate: Annotated[
         RateText,
@@ -193,15 +193,16 @@ class Rules(msgspec.Struct, kw_only=True, frozen=True):
     ] = None
 
     args: dict[str, Any] = {}
-    """What the spider is told: see spider/arguments.py. No setting: `-a` of those who begin it."""
+    """The spider's arguments: see spider/arguments.py. They are not a setting, but given with `-a`
+    when the crawl begins."""
 
 
 _decode_rules = msgspec.json.Decoder(Rules).decode
 
 
 def read_rules(stored: str) -> Rules:
-    """The rules that are stored with a crawl. Raises ConfigError for those of a newer Shoal that
-    this one cannot follow."""
+    """Decode the rules stored with a crawl. Raises ConfigError if a newer Shoal wrote rules that
+    this version cannot follow."""
     try:
         return _decode_rules(stored)
     except msgspec.ValidationError as error:

@@ -20,9 +20,10 @@ DEFAULT_STORE = "sqlite:///shoal.db"
 USER_AGENT = f"shoal/{__version__} (web crawler)"
 
 Hidden = Annotated[str, Meta(extra={"is_secret": True})]
-"""It may have a password in it, so its value is not shown."""
+"""A setting that may contain a password, so its value is not shown."""
 Address = Annotated[Hidden, Meta(extra={"is_in_files": True, "stands_for": "ADDRESS"})]
-"""Of a store. Where its password must be in no environment, a variable names a file with it."""
+"""The address of a store. If its password must not be in the environment, SHOAL_<NAME>_FILE names a
+file that holds the address."""
 
 ForeignName = Annotated[str, Meta(extra={"stands_for": "NAME"})]
 
@@ -31,17 +32,17 @@ PublishFormat = Literal["plain", "celery", "messenger"]
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True):
-    """What one process is told: its own settings, and the rules of the crawls that it begins.
+    """The settings of one process, and the rules of the crawls that it begins.
 
-    Each field, and each rule, is an option, a SHOAL_ variable and a key of shoal.toml.
+    Each field and each rule is an option, a SHOAL_ variable and a key of shoal.toml.
     """
 
     rules: Rules = Rules()
-    """Only for whoever begins a crawl. A worker gets the rules from the frontier."""
+    """Used only by the process that begins a crawl. A worker gets the rules from the frontier."""
     proxy_pools: dict[str, PoolConfig] = {}
-    """The tables [proxies.NAME], and the pool of `proxies`, if that is a file."""
+    """The pools of the tables [proxies.NAME], and the pool of `proxies` if that is a file."""
     session_groups: dict[str, SessionConfig] = {}
-    """The tables [sessions.NAME], and the group that `accounts` makes."""
+    """The groups of the tables [sessions.NAME], and the group that `accounts` makes."""
 
     frontier: Annotated[Address, Meta(description="Where the queue is stored")] = DEFAULT_STORE
     state: Annotated[
@@ -146,11 +147,11 @@ SETTINGS: dict[str, Field] = {
     for name, field in (fields_of(Rules) | fields_of(Settings)).items()
     if name not in _NO_SETTINGS
 }
-"""Every setting by its name, which only one of the two structs has."""
+"""Every setting by name. No name occurs in both structs."""
 
 
 def build(values: Mapping[str, Any]) -> Settings:
-    """Check values and make settings of them. Raises ConfigError."""
+    """Check values and make settings from them. Raises ConfigError."""
     unknown = sorted(set(values) - set(SETTINGS))
     if unknown:
         raise BadField(unknown[0], f"no setting {unknown[0]!r:.80}{meant(unknown[0], SETTINGS)}")

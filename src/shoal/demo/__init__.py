@@ -1,7 +1,7 @@
-"""A local shop and a spider that crawls it: what `shoal demo` shows and the tests rely on.
+"""A local shop and a spider that crawls it, used by `shoal demo` and by the tests.
 
-Here is what the shop sells and what its pages look like: values in, HTML out. `shoal.demo.shop`
-serves it, `shoal.demo.spider` crawls it. Imports what a spider of the user's would.
+This module defines what the shop sells and what its pages look like: values in, HTML out.
+`shoal.demo.shop` serves it, `shoal.demo.spider` crawls it. Imports what a user's spider would.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class WareKind(Enum):
 FLAKY = {WareKind.FAILS_FIRST: 500, WareKind.BUSY_FIRST: 503, WareKind.CLOSES_FIRST: None}
 """The status of the first answer, after which all is well; None closes the connection instead."""
 GONE = {WareKind.MISSING: 404, WareKind.GONE: 410}
-"""The status of every answer."""
+"""The status with which these products' pages always answer."""
 BROKEN = {WareKind.NO_PRICE: None, WareKind.ODD_PRICE: "on request"}
-"""What the page has for a price, which no spider can read as a number."""
+"""What stands in place of the price, which no spider can read as a number."""
 
 _CYCLE = 50
 _KINDS = {
@@ -106,27 +106,27 @@ class Ware(msgspec.Struct, frozen=True):
 
     @property
     def sku(self) -> str:
-        """Unique over all hosts."""
+        """The product's ID, unique across all hosts."""
         return f"H{self.host + 1}-{self.number:04}"
 
     @property
     def category(self) -> str:
-        """The part of the catalogue it is in."""
+        """The product's category in the catalogue."""
         return CATEGORIES[self.number % len(CATEGORIES)]
 
     @property
     def path(self) -> str:
-        """Where its page is."""
+        """The path of the product's page."""
         return f"/product/{self.number}"
 
     @property
     def old_path(self) -> str:
-        """Where its page was: redirects to `path`."""
+        """The former path of the product's page, which redirects to `path`."""
         return f"/p/{self.number}"
 
 
 def make_ware(host: int, number: int, seed: int) -> Ware:
-    """The product of that number. The same arguments always give the same product."""
+    """Make the product with this number. The same arguments always give the same product."""
     rng = _random(f"ware {seed} {host} {number}")
     title = f"{rng.choice(_MAKERS)} {rng.choice(_STUFFS)} {rng.choice(_THINGS)}"
     kind = _KINDS.get((number + 7 * host + seed) % _CYCLE, WareKind.PLAIN)
@@ -134,17 +134,17 @@ def make_ware(host: int, number: int, seed: int) -> Ware:
 
 
 def photo_path(ware: Ware) -> str:
-    """Where a product's picture is."""
+    """The path of a product's picture."""
     return f"/photo/{ware.number}.svg"
 
 
 def listing_path(category: str | None, number: int) -> str:
-    """The address of a page of the catalogue."""
+    """The path and query of a page of the catalogue."""
     return f"/catalog?category={category}&page={number}" if category else f"/catalog?page={number}"
 
 
 def messy_link(rng: Random, path: str, origin: str, *, far: bool) -> str:
-    """One of the many ways in which pages spell the same address; a `far` one is absolute."""
+    """One of the many spellings of an address that pages use; a `far` one is always absolute."""
     path, _, query = path.partition("?")
     pairs = [*filter(None, query.split("&")), *rng.sample(_TRACKING, rng.randrange(3))]
     rng.shuffle(pairs)
@@ -160,16 +160,17 @@ def _needless_escape(rng: Random, path: str) -> str:
 
 
 def _random(seed: str) -> Random:
-    return Random(seed)  # noqa: S311 - decides nothing secret
+    return Random(seed)  # noqa: S311 - not used for secrets
 
 
 class Pages:
-    """The HTML of one host. A page is the same each time it is made."""
+    """Makes the HTML of one host. A page is the same each time it is made."""
 
     def __init__(
         self, host: int, wares: Sequence[Sequence[Ware]], origins: Sequence[str], *, messy: bool
     ) -> None:
-        """`wares` and `origins` are those of all hosts, since a messy shop links to its others."""
+        """`wares` and `origins` are those of all hosts, since hosts of a messy shop link to each
+        other."""
         far = (host + 1) % len(wares)
         self._host = host
         self._own, self._far = wares[host], wares[far]
@@ -183,7 +184,7 @@ class Pages:
         return self._page(rng, "", f"<h1>Welcome</h1>\n{self._products(rng, self._own[:PER_PAGE])}")
 
     def listing(self, category: str | None, number: int) -> str | None:
-        """A page of the catalogue, or None if it does not go that far."""
+        """A page of the catalogue, or None if the catalogue has no such page."""
         wares = [ware for ware in self._own if category in (None, ware.category)]
         shown = wares[(number - 1) * PER_PAGE : number * PER_PAGE] if number > 0 else []
         if not shown:
@@ -216,8 +217,7 @@ class Pages:
         return self._page(rng, ware.title, main)
 
     def photo(self, ware: Ware) -> str:
-        """A picture of a product, as SVG: those of one category are of one colour and look the
-        same."""
+        """A picture of a product, as SVG. All products of a category have the same picture."""
         colour = self._rng(ware.category).randrange(360)
         return (
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8">'
@@ -225,7 +225,7 @@ class Pages:
         )
 
     def note(self, text: str) -> str:
-        """A page that says one thing."""
+        """A page with a single sentence."""
         return self._page(self._rng(text), text, f"<h1>{escape(text)}</h1>")
 
     def _rng(self, page: str) -> Random:
@@ -249,7 +249,7 @@ class Pages:
         return "\n".join(links)
 
     def _footer(self, rng: Random) -> str:
-        """Links that are not for robots, and links that lead nowhere."""
+        """Links that robots.txt forbids, and in a messy shop links that lead nowhere."""
         links = [self._link(rng, "/cart", "Cart")]
         links += [self._link(rng, f"/private/{rng.randrange(5)}", "Staff")]
         if self._messy:
@@ -257,7 +257,7 @@ class Pages:
         return "\n".join(links)
 
     def _products(self, rng: Random, wares: Sequence[Ware]) -> str:
-        """A grid of products. Each is linked twice, as shops do: by its picture and its name."""
+        """A grid of products. Each is linked twice, as in real shops: by its picture and name."""
         cells = []
         for ware in wares:
             path = ware.old_path if ware.kind is WareKind.MOVED else ware.path
@@ -266,7 +266,7 @@ class Pages:
         return f'<ul class="products">\n{"".join(cells)}</ul>\n'
 
     def _related(self, rng: Random) -> str:
-        """Some products, moved ones by their new address, and one of another host."""
+        """Links to some products, moved ones at their new path, and to one of another host."""
         near = rng.sample(self._own, min(6, len(self._own)))
         links = [self._link(rng, ware.path, ware.title, "related") for ware in near]
         if self._messy:

@@ -1,9 +1,9 @@
-"""A local shop to crawl: deterministic, on several hosts, and as messy as real ones are.
+"""A local shop to crawl: deterministic, on several hosts, and as messy as real ones.
 
     python -m shoal.demo.shop --hosts 4 --products 300
 
-Every host is another port of 127.0.0.1. What is served follows from the arguments alone, so a test
-can ask the shop what a correct crawl must find.
+Every host is another port of 127.0.0.1. The arguments alone determine what is served, so a test can
+ask the shop what a correct crawl must find.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from shoal.demo import BROKEN, FLAKY, GONE, Pages, Ware, WareKind, listing_path,
 HOST = "127.0.0.1"
 ROBOTS = "User-agent: *\nDisallow: /private/\nDisallow: /cart\n"
 CLOSED = 0
-"""The status in the log where the connection was closed instead of an answer."""
+"""The status in the log of a request whose connection was closed without an answer."""
 
 SEED = 1
-"""What the wares are made from, beside their numbers."""
+"""The seed from which products are made, along with their host and number."""
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _PRODUCT_PATH = re.compile(r"/(p|product)/([0-9]{1,9})")
@@ -46,35 +46,35 @@ class Hit(msgspec.Struct):
     """A request that reached the shop."""
 
     monotonic: float
-    """`time.monotonic()` at arrival: one clock for all processes of a machine."""
+    """`time.monotonic()` at arrival; all processes of a machine share this clock."""
     time: float
     """The wall clock at arrival."""
     host: int
     """The port."""
     method: str
     path: str
-    """What was sent, with its query."""
+    """The path as it was sent, with its query."""
     page: str
-    """What it means, however it was spelled: equal for two requests of one page."""
+    """The page requested, however its URL was spelled: equal for two requests for one page."""
     status: int
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """How a shop is served, whatever it sells."""
+    """How a shop is served, independent of what it sells."""
 
     first_port: int = 0
     """0 takes free ports."""
     latency_s: float = 0.0
     """How long each answer takes."""
     log_file: Path | None = None
-    """Gets each hit as a line of JSON, at once."""
+    """A file to which each hit is written at once, as a line of JSON."""
 
 
 QUICKLY = Serving()
 
 
 class Shop:
-    """The shop, open while its context is. All that it sells follows from its arguments."""
+    """The shop, open while its context is. Its arguments determine everything that it sells."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Shop:
         self._pages: list[Pages] = []
         self._closing = AsyncExitStack()
         self.ports: list[int] = []
-        """One per host, known once the shop is open."""
+        """The port of each host, known once the shop is open."""
         self.log: list[Hit] = []
         """All requests, in the order in which they were answered."""
 
@@ -105,7 +105,7 @@ class Shop:
         async with AsyncExitStack() as stack:
             if log_file := self._serving.log_file:
                 self._keep = stack.enter_context(log_file.open("ab", buffering=0)).write
-            # All ports are known before the first answer, since pages link to all hosts.
+            # All ports must be known before the first answer, since pages link to other hosts.
             sockets = [
                 stack.enter_context(socket.create_server((HOST, self._wanted_port(host))))
                 for host in range(len(self._wares))
@@ -125,31 +125,31 @@ class Shop:
         first = self._serving.first_port
         return first + host if first else 0
 
-    # What a crawl of it must find
+    # What a crawl of the shop must find
 
     @property
     def urls(self) -> list[str]:
-        """Where to start, one address per host."""
+        """The URLs to start at, one per host."""
         return [self._origin(host) + listing_path(None, 1) for host in range(len(self.ports))]
 
     def good(self) -> dict[str, str]:
-        """SKU and address of every product that can be had in the end, flaky and moved ones too."""
+        """SKU and URL of every product that can be scraped in the end, flaky and moved ones too."""
         return self._chosen(lambda kind: kind not in GONE and kind not in BROKEN)
 
     def flaky(self) -> dict[str, str]:
-        """SKU and address of those whose first request fails."""
+        """SKU and URL of the products whose first request fails."""
         return self._chosen(FLAKY.__contains__)
 
     def gone(self) -> dict[str, str]:
-        """SKU and address of those that answer 404 or 410."""
+        """SKU and URL of the products that answer 404 or 410."""
         return self._chosen(GONE.__contains__)
 
     def broken(self) -> dict[str, str]:
-        """SKU and address of those whose page has no price that is a number."""
+        """SKU and URL of the products whose page has no numeric price."""
         return self._chosen(BROKEN.__contains__)
 
     def moved(self) -> dict[str, str]:
-        """SKU and old address, which redirects, of those that have moved."""
+        """SKU and old URL, which redirects, of the products that have moved."""
         return {
             ware.sku: self._origin(ware.host) + ware.old_path
             for ware in self._all()
@@ -157,7 +157,7 @@ class Shop:
         }
 
     def expected_items(self) -> dict[str, dict[str, str | float]]:
-        """What must be stored, exactly: SKU to title and price."""
+        """Exactly the items that must be stored: SKU to title and price."""
         good = self.good()
         return {
             ware.sku: {"title": ware.title, "price": ware.price}
@@ -181,7 +181,7 @@ class Shop:
     # Serving
 
     async def _serve(self, stack: AsyncExitStack, host: int, bound: socket.socket) -> None:
-        # Answers are short: what is still under way after a second belongs to a client that hangs.
+        # Answers are short: one that is not sent after a second belongs to a client that hangs.
         runner = web.ServerRunner(web.Server(partial(self._answer, host)), shutdown_timeout=1.0)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
@@ -261,7 +261,7 @@ def _html(text: str, status: int = 200) -> web.Response:
 
 
 def _meaning(request: web.BaseRequest) -> str:
-    """The page that a request is for, without what does not count."""
+    """The page that a request is for, without query parameters that make no difference."""
     known = [
         f"{name}={request.query[name]}" for name in ("category", "page") if name in request.query
     ]
@@ -280,14 +280,16 @@ async def _run(shop: Shop) -> None:
 
 
 def _stop_signal() -> asyncio.Event:
-    """Set by SIGTERM, by Ctrl-C, and when the parent, which holds our stdin, closes it or dies."""
+    """An event set by SIGTERM, by Ctrl-C, and when the parent, which holds the other end of stdin,
+    closes it or dies."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     stdin = sys.stdin.fileno()
     mode = os.fstat(stdin).st_mode
-    # Only a pipe or a socket: a shop started in the background has /dev/null, which ends at once.
+    # Only if stdin is a pipe or a socket: a shop started in the background has /dev/null, which is
+    # at its end at once.
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
         loop.add_reader(stdin, _stop_at_end, stdin, stop)
     return stop

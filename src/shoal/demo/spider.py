@@ -15,7 +15,7 @@ from shoal.spider.page import Page
 from shoal.spider.spider import Spider
 
 URLS_VARIABLE = "SHOAL_DEMO_URLS"
-"""Names the variable with the start URLs, separated by commas: every worker process reads it."""
+"""The variable that holds the start URLs, separated by commas. Every worker process reads it."""
 
 
 class Product(Item, key="sku"):
@@ -27,13 +27,13 @@ class Product(Item, key="sku"):
 
 
 class ShopSpider(Spider):
-    """Reads the catalogue and every product, and follows all that the shop links to."""
+    """Reads the catalogue and every product, and follows all links of the shop."""
 
     name = "shop"
     rate = "30/s"
 
     def start(self) -> Sequence[str]:
-        """`start_urls`, or else what the environment names."""
+        """The `start_urls`, or else the URLs in the environment."""
         listed = os.environ.get(URLS_VARIABLE, "").split(",")
         return self.start_urls or [url.strip() for url in listed if url.strip()]
 
@@ -43,7 +43,7 @@ class ShopSpider(Spider):
         yield from page.follow_all("a.next, nav a, footer a")
 
     def product(self, page: Page) -> Iterator[Product | Task]:
-        """A product's page. Where it has no proper price, this raises, and the task fails."""
+        """A product's page. If its price is not a number, this raises, and the task fails."""
         yield Product(
             sku=page.css("span.sku::text").get() or "",
             title=page.css("h1::text").get() or "",
@@ -54,5 +54,5 @@ class ShopSpider(Spider):
 
 
 def spider_for(urls: Sequence[str]) -> type[ShopSpider]:
-    """The spider, set to start at these URLs."""
+    """A subclass of the spider that starts at these URLs."""
     return type("ShopSpider", (ShopSpider,), {"start_urls": list(urls), "name": ShopSpider.name})

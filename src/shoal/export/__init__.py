@@ -1,12 +1,13 @@
-"""Export (`shoal export`): items out of a results store and into JSON lines, CSV or Parquet.
+"""Export (`shoal export`): writes items of a results store as JSON lines, CSV or Parquet.
 Imports results and archive, and core below them.
 
-One object or row per item: its fields, then `_kind`, `_key`, `_url` and `_scraped_at`. Where items
-that are gone are wanted too there is `_gone_at`: null for those that are there. Values are written
-exactly as they were stored; only the references of an item to its files, `_files`, become what is
-known of these, and `_complete` says whether all of them are stored. That holds for CSV too: text
-that a spreadsheet takes for a formula (`=…`) is not changed. The file is data first; open one from
-untrusted pages with care.
+There is one object or row per item: its fields, then `_kind`, `_key`, `_url` and `_scraped_at`. If
+items that are gone are exported too, there is also `_gone_at`, which is null for the others. If an
+item has files, `_files` describes each of them instead of only referring to it, and `_complete`
+says whether all are stored.
+
+All other values are written exactly as they were stored, in CSV too: text that a spreadsheet would
+read as a formula (`=…`) is not changed. Open a file with data from untrusted pages with care.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = [
 
 
 class Format(StrEnum):
-    """What an export can be written as."""
+    """The formats of an export."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -47,7 +48,8 @@ class Format(StrEnum):
 
 
 def format_of(target: Path | None, named: str | None = None) -> Format:
-    """The format that was named, else that of the file's suffix, else (to stdout) JSON lines."""
+    """The format named, else that of the file's suffix, else (for stdout) JSON lines. Raises
+    ConfigError if there is no such format."""
     wanted = named or (target.suffix.removeprefix(".").lower() if target else Format.JSONL)
     try:
         return Format(wanted)
@@ -57,7 +59,7 @@ def format_of(target: Path | None, named: str | None = None) -> Format:
 
 
 def require(fmt: Format) -> None:
-    """Raises MissingExtra if the packages for a format are not installed."""
+    """Raise MissingExtra if the packages for a format are not installed."""
     if fmt is Format.PARQUET:
         parquet.require()
 
@@ -71,16 +73,16 @@ async def export(
     progress: Progress = lambda stage, count: None,
     folder: FilesFolder | None = None,
 ) -> int:
-    """Write the items of a crawl, or those that are wanted, and return how many there were.
+    """Write the items of a crawl that are wanted, and return their number.
 
-    A target of None is standard output. A file appears complete or not at all; until then an older
-    one stays. `progress` is told every thousand items how many were read; and then, where a format
-    must have read them all before it can begin, how many were written. What became of the files of
-    an item stands in its `_files`; those that are stored go to the `folder`, if there is one.
+    A target of None is standard output. A target file appears complete or not at all; until then an
+    older one stays. `progress` is called every thousand items with the number read, and then, for a
+    format that needs all items before it can begin, with the number written. Files of items that
+    are stored are copied to `folder`, if there is one.
 
-    Raises ConfigError if the file cannot be made (MissingExtra if a package is needed for it), and
-    StorageFailed if it cannot be written in full. BrokenPipeError passes: who reads our standard
-    output has seen enough.
+    Raises ConfigError if the target cannot be created (MissingExtra if a package is needed for it),
+    and StorageFailed if it cannot be written in full. BrokenPipeError passes through: the reader of
+    standard output has seen enough.
     """
     require(fmt)
     items = with_files(results.items(crawl, wanted), results, crawl, folder)
@@ -101,10 +103,10 @@ async def _write_table(
     spool_folder: Path | None,
     progress: Progress,
 ) -> int:
-    """Write a format that wants to know all columns first.
+    """Write a format that must know all columns first.
 
-    Reading the store twice would find other items, with other fields, if the crawl goes on
-    meanwhile; so it is read once, into a file without a name.
+    The store is read only once, into an unnamed temporary file: while the crawl goes on, a second
+    reading would find other items, with other fields.
     """
     moment = parquet.microseconds if fmt is Format.PARQUET else iso
     with tempfile.TemporaryFile(dir=spool_folder) as spool:

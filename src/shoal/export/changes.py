@@ -1,4 +1,4 @@
-"""What differs between two crawls as JSON lines, one for an item, or CSV, a row for a field."""
+"""Writes the differences of two crawls as JSON lines, one per item, or as CSV, a row per field."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Writer = Callable[[Changed], object]
 
 
 def require_format(fmt: Format) -> Format:
-    """The format, if changes can be written in it. Raises ConfigError."""
+    """Return the format if changes can be written in it, else raise ConfigError."""
     if fmt not in FORMATS:
         raise ConfigError(f"changes are not written as {fmt} (formats: {', '.join(FORMATS)})")
     return fmt
@@ -30,7 +30,7 @@ def require_format(fmt: Format) -> Format:
 async def wanted_changes(
     comparison: Comparison, wanted: Collection[Change], progress: Progress
 ) -> AsyncIterator[Changed]:
-    """The changes of these sorts. All items are read, and counted, to the end."""
+    """Yield the changes of these kinds. All items are read and counted, to the end."""
     async for changed in comparison.changes():
         if comparison.compared % PROGRESS_EVERY == 0:
             progress("compared", comparison.compared)
@@ -39,7 +39,7 @@ async def wanted_changes(
 
 
 async def write_changes(changes: AsyncIterator[Changed], out: BinaryIO, fmt: Format) -> int:
-    """Write changes, and return how many there were."""
+    """Write changes and return their number."""
     write = _lines(out) if fmt is Format.JSONL else _rows(out)
     count = 0
     async for changed in changes:

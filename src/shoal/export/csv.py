@@ -1,4 +1,4 @@
-"""An export as CSV: one row per item, a column for each field that any of them has."""
+"""Writes an export as CSV: a row per item, and a column for each field that any item has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.results.fields import PROGRESS_EVERY, Progress, fields_of, text_of
 async def write(
     lines: Iterable[bytes], out: BinaryIO, columns: Columns, progress: Progress
 ) -> None:
-    """Write items, which come as lines of JSON, as CSV."""
+    """Write items, given as lines of JSON, as CSV."""
     names = columns.names()
     writer = csv.writer(Utf8(out))
     writer.writerow(names)
@@ -25,11 +25,11 @@ async def write(
         writer.writerow([cell(fields.get(name)) for name in names])
         if count % PROGRESS_EVERY == 0:
             progress("written", count)
-            await asyncio.sleep(0)  # let others, and a Ctrl-C, have their turn
+            await asyncio.sleep(0)  # let other tasks run, and Ctrl-C take effect
 
 
 class Utf8:
-    """Text into a binary file. Unlike io.TextIOWrapper it never closes the file."""
+    """Writes text to a binary file. Unlike io.TextIOWrapper, it never closes the file."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -39,6 +39,6 @@ class Utf8:
 
 
 def cell(value: msgspec.Raw | None) -> str:
-    """Text as it is, nothing for null, everything else as JSON."""
+    """A value as the text of a cell: text as it is, nothing for null, everything else as JSON."""
     json = b"null" if value is None else bytes(value)
     return "" if json == b"null" else text_of(json)

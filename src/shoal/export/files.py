@@ -1,4 +1,4 @@
-"""The target of an export: a file that appears when it is complete, or standard output."""
+"""Opens the target of an export: a file that appears when it is complete, or standard output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from shoal.errors import ConfigError, StorageFailed
 
 @contextmanager
 def standard_output() -> Iterator[BinaryIO]:
-    """Our standard output, for bytes."""
+    """Standard output, for bytes. Raises StorageFailed if it cannot be written, but passes a
+    BrokenPipeError through."""
     out = sys.stdout.buffer
     try:
         yield out
@@ -29,8 +30,11 @@ def standard_output() -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[BinaryIO]:
-    """A new file in the target's folder, which takes its place if all goes well."""
-    final = Path(os.path.realpath(target))  # replace what a link points to, not the link
+    """A temporary file in the target's folder, which replaces the target if all goes well.
+
+    Raises ConfigError if it cannot be created, and StorageFailed if it cannot be written.
+    """
+    final = Path(os.path.realpath(target))  # replace the file that a link points to, not the link
     temporary = final.parent / f".shoal-{secrets.token_hex(8)}.tmp"
     try:
         if final.exists() and not final.is_file():

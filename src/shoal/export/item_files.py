@@ -1,5 +1,4 @@
-"""The files of exported items: what became of each, beside its item; and their bytes in a
-folder."""
+"""Adds the state of each file to exported items, and copies stored files to a folder."""
 
 from __future__ import annotations
 
@@ -22,20 +21,20 @@ from shoal.results.port import Results
 from shoal.runtime.patience import patiently
 
 COMPLETE_FIELD = "_complete"
-"""Our own field that says whether all files of an item are stored."""
+"""The field, added by the export, that says whether all files of an item are stored."""
 ITEMS_AT_ONCE = 100
 FILES_AT_ONCE = 8
 REASONS_KEPT = 5
 
 
 class ExportedFile(msgspec.Struct, omit_defaults=True):
-    """A file of an item, as an export tells of it."""
+    """A file of an item, as it is written in an export."""
 
     field: str
     url: str
     status: FileStatus
     path: str = ""
-    """Where it is below the folder that files were exported to."""
+    """Its path within the folder that files are exported to."""
     type: str = ""
     size: int = 0
     sha256: str = ""
@@ -44,7 +43,7 @@ class ExportedFile(msgspec.Struct, omit_defaults=True):
 
 
 class FilesFolder:
-    """A folder that files are exported to. Their names are made of their content and type alone."""
+    """A folder that files are exported to, under names made only from their content and type."""
 
     def __init__(self, store: FileStore, folder: Path) -> None:
         """Raises ConfigError if nothing can be written there."""
@@ -52,17 +51,18 @@ class FilesFolder:
         self._folder = folder
         self._room = asyncio.Semaphore(FILES_AT_ONCE)
         self.paths: dict[bytes, str] = {}
-        """Where files are, by their hashes."""
+        """Paths of the exported files within the folder, by hash."""
         self.failed = 0
+        """How many files could not be written."""
         self.reasons: list[str] = []
-        """Why files could not be written, for the first few."""
+        """Why files could not be written, for the first few of them."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"{folder}: {error.strerror}") from None
 
     async def write(self, files: Mapping[bytes, StoredFile]) -> None:
-        """Write those files that are stored. One that is there already stays."""
+        """Write the files that are stored. One that the folder already has is not written again."""
         new = {f.sha256: f for f in files.values() if f.is_done and f.sha256 not in self.paths}
         await asyncio.gather(*(self._write(file) for file in new.values()))
 
@@ -104,7 +104,8 @@ def _write(target: Path, body: bytes, sha256: bytes) -> None:
 async def with_files(
     items: AsyncIterator[StoredItem], results: Results, crawl: str, folder: FilesFolder | None
 ) -> AsyncIterator[StoredItem]:
-    """Items with what became of their files in place of the references to them."""
+    """Items in which references to files are replaced by the state of these files. Stored files are
+    copied to `folder`, if there is one."""
     part: list[StoredItem] = []
     async for item in items:
         part.append(item)
@@ -151,7 +152,7 @@ def _exported(
 
 
 def _key(ref: FileRef) -> bytes:
-    """The fingerprint that a reference names. Whoever wrote the item may have named anything."""
+    """The fingerprint in a reference; empty if it is not valid, since items may hold any text."""
     try:
         key = bytes.fromhex(ref.id)
     except ValueError:

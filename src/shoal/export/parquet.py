@@ -1,8 +1,8 @@
-"""An export as Parquet: columns of one type each, in row groups of bounded size.
+"""Writes an export as Parquet: columns of one type each, in row groups of bounded size.
 
-A column of whole numbers is int64, one of numbers double, one of truth values bool, one of texts
-string. Numbers that would be rounded make their column one of their digits, as text; values of
-several types, lists and objects one of JSON text.
+Whole numbers make a column int64, other numbers double, truth values bool, and texts string. If a
+number would be rounded, the column holds the digits of all its numbers as text. Lists, objects, and
+values of several types make it a column of JSON text.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from shoal.results.fields import Progress, fields_of, text_of
 GROUP_ROWS = 50_000
 GROUP_CELLS = 500_000
 GROUP_BYTES = 16 * 1024 * 1024
-"""A row group is in memory as a whole: so many rows, or fewer where they are wide or large."""
+"""Limits of a row group, which is in memory as a whole: fewer rows if they are wide or large."""
 
 _TIMES = (OWN_FIELDS[-1], GONE_FIELD)
 
 
 class Type(NamedTuple):
-    """How a column is kept: Arrow's name for its type, and how to read a value from JSON."""
+    """The type of a column: Arrow's name for it, and how to read a value from JSON."""
 
     arrow: str
     read: Callable[[bytes], object]
@@ -41,13 +41,13 @@ _JSON = Type("string", bytes.decode)
 
 
 def require() -> None:
-    """Raises MissingExtra if the packages for Parquet are not installed."""
+    """Raise MissingExtra if the packages for Parquet are not installed."""
     if find_spec("pyarrow") is None:
         raise MissingExtra("Parquet", "parquet")
 
 
 def type_of(kinds: set[ValueKind]) -> Type:
-    """The type of a column that has values of these kinds."""
+    """The type of a column with values of these kinds."""
     if kinds <= {ValueKind.TEXT}:
         return _TEXT
     if kinds == {ValueKind.BOOL}:
@@ -56,18 +56,18 @@ def type_of(kinds: set[ValueKind]) -> Type:
         return _INTEGER
     if ValueKind.DOUBLE in kinds and kinds <= {ValueKind.INT, ValueKind.BIG, ValueKind.DOUBLE}:
         return _DOUBLE
-    return _JSON  # Digits are their own JSON text.
+    return _JSON  # Numbers that would be rounded come out as their digits.
 
 
 def microseconds(seconds: float) -> int:
-    """A moment in microseconds, as Parquet keeps timestamps."""
+    """A time in microseconds, the unit of the timestamps written here."""
     return round(seconds * 1_000_000)
 
 
 async def write(
     lines: Iterable[bytes], out: BinaryIO, columns: Columns, progress: Progress
 ) -> None:
-    """Write items, which come as lines of JSON with their times in microseconds, as Parquet."""
+    """Write items, given as lines of JSON with times in microseconds, as Parquet."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
@@ -85,11 +85,11 @@ async def write(
             writer.write_batch(pa.record_batch(arrays, schema=schema))
             count += len(arrays[0])
             progress("written", count)
-            await asyncio.sleep(0)  # let others, and a Ctrl-C, have their turn
+            await asyncio.sleep(0)  # let other tasks run, and Ctrl-C take effect
 
 
 def _groups(lines: Iterable[bytes], types: dict[str, Type]) -> Iterator[list[list[object]]]:
-    """The cells of each column, for as many rows as may be in memory at once."""
+    """Yield row groups: the cells of each column, for as many rows as may be in memory at once."""
     most_rows = max(min(GROUP_ROWS, GROUP_CELLS // len(types)), 1)
     group: list[list[object]] = [[] for _ in types]
     size = 0

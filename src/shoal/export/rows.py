@@ -1,4 +1,4 @@
-"""Items as lines of JSON, and the columns and types that a table of them needs."""
+"""Writes items as lines of JSON, and notes the columns and types that a table of them needs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from shoal.results.fields import Fields, fields_of, iso
 
 OWN_FIELDS = ("_kind", "_key", "_url", "_scraped_at")
 GONE_FIELD = "_gone_at"
-"""Our own field for the time at which an item was gone, where such items are exported."""
+"""The field, added by the export, for when an item was found gone, if such items are exported."""
 
 
 MOST_DIGITS = 310
-"""Of a whole number that fits a double, with its sign. Python refuses to read thousands of them."""
+"""Most characters of a whole number that fits a double, with its sign. Longer ones are never
+converted: Python refuses to read numbers of thousands of digits."""
 
 _EXACT_IN_DOUBLE = 2**53
 _INT64 = range(-(2**63), 2**63)
@@ -29,35 +30,35 @@ class ValueKind(Enum):
     """The kind of a JSON value, for formats whose columns have one type."""
 
     INT = auto()
-    """A whole number that fits both an integer of 64 bits and a double."""
+    """A whole number that fits both a 64-bit integer and a double."""
     LONG = auto()
-    """A whole number that needs such an integer."""
+    """A whole number that fits only a 64-bit integer."""
     BIG = auto()
-    """A whole number that needs a double. Stores may write large doubles out as digits."""
+    """A whole number that fits only a double. Stores may write large doubles out as digits."""
     DOUBLE = auto()
     HUGE = auto()
-    """A number that fits neither."""
+    """A number that fits neither of them."""
     BOOL = auto()
     TEXT = auto()
     NESTED = auto()
 
 
 class Columns(dict[str, set[ValueKind]]):
-    """The fields that items have, in the order they were met, with the kinds of their values."""
+    """The fields of items, in the order they were first seen, with the kinds of their values."""
 
     def __init__(self, own: Sequence[str] = OWN_FIELDS) -> None:
         super().__init__()
         self.own = own
 
     def note(self, fields: Fields) -> None:
-        """Note the fields of one more item, and the kinds of their values."""
+        """Record the fields of one more item and the kinds of their values."""
         for name, value in fields.items():
             kinds = self.setdefault(name, set())
             if (kind := kind_of(bytes(value))) is not None:
                 kinds.add(kind)
 
     def names(self) -> list[str]:
-        """The names of all columns of a table: our own are the last."""
+        """The names of all columns of a table; those that the export adds come last."""
         return [*self, *self.own]
 
 
@@ -68,7 +69,8 @@ async def write_lines(
     columns: Columns | None = None,
     moment: Callable[[float], str | int] = iso,
 ) -> int:
-    """Write a line per item, and note the fields' names and kinds. Returns how many there were."""
+    """Write a line per item and return their number. Records names and kinds of fields in
+    `columns`."""
     count = 0
     async for item in items:
         fields = own_fields(item, own)
@@ -80,7 +82,7 @@ async def write_lines(
 
 
 def own_fields(item: StoredItem, ours: Sequence[str] = OWN_FIELDS) -> Fields:
-    """The item's own fields, without any that are called as ours are."""
+    """The item's own fields, without any whose name is one of `ours`."""
     fields = fields_of(item.data)
     for name in ours:
         fields.pop(name, None)
@@ -93,14 +95,14 @@ def line_of(
     ours: Sequence[str] = OWN_FIELDS,
     moment: Callable[[float], str | int] = iso,
 ) -> dict[str, Any]:
-    """An item as one object: its own fields, then ours."""
+    """An item as one object: its own fields, then those that the export adds."""
     gone_at = None if item.gone_at is None else moment(item.gone_at)
     values = (item.kind, item.key, item.url, moment(item.scraped_at), gone_at)
     return {**fields, **dict(zip(ours, values, strict=False))}
 
 
 def kind_of(value: bytes) -> ValueKind | None:
-    """The kind of a JSON value. None for null."""
+    """The kind of a JSON value; None for null."""
     first = value[:1]
     if first == b'"':
         return ValueKind.TEXT
@@ -123,7 +125,8 @@ def _kind_of_number(value: bytes) -> ValueKind:
 
 
 def _fits_double(number: int) -> bool:
-    """Whether it is what a double holds, or what a double is written as: 1e23 holds another one."""
+    """Whether a double holds this number exactly, or is written as it: the double 1e23 is written
+    so, but holds another number."""
     if abs(number) <= _EXACT_IN_DOUBLE:
         return True
     try:

@@ -1,3 +1,4 @@
-"""Whole crawls: what a target is, a worker's process, N of them, the stores they share.
-Imports worker and what is below it.
+"""Runs whole crawls: loads targets, starts worker processes and opens the stores they share.
+
+Imports worker and the layers below it.
 """

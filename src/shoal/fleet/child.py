@@ -1,6 +1,6 @@
 """The process that a fleet starts: one worker.
 
-It gets its order as runtime/orders.py says. When the parent is gone, the worker drains.
+It gets its order as described in runtime/orders.py. When the parent is gone, the worker drains.
 """
 
 from __future__ import annotations
@@ -43,24 +43,25 @@ class WorkerOrder(msgspec.Struct):
 
     crawl: str
     targets: list[str]
-    """What the process loads its spider by."""
+    """The targets by which the process loads its spider."""
     settings: Settings
     until_finished: bool = True
     brings_seeds: bool = True
-    """Whether it queues the spider's first requests, if that is not done for it."""
+    """Whether the worker queues the spider's first requests, if nothing else does that."""
     closes: bool = False
-    """Whether it sees to the hook `closed`, which otherwise whoever runs the crawl does."""
+    """Whether the worker calls the hook `closed`. If not, the process that runs the crawl does."""
     worker: str = ""
-    """Its name, which whoever starts it fills in."""
+    """The worker's name, filled in by the code that starts it."""
 
 
 def main() -> int:
-    """Do what the order on stdin says."""
+    """Carry out the order on stdin."""
     return obey(WorkerOrder, _obey)
 
 
 def _obey(order: WorkerOrder) -> str:
-    """Its last words are what it did. Scrapy keeps its own counts."""
+    """Run the worker and return its last words: its `Did`. Scrapy keeps its own counts and has
+    none."""
     for_scrapy = is_scrapy(order.targets)
     logs.configure(
         json_lines=order.settings.json_logs,
@@ -108,7 +109,7 @@ def _closing(stores: Stores[Results], maker: SpiderMaker) -> Closing:
 
 async def _work(order: WorkerOrder) -> Did:
     settings = order.settings
-    async with stores_at(settings, check=False) as stores:  # The parent has looked.
+    async with stores_at(settings, check=False) as stores:  # The parent has checked them.
         maker = SpiderMaker(target.load(order.targets), settings.plugins, settings.rules.args)
         worker = worker_for(order, stores, maker, watch=watched)
         await _run(worker)
@@ -116,7 +117,7 @@ async def _work(order: WorkerOrder) -> Did:
 
 
 async def _run(worker: Worker) -> None:
-    """Let it work until it ends; a signal, or the end of the parent, drains it."""
+    """Run the worker to its end. SIGTERM, or the end of the parent, drains it."""
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
     call_off = when_parent_is_gone(worker.drain)
     try:

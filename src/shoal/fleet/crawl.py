@@ -1,4 +1,4 @@
-"""Running a crawl to its end: seeds, workers, a watcher, and a summary."""
+"""Runs a crawl to its end: seeds, workers, a watcher and a summary."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shoal.fleet.published import check_publishing
 from shoal.fleet.spider_maker import SpiderMaker, refuse_other_arguments
 from shoal.fleet.stores import file_store_of, stores_at
 from shoal.fleet.summary import Summary, summary_of
-from shoal.fleet.target import NOTHING_TOLD, is_scrapy, spec_of
+from shoal.fleet.target import NO_ARGUMENTS, is_scrapy, spec_of
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.frontier.patient import patient
 from shoal.frontier.port import Frontier, Overview, WorkIntake
@@ -60,17 +60,19 @@ Stopped = Callable[[Workers], AbstractContextManager[asyncio.Event]]
 def crawl(
     spider: type[Spider],
     *,
-    args: Mapping[str, Any] = NOTHING_TOLD,
+    args: Mapping[str, Any] = NO_ARGUMENTS,
     fresh: bool = False,
     **options: Any,
 ) -> Summary:
     """Run a spider to its end, or continue where an earlier run stopped.
 
-    `args` is what the spider is told: `args={"category": "books"}`. Options are those of the
-    command line (`rate="5/s"`, `workers=4`, `frontier=...`). One worker
-    runs in this process; several are processes of their own, which load the spider anew: then it
-    must be importable, or defined at the top level of the script that runs. A handler that does not
-    return stops a process of its own, but not this one: it is said on stderr where it stands.
+    `args` are the spider's arguments: `args={"category": "books"}`. Options are those of the
+    command line (`rate="5/s"`, `workers=4`, `frontier=...`). A single worker runs in this process.
+    Several workers run in processes of their own, which load the spider again: it must then be
+    importable, or defined at the top level of the script that runs.
+
+    A handler that never returns ends a worker process, which is replaced. It does not end this
+    process: stderr then shows where it hangs.
     """
     settings = config.load(spider=settings_of(spider), options=options, environ=os.environ)
     settings = told(spider, settings, args)
@@ -92,14 +94,16 @@ async def run_crawl(
     stopped: Stopped = stopped_by_signals,
 ) -> Summary:
     """Run a crawl to its end: with a fleet that loads `targets`, or in this process if None.
-    `stopped` tells its workers when they are to stop."""
+
+    `stopped` gives the event that is set when the crawl is to stop, and drains its workers then.
+    """
     began = time.monotonic()
     name = settings.name or spider.name
     maker = SpiderMaker(spider, settings.plugins, settings.rules.args)
     own_spider = maker.spider
     for attribute, meant in mistaken_attributes(spider).items():
         log.warning("%s.%s", spider.__name__, mistaken_line(attribute, meant))
-    if targets is None or not is_scrapy(targets):  # Scrapy goes through proxies.
+    if targets is None or not is_scrapy(targets):  # Scrapy honours these variables.
         warn_of_proxies(os.environ)
         if flaw := unread_starts(spider):
             raise ConfigError(flaw)
@@ -112,8 +116,8 @@ async def run_crawl(
         await _begin(stores, name, settings, targets or [], own_spider, fresh=fresh)
         order = WorkerOrder(name, targets or [], settings)
         workers = workers_for(order, stores, lambda: maker)
-        # This may be somebody's own program, which is not ours to end. The command has nothing in
-        # hand: only start() runs in it.
+        # Never end this process: it may be the user's own program. The `shoal` command holds no
+        # tasks: of the spider's code, only start() runs in it.
         with watched(settings.rules.lease_s, ends=False):
             stats = await _run(workers, frontier, name, own_spider, settings, watch, stopped)
         gone = await mark_gone_items(results, frontier, stats)
@@ -136,7 +140,7 @@ async def _stats_of(frontier: Overview, name: str) -> Stats | None:
 
 
 def _finished_before(before: Stats | None, after: Stats) -> float | None:
-    """When a crawl was finished to which a run has added nothing. None: it did something."""
+    """When the crawl had finished before this run, if the run changed nothing; else None."""
     if before is None or not before.state is after.state is CrawlState.FINISHED:
         return None
     did = [(stats.added, stats.sent, stats.ended) for stats in (before, after)]
@@ -152,20 +156,20 @@ async def _begin(
     *,
     fresh: bool,
 ) -> None:
-    """Start the crawl in both stores, or start it over, and take back what dead workers held."""
+    """Start the crawl in both stores, or start it over, and release the leases of dead workers."""
     frontier, results = stores.frontier, stores.results
     await check_previous(results, name, settings.rules)
     await tell_of_pools(settings, frontier)
-    if not fresh:  # Before workers that are there hear that accounts leave in another way.
+    if not fresh:  # First: tell_of_sessions changes the exits of accounts for running workers.
         await refuse_lost_pools(frontier, name, settings.rules)
         await refuse_lost_sessions(frontier, name, settings.rules)
         await refuse_other_arguments(frontier, name, type(spider), settings.rules)
     await tell_of_sessions(settings, frontier, partial(flaw_of, spider))
     if fresh:
         if not results.readable:
-            await results.forget(name)  # Refuses, and says why, before anything is gone.
-        # The frontier first: items without their tasks are scraped again, the other way round
-        # they would be lost.
+            await results.forget(name)  # Raises, and says why, before anything is deleted.
+        # The frontier goes first: items without their tasks are scraped again, but tasks that are
+        # done without their items would mean lost items.
         await frontier.forget(name)
         await results.forget(name)
     address = masked(settings.frontier)
@@ -177,8 +181,8 @@ async def _begin(
 
 
 def run_note(settings: Settings, targets: list[str], previous: str | None) -> RunNote:
-    """How a crawl runs, for the results to remember."""
-    # An archive's address has no login in it: that was refused when it was opened.
+    """The note that the results store keeps on how a crawl runs."""
+    # The archive's address contains no login: opening the archive refuses one that does.
     where, files = settings.archive or "", file_store_of(settings)
     return RunNote(masked(settings.frontier), targets, where, previous or "", files)
 
@@ -192,7 +196,7 @@ async def _run(
     watch: Watch,
     stopped: Stopped,
 ) -> Stats:
-    """Seed, work and watch at once, until the crawl is over or we are told to stop."""
+    """Seed, work and watch at the same time, until the crawl is over or is told to stop."""
     onlooker = Onlooker(frontier, name, settings)
     try:
         with stopped(workers) as stopping:
@@ -220,15 +224,17 @@ async def _run(
 async def _work(
     workers: Workers, frontier: WorkIntake, name: str, stopping: asyncio.Event
 ) -> Stats:
-    """Work until the whole crawl is over. One that others start again meanwhile is not, nor one
-    for which there are still seeds in the inbox."""
+    """Work until the whole crawl is over.
+
+    It is not over if it was started again meanwhile, or if seeds are left in its inbox.
+    """
     while True:
         await workers.run()
         stats = await patient(frontier).stats(name)
         while stats.state is CrawlState.FINISHED and stats.inbox and not stopping.is_set():
             await collect(frontier, name, stats.rules)
             stats = await patient(frontier).stats(name)
-            if stats.inbox:  # Somebody else is at it, or has died at it: then it is ours soon.
+            if stats.inbox:  # Another process collects the seeds; if it dies, this one soon can.
                 await wait_for_event(stopping, WATCH_EVERY_S)
         if stopping.is_set() or stats.state.over:
             return stats
@@ -237,7 +243,10 @@ async def _work(
 async def _refuse_silent_restart(
     frontier: Overview, results: Results, name: str, address: str
 ) -> None:
-    """A frontier that has lost its data must not look like one that never had any."""
+    """Raise ConfigError if the frontier has lost a crawl that ran there, by the results' note.
+
+    Otherwise the crawl would silently begin again from nothing.
+    """
     note = await results.note_of(name)
     if note is None or note.frontier != address:
         return
@@ -251,8 +260,10 @@ async def _refuse_silent_restart(
 async def _end_after_errors(
     frontier: Overview, name: str, limit: int, end: Callable[[], object]
 ) -> None:
-    """Workers pause a crawl with so many errors. Its spider is to be mended then, and those who run
-    it here must load it anew: so this run is over."""
+    """End this run once its workers have paused the crawl for too many errors.
+
+    The spider has to be fixed then, and this run would go on with the old code.
+    """
     errors, is_passed = ErrorLimit(limit), False
     while True:
         stats = await patient(frontier).stats(name)

@@ -1,5 +1,5 @@
-"""N worker processes on this machine: started, replaced when they die, drained on a signal. N may
-change while they work."""
+"""Runs N worker processes on this machine: starts them, replaces those that die, drains them on a
+signal. N may change while they work."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from shoal.worker.meter import Did
 
 RESTART_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 MAX_FRUITLESS = 5
-"""Workers that may die in a row, in one place, without the crawl having moved."""
-SHORT_S = 10.0
-"""Who lives no longer has hardly begun. Others may move the crawl meanwhile."""
-FEW_SHORT = 3
-"""So many may do so in a row, in one place. From then on each waits longer than the one before."""
+"""How many workers may die in a row, in one place, while the crawl makes no progress."""
+SHORT_LIFE_S = 10.0
+"""A worker that dies within this time has hardly begun. Such deaths are counted apart, because
+other workers may advance the crawl meanwhile."""
+SHORT_LIVES_UNTIL_WAIT = 3
+"""From this many such deaths in a row, in one place, each restart waits longer than the last."""
 
 _read_did = msgspec.json.Decoder(Did).decode
 
@@ -34,15 +35,17 @@ log = logging.getLogger("shoal")
 
 
 class WorkerFailed(ShoalError):
-    """A worker cannot go on, and neither could another one. The message is what it said."""
+    """A worker cannot go on, and a replacement could not either. The message is its own."""
 
 
 class Fleet:
     """Worker processes of one crawl. `run` returns when all have ended."""
 
     def __init__(self, order: WorkerOrder, frontier: Upkeep, *, stays: bool = False) -> None:
-        """As many as the order says. `stays`: none to begin with, and it runs on when none is left:
-        somebody resizes it."""
+        """Have as many workers as the order says.
+
+        With `stays`, begin with none and keep running when none is left: the caller resizes it.
+        """
         self._order = order
         self._frontier = frontier
         self._stays = stays
@@ -52,18 +55,20 @@ class Fleet:
         self._is_draining = False
         self._failure: ShoalError | None = None
         self.deaths = 0
-        """Workers that have died."""
+        """How many workers have died."""
         self.did = Did()
-        """What its workers have done that have ended in good order."""
+        """What the workers that ended normally have done, in total."""
 
     @property
     def pids(self) -> list[int]:
-        """The processes that there are, those that are about to leave too."""
+        """The process IDs of all running workers, including those that are draining."""
         return [place.child.pid for place in self._places if place.child is not None]
 
     async def run(self) -> None:
-        """Keep the workers running until their work is over; if there is more then, it can be run
-        again. Raises WorkerFailed, or ConfigError if that is what a worker has said."""
+        """Keep the workers running until their work is over. May be called again for more work.
+
+        Raises WorkerFailed if workers cannot go on, or ConfigError if a worker reports that.
+        """
         async with asyncio.TaskGroup() as group:
             while not self._is_draining and (self._size or self._places or self._stays):
                 self._changed.clear()
@@ -73,25 +78,25 @@ class Fleet:
                     group.create_task(self._keep(place))
                 self._let_one_go()
                 await self._changed.wait()
-        self._size = self._first_size  # Each that has ended has made it smaller.
+        self._size = self._first_size  # Every worker that ended has decremented it.
         if self._failure is not None:
             raise self._failure
 
     def resize(self, size: int) -> None:
-        """From now on so many workers. New ones begin at once; those that are too many are drained
-        one after the other, the youngest first."""
+        """Change the number of workers. New ones start at once; surplus ones are drained one after
+        the other, the youngest first."""
         self._size = size
         self._changed.set()
 
     def drain(self) -> None:
-        """No new work; what is in hand is finished or given back."""
+        """Take no new tasks; finish or give back those in hand."""
         self._is_draining = True
         self._changed.set()
         for place in self._places:
             place.leave(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Stop at once. What was in hand comes back to the queue when its leases are taken back."""
+        """Stop at once. Tasks in hand return to the queue when their leases are taken back."""
         self._is_draining = True
         self._changed.set()
         for place in self._places:
@@ -113,16 +118,16 @@ class Fleet:
             self._changed.set()
 
     async def _keep_filled(self, place: _Place) -> None:
-        """One worker's place: filled again when its worker dies."""
+        """Keep a worker running in a place: start another whenever it dies."""
         fruitless = short = 0
         while not place.leaving.is_set():
             before, began = await self._progress(), time.monotonic()
             ended = await self._run_one(place)
             if ended.code == 0:
                 self.did += _read_did(ended.last_words) if ended.last_words else Did()
-                self._one_is_done(place)
+                self._do_not_replace(place)
                 return
-            short = short + 1 if time.monotonic() - began < SHORT_S else 0
+            short = short + 1 if time.monotonic() - began < SHORT_LIFE_S else 0
             fruitless = fruitless + 1 if await self._progress() == before else 0
             if not ended.gave_up and fruitless >= MAX_FRUITLESS:
                 self._failure = self._failure or WorkerFailed(f"workers keep dying ({ended.how})")
@@ -135,14 +140,14 @@ class Fleet:
                 log.warning("a worker died (%s); starting another%s", ended.how, after)
                 await wait_for_event(place.leaving, wait_s)
 
-    def _one_is_done(self, place: _Place) -> None:
-        """Whoever ends by himself finds nothing to do, or was told to by somebody else: nobody
-        takes his place."""
+    def _do_not_replace(self, place: _Place) -> None:
+        """Do not replace a worker that ended normally: it found nothing to do, or was drained from
+        elsewhere."""
         if not place.leaving.is_set():
             self._size = max(self._size - 1, 0)
 
     async def _progress(self) -> tuple[int, int] | None:
-        """What moves while workers do anything at all, if only die with a task in hand."""
+        """Counts that grow whenever workers do anything, even if they only die holding a task."""
         try:
             stats = await patient(self._frontier).stats(self._order.crawl)
         except (UnknownCrawl, StorageFailed):
@@ -150,11 +155,11 @@ class Fleet:
         return stats.ended, stats.lost
 
     async def _run_one(self, place: _Place) -> Ended:
-        """Run a worker to its end. One for which this machine has no room counts as one that has
-        died: the others go on."""
+        """Run a worker to its end. One that this machine has no room for counts as dead, so that
+        the others go on."""
         try:
             return await self._run_child(place)
-        except OSError as error:  # Too many processes, or open files.
+        except OSError as error:  # Too many processes or open files.
             log.error("a worker could not be started: %s", error)
             return Ended(FAILED, "")
 
@@ -163,7 +168,7 @@ class Fleet:
             place.child = worker
             name = worker_name(worker.pid)
             try:
-                if place.leaving.is_set():  # It was told to while it was being started.
+                if place.leaving.is_set():  # leave() was called while the process started.
                     worker.send_signal(signal.SIGTERM)
                 worker.tell(msgspec.structs.replace(self._order, worker=name))
                 ended = await worker.ended()
@@ -178,27 +183,27 @@ class Fleet:
 
 
 class _Place:
-    """Where a worker is, one after the other as they die, until it is told to leave."""
+    """A place for one worker at a time: each that dies is replaced, until `leave` is called."""
 
     def __init__(self) -> None:
         self.child: Child | None = None
         self.leaving = asyncio.Event()
 
     def leave(self, number: int) -> None:
-        """Send its worker a signal, and have no other after it."""
+        """Send the worker a signal, and let no other follow it."""
         self.leaving.set()
         if self.child is not None:
             self.child.send_signal(number)
 
 
 def _restart_wait_s(fruitless: int, short: int) -> float:
-    if fruitless or short < FEW_SHORT:
+    if fruitless or short < SHORT_LIVES_UNTIL_WAIT:
         return RESTART_WAIT_S if fruitless else 0.0
-    return float(min(RESTART_WAIT_S * 2 ** (short - FEW_SHORT + 1), LONGEST_WAIT_S))
+    return float(min(RESTART_WAIT_S * 2 ** (short - SHORT_LIVES_UNTIL_WAIT + 1), LONGEST_WAIT_S))
 
 
 async def release_dead(frontier: Upkeep, crawl: str) -> None:
-    """Take back what workers held that died on this machine, an earlier run's for instance."""
+    """Release the leases of workers that died on this machine, for example in an earlier run."""
     try:
         holders = await patient(frontier).holders(crawl)
     except UnknownCrawl:
@@ -209,15 +214,15 @@ async def release_dead(frontier: Upkeep, crawl: str) -> None:
 
 
 async def release(frontier: Upkeep, crawl: str, worker: str) -> None:
-    """What a dead worker held need not wait for its leases to expire."""
+    """Release a dead worker's leases, so that its tasks need not wait for them to expire."""
     try:
         await patient(frontier).release(crawl, worker)
-    except (UnknownCrawl, StorageFailed):  # Then they expire, or the next run takes them back.
+    except (UnknownCrawl, StorageFailed):  # They expire, or the next run takes them back.
         return
 
 
 _stderr = sys.stderr
-"""As it was when nothing was shown yet. There may be none."""
+"""The stderr at import, before the live display replaces it. None if the process has none."""
 
 
 def _say(text: str) -> None:

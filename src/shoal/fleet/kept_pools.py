@@ -1,4 +1,4 @@
-"""Going on with a crawl that has gone by exits: nobody forgets them by mistake."""
+"""Refuses to continue a crawl that used exits if its pools are no longer configured."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ _LANES_SEEN = 1_000
 
 
 async def refuse_lost_pools(frontier: Frontier, name: str, rules: Rules) -> None:
-    """Whether a crawl that exists may go on by these rules. Raises ConfigError if its pool is not
-    named any more: what it finds would leave from this machine's own address, and what waits for
-    an exit would wait for ever."""
+    """Check that an existing crawl may continue under these rules.
+
+    Raises ConfigError if a pool that it uses is no longer named: new tasks would be requested from
+    this machine's own address, and tasks that wait for an exit would wait for ever.
+    """
     try:
         before = (await frontier.stats(name)).rules
     except UnknownCrawl:

@@ -1,4 +1,4 @@
-"""Going on with a crawl that has gone with accounts: nobody forgets them by mistake."""
+"""Refuses to continue a crawl that used accounts if its sessions are no longer configured."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ _LANES_SEEN = 1_000
 
 
 async def refuse_lost_sessions(frontier: Frontier, name: str, rules: Rules) -> None:
-    """Whether a crawl that exists may go on by these rules. Raises ConfigError if its session is
-    not named any more: what it finds would be asked for as nobody, and what waits for an account
-    would wait for ever."""
+    """Check that an existing crawl may continue under these rules.
+
+    Raises ConfigError if a session that it uses is no longer named: new tasks would be requested
+    without an account, and tasks that wait for an account would wait for ever.
+    """
     try:
         before = (await frontier.stats(name)).rules
     except UnknownCrawl:

@@ -1,4 +1,4 @@
-"""The hooks of a crawl's life, `opened` and `closed(summary)`: once for the whole fleet."""
+"""Calls the hooks `opened` and `closed(summary)` of a crawl, once for the whole fleet."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ log = logging.getLogger("shoal")
 
 
 async def tell_opened(frontier: IntakeAndNotes, crawl: str, spider: Spider) -> None:
-    """Before a crawl is started: have `opened` called, if nobody has, and wait for it. Raises
-    ConfigError if it raises: then the crawl does not begin."""
+    """Have `opened` called before a crawl starts, unless it was, and wait until it is done.
+
+    Raises ConfigError if the hook raises here: then the crawl does not begin.
+    """
     hooks = spider._shoal_hooks.opened
     if not hooks:
         return
-    await frontier.add(crawl, [])  # So that it is there, and has a moment at which it was made.
+    await frontier.add(crawl, [])  # Creates the crawl, so that it has a creation time.
     stats = await frontier.stats(crawl)
     if stats.started_at is not None:
         return
@@ -53,7 +55,7 @@ async def _open(hooks: Iterable[Callable[[], Any]], crawl: str) -> None:
 
 
 class Closing:
-    """Has `closed` called when a crawl is over, if nobody has since it last did anything."""
+    """Has `closed` called when a crawl is over, unless it was called since the last progress."""
 
     def __init__(
         self,
@@ -67,7 +69,8 @@ class Closing:
         self._told = ""
 
     async def tried(self, stats: Stats) -> bool:
-        """Whether that is done, for a crawl that is over. False: somebody else is at it."""
+        """Call `closed` for a crawl that is over, unless that is done. False: another process is
+        calling it."""
         end = _end_of(stats)
         if end == self._told or (stats.state is CrawlState.FINISHED and stats.inbox):
             return True
@@ -79,7 +82,7 @@ class Closing:
         return True
 
     async def done(self, stats: Stats) -> None:
-        """Wait until that is done."""
+        """Call `closed`, or wait until another process has."""
         while True:
             if await self.tried(stats):
                 return
@@ -93,14 +96,17 @@ class Closing:
 
 
 def _end_of(stats: Stats) -> str:
-    """Tells this end of a crawl from others: since the last one, something was done."""
+    """Identifies one end of a crawl: any work done since an earlier end changes it."""
     did = stats.added, stats.done, stats.dead, stats.dropped, stats.sent
     return " ".join(map(str, (repr(stats.created_at), stats.state, *did)))
 
 
 async def _raised(hook: Callable[[], Any]) -> BaseException | None:
-    """Call a hook, one that is not async in a thread: whoever does this must be heard of meanwhile.
-    Returns what it raised."""
+    """Call a hook and return what it raised, if anything.
+
+    A hook that is not async runs in a thread, because this process must keep reporting that it is
+    alive meanwhile.
+    """
     try:
         given = await asyncio.to_thread(hook)
         if inspect.isawaitable(given):

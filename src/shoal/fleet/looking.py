@@ -1,5 +1,5 @@
-"""What somebody who watches a crawl sees: its counters all the time, and now and then what its
-workers and hosts do, from which follows why it is slow."""
+"""Observes a running crawl: reads its counters at every look, and now and then its workers and
+hosts, which show why it is slow."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from shoal.frontier.values import Host, Pulse, Stats
 from shoal.runtime.patience import NowAndThen, awaited
 
 CLOSER_EVERY_S = 2.0
-"""Between two looks at workers and hosts."""
+"""Least time between two looks at workers and hosts."""
 FOR_EACH_WORKER_S = 0.05
-"""So much longer for each worker, if they are many: each of them may look at all the others."""
+"""Least time between two such looks, per worker: in a large fleet, many processes may each look at
+all workers."""
 HOSTS_SEEN = 20
 
 _STORES = {"postgresql": "PostgreSQL", "redis-stream": "the stream of results"}
 
 
 class Glance(msgspec.Struct, kw_only=True):
-    """A crawl as it is seen at one moment."""
+    """What is seen of a crawl at one moment."""
 
     stats: Stats
     at: float = 0.0
-    """By the frontier's clock: the last time that one of its workers was heard of."""
+    """When the last report of a worker arrived, by the frontier's clock."""
     slots: SlotTime = SlotTime()
-    """Where the time of the slots went lately, of all its workers."""
+    """How the slots of all workers spent their time lately."""
     hosts: list[Host] = []
-    """Those with the most work left."""
+    """The hosts with the most work left."""
     store: str = "the results store"
-    """What items go to."""
+    """The store of the items, in words."""
     awaited: list[str] = []
-    """Stores that this process waits for."""
+    """Stores that do not answer, for which this process waits."""
 
 
 class Onlooker:
-    """Looks at one crawl again and again."""
+    """Looks at one crawl repeatedly."""
 
     def __init__(self, frontier: Queries, crawl: str, settings: Settings) -> None:
         self._frontier = patient(frontier)
@@ -50,7 +51,7 @@ class Onlooker:
         self._seen: tuple[float, SlotTime, list[Host]] = (0.0, SlotTime(), [])
 
     async def look(self) -> Glance:
-        """How it stands. Raises UnknownCrawl."""
+        """Read the crawl's current state. Raises UnknownCrawl."""
         stats = await self._frontier.stats(self._crawl)
         if self._closer.is_due():
             await self._look_closer()
@@ -65,7 +66,7 @@ class Onlooker:
         self._seen = max((p.at for p in pulses), default=0.0), self._since(pulses), hosts
 
     def _since(self, pulses: list[Pulse]) -> SlotTime:
-        """Where the time went since the last time. Of a worker that is new here nothing is told."""
+        """How slots spent their time since the last look. Workers that are new do not count yet."""
         before, self._slots = self._slots, {pulse.worker: pulse.slot_time for pulse in pulses}
         known = (name for name in self._slots if name in before)
         return sum((self._slots[name] - before[name] for name in known), SlotTime())

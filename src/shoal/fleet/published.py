@@ -1,4 +1,4 @@
-"""What a crawl publishes, for those who run it. Who publishes nothing imports nothing of it."""
+"""Opens and checks what a crawl publishes to. shoal.publish is imported only where it is used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shoal.worker.publishing import Publishing
 
 
 def publishing_for(settings: Settings, crawl: str, frontier: QueriesAndNotes) -> Publishing | None:
-    """Where a worker publishes. None: nowhere. Nothing is asked of the broker yet."""
+    """Where a worker publishes; None if nowhere. The broker is not contacted yet."""
     if settings.publish is None:
         return None
     from shoal.publish import open_publications
@@ -17,8 +17,8 @@ def publishing_for(settings: Settings, crawl: str, frontier: QueriesAndNotes) ->
 
 
 async def check_publishing(settings: Settings, crawl: str | None = None) -> None:
-    """Look whether a worker could publish, before work begins: on a crawl, or on those that will
-    come. Raises ConfigError."""
+    """Check before work begins that a worker could publish: for one crawl, or if None, for those to
+    come. Raises ConfigError if not."""
     if settings.publish is None:
         return
     from shoal.publish import check_publisher

@@ -1,4 +1,4 @@
-"""Several spiders, each in a crawl of its own: so many side by side, then the others."""
+"""Runs several spiders, each in a crawl of its own, a limited number at the same time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from shoal.spider.spider import Spider
 
 SHOWN_S = 3.0
 WORST = (0, 3, 1, 2)
-"""Exit codes, from the best to the worst."""
+"""Exit codes, from best to worst."""
 
 log = logging.getLogger("shoal")
 
 
 class PlannedCrawl(msgspec.Struct, frozen=True):
-    """A spider that is to run: its target, its class, its settings."""
+    """A spider to run: its target, class and settings."""
 
     target: str
     spider: type[Spider]
@@ -34,12 +34,12 @@ class PlannedCrawl(msgspec.Struct, frozen=True):
 
     @property
     def crawl(self) -> str:
-        """The name of its crawl."""
+        """The crawl's name."""
         return self.settings.name or self.spider.name
 
 
 class EndedCrawl(msgspec.Struct):
-    """How it ended: with a summary, or with an error if it could not run."""
+    """How a crawl ended: with a summary, or with an error if it could not run."""
 
     crawl: str
     target: str
@@ -48,29 +48,29 @@ class EndedCrawl(msgspec.Struct):
 
     @property
     def exit_code(self) -> int:
-        """As `shoal crawl` of it alone."""
+        """The exit code that `shoal crawl` of this crawl alone would have."""
         if self.summary is not None:
             return self.summary.exit_code
         return 2 if isinstance(self.error, ConfigError) else 1
 
 
 def worst_of(codes: Sequence[int]) -> int:
-    """The exit code of all of them."""
+    """The exit code of several crawls together: the worst one."""
     return max(codes, key=WORST.index, default=0)
 
 
 async def run_several(
     planned: Sequence[PlannedCrawl], *, at_once: int, fresh: bool, watch: Watch
 ) -> list[EndedCrawl]:
-    """Run them all. One that cannot run keeps no other from running. A signal stops them all."""
-    together = _Together(planned, at_once, watch, fresh=fresh)
-    with stopped_by_signals(together):
-        await together.run()
-    return together.ended
+    """Run all crawls. One that cannot run does not prevent the others. A signal stops all."""
+    crawls = _AllCrawls(planned, at_once, watch, fresh=fresh)
+    with stopped_by_signals(crawls):
+        await crawls.run()
+    return crawls.ended
 
 
-class _Together:
-    """The workers of all crawls, to whoever stops them."""
+class _AllCrawls:
+    """All crawls as one set of workers, which is run and stopped together."""
 
     def __init__(
         self, planned: Sequence[PlannedCrawl], at_once: int, watch: Watch, *, fresh: bool
@@ -124,7 +124,8 @@ class _Together:
                 self._running.discard(planned.crawl)
 
     def _in_turn(self, crawl: str) -> Watch:
-        """There is one line to show how far they are: each has it for some seconds."""
+        """A watcher that shows this crawl only in its turn: crawls share one line of progress, each
+        for some seconds."""
 
         def watch(seen: Any) -> None:
             crawls = sorted(self._running)

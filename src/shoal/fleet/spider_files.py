@@ -1,8 +1,8 @@
-"""Finding spiders: all that a folder, a file or a module defines.
+"""Finds all spiders that a folder, a file or a module defines.
 
-A file is imported to see what is in it, but only if it defines a class that has a base: a script
-that happens to lie there is not run. One that cannot be imported is a fault of its own, and the
-others are read all the same.
+A file of a folder is imported only if it defines a class with a base, so that scripts that happen
+to be there are not run. A file that cannot be imported is reported as a fault; the others are still
+read.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from shoal.fleet.target import load_all, without_bases
 from shoal.spider.spider import Spider
 
 MAX_FILES = 5_000
-"""Python files of a folder that are looked at."""
+"""How many Python files of a folder are looked at."""
 PACKAGE = "__init__.py"
 _OF_ENVIRONMENTS = "pyvenv.cfg"
 _NOT_SPIDERS = ("test_", "conftest.py", "setup.py")
 
 
 class FoundSpider(msgspec.Struct, frozen=True):
-    """A spider, and the target by which every command loads it."""
+    """A spider, and the target by which commands load it."""
 
     target: str
     spider: type[Spider]
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Why nothing was found in one place."""
+    """Why a place could not be read, or not all of it."""
 
     place: str
     message: str
@@ -48,14 +48,14 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class FoundSpiders(msgspec.Struct):
-    """What a place has: its spiders in the order of their targets, and what could not be read."""
+    """The spiders found in a place, in the order of their targets, and what could not be read."""
 
     spiders: list[FoundSpider] = []
     faults: list[Fault] = []
 
     @property
     def targets(self) -> list[str]:
-        """By which commands load them."""
+        """The targets by which commands load these spiders."""
         return [found.target for found in self.spiders]
 
 
@@ -94,7 +94,8 @@ def _in_folder(folder: Path) -> FoundSpiders:
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
-    """Those that may have spiders in them, sorted. Hidden folders and environments have none."""
+    """The Python files that may define spiders, sorted. Skips tests, hidden folders and virtual
+    environments."""
     for at, folders, files in os.walk(folder):
         here = Path(at)
         folders[:] = sorted(name for name in folders if _is_worth_a_look(here / name))
@@ -109,7 +110,7 @@ def _is_worth_a_look(folder: Path) -> bool:
 
 
 def _may_have_spiders(file: Path) -> bool:
-    """Whether it defines a class that has a base. Raises ConfigError for what is no Python."""
+    """Whether a file defines a class with a base. Raises ConfigError if it is not valid Python."""
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
@@ -120,8 +121,8 @@ def _may_have_spiders(file: Path) -> bool:
 
 
 def _place_of(file: Path) -> str:
-    """What names it in a target: `shops.books` if it is of a package in the working folder, as only
-    so its relative imports work; else its path."""
+    """How a target names this file: by its path, or as a module (`shops.books`) if it belongs to a
+    package in the working folder, because its relative imports work only then."""
     if not (file.parent / PACKAGE).exists():
         return str(file)
     parts = list(Path(os.path.relpath(file)).with_suffix("").parts)

@@ -1,4 +1,4 @@
-"""Making the spider of a worker, once it is known what the crawl tells it."""
+"""Makes a worker's spider, once the arguments of its crawl are known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.config import Rules
 from shoal.errors import ConfigError, UnknownCrawl
-from shoal.fleet.target import NOTHING_TOLD, create
+from shoal.fleet.target import NO_ARGUMENTS, create
 from shoal.frontier.port import Overview
 from shoal.frontier.values import CrawlState
 from shoal.spider.arguments import arguments_of, shown, unlike
@@ -15,16 +15,19 @@ from shoal.spider.spider import Spider
 
 
 class SpiderMaker:
-    """Makes a worker's spider for the rules of its crawl: anew where these tell it other things.
-    What can be known to be wrong before is said at once."""
+    """Makes a worker's spider for the rules of its crawl, and a new one when its arguments change.
+
+    Where the arguments are known from the start, the spider is made at once, so that mistakes show
+    early.
+    """
 
     def __init__(
         self,
         spider: type[Spider],
         plugins: Sequence[str] = (),
-        told: Mapping[str, Any] = NOTHING_TOLD,
+        told: Mapping[str, Any] = NO_ARGUMENTS,
     ) -> None:
-        """`told`: what the crawl must tell it. Without, whatever that is."""
+        """`told`: the arguments that the crawl must have. If empty, any are accepted."""
         self.spider_class = spider
         self._plugins = plugins
         self._told = told
@@ -35,12 +38,14 @@ class SpiderMaker:
 
     @property
     def spider(self) -> Spider:
-        """The spider as it was told of here. Raises ConfigError."""
+        """The spider, made with the arguments given here if there is none yet. Raises
+        ConfigError."""
         self._spider = self._spider or create(self.spider_class, self._plugins, self._told)
         return self._spider
 
     def __call__(self, rules: Rules) -> Spider:
-        """The spider by the rules of the crawl. Raises ConfigError."""
+        """The spider with the arguments in these rules. Raises ConfigError if they differ from the
+        arguments that the crawl must have, or if the spider cannot be made."""
         if self._told and unlike(self.spider_class, rules.args, self._told):
             raise ConfigError(
                 f"the crawl is told {shown(rules.args)} by now, and not {shown(self._told)}"
@@ -56,8 +61,11 @@ class SpiderMaker:
 async def refuse_other_arguments(
     frontier: Overview, name: str, spider: type[Spider], rules: Rules
 ) -> None:
-    """Whether a crawl that exists may go on by these rules. Raises ConfigError if they tell its
-    spider other things: what it found and what it would find do not belong together."""
+    """Check that an existing crawl may continue under these rules.
+
+    Raises ConfigError if they give its spider other arguments: what it has found and what it would
+    find do not belong together.
+    """
     try:
         before = await frontier.stats(name)
     except UnknownCrawl:

@@ -1,5 +1,7 @@
-"""Which version of a spider a worker runs, for those who replace it on many machines: a hash of its
-files. Two workers with the same files say the same, wherever these are."""
+"""The version of the spider that a worker runs, for rollouts on many machines: a hash of its files.
+
+Two workers with the same files report the same version, wherever the files are.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from pathlib import Path
 MAX_FOLDERS = 1_000
 MAX_FILES = 5_000
 MAX_BYTES = 32 * 2**20
-"""Of a package, so much is looked at, in the order of names. Once, before work begins."""
+"""Limits on how much of a package is hashed, in order of names. Done once, before work begins."""
 
 _OWN = __name__.partition(".")[0]
 
 
 def spider_version(spider: type, said: str | None = None) -> str:
-    """What was said of it; else a hash of the file that it is in, or of all Python files of its
-    package. Empty where there is none: of our own spiders, the version of Shoal says it."""
+    """The version given in `said`; else a hash of the spider's file, or of all Python files of its
+    package. Empty if it has no files, and for Shoal's own spiders, which Shoal's version covers."""
     if said is not None:
         return said
     try:
@@ -30,7 +32,7 @@ def spider_version(spider: type, said: str | None = None) -> str:
 
 
 def _files_of(spider: type) -> Iterator[tuple[str, Path]]:
-    """The files that it is made of, each with its name in the package."""
+    """The files that make up the spider, each with its name within the package."""
     module = sys.modules.get(spider.__module__)
     package = (getattr(module, "__package__", None) or "").partition(".")[0]
     if package == _OWN:

@@ -1,4 +1,4 @@
-"""Opening the stores of a crawl, and closing them: the frontier, the results, the archive."""
+"""Opens and closes the stores of a crawl: the frontier, the results, the archive, the files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from shoal.results.port import Results
 from shoal.worker.assignment import Stores
 
 FOLDER = "shoal-files"
-"""Where files go if nobody says where. It is made with the first file."""
+"""The folder for files if no store is set. It is created with the first file."""
 
 
 @asynccontextmanager
 async def stores_at(
     settings: Settings, *, archive: bool = True, check: bool = True
 ) -> AsyncIterator[Stores[Results]]:
-    """The stores that the settings name, closed in the end. `check` is for those who begin the
-    work: then results or an archive that cannot be used are a ConfigError."""
+    """Open the stores that the settings name, and close them at the end.
+
+    `check` is for callers that begin the work: it raises ConfigError if the results, the files or
+    the archive cannot be used.
+    """
     stores = open_stores(settings, archive=archive)
     try:
         if check:
@@ -34,7 +37,7 @@ async def stores_at(
 
 
 def open_stores(settings: Settings, *, archive: bool) -> Stores[Results]:
-    """The stores that the settings name, for somebody who closes them. Nothing is asked of them
+    """Open the stores that the settings name; the caller closes them. They are not contacted
     yet."""
     return Stores(
         frontier=open_frontier(settings.frontier, settings.state),
@@ -49,8 +52,8 @@ def open_stores(settings: Settings, *, archive: bool) -> Stores[Results]:
 
 
 def file_store_of(settings: Settings) -> str:
-    """Where files of items go: to the store that is named, else into the archive, else, if the
-    results are on this machine, into a folder beside them. Empty: they have no place to go."""
+    """The address where files of items go: the store that is set, else the archive, else a folder
+    beside the results if these are in SQLite. Empty if there is none of these."""
     if address := settings.file_store or settings.archive:
         return address
     if settings.results.partition(":")[0] != "sqlite":

@@ -1,4 +1,4 @@
-"""How a crawl stands, for those who ran it: a command, a program, the hook `closed`."""
+"""The summary of a crawl for what ran it: a command, a program, the hook `closed`."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from shoal.worker.assignment import Stores
 
 
 class Summary(msgspec.Struct, kw_only=True):
-    """How a crawl stands when `crawl` returns."""
+    """The state of a crawl when `crawl` returns."""
 
     stats: Stats
     items: dict[str, int]
     """Items stored, per kind."""
     gone: int = 0
-    """Items of the previous crawl that are not there any more."""
+    """Items of the previous crawl that no longer exist."""
     seconds: float
     """How long this run took."""
     causes: list[Cause] = []
-    """What tasks died of, the most frequent first."""
+    """What tasks died of, most frequent first."""
     rejections: list[Cause] = []
     """Why items were rejected."""
     finished_before: float | None = None
-    """When it was finished, if this run found nothing to do."""
+    """When the crawl had finished before, if this run found nothing to do."""
 
     @property
     def finished(self) -> bool:
@@ -47,7 +47,7 @@ class Summary(msgspec.Struct, kw_only=True):
 async def summary_of(
     stores: Stores[Results], stats: Stats, seconds: float, gone: int = 0
 ) -> Summary:
-    """How a crawl stands. A store that is away at the very end is waited for."""
+    """Make the summary of a crawl. Waits for a store that is unavailable."""
     return Summary(
         stats=stats,
         gone=gone,

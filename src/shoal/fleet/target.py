@@ -1,5 +1,5 @@
-"""What the command line calls TARGET: a spider's file, its module, plain URLs, or a spider of the
-Scrapy project in this folder."""
+"""Loads what the command line calls TARGET: a spider's file, its module, plain URLs, or a spider of
+the Scrapy project in this folder."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from shoal.spider.starting import starts_nowhere
 
 WAYS = "write file.py, file.py:Class, package.module:Class, scrapy:SPIDER or https://..."
 SCRAPY = "scrapy:"
-"""What a spider of the Scrapy project in this folder begins with."""
+"""Prefix of a target that names a spider of the Scrapy project in this folder."""
 _PRIVATE = "_shoal_target_"
-"""Modules made of files are named so: no module's own name, and not `__main__`."""
+"""Prefix of the names of modules loaded from files. It cannot clash with a module's own name, nor
+with `__main__`."""
 
-NOTHING_TOLD: Mapping[str, Any] = {}
+NO_ARGUMENTS: Mapping[str, Any] = {}
 
 _OWN = Path(__file__).parent.parent
 
 
 def load(targets: Sequence[str]) -> type[Spider]:
-    """The spider that the targets name. Every mistake is a ConfigError of one line."""
+    """Load the spider that the targets name. Every mistake raises a ConfigError of one line."""
     if not targets:
         raise ConfigError(f"no target: {WAYS}")
     if is_scrapy(targets):
@@ -55,7 +56,8 @@ def load(targets: Sequence[str]) -> type[Spider]:
 
 
 def load_all(place: str) -> list[type[Spider]]:
-    """All spiders that a file or a module defines. Raises ConfigError if it cannot be imported."""
+    """Load all spiders that a file or module defines. Raises ConfigError if it cannot be
+    imported."""
     module = _import_file(place) if place.endswith(".py") else _import_module(place)
     return [spider for _, spider in sorted(_defined_in(module).items())]
 
@@ -74,17 +76,21 @@ def _origin(cls: type) -> tuple[str, str]:
 
 
 def is_scrapy(targets: Sequence[str]) -> bool:
-    """Whether the target is a spider of a Scrapy project. A class of ours is named by no target."""
+    """Whether the target is a spider of a Scrapy project. Without targets it is not: a class that
+    is given directly is Shoal's."""
     return bool(targets) and targets[0].startswith(SCRAPY)
 
 
 def create(
-    spider: type[Spider], plugins: Sequence[str] = (), args: Mapping[str, Any] = NOTHING_TOLD
+    spider: type[Spider], plugins: Sequence[str] = (), args: Mapping[str, Any] = NO_ARGUMENTS
 ) -> Spider:
-    """A spider of this class that is told these arguments, with these plugins beside its own. What
-    its `__init__` raises, which knows the arguments already, is a ConfigError of one line."""
+    """Make a spider with these arguments, and these plugins in addition to its own.
+
+    The arguments are set before `__init__` runs, so it can use them. Whatever it raises becomes a
+    ConfigError of one line.
+    """
     values = read_arguments(spider, args)
-    with suppress(ConfigError):  # Somebody has named the crawl otherwise.
+    with suppress(ConfigError):  # The crawl was given another name.
         values["name"] = name_with(spider, args)
     try:
         made = spider.__new__(spider)
@@ -98,7 +104,7 @@ def create(
 
 
 def _plugin_at(place_and_name: str) -> Any:
-    """The plugin that somebody has named in a setting. Raises ConfigError."""
+    """Load a plugin that the setting `plugins` names. Raises ConfigError."""
     place, name = _split(place_and_name)
     if not name:
         raise ConfigError(f"plugins: write package.module:Class, not {place_and_name!r}")
@@ -135,7 +141,7 @@ def _place_of(module: ModuleType) -> str | None:
 
 def _split(target: str) -> tuple[str, str]:
     place, colon, name = target.rpartition(":")
-    # The colon of C:\spider.py names no class.
+    # The colon in C:\spider.py does not precede a class name.
     return (place, name) if colon and name.isidentifier() else (target, "")
 
 
@@ -161,7 +167,7 @@ def _execute(name: str, path: Path, place: str) -> ModuleType:
         raise ConfigError(f"{place} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     _put_on_path(path.parent)
-    # Dataclasses look up their module by name.
+    # Dataclasses look up their module in sys.modules by name.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -192,7 +198,7 @@ def _put_on_path(folder: Path) -> None:
 
 
 def _one_line(error: BaseException, place: str) -> str:
-    """An exception of the user's code, with the line that raised it."""
+    """An exception from the user's code as one line, with the place that raised it."""
     if isinstance(error, SyntaxError):
         return f"{error.filename or place}:{error.lineno or 1}: {error.msg}"
     frames = [
@@ -200,7 +206,7 @@ def _one_line(error: BaseException, place: str) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if "importlib" not in frame.filename and frame.filename != __file__
     ]
-    if isinstance(error, ShoalError):  # A mistake that we found: theirs is the line that called us.
+    if isinstance(error, ShoalError):  # Raised by Shoal: show the user's line that called it.
         frames = [frame for frame in frames if not _is_own(frame.filename)]
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else place
     what = str(error).partition("\n")[0]
@@ -212,7 +218,7 @@ def _one_line(error: BaseException, place: str) -> str:
 
 
 def _is_own(filename: str) -> bool:
-    """Whether code is ours, or was made by Python for a class of ours."""
+    """Whether code is Shoal's, or was generated by Python for a class of Shoal."""
     return filename.startswith("<") or Path(filename).is_relative_to(_OWN)
 
 
@@ -232,7 +238,7 @@ def _pick(module: ModuleType, name: str, place: str) -> type[Spider]:
 
 
 def _defined_in(module: ModuleType) -> dict[str, type[Spider]]:
-    """By their names. What a module imports is defined elsewhere."""
+    """The spiders that a module itself defines, by name. Those it imports do not count."""
     return {
         thing.__name__: thing
         for thing in vars(module).values()

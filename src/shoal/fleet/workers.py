@@ -1,4 +1,4 @@
-"""Who works on a crawl here: processes of their own, or one worker in this process."""
+"""Chooses what works on a crawl here: a fleet of processes, or one worker in this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shoal.worker.worker import Worker
 
 
 def needs_processes(targets: Sequence[str], settings: Settings) -> bool:
-    """Whether one worker in this process is not enough: Scrapy wants a process for itself."""
+    """Whether one worker in this process is not enough. Scrapy needs a process of its own."""
     return settings.workers > 1 or is_scrapy(targets)
 
 
@@ -31,8 +31,8 @@ def workers_for(
     *,
     watch: Callable[[float], AbstractContextManager[object]] = nullcontext,
 ) -> Fleet | Worker:
-    """A fleet of processes that load the targets. Where none are named: one worker in this
-    process, with the spider that is made here, and `watch` looks after it."""
+    """A fleet of processes that load the order's targets. If it has none: one worker in this
+    process, with a spider from `new_maker`, under the watchdog `watch`."""
     if order.targets:
         return Fleet(order, stores.frontier)
     named = replace(order, worker=worker_name(os.getpid()))

@@ -1,7 +1,7 @@
-"""For commands that tests run: all that Python imports first, when this folder is in PYTHONPATH.
+"""Moves the clock of commands that tests run; imported at start if this folder is in PYTHONPATH.
 
-The clock of this process, and that of its frontier, is ahead by as many seconds as a file says. So
-hours pass between two commands, or in the middle of one, without a setting for it.
+The clock of the process, and of its frontier, is ahead by the number of seconds in a file. So hours
+can pass between two commands, or in the middle of one, without a setting for that in Shoal.
 """
 
 from __future__ import annotations
