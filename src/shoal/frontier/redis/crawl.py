@@ -196,14 +196,15 @@ class RedisCrawl:
         return spread.items()
 
     async def _ask_shards(self, ask: Ask, *, suspects: bool) -> list[Offer]:
-        """Ask each shard for its part of the room, and then for the room that other shards had no
-        work for. Each shard is told what the worker has of its hosts."""
+        """Ask each shard for its part of the room, and then those that filled theirs for the room
+        that others had no work for. Each shard is told what the worker has of its hosts."""
         first = next(self._turn) % len(self.shards)
         asked = self.shards[first:] + self.shards[:first]
         holdings = self._spread_holdings(ask)
         offers: list[Offer] = []
         left = ask.room
         for again, portion in enumerate((-(-ask.room // len(asked)), ask.room)):
+            with_more: list[Shard] = []
             for shard in asked:
                 is_due = not again and (not ask.room or bool(holdings[shard]))
                 if left <= 0 and not is_due:
@@ -217,9 +218,13 @@ class RedisCrawl:
                     return offers  # What was granted so far must be worked on.
                 offers.append(offer)
                 holdings[shard] = _with_granted(holdings[shard], offer.grant)
-                left -= len(offer.grant.leases)
-                if suspects and offer.grant.leases:
+                granted = len(offer.grant.leases)
+                left -= granted
+                if granted and suspects:
                     return offers
+                if granted and granted >= part.room:
+                    with_more.append(shard)
+            asked = with_more
         return offers
 
     def _spread_holdings(self, ask: Ask) -> dict[Shard, dict[str, Holding]]:
