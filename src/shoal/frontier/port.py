@@ -385,6 +385,11 @@ class Frontier(WorkSource, Upkeep, Queries, HasNotes, HasExits):
     def capabilities(self) -> Capabilities:
         """What this backend can do that not every backend can."""
 
+    async def check(self) -> None:
+        """Look whether all that it needs lets us in, before work begins. Raises ConfigError, and
+        StorageBusy if something is away."""
+        await self.notes.leader()
+
     async def repair(self, crawl: str, ended: Ended | None) -> Repaired:
         """Write off tasks that a carrier has lost, and forget enough for them to be found again.
         Nobody may be at work. `ended` is None if nobody knows. Raises ConfigError where no tasks

@@ -19,7 +19,7 @@ from shoal.config import Rules
 from shoal.errors import ConfigError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing, warn_of_pause
 from shoal.frontier.broker.bill import Bill
-from shoal.frontier.broker.carrier import Carrier
+from shoal.frontier.broker.carrier import Carrier, shared_lane
 from shoal.frontier.broker.chores import FILL_S, MOST_OUTBOX, PUBLISH_S, Chores
 from shoal.frontier.broker.freight import Freight
 from shoal.frontier.broker.missing import LATE_S, Search
@@ -102,6 +102,10 @@ class CarriedFrontier(RedisFrontier):
     @property
     def capabilities(self) -> Capabilities:
         return replace(super().capabilities, exact_waits=False, whole_backlog=False)
+
+    async def check(self) -> None:
+        await super().check()
+        await self._carrier.count(shared_lane("", 0))  # Of no crawl: who is let in is told 0.
 
     # Bringing work
 
