@@ -111,7 +111,11 @@ def read_seed(text: bytes) -> Task:
     """A seed as others write it: a URL, or a task as JSON. Raises BadUrl."""
     text = text.strip()
     try:
-        return wire.decode_seed(text) if text.startswith(b"{") else Task(url=text.decode())
+        if text.startswith(b"{"):
+            return wire.decode_seed(text)
+        if b"\n" in text:  # A browser would make one address of several lines.
+            raise BadUrl("several lines: each URL is a message of its own")
+        return Task(url=text.decode())
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadUrl(str(error)) from None
 

@@ -475,7 +475,9 @@ class TestTrouble:
         await until("the broker is back", lambda: client.lease(1))
         await client.add(*pages(3, "b.example"))
 
-    async def test_what_is_missing_is_told(self, client: Client, store: Store) -> None:
+    async def test_what_is_missing_is_told(
+        self, client: Client, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
         await client.start(*pages(60))
         await published(client, store, 18)
         purged = dict(store.lanes)
@@ -488,6 +490,8 @@ class TestTrouble:
             return (await client.stats()).missing
 
         assert await until("what is missing", missing) == 54
+        (told,) = [text for text in caplog.messages if "missing" in text]
+        assert told.startswith(f"54 tasks are missing in the broker, and crawl '{CRAWL}' waits")
         assert (await client.stats()).state is CrawlState.RUNNING
         store.lanes.update(purged)  # Somebody had a copy.
         await client.finish(*map(outcome, leases))
