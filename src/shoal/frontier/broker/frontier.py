@@ -20,7 +20,7 @@ from shoal.errors import ConfigError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing, warn_of_pause
 from shoal.frontier.broker.bill import Bill
 from shoal.frontier.broker.carrier import Carrier, shared_lane
-from shoal.frontier.broker.chores import FILL_S, MOST_OUTBOX, PUBLISH_S, Chores
+from shoal.frontier.broker.chores import CLEARS_S, FILL_S, MOST_OUTBOX, PUBLISH_S, Chores
 from shoal.frontier.broker.freight import Freight
 from shoal.frontier.broker.missing import LATE_S, Search
 from shoal.frontier.broker.papers import Papers
@@ -71,6 +71,7 @@ class Waits(NamedTuple):
     late_s: float = LATE_S
     fill_s: float = FILL_S
     publish_s: float = PUBLISH_S
+    clears_s: float = CLEARS_S
     enough: float = 0.5
     """A grant that has so much of what was asked for does not wait for the rest."""
 
@@ -249,7 +250,8 @@ class CarriedFrontier(RedisFrontier):
             freight = Freight(self._link, shard, self._carrier, papers, receipts, self._bill)
             search = Search(self._link, shard, self._carrier, self._waits.late_s)
             ageing = Ageing(self._link, shard, freight, self._carrier.kept_s)
-            self._chores[crawl] = Chores(freight, search, ageing, self._waits.publish_s)
+            waits = self._waits
+            self._chores[crawl] = Chores(freight, search, ageing, waits.publish_s, waits.clears_s)
         return self._chores[crawl]
 
     async def _papers_of(self, crawl: str) -> Papers:
