@@ -259,6 +259,11 @@ class TestLanes:
         await in_time("the end", closing)
         assert (store.lanes == {}) is comes_back
         assert ("the same command again deletes them" in caplog.text) is not comes_back
+        store.is_away = False
+        again = CarriedFrontier(redis_server.url, MemoryCarrier(store), SMALL, waits=waits)
+        assert (await again.add(CRAWL, pages(1))).duplicates == 1
+        await again.close()
+        assert store.lanes == {}
 
     async def test_are_gone_if_nobody_could_note_that_they_were_published(
         self, redis_server: RedisServer, store: Store, raw: Any

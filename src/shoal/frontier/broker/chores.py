@@ -101,9 +101,8 @@ class Chores:
 
     async def end(self) -> None:
         """They are done no longer. Of a crawl that is over, all that the broker has is cleared up:
-        that takes as long as the last blocks need to be safe."""
-        if self._task is None:
-            return
+        that takes as long as the last blocks need to be safe. Also where there was nothing to do:
+        somebody may have left queues behind."""
         await self.stop()
         give_up_at = time.monotonic() + self._clears_s
         while (error := await self._wound_up()) is not None:
