@@ -213,6 +213,18 @@ class TestLanes:
         assert (await client.stats()).dropped == 60
         await client.frontier.forget(CRAWL)
 
+    async def test_a_crawl_is_cancelled_whether_they_can_be_deleted_or_not(
+        self, client: Client, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        await client.start(*pages(60))
+        await published(client, store, 18)
+        store.is_away = True
+        assert await client.control(Control.CANCEL) is CrawlState.CANCELLED
+        assert "the same command again deletes them" in caplog.text
+        store.is_away = False
+        await client.control(Control.CANCEL)
+        assert store.lanes == {}
+
     async def test_are_gone_when_it_is_forgotten(
         self, client: Client, store: Store, raw: Any
     ) -> None:

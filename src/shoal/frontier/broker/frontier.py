@@ -7,6 +7,7 @@ window is low: see freight.py, and lua/carried.lua of the Redis frontier.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from shoal.errors import ConfigError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing, warn_of_pause
 from shoal.frontier.broker.bill import Bill
 from shoal.frontier.broker.carrier import Carrier, shared_lane
-from shoal.frontier.broker.chores import CLEARS_S, FILL_S, MOST_OUTBOX, PUBLISH_S, Chores
+from shoal.frontier.broker.chores import CLEARS_S, FILL_S, LEFT, MOST_OUTBOX, PUBLISH_S, Chores
 from shoal.frontier.broker.freight import Freight
 from shoal.frontier.broker.missing import LATE_S, Search
 from shoal.frontier.broker.papers import Papers
@@ -62,6 +63,8 @@ PUBLISHED_FROM = 32
 
 
 LOOK_EVERY_S = 0.02
+
+log = logging.getLogger("shoal")
 
 
 class Waits(NamedTuple):
@@ -183,7 +186,11 @@ class CarriedFrontier(RedisFrontier):
             warn_of_pause(self._carrier.kept_s)
         if state is CrawlState.CANCELLED:
             freight = (await self._chores_of(crawl)).freight
-            await freight.drop(await freight.lanes((await freight.lows()).crawl_id))
+            lanes = await freight.lanes((await freight.lows()).crawl_id)
+            try:
+                await freight.drop(lanes)
+            except StorageBusy as error:  # It is cancelled all the same.
+                log.warning(LEFT, error)
         return state
 
     async def forget(self, crawl: str) -> None:
