@@ -22,6 +22,8 @@ pytestmark = pytest.mark.alone
 
 HOSTS, PRODUCTS = 4, 250
 KILLS = 3
+PACED = "100/s"
+"""The usual window of a host without a rate has room for all that the shop has of one."""
 REDIS, BROKER = "Redis", "RabbitMQ"
 
 
@@ -35,11 +37,11 @@ def has_answered(shop: Shop, requests: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    "options",
-    ["?window=1&block=1", pytest.param("", marks=pytest.mark.rare)],
+    ("options", "rate"),
+    [("?window=1&block=1", "none"), pytest.param("", PACED, marks=pytest.mark.rare)],
     ids=["smallest window", "usual window"],
 )
-def test_workers_redis_and_the_broker_are_killed(tmp_path: Path, options: str) -> None:
+def test_workers_redis_and_the_broker_are_killed(tmp_path: Path, options: str, rate: str) -> None:
     random = seeded_random("kills of workers, of Redis and of RabbitMQ")
     moments = sorted(random.sample(range(10, HOSTS * PRODUCTS), KILLS + 2))
     # The broker last: while it starts again, a crawl that has enough at hand comes to its end.
@@ -51,7 +53,9 @@ def test_workers_redis_and_the_broker_are_killed(tmp_path: Path, options: str) -
     ):
         addresses = {"SHOAL_FRONTIER": f"{broker.url}{options}", "SHOAL_STATE": server.url}
         folder = Folder(tmp_path, {**addresses, **shop_urls(shop)})
-        with folder.running(*CRAWL, "--workers", "3") as crawl:
+        with folder.running(*CRAWL, "--rate", rate, "--workers", "3") as crawl:
+            until_now("the beginning", partial(has_answered, shop, moments[0]))
+            until_now("blocks that are outside", lambda: folder.stats("shop").outside)
             for moment, victim in zip(moments, victims, strict=True):
                 until_now(f"request {moment}", partial(has_answered, shop, moment))
                 if victim == REDIS:

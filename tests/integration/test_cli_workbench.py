@@ -12,6 +12,8 @@ from aiohttp import web
 
 from support.markdown import ROOT
 from support.processes import Folder
+from support.rabbitmq_servers import RabbitServer
+from support.redis_servers import RedisServer
 from support.server_process import free_port
 from support.sites import Site, html, serving
 
@@ -159,6 +161,21 @@ def test_check_asks_the_servers(folder: Folder) -> None:
         assert "cannot be reached" in found[what], found
         assert "is it running?" in found[what]
     assert "nothing.txt" in found["proxies"]
+
+
+def test_check_asks_the_broker_that_carries_tasks(
+    folder: Folder, rabbitmq_server: RabbitServer, redis_server: RedisServer
+) -> None:
+    folder.write("shop.py", WRONG.replace("    concurency = 3\n    rate", "    _rate"))
+    broker = rabbitmq_server
+    for address, why in [
+        (broker.url_of("test", "wrong"), "the login is refused"),
+        (f"amqp://127.0.0.1:{free_port()}", "is it running?"),
+    ]:
+        folder.write("shoal.toml", f'frontier = "{address}"\nstate = "{redis_server.url}"\n')
+        ended = folder.shoal("check", "shop.py", "--json")
+        found = {each["file"]: each["message"] for each in ended.json()["findings"]}
+        assert (ended.code, why in found["frontier"]) == (2, True), ended
 
 
 def test_a_mistake_is_warned_of_when_a_crawl_starts(folder: Folder, site: Site) -> None:

@@ -10,6 +10,7 @@ from shoal.cli.options import settings_from
 from shoal.config import Settings
 from shoal.errors import StorageBusy, unreachable
 from shoal.fleet.published import check_publishing
+from shoal.fleet.stores import check_frontier
 from shoal.frontier import frontier_at
 from shoal.frontier.port import Frontier, HasNotes
 from shoal.runtime import logs
@@ -41,6 +42,7 @@ async def _serve(
 ) -> None:
     async with frontier_at(settings.frontier, settings.state) as frontier:
         await _must_be_there(frontier)
+        await check_frontier(frontier)
         if publishes:
             await check_publishing(settings)
         service = make(frontier)

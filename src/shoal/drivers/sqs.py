@@ -62,11 +62,10 @@ class SqsLink:
 
     async def call(self, operation: str, **params: Any) -> Any:
         """Make one request. Raises QueueGone, ExistsOtherwise and errors of ours."""
-        client = await self._opened()
-        from botocore import exceptions as failure  # type: ignore[import-untyped]
-
-        self.requests += 1
+        failure = _failures()
         try:
+            client = await self._opened()
+            self.requests += 1
             async with asyncio.timeout(ANSWER_S + LONGEST_POLL_S):
                 return await getattr(client, operation)(**params)
         except failure.ClientError as error:
@@ -75,8 +74,15 @@ class SqsLink:
             raise ConfigError(f"{self.shown}: {error}: {_LOGIN}") from None
         except (failure.HTTPClientError, failure.ConnectionError, OSError) as error:
             raise StorageAway(f"{self.shown}: {str(error) or 'no answer'}") from None
-        except failure.BotoCoreError as error:
+        except (failure.BotoCoreError, ValueError) as error:  # No such profile, no such endpoint.
             raise ConfigError(f"{self.shown}: {error}") from None
+
+    async def url_of(self, queue: str) -> str:
+        """Where a queue is, for all other operations. Raises QueueGone."""
+        found = await self.call("get_queue_url", QueueName=queue)
+        if "QueueUrl" not in found:  # A 200 of anybody is read as an answer with nothing in it.
+            raise ConfigError(f"{self.shown}: what answers is not SQS: look at AWS_ENDPOINT_URL")
+        return str(found["QueueUrl"])
 
     async def close(self) -> None:
         """Close the connections."""
@@ -89,12 +95,9 @@ class SqsLink:
             return self._client
 
     def _made(self) -> Any:
-        try:
-            # It takes a second to import, which only those pay who use it.
-            from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
-            from aiobotocore.session import get_session  # type: ignore[import-untyped]
-        except ModuleNotFoundError:
-            raise MissingExtra("an sqs:// address", "sqs") from None
+        from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
+        from aiobotocore.session import get_session  # type: ignore[import-untyped]
+
         config = AioConfig(
             connect_timeout=CONNECT_S,
             read_timeout=ANSWER_S + LONGEST_POLL_S,
@@ -117,6 +120,16 @@ class SqsLink:
         if _PASSING_CODES.search(code) or status >= _MAX_STATUS:
             return StorageBusy(f"{self.shown}: {code}: {said}")
         return StorageFailed(f"{self.shown}: {code}: {said}")
+
+
+def _failures() -> Any:
+    """The errors of AWS's library. It takes a second to import, which only those pay who use it."""
+    try:
+        import aiobotocore  # type: ignore[import-untyped]  # noqa: F401
+        from botocore import exceptions  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        raise MissingExtra("an sqs:// address", "sqs") from None
+    return exceptions
 
 
 def sqs_address(text: str, more_options: Collection[str] = ()) -> Address:

@@ -75,8 +75,7 @@ class SqsSource(Source):
     async def _call(self, operation: str, queue: str, **params: Any) -> Any:
         try:
             if queue not in self._urls:
-                found = await self._link.call("get_queue_url", QueueName=queue)
-                self._urls[queue] = found["QueueUrl"]
+                self._urls[queue] = await self._link.url_of(queue)
             return await self._link.call(operation, QueueUrl=self._urls[queue], **params)
         except QueueGone as error:
             self._urls.pop(queue, None)

@@ -109,6 +109,7 @@ async def run_crawl(
             raise ConfigError(flaw)
     async with stores_at(settings) as stores:
         frontier, results = stores.frontier, stores.results
+        await frontier.check()
         await check_publishing(settings, name)
         if not settings.allow_private:
             refuse_private_seeds(own_spider)

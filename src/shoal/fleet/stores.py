@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import quote
 
 from shoal.archive import open_archive, open_files
 from shoal.config import Settings
 from shoal.drivers.sqlite import path_of
+from shoal.errors import StorageBusy
 from shoal.frontier import open_frontier
+from shoal.frontier.port import Frontier
 from shoal.results import open_results
 from shoal.results.port import Results
 from shoal.worker.assignment import Stores
@@ -34,6 +36,13 @@ async def stores_at(
         yield stores
     finally:
         await stores.close()
+
+
+async def check_frontier(frontier: Frontier) -> None:
+    """Look whether those who work at a frontier are let in, also by its broker. What is away is no
+    reason not to begin: they wait for it, and machines start in any order. Raises ConfigError."""
+    with suppress(StorageBusy):
+        await frontier.check()
 
 
 def open_stores(settings: Settings, *, archive: bool) -> Stores[Results]:

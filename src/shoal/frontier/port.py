@@ -394,6 +394,11 @@ class Frontier(WorkSource, Upkeep, Queries, HasNotes, HasExits):
     def capabilities(self) -> Capabilities:
         """What this backend can do that not every backend can do."""
 
+    async def check(self) -> None:
+        """Look whether all that it needs lets us in, before work begins. Raises ConfigError, and
+        StorageBusy if something is away."""
+        await self.notes.leader()
+
     async def repair(self, crawl: str, ended: Ended | None) -> Repaired:
         """Drop the tasks that the carrier has lost, and forget enough fingerprints for them to be
         found again. No worker may be at work meanwhile. `ended` is None if that is not known.

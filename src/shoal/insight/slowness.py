@@ -24,6 +24,8 @@ def why_slow(look: Glance) -> str:
         return f"waiting for {look.store if is_results else f'the {look.awaited[0]}'}"
     if look.slots.share(*_WAITS) < IDLE:
         return ""
+    if look.stats.missing:
+        return f"{counted(look.stats.missing, 'task is', 'tasks are')} missing in the broker"
     cause = max(_WAITS, key=look.slots.of)
     if cause is Cause.STORES:
         return f"waiting for {look.store}"

@@ -81,13 +81,13 @@ class SqsPublisher(Publisher):
     async def _find(self, channel: Channel) -> str:
         name = self._names[channel]
         try:
-            found = await self._link.call("get_queue_url", QueueName=name)
+            return await self._link.url_of(name)
         except QueueGone as error:
             if channel is Channel.ITEMS:
                 raise ConfigError(f"{error}: make it first, as those who read do") from None
             kept = {"MessageRetentionPeriod": str(_KEPT_S)}
-            found = await self._link.call("create_queue", QueueName=name, Attributes=kept)
-        return str(found["QueueUrl"])
+            made = await self._link.call("create_queue", QueueName=name, Attributes=kept)
+            return str(made["QueueUrl"])
 
     def _entry(self, message: Message) -> dict[str, Any]:
         """Messenger has its headers in attributes, and Celery in the body."""

@@ -120,7 +120,10 @@ def read_seed(text: bytes) -> Task:
         if text.startswith(b"{"):
             return wire.decode_seed(text)
         is_json = text.startswith(b'"')
-        return Task(url=msgspec.json.decode(text, type=str) if is_json else text.decode())
+        url = msgspec.json.decode(text, type=str) if is_json else text.decode()
+        if "\n" in url:  # A browser would make one address of several lines.
+            raise BadUrl("several lines: each URL is a message of its own")
+        return Task(url=url)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadUrl(str(error)) from None
 

@@ -68,7 +68,7 @@ async def _frontier(settings: Settings) -> None:
     if _is_file(settings.frontier):
         return
     async with frontier_at(settings.frontier, settings.state) as frontier:
-        await frontier.notes.leader()
+        await frontier.check()
 
 
 async def _results(settings: Settings) -> None:

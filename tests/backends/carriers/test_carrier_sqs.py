@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from contract.carrier_suite import CarrierContract, blocks_of, fetched, finish, some_block
 from shoal.drivers.sqs import SqsLink, sqs_address
@@ -16,6 +17,7 @@ from shoal.errors import ConfigError, StorageBusy
 from shoal.frontier.broker.carrier import Carrier, shared_lane
 from shoal.frontier.broker.carriers import open_carrier, sqs
 from shoal.frontier.broker.carriers.sqs import KEPT_S, SqsCarrier
+from support.sites import Site, serving
 from support.sqs_servers import Moto, SqsServer
 from support.tcp_proxy import TcpProxy
 
@@ -181,6 +183,10 @@ async def kept(carrier: SqsCarrier, lane: str) -> int:
     return int(answer["Attributes"][name])
 
 
+async def _page(path: str) -> web.Response:
+    return web.Response(text="welcome")
+
+
 class TestSetUpWrong:
     @pytest.mark.parametrize(
         ("address", "why"),
@@ -210,6 +216,32 @@ class TestSetUpWrong:
         with pytest.raises(ConfigError, match="Unable to locate credentials"):
             await carrier.declare(lane)
         await carrier.close()
+
+    @pytest.mark.parametrize(
+        ("environment", "why"),
+        [
+            ({"AWS_PROFILE": "nobody"}, r"profile \(nobody\) could not be found"),
+            ({"AWS_ENDPOINT_URL": "nowhere"}, "Invalid endpoint: nowhere"),
+            ({"AWS_ENDPOINT_URL": "{site}"}, "what answers is not SQS"),
+        ],
+    )
+    async def test_what_the_environment_says(
+        self,
+        sqs_server: SqsServer,
+        monkeypatch: pytest.MonkeyPatch,
+        environment: dict[str, str],
+        why: str,
+    ) -> None:
+        with serving(Site(_page)) as site:
+            use(
+                sqs_server,
+                monkeypatch,
+                **{k: v.format(site=site.url) for k, v in environment.items()},
+            )
+            carrier = SqsCarrier(ADDRESS)
+            with pytest.raises(ConfigError, match=why):
+                await carrier.count(shared_lane("shop", 0))
+            await carrier.close()
 
     async def test_nobody_there(
         self, sqs_server: SqsServer, monkeypatch: pytest.MonkeyPatch, lane: str

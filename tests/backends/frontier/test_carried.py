@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -27,7 +28,7 @@ from support.carried_audit import carried_faults
 from support.frontiers import CRAWL, HOST, Client, FakeClock, entry, open_rules, outcome, pages
 from support.memory_carrier import MemoryCarrier, Store
 from support.redis_servers import RedisServer
-from support.until import until
+from support.until import LIMIT_S, in_time, until
 
 SMALL = Window(paced=2, fast=4, block=3)
 SHARED = lane_of(CRAWL, HOST, 0, is_own=False)
@@ -212,6 +213,18 @@ class TestLanes:
         assert (await client.stats()).dropped == 60
         await client.frontier.forget(CRAWL)
 
+    async def test_a_crawl_is_cancelled_whether_they_can_be_deleted_or_not(
+        self, client: Client, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        await client.start(*pages(60))
+        await published(client, store, 18)
+        store.is_away = True
+        assert await client.control(Control.CANCEL) is CrawlState.CANCELLED
+        assert "the same command again deletes them" in caplog.text
+        store.is_away = False
+        await client.control(Control.CANCEL)
+        assert store.lanes == {}
+
     async def test_are_gone_when_it_is_forgotten(
         self, client: Client, store: Store, raw: Any
     ) -> None:
@@ -234,6 +247,56 @@ class TestLanes:
         assert len(store.held) > 0, "the last blocks are not safe yet"
         await frontier.close()
         assert (store.lanes, store.held) == ({}, {})
+
+    @pytest.mark.parametrize("comes_back", [True, False])
+    async def test_a_crawl_that_is_over_waits_for_a_broker_that_is_away(
+        self,
+        redis_server: RedisServer,
+        store: Store,
+        caplog: pytest.LogCaptureFixture,
+        comes_back: bool,
+    ) -> None:
+        waits = Waits(ack_s=0.0, enough=1.0, clears_s=LIMIT_S if comes_back else 0.0)
+        frontier = CarriedFrontier(redis_server.url, MemoryCarrier(store), SMALL, waits=waits)
+        client = Client(frontier, "worker", CRAWL)
+        await client.start(*pages(60))
+        await client.control(Control.SEAL)
+        assert await client.work_off() == 60
+        store.is_away = True
+        caplog.clear()
+        closing = asyncio.create_task(frontier.close())
+        if comes_back:
+            await until("a word of it", lambda: "waiting for the broker" in caplog.text)
+            store.is_away = False
+        await in_time("the end", closing)
+        assert (store.lanes == {}) is comes_back
+        assert ("the same command again deletes them" in caplog.text) is not comes_back
+        store.is_away = False
+        again = CarriedFrontier(redis_server.url, MemoryCarrier(store), SMALL, waits=waits)
+        assert (await again.add(CRAWL, pages(1))).duplicates == 1
+        await again.close()
+        assert store.lanes == {}
+
+    async def test_are_gone_if_nobody_could_note_that_they_were_published(
+        self, redis_server: RedisServer, store: Store, raw: Any
+    ) -> None:
+        """What is fetched before that is still in the outbox, and nothing of it is outside."""
+        waits = Waits(ack_s=0.0, enough=1.0)
+        frontier = CarriedFrontier(redis_server.url, MemoryCarrier(store), SMALL, waits=waits)
+        client = Client(frontier, "worker", CRAWL)
+        store.loses_confirms = True
+        await client.start(*pages(30))
+        await client.control(Control.SEAL)
+        outbox = await key_of(client, "outbox")
+
+        async def work() -> bool:
+            await client.work_off()
+            return (await client.stats()).state is CrawlState.FINISHED
+
+        await until("the end of the crawl", work)
+        assert raw.llen(outbox) > 0
+        await frontier.close()
+        assert (raw.llen(outbox), store.lanes) == (0, {})
 
 
 class TestOthers:
@@ -475,7 +538,9 @@ class TestTrouble:
         await until("the broker is back", lambda: client.lease(1))
         await client.add(*pages(3, "b.example"))
 
-    async def test_what_is_missing_is_told(self, client: Client, store: Store) -> None:
+    async def test_what_is_missing_is_told(
+        self, client: Client, store: Store, caplog: pytest.LogCaptureFixture
+    ) -> None:
         await client.start(*pages(60))
         await published(client, store, 18)
         purged = dict(store.lanes)
@@ -488,6 +553,8 @@ class TestTrouble:
             return (await client.stats()).missing
 
         assert await until("what is missing", missing) == 54
+        (told,) = [text for text in caplog.messages if "missing" in text]
+        assert told.startswith(f"54 tasks are missing in the broker, and crawl '{CRAWL}' waits")
         assert (await client.stats()).state is CrawlState.RUNNING
         store.lanes.update(purged)  # Somebody had a copy.
         await client.finish(*map(outcome, leases))

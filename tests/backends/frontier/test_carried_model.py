@@ -18,7 +18,7 @@ from shoal.frontier.broker.blocks import from_outbox
 from shoal.frontier.broker.carrier import Block
 from shoal.frontier.broker.freight import Freight
 from shoal.frontier.broker.papers import Papers
-from shoal.frontier.broker.receipts import Receipts
+from shoal.frontier.broker.receipts import ACK_AFTER_S, Receipts
 from shoal.frontier.redis.frontier import RedisFrontier
 from shoal.frontier.redis.packing import pack
 from shoal.frontier.redis.windows import Travel, Window
@@ -59,15 +59,15 @@ def links_of(number: int) -> list[Entry]:
 class Process:
     """What one process has of the crawl. It does nothing by itself."""
 
-    def __init__(self, url: str, store: Store, clock: FakeClock) -> None:
-        self.url, self.store, self.clock = url, store, clock
+    def __init__(self, url: str, store: Store, clock: FakeClock, ack_after_s: float) -> None:
+        self.url, self.store, self.clock, self.ack_after_s = url, store, clock, ack_after_s
         self.frontier = RedisFrontier(url, clock, Travel(WINDOW, "memory"))
         self.begin()
 
     def begin(self) -> None:
         self.leases: list[Lease] = []
         self.carrier = MemoryCarrier(self.store)
-        self.receipts = Receipts(clock=self.clock)
+        self.receipts = Receipts(self.ack_after_s, self.clock)
 
     async def freight(self) -> Freight:
         shard = (await self.frontier._crawl(CRAWL)).home
@@ -84,6 +84,7 @@ class Process:
 
 class CarriedMachine(RuleBasedStateMachine):
     server: ClassVar[RedisServer]
+    ack_after_s = ACK_AFTER_S
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +95,8 @@ class CarriedMachine(RuleBasedStateMachine):
         self.store = Store()
         self.restarts = 1000
         self.past: list[tuple[float, dict[bytes, bytes]]] = []
-        self.processes = [Process(self.server.url, self.store, self.clock) for _ in range(2)]
+        begun = self.server.url, self.store, self.clock, self.ack_after_s
+        self.processes = [Process(*begun) for _ in range(2)]
         self.visited = set[int]()
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
@@ -309,3 +311,33 @@ def server(redis_server: RedisServer) -> None:
 
 
 TestCarriedModel = lives(CarriedMachine, 40, steps=40, is_slow=True)
+
+
+class HastyMachine(CarriedMachine):
+    """Acknowledges blocks as soon as they have come in."""
+
+    ack_after_s = 0.0
+
+
+@pytest.mark.parametrize("machine", [CarriedMachine, HastyMachine])
+def test_a_block_is_lost_if_it_is_acknowledged_before_redis_is_sure_of_it(
+    machine: type[CarriedMachine],
+) -> None:
+    """One life, step by step: what the delay is for, and that the model sees a loss."""
+    life = machine()
+    life.begin()
+    for _ in range(3):
+        life.time_passes(0, 1.1)
+        life.work(0, 6)
+        life.keep_past()
+    before = len(life.past) - 1
+    assert life.store.blocks, "nothing is with the broker"
+    life.carry(0)
+    life.keep_past()
+    assert (len(life.processes[0].receipts) == 0) is (machine is HastyMachine)
+    life.redis_is_set_back(before)
+    if machine is HastyMachine:
+        with pytest.raises(AssertionError, match="RUNNING"):
+            life.teardown()
+    else:
+        life.teardown()

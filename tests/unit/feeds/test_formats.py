@@ -164,6 +164,7 @@ class TestRefused:
             ((on_stream(JSON, {}),), "name no task"),
             ((on_redis(b"", changes={"body": "€"}),), "not base64"),
             ((b"\xff\xfe",), "utf-8"),
+            ((f"{URL}\n{URL}\n".encode(),), "several lines"),
             ((b"x" * (MOST_BYTES + 1),), "longer than"),
             ((celery([[URL] * (MOST_TASKS + 1)]), CELERY), "more than"),
             ((b"[" * 5000, CELERY), "no JSON"),

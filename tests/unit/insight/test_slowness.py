@@ -55,6 +55,8 @@ def seen(
         (seen(SlotTime(fetch=8.0, parse=1.0, polite=1.0), READY), ""),
         (seen(SlotTime(), READY), ""),
         (seen(POLITE, PAUSED, state=CrawlState.PAUSED), ""),
+        (seen(POLITE, READY, missing=1200), "1,200 tasks are missing in the broker"),
+        (seen(SlotTime(fetch=8.0, polite=1.0), READY, missing=1200), ""),
         (seen(POLITE, READY, EMPTY), "a.example at its rate (1/s)"),
         (seen(POLITE, READY, ALSO_READY), "all hosts at their rate (1/s)"),
         (seen(POLITE, READY, PAUSED), "a.example at its rate (1/s)"),

@@ -32,7 +32,7 @@ from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import release_dead
 from shoal.fleet.looking import Onlooker
 from shoal.fleet.published import check_publishing
-from shoal.fleet.stores import stores_at
+from shoal.fleet.stores import check_frontier, stores_at
 from shoal.frontier import frontier_at
 from shoal.insight.advise.scaler import Scaler
 from shoal.insight.advise.scaling import Bounds, Staff
@@ -191,6 +191,7 @@ async def _scale(
     if not target.is_scrapy(order.targets):  # Scrapy goes through proxies.
         warn_of_proxies(os.environ)
     async with stores_at(order.settings) as stores:
+        await check_frontier(stores.frontier)
         await check_publishing(order.settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)
         workers = Autoscaler(order, stores.frontier, scaler, purse, tell=tell)

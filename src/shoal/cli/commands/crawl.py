@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -133,7 +134,7 @@ def run_and_show(
 
 def _hints(summary: Summary, settings: Settings, *, has_output: bool) -> list[str]:
     stats, crawl = summary.stats, summary.stats.crawl
-    results, frontier = _option(settings, "results"), _option(settings, "frontier")
+    results, frontier = _options(settings, "results"), _options(settings, "frontier", "state")
     hints = []
     if summary.finished_before is not None:
         finished = f"{crawl} finished on {day(summary.finished_before, time.time())}"
@@ -160,7 +161,12 @@ def _hints(summary: Summary, settings: Settings, *, has_output: bool) -> list[st
     return hints
 
 
-def _option(settings: Settings, name: str) -> str:
-    """The option that makes another command look where this one did."""
-    value = getattr(settings, name)
-    return "" if value == getattr(Settings(), name) else f" --{name} {masked(value)}"
+def _options(settings: Settings, *names: str) -> str:
+    """The options that make another command look where this one did."""
+    usual = Settings()
+    given = {name: getattr(settings, name) for name in names}
+    return "".join(
+        f" --{name} {shlex.quote(masked(value))}"
+        for name, value in given.items()
+        if value != getattr(usual, name)
+    )

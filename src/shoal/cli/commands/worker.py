@@ -29,7 +29,7 @@ from shoal.fleet.fleet import release_dead
 from shoal.fleet.looking import Onlooker
 from shoal.fleet.published import check_publishing
 from shoal.fleet.spider_maker import SpiderMaker
-from shoal.fleet.stores import stores_at
+from shoal.fleet.stores import check_frontier, stores_at
 from shoal.fleet.workers import needs_processes, workers_for
 from shoal.runtime import logs
 from shoal.runtime.alive import DEAD_AFTER_S, signs_of_life, silent_s
@@ -165,6 +165,7 @@ async def _work(
         closes=True,
     )
     async with stores_at(settings) as stores:
+        await check_frontier(stores.frontier)
         await check_publishing(settings, order.crawl)
         await release_dead(stores.frontier, order.crawl)
         workers = workers_for(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 
 from shoal.errors import ConfigError, ShoalError, StorageBusy, UnknownCrawl
@@ -28,6 +29,14 @@ END_S = 5.0
 """So long a call that is under way is waited for in the end."""
 FILL_S = 0.5
 """So long those who ask for work wait for blocks."""
+CLEARS_S = 30.0
+"""So long a crawl that is over waits for a broker that is away, to leave no queues there: long
+enough for one that is restarted."""
+KEPT = "the broker keeps what it has of the crawl for now: %s"
+LEFT = (
+    "the broker keeps queues of the crawl, with nothing in them that is needed: %s; the same"
+    " command again deletes them"
+)
 PUBLISH_S = 0.1
 """So long blocks that leave are waited for, before others are fetched: often the same are wanted,
 and then they come at once."""
@@ -39,9 +48,14 @@ class Chores:
     """The chores of one crawl."""
 
     def __init__(
-        self, freight: Freight, search: Search, ageing: Ageing, publish_s: float = PUBLISH_S
+        self,
+        freight: Freight,
+        search: Search,
+        ageing: Ageing,
+        publish_s: float = PUBLISH_S,
+        clears_s: float = CLEARS_S,
     ) -> None:
-        self._publish_s = publish_s
+        self._publish_s, self._clears_s = publish_s, clears_s
         self.freight = freight
         self._search = search
         self._ageing = ageing
@@ -53,6 +67,7 @@ class Chores:
         self._more = 0
         self._wake = asyncio.Event()
         self._is_ending = False
+        self._is_over = False
         self.is_away = False
         self._failure: ShoalError | None = None
 
@@ -86,14 +101,17 @@ class Chores:
 
     async def end(self) -> None:
         """They are done no longer. Of a crawl that is over, all that the broker has is cleared up:
-        that takes as long as the last blocks need to be safe."""
-        if self._task is None:
-            return
+        that takes as long as the last blocks need to be safe. Also where there was nothing to do:
+        somebody may have left queues behind."""
         await self.stop()
-        try:
-            await self._wind_up()
-        except (StorageBusy, UnknownCrawl, ConfigError) as error:
-            log.warning("the broker keeps what it has of the crawl for now: %s", error)
+        give_up_at = time.monotonic() + self._clears_s
+        while (error := await self._wound_up()) is not None:
+            may_pass = self._is_over and isinstance(error, StorageBusy)
+            if not may_pass or time.monotonic() >= give_up_at:
+                log.warning(LEFT if self._is_over else KEPT, error)
+                return
+            self._note_away(error)
+            await asyncio.sleep(AWAY_S)
 
     async def stop(self) -> None:
         """They are done no longer, and what is with the broker stays there. What is under way is
@@ -109,14 +127,24 @@ class Chores:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._task, self._publishing, self._is_ending = None, None, False
 
+    async def _wound_up(self) -> ShoalError | None:
+        """Clear up, if the crawl is over. Returns what has made that impossible."""
+        try:
+            await self._wind_up()
+        except (StorageBusy, UnknownCrawl, ConfigError) as error:
+            return error
+        return None
+
     async def _wind_up(self) -> None:
         lows = await self.freight.lows()
         while _is_over(lows) and (due_s := self.freight.receipts.due_in_s) is not None:
+            self._is_over = True
             await asyncio.sleep(due_s)
             lows = await self.freight.lows()
             await self.freight.acknowledge(lows)
-        if _is_over(lows):
-            await self.freight.drop(await self.freight.lanes(lows.crawl_id))
+        self._is_over = _is_over(lows)
+        if self._is_over:
+            await self.freight.clear_up(lows.crawl_id)
         await self.freight.note_requests(lows.crawl_id)
 
     async def _run(self) -> None:
@@ -180,7 +208,7 @@ class Chores:
             done.result()
         return True
 
-    def _note_away(self, error: StorageBusy) -> None:
+    def _note_away(self, error: ShoalError) -> None:
         if not self.is_away:
             log.warning("waiting for the broker: %s", error)
         self.is_away = True
@@ -192,5 +220,6 @@ class Chores:
 
 
 def _is_over(lows: Lows) -> bool:
-    """Whether nothing of the crawl is outside, nor will be."""
-    return lows.state.over and not lows.outside and not lows.outbox
+    """Whether nothing of the crawl is outside, nor will be. What is still in the outbox are copies
+    of blocks that have come in."""
+    return lows.state.over and not lows.outside

@@ -211,6 +211,21 @@ class Freight:
         """Add what was asked of the carrier since to what the crawl has cost."""
         await self._bill.note(self._prefix(crawl_id))
 
+    async def clear_up(self, crawl_id: str) -> None:
+        """Delete all that there is of a crawl that is over."""
+        await self._forget_copies(self._prefix(crawl_id))
+        await self.drop(await self.lanes(crawl_id))
+
+    async def _forget_copies(self, prefix: str) -> None:
+        """Take blocks out of the outbox that have come in: they were published, and fetched before
+        that was noted."""
+        while packed := await self._outbox(prefix):
+            ids = [each[:8] for each in packed]
+            outside = await self._link.command("HMGET", f"{prefix}carried", *ids)
+            copies = [block for block, where in zip(ids, outside, strict=True) if where is None]
+            if not copies or not await self._shard.run("published", *copies):
+                return
+
     async def lanes(self, crawl_id: str) -> set[str]:
         """All lanes of a crawl. A server that was set back may not know of some that are shared."""
         noted = await self._link.command("SMEMBERS", f"{self._prefix(crawl_id)}routes")

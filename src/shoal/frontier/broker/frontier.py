@@ -7,6 +7,7 @@ window is low: see freight.py, and lua/carried.lua of the Redis frontier.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -19,8 +20,8 @@ from shoal.config import Rules
 from shoal.errors import ConfigError, StorageBusy, UnknownCrawl
 from shoal.frontier.broker.ageing import Ageing, warn_of_pause
 from shoal.frontier.broker.bill import Bill
-from shoal.frontier.broker.carrier import Carrier
-from shoal.frontier.broker.chores import FILL_S, MOST_OUTBOX, PUBLISH_S, Chores
+from shoal.frontier.broker.carrier import Carrier, shared_lane
+from shoal.frontier.broker.chores import CLEARS_S, FILL_S, LEFT, MOST_OUTBOX, PUBLISH_S, Chores
 from shoal.frontier.broker.freight import Freight
 from shoal.frontier.broker.missing import LATE_S, Search
 from shoal.frontier.broker.papers import Papers
@@ -63,6 +64,8 @@ PUBLISHED_FROM = 32
 
 LOOK_EVERY_S = 0.02
 
+log = logging.getLogger("shoal")
+
 
 class Waits(NamedTuple):
     """How long is waited before something is believed. Tests are shorter-lived."""
@@ -71,6 +74,7 @@ class Waits(NamedTuple):
     late_s: float = LATE_S
     fill_s: float = FILL_S
     publish_s: float = PUBLISH_S
+    clears_s: float = CLEARS_S
     enough: float = 0.5
     """A grant that has so much of what was asked for does not wait for the rest."""
 
@@ -102,6 +106,10 @@ class CarriedFrontier(RedisFrontier):
     @property
     def capabilities(self) -> Capabilities:
         return replace(super().capabilities, exact_waits=False, whole_backlog=False)
+
+    async def check(self) -> None:
+        await super().check()
+        await self._carrier.count(shared_lane("", 0))  # Of no crawl: who is let in is told 0.
 
     # Bringing work
 
@@ -178,7 +186,11 @@ class CarriedFrontier(RedisFrontier):
             warn_of_pause(self._carrier.kept_s)
         if state is CrawlState.CANCELLED:
             freight = (await self._chores_of(crawl)).freight
-            await freight.drop(await freight.lanes((await freight.lows()).crawl_id))
+            lanes = await freight.lanes((await freight.lows()).crawl_id)
+            try:
+                await freight.drop(lanes)
+            except StorageBusy as error:  # It is cancelled all the same.
+                log.warning(LEFT, error)
         return state
 
     async def forget(self, crawl: str) -> None:
@@ -245,7 +257,8 @@ class CarriedFrontier(RedisFrontier):
             freight = Freight(self._link, shard, self._carrier, papers, receipts, self._bill)
             search = Search(self._link, shard, self._carrier, self._waits.late_s)
             ageing = Ageing(self._link, shard, freight, self._carrier.kept_s)
-            self._chores[crawl] = Chores(freight, search, ageing, self._waits.publish_s)
+            waits = self._waits
+            self._chores[crawl] = Chores(freight, search, ageing, waits.publish_s, waits.clears_s)
         return self._chores[crawl]
 
     async def _papers_of(self, crawl: str) -> Papers:

@@ -6,6 +6,7 @@ If they turn up again, say because a queue was restored, they come in as ever.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 
@@ -23,6 +24,10 @@ LOST_AFTER = 20
 KEPT_S = 60
 """What was found is told for so long: by then, somebody has looked again."""
 
+MISSING = "%d tasks are missing in the broker, and crawl '%s' waits for them: see shoal status"
+
+log = logging.getLogger("shoal")
+
 
 class Search:
     """Looks from time to time, where a window has been empty for long."""
@@ -33,6 +38,7 @@ class Search:
         self._carrier = carrier
         self._late_s = late_s
         self._next_at = 0.0
+        self._is_told = False
 
     async def look(self, lows: Lows) -> None:
         """Note how many tasks are missing, if windows have been empty for long."""
@@ -54,6 +60,9 @@ class Search:
 
     async def _note(self, crawl_id: str, missing: int) -> None:
         key = f"{self._shard.base}{crawl_id}:missing"
+        if missing and not self._is_told:
+            log.warning(MISSING, missing, self._shard.crawl)
+        self._is_told = missing > 0
         if missing:
             await self._link.command("SET", key, missing, "EX", KEPT_S)
         else:

@@ -66,6 +66,7 @@ async def join(
     elif settings.publish is not None:
         raise ConfigError("SHOAL_PUBLISH publishes what is stored: set SHOAL_RESULTS as well")
     if membership_of(project) is None:
+        await frontier.check()
         await check_publishing(settings, crawl)
         if await _starts_over(frontier, crawl, project, is_fed=isinstance(spider, RedisMixin)):
             await frontier.forget(crawl)

@@ -96,9 +96,9 @@ class SqsCarrier(Carrier):
         attributes = {"MessageRetentionPeriod": str(KEPT_S), "VisibilityTimeout": str(HELD_S)}
         try:
             made = await self._link.call("create_queue", QueueName=name, Attributes=attributes)
+            self._urls[lane] = made["QueueUrl"]
         except ExistsOtherwise:
-            made = await self._link.call("get_queue_url", QueueName=name)
-        self._urls[lane] = made["QueueUrl"]
+            self._urls[lane] = await self._link.url_of(name)
         await self._check(lane, name)
 
     async def publish(self, blocks: Sequence[Block]) -> None:
@@ -201,8 +201,7 @@ class SqsCarrier(Carrier):
     async def _of_queue(self, operation: str, lane: str, **params: Any) -> Any:
         """Call an operation of a lane's queue. Raises QueueGone."""
         if lane not in self._urls:
-            found = await self._link.call("get_queue_url", QueueName=self.queue_name(lane))
-            self._urls[lane] = found["QueueUrl"]
+            self._urls[lane] = await self._link.url_of(self.queue_name(lane))
         try:
             return await self._link.call(operation, QueueUrl=self._urls[lane], **params)
         except QueueGone:
