@@ -19,6 +19,9 @@ if sys.argv[0] == "-c":  # a worker process, not the command
 class Fragile(Spider):
     start_urls = ["http://127.0.0.1:9/"]
     allow_private = True
+
+    def parse(self, page):
+        pass
 """
 
 

@@ -190,7 +190,7 @@ def test_wrong_use_is_one_line_of_the_command(tmp_path: Path) -> None:
     ended = folder.shoal("crawl", "shop.py")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
-        f"shoal: {folder.path}/shop.py:4: ConfigError:"
+        f"shoal: {folder.path}/shop.py:4:"
         " Catalogue('https://shop.example/?page={page}'): not a CSS selector: 'a['\n"
     )
 
