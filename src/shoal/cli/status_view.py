@@ -20,7 +20,7 @@ from shoal.insight.rows import (
     status_rows,
     worker_row,
 )
-from shoal.insight.slowness import why_slow
+from shoal.insight.slowness import missing_tasks, why_slow
 from shoal.insight.status import FEW_HOSTS, Snapshot, failure_concentration
 from shoal.insight.traps import trap_lines
 
@@ -62,10 +62,11 @@ def _in_the_way(seen: Snapshot) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if seen.late:
         lines.append(text(f"{stats.crawl} is {seen.late}", "bold red"))
-    if why := why_slow(_glance_at(seen)):
+    missing = missing_tasks(stats) if stats.missing else ""
+    if (why := why_slow(_glance_at(seen))) and why != missing:
         lines.append(text(f"slow: {why}"))
-    if stats.missing:
-        lines.append(text(f"{stats.missing:,} tasks are missing in the broker: {REPAIR}"))
+    if missing:
+        lines.append(text(f"{missing}: {REPAIR}"))
     if seen.causes:
         causes = lines_of(seen.causes, stats.dead, "dead tasks")
         lines += [text("why tasks are dead", "bold"), *map(text, causes)]

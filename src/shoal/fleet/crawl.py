@@ -107,12 +107,12 @@ async def run_crawl(
         warn_of_proxies(os.environ)
         if flaw := unread_starts(spider):
             raise ConfigError(flaw)
+    if not settings.allow_private:
+        refuse_private_seeds(own_spider)
     async with stores_at(settings) as stores:
         frontier, results = stores.frontier, stores.results
         await frontier.check()
         await check_publishing(settings, name)
-        if not settings.allow_private:
-            refuse_private_seeds(own_spider)
         before = None if fresh else await _stats_of(frontier, name)
         await _begin(stores, name, settings, targets or [], own_spider, fresh=fresh)
         order = WorkerOrder(name, targets or [], settings)

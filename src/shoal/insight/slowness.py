@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shoal.core.ledger import Cause
 from shoal.fleet.looking import Glance
-from shoal.frontier.values import CrawlState, Host
+from shoal.frontier.values import CrawlState, Host, Stats
 from shoal.insight.figures import counted, duration
 
 IDLE = 0.5
@@ -25,13 +25,17 @@ def why_slow(look: Glance) -> str:
     if look.slots.share(*_WAITS) < IDLE:
         return ""
     if look.stats.missing:
-        return f"{counted(look.stats.missing, 'task is', 'tasks are')} missing in the broker"
+        return missing_tasks(look.stats)
     cause = max(_WAITS, key=look.slots.of)
     if cause is Cause.STORES:
         return f"waiting for {look.store}"
     if cause is Cause.FRONTIER:
         return "waiting for the frontier"
     return _too_early(look) if cause is Cause.POLITE else _too_little(look)
+
+
+def missing_tasks(stats: Stats) -> str:
+    return f"{counted(stats.missing, 'task is', 'tasks are')} missing in the broker"
 
 
 def _too_early(look: Glance) -> str:

@@ -24,9 +24,7 @@ WORKERS = [
 
 
 def seen(**more: Any) -> Snapshot:
-    stats = Stats(
-        crawl="shop", state=CrawlState.RUNNING, rules=Rules(), created_at=0.0, dead=5, missing=7
-    )
+    stats = Stats(crawl="shop", state=CrawlState.RUNNING, rules=Rules(), created_at=0.0, dead=5)
     whole: dict[str, Any] = {"busiest": BUSY, "slowest": [], "failing": [], "workers": WORKERS}
     return Snapshot(stats=stats, **whole | more)
 
@@ -40,14 +38,21 @@ def lines(view: RenderableType) -> list[str]:
 
 def test_what_is_in_the_way_comes_first() -> None:
     shown = lines(snapshot_view(seen(late="late", causes=[Cause(5, "TypeError")]), NOW))
-    assert shown[:5] == [
+    assert shown[:4] == [
         "shop is late",
         "slow: all hosts at their rate (1/s)",
-        "7 tasks are missing in the broker: pause the crawl, then shoal seed CRAWL --repair",
         "why tasks are dead",
         "5 × TypeError",
     ]
-    assert shown[5].strip() == "shop"
+    assert shown[4].strip() == "shop"
+
+
+def test_tasks_that_are_missing_are_mentioned_once_with_their_remedy() -> None:
+    crawl = seen()
+    crawl.stats.missing = 7
+    shown = [line for line in lines(snapshot_view(crawl, NOW)) if "missing in the broker" in line]
+    remedy = "pause the crawl, then shoal seed CRAWL --repair"
+    assert shown == [f"7 tasks are missing in the broker: {remedy}"]
 
 
 def test_each_host_is_shown_once() -> None:
