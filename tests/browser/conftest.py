@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from support.processes import Folder
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 
 CHROMIUM = "/usr/bin/chromium"
@@ -30,7 +31,7 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(scope="module", params=first_then_rare("sqlite", "redis"))
 def folder(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Folder]:

@@ -12,6 +12,7 @@ import pytest
 from shoal.demo.shop import Shop
 from support.processes import Folder, is_alive, seeded_random
 from support.rabbitmq_servers import RabbitServer
+from support.rarely import first_then_rare
 from support.redis_chaos import DURABLE, assert_adds_up
 from support.redis_servers import RedisServer
 from support.shops import CRAWL, assert_broken_are_dead, assert_found_everything, shop_urls
@@ -38,7 +39,7 @@ def has_answered(shop: Shop, requests: int) -> bool:
 
 @pytest.mark.parametrize(
     ("options", "rate"),
-    [("?window=1&block=1", "none"), pytest.param("", PACED, marks=pytest.mark.rare)],
+    first_then_rare(("?window=1&block=1", "none"), ("", PACED)),
     ids=["smallest window", "usual window"],
 )
 def test_workers_redis_and_the_broker_are_killed(tmp_path: Path, options: str, rate: str) -> None:

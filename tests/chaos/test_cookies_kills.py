@@ -12,6 +12,7 @@ from aiohttp import web
 
 from support.login_site import LoginSite, spider
 from support.processes import Folder, is_alive, seeded_random
+from support.rarely import first_then_rare
 from support.redis_chaos import DURABLE, assert_adds_up
 from support.redis_servers import RedisServer
 from support.sites import serving
@@ -37,7 +38,7 @@ class GatedSite(LoginSite):
         return answer
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Folder]:
     if request.param == "sqlite":
         yield Folder(tmp_path)

@@ -11,6 +11,7 @@ import pytest
 
 from support.links import numbered_pages, paths_of, put_spider
 from support.processes import Ended, Folder, limiting_files_to, obeying_permissions
+from support.rarely import first_then_rare
 from support.sites import Site, serving
 
 PAGES, PAGE_SIZE = 300, 3_000
@@ -66,7 +67,7 @@ def test_results_on_a_full_disk(tmp_path: Path, site: Site, small_disk: Path) ->
     assert_room_is_all_it_takes(folder, site)
 
 
-@pytest.mark.parametrize("locked", ["file", "folder"])
+@pytest.mark.parametrize("locked", first_then_rare("folder", "file"))
 def test_a_read_only_database(tmp_path: Path, site: Site, locked: str) -> None:
     address = "sqlite:///data/links.db"
     folder = Folder(tmp_path, {"SHOAL_FRONTIER": address, "SHOAL_RESULTS": address})

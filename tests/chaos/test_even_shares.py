@@ -12,6 +12,7 @@ from shoal.config import Rules
 from support.crowds import EVEN_S, STARTERS, Crowd, CrowdedSite, crowd
 from support.links import put_spider
 from support.processes import Folder
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import serving
 from support.until import until_now
@@ -32,7 +33,7 @@ def site() -> Iterator[CrowdedSite]:
         yield site
 
 
-@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.rare), "redis"])
+@pytest.fixture(params=first_then_rare("redis", "sqlite"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer) -> Folder:
     on_redis = {"SHOAL_FRONTIER": redis_server.url}
     return Folder(tmp_path, on_redis if request.param == "redis" else {})
@@ -56,9 +57,7 @@ def wait_for_a_turn_of_each(site: CrowdedSite, names: set[str], turn: int) -> No
     until_now(f"turn {turn} of all", lambda: (site.visits - before).keys() == names)
 
 
-@pytest.mark.parametrize(
-    "count", [pytest.param(2, marks=pytest.mark.rare), 4, pytest.param(8, marks=pytest.mark.rare)]
-)
+@pytest.mark.parametrize("count", first_then_rare(4, 2, 8))
 def test_all_do_as_much(folder: Folder, site: CrowdedSite, count: int) -> None:
     begin(folder, site)
     with crowd(folder, starters=1, others=count - 1) as workers:

@@ -17,6 +17,7 @@ from support.crashes import has_crashed
 from support.links import GatedSite
 from support.picture_shop import picture, sha256
 from support.processes import Folder, is_alive, seeded_random
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import html, serving
 from support.until import until_now
@@ -101,7 +102,7 @@ def jsonl(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-@pytest.mark.parametrize("on_redis", [False, pytest.param(True, marks=pytest.mark.rare)])
+@pytest.mark.parametrize("on_redis", first_then_rare(False, True))
 def test_killed_workers_leave_no_file_behind(
     tmp_path: Path, site: GatedShop, redis_server: RedisServer, on_redis: bool
 ) -> None:

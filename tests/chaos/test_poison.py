@@ -8,6 +8,7 @@ import pytest
 
 from support.links import numbered_pages
 from support.processes import Folder
+from support.rarely import first_then_rare
 from support.sites import Site, serving
 
 PAGES = 40
@@ -39,7 +40,9 @@ def crawl_with(folder: Folder, site: Site, harm: str, *options: str) -> list[dic
     return dead
 
 
-@pytest.mark.parametrize("harm", ["os._exit(7)", "os.kill(os.getpid(), signal.SIGKILL)"])
+@pytest.mark.parametrize(
+    "harm", first_then_rare("os.kill(os.getpid(), signal.SIGKILL)", "os._exit(7)")
+)
 def test_a_page_that_kills_its_worker_ends_alone(tmp_path: Path, harm: str) -> None:
     folder = Folder(tmp_path)
     with serving(Site(numbered_pages(PAGES))) as site:

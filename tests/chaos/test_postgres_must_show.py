@@ -182,6 +182,7 @@ def test_tasks_are_not_lost_to_a_database_that_refuses(
     assert_links_are_complete(folder, [site], PAGES)
 
 
+@pytest.mark.rare
 def test_a_database_that_is_away_at_the_very_end_is_waited_for(
     tmp_path: Path, database: PostgresServer, site: GatedSite
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from shoal.core.exit_policy import COOL_FIRST_S, PROBE_EVERY_S, SITE_S
 from support.banning_site import Ban, BanningSite, Limit, assert_only_by
 from support.exit_crawls import ExitFolder, assert_complete, bound, source_of
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import serving
 from support.until import until_now
@@ -24,7 +25,7 @@ LONG_S = 100 * COOL_FIRST_S
 """The leases of these crawls last, however much time a test lets pass."""
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer) -> ExitFolder:
     return ExitFolder(tmp_path, redis_server.url if request.param == "redis" else "")
 

@@ -9,6 +9,7 @@ import pytest
 
 from support.banning_site import BanningSite, assert_only_by
 from support.exit_crawls import ExitFolder, bound, source_of
+from support.rarely import first_then_rare
 from support.redis_chaos import assert_rate_holds
 from support.redis_servers import RedisServer
 from support.sites import serving
@@ -21,7 +22,7 @@ AT_ONCE = 2
 AGENTS = {"links": "crawl-one", "others": "crawl-two"}
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer) -> ExitFolder:
     return ExitFolder(tmp_path, redis_server.url if request.param == "redis" else "")
 

@@ -45,6 +45,9 @@ ANY_PAGE = 12
 LEASE_S = {"renewed": 3.0}
 """For the others so long that a lease that is not given back is not given back within the test."""
 
+OFTEN = ("leased", "saved", "finished")
+"""The points that every change tries."""
+
 
 class HeldSite(Site):
     """One of its pages is answered only when a worker was killed: no crawl ends before that."""
@@ -68,7 +71,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
         yield server
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    "point",
+    [point if point in OFTEN else pytest.param(point, marks=pytest.mark.rare) for point in POINTS],
+)
 def test_a_worker_killed_there_loses_nothing(
     tmp_path: Path, server: RedisServer, point: str
 ) -> None:

@@ -19,6 +19,7 @@ from shoal.worker.leasing import AHEAD_PER_SLOT
 from support.crashes import has_crashed
 from support.links import numbered_pages, put_spider
 from support.processes import Ended, Folder, Running, seeded_random
+from support.rarely import first_then_rare
 from support.redis_chaos import (
     BACK,
     DURABLE,
@@ -143,6 +144,7 @@ def assert_complete(folder: Folder, site: HoldingSite, *ended: Ended) -> None:
     assert_losses_explain_repeats([site], stats)
 
 
+@pytest.mark.rare
 def test_one_stands_still_and_goes_on_when_all_is_done(
     folder: Folder, elsewhere: Folder, site: HoldingSite
 ) -> None:
@@ -195,7 +197,7 @@ def test_one_of_a_fleet_that_stood_still_for_too_long_is_replaced(
     assert_complete(folder, site, ended)
 
 
-@pytest.mark.parametrize("harm", ["cut", "freeze"])
+@pytest.mark.parametrize("harm", first_then_rare("cut", "freeze"))
 def test_one_loses_its_network(
     folder: Folder, elsewhere: Folder, server: RedisServer, site: HoldingSite, harm: str
 ) -> None:

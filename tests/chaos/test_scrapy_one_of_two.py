@@ -6,6 +6,8 @@ import signal
 from math import inf
 from pathlib import Path
 
+import pytest
+
 from support.processes import seeded_random
 from support.redis_chaos import assert_adds_up
 from support.scrapy_projects import assert_in_order, counted
@@ -42,6 +44,7 @@ def test_the_survivor_finishes_the_crawl(tmp_path: Path) -> None:
     assert (stats.state, stats.done) == ("finished", 1 + len(LISTS) + len(ITEMS))
 
 
+@pytest.mark.rare
 def test_who_stood_still_for_too_long_changes_nothing(tmp_path: Path) -> None:
     """It is stopped while it waits for a page. The other reads the page; then it goes on, reads it
     too, and finds that its lease is no longer its own."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.crashes import has_crashed
+from support.rarely import first_then_rare
 from support.redis_chaos import BACK, WAITING, assert_adds_up
 from support.scrapy_projects import EACH_VERSION, closing_reason, counted, wait_for_log
 from support.scrapy_scenes import scene
@@ -19,7 +20,7 @@ ITEMS = {f"S{number}": 1 for number in range(100, 400)}
 MOMENT = 50
 
 
-@pytest.mark.parametrize("away_s", [0.0, pytest.param(20.0, marks=pytest.mark.rare)])
+@pytest.mark.parametrize("away_s", first_then_rare(0.0, 20.0))
 def test_redis_is_killed_and_started_again(tmp_path: Path, away_s: float) -> None:
     with scene(tmp_path, LISTS) as (site, server, project):
         site.allowed = MOMENT

@@ -14,6 +14,7 @@ import pytest
 
 from shoal.worker.account_holds import HOLD_S
 from support.processes import Running, is_alive, seeded_random
+from support.rarely import first_then_rare
 from support.redis_chaos import DURABLE
 from support.redis_servers import RedisServer
 from support.session_crawls import (
@@ -33,7 +34,7 @@ PRODUCTS, WORKERS, KILLS = 150, 4, 4
 LONG_S = 100_000.0
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionFolder]:
     if request.param == "sqlite":
         yield SessionFolder(tmp_path)

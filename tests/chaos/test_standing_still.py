@@ -115,6 +115,7 @@ class Stuck(scrapy.Spider):
 """
 
 
+@pytest.mark.rare
 def test_so_does_one_of_scrapys(tmp_path: Path, site: Site) -> None:
     project = Project(tmp_path / "machine", SCRAPY_SPIDER, ADDON, sites=[site.url])
     shoal = project.commands.shoal

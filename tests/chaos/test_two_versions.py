@@ -13,6 +13,7 @@ from aiohttp import web
 from support.crashes import has_crashed
 from support.links import numbered_pages
 from support.processes import Folder
+from support.rarely import first_then_rare
 from support.redis_chaos import assert_links_are_complete, assert_losses_explain_repeats
 from support.redis_servers import RedisServer
 from support.sites import Site, serving
@@ -90,7 +91,7 @@ def written(folder: Folder, site: Site) -> Folder:
 
 
 @pytest.fixture(
-    params=[pytest.param("sqlite", marks=pytest.mark.rare), "redis"],
+    params=first_then_rare("redis", "sqlite"),
 )
 def folder(request: pytest.FixtureRequest, tmp_path: Path, site: Site) -> Folder:
     env = {}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 
 
@@ -27,7 +28,7 @@ def raw(server: RedisServer) -> Iterator[redis.Redis]:
         yield client
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a frontier: a file in the test's folder, and an empty server."""
     if request.param == "sqlite":

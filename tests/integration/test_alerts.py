@@ -27,6 +27,7 @@ from shoal.frontier.values import Control, Pulse
 from shoal.insight.history import history
 from support.coordinators import Office
 from support.processes import Folder
+from support.rarely import first_then_rare
 from support.receivers import MailServer, Receiver
 from support.sessions import ALICE, BOB, OUT, SHOP, SessionClient, failure, put_group
 from support.sites import serving
@@ -35,7 +36,7 @@ from support.until import until_now
 BEGIN = 1_800_000_000.0
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 async def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Frontier]:
     address = f"sqlite:///{tmp_path}/shoal.db"
     if request.param == "redis":

@@ -65,9 +65,8 @@ def test_of_one_host_at_a_rate_it_says_that_workers_do_not_help(folder: Folder) 
     assert "it is paused: shoal resume shop" in paused.out
 
 
-@pytest.mark.parametrize(
-    "folder", ["on_redis", pytest.param("sqlite", marks=pytest.mark.rare)], indirect=True
-)
+@pytest.mark.rare
+@pytest.mark.parametrize("folder", ["on_redis", "sqlite"], indirect=True)
 def test_of_many_hosts_and_one_worker_it_says_how_many_are_enough(folder: Folder) -> None:
     (folder.path / "shoal.toml").write_text("[prices]\nmachine = 0.05\nredis = 40\n")
     what_ifs = ("--what-if", "workers=4", "--what-if", "rate=20/s,workers=4")

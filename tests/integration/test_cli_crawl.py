@@ -15,6 +15,7 @@ import pytest
 from support.links import numbered_pages, paths_of
 from support.links import put_spider as put_links_spider
 from support.processes import Folder, environment
+from support.rarely import first_then_rare
 from support.sites import Site, serving
 from support.small_site import THINGS, put_spider, small_site
 from support.until import LIMIT_S
@@ -119,7 +120,7 @@ def test_frontier_and_results_may_be_different_files(folder: Folder, small: Site
 # Limits
 
 
-@pytest.mark.parametrize("workers", ["1", "3"])
+@pytest.mark.parametrize("workers", first_then_rare("3", "1"))
 def test_max_pages_is_exact_and_a_higher_one_goes_on(
     folder: Folder, pages: Site, workers: str
 ) -> None:

@@ -141,6 +141,7 @@ def test_sitemaps_of_a_schedule_are_read_by_its_runs(folder: Folder, office: Off
         assert found == [site.url, *site.pages(1, 2)]
 
 
+@pytest.mark.rare
 def test_a_run_marks_what_is_gone_in_the_results_that_its_spider_names(
     folder: Folder, office: Office
 ) -> None:

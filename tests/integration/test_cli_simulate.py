@@ -11,6 +11,7 @@ import pytest
 from shoal.exits.scenes import SPREAD, STRATEGIES
 from support.banning_site import Ban, BanningSite, Limit
 from support.exit_crawls import ExitFolder, assert_complete, bound, pages_of
+from support.rarely import first_then_rare
 from support.sites import serving
 
 TOLERANCE = 0.25
@@ -91,7 +92,7 @@ def test_mistakes_are_one_line(folder: ExitFolder, args: tuple[str, ...], words:
 
 @pytest.mark.rare
 @pytest.mark.alone
-@pytest.mark.parametrize("rotation", [pytest.param("rested", marks=pytest.mark.rare), "best"])
+@pytest.mark.parametrize("rotation", first_then_rare("best", "rested"))
 def test_a_real_crawl_goes_as_simulated(folder: ExitFolder, rotation: str) -> None:
     """The same pool and the same site: exits are banned one after the other."""
     pages, exits, after, latency_s, room = 60, 16, 5, 0.3, 3

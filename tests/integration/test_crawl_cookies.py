@@ -11,11 +11,12 @@ import pytest
 
 from support.login_site import CANARY, LoginSite, spider
 from support.processes import Folder
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import serving
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer) -> Folder:
     env = {"SHOAL_FRONTIER": redis_server.url} if request.param == "redis" else {}
     return Folder(tmp_path, env)

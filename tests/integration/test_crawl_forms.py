@@ -11,6 +11,7 @@ import pytest
 
 from support.form_site import FormSite
 from support.processes import Folder
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import serving
 
@@ -65,7 +66,7 @@ def site() -> Iterator[FormSite]:
         yield site
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(
     request: pytest.FixtureRequest, tmp_path: Path, site: FormSite, server: RedisServer
 ) -> Folder:

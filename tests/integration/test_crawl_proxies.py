@@ -17,6 +17,7 @@ from support.exit_crawls import (
     proxies,
     source_of,
 )
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import serving
 from support.until import until_now
@@ -25,7 +26,7 @@ PAGES = 30
 EXITS = 4
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer) -> ExitFolder:
     return ExitFolder(tmp_path, redis_server.url if request.param == "redis" else "")
 
@@ -109,7 +110,7 @@ def test_a_crawl_that_goes_on_keeps_its_pool(folder: ExitFolder, site: BanningSi
     assert_complete(folder, site, PAGES)
 
 
-@pytest.mark.parametrize("ban", BLOCKS)
+@pytest.mark.parametrize("ban", first_then_rare(*BLOCKS))
 def test_a_block_is_seen_whatever_it_looks_like(
     tmp_path: Path, site: BanningSite, ban: Ban
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from support.banning_site import BanningSite, assert_only_by
 from support.exit_crawls import ExitFolder, assert_complete
 from support.proxies import MicroSocks, ProxyServer, TinyProxy
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.sites import serving
 
@@ -24,7 +25,7 @@ CANARIES = [
 ]
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def frontier(request: pytest.FixtureRequest, redis_server: RedisServer) -> str:
     return redis_server.url if request.param == "redis" else ""
 

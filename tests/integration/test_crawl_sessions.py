@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.session_crawls import (
     ACCOUNTS,
@@ -23,7 +24,7 @@ from support.sites import serving
 TAKES_S = 0.02
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(
     request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer
 ) -> SessionFolder:

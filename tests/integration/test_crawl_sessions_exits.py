@@ -8,6 +8,7 @@ import pytest
 
 from support.banning_site import OWN_ADDRESS
 from support.exit_crawls import bound, proxies, source_of
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.session_crawls import (
     ACCOUNTS,
@@ -21,7 +22,7 @@ from support.sites import serving
 from support.until import until_now
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(
     request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer
 ) -> SessionFolder:

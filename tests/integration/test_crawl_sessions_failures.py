@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shoal.core.identity_policy import RESTS_S
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.session_crawls import (
     ACCOUNTS,
@@ -26,7 +27,7 @@ LONG_S = 100_000.0
 WRONG = {**ACCOUNTS, "carol": "not her password"}
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(
     request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer
 ) -> SessionFolder:

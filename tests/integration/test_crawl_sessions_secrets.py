@@ -15,6 +15,7 @@ import pytest
 from shoal.web.api import API
 from shoal.web.screens import SCREENS
 from support.doorman import CANARY
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.session_crawls import (
     ACCOUNTS,
@@ -38,7 +39,7 @@ AWAY = """
 """
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def folder(
     request: pytest.FixtureRequest, tmp_path: Path, redis_server: RedisServer
 ) -> SessionFolder:

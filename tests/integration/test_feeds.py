@@ -18,6 +18,7 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.values import Control
 from support.feeds import Queue, RabbitQueue, RedisQueue, SqsQueue
 from support.rabbitmq_servers import RabbitServer
+from support.rarely import first_then_rare
 from support.sqs_servers import SqsServer
 from support.until import in_time, until
 
@@ -25,7 +26,7 @@ CRAWL = "shop"
 HELD_S = 2
 
 
-@pytest.fixture(params=["amqp", "sqs", "list", "stream"])
+@pytest.fixture(params=first_then_rare("amqp", "sqs", "list", "stream"))
 async def queue(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Queue]:

@@ -17,6 +17,7 @@ from shoal.frontier.port import Frontier
 from shoal.frontier.values import Ask, Outcome, Verdict
 from support.feeds import Queue, RabbitQueue, RedisQueue
 from support.rabbitmq_servers import RabbitServer
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.until import in_time, until
 
@@ -24,7 +25,7 @@ CRAWL = "shop"
 URL = "https://shop.example/p/1"
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 async def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Frontier]:
     address = f"sqlite:///{tmp_path}/shoal.db"
     if request.param == "redis":

@@ -85,6 +85,7 @@ async def test_more_and_fewer_workers_while_it_works(tmp_path: Path) -> None:
     assert await asyncio.to_thread(all_found_once, folder, PAGES)
 
 
+@pytest.mark.rare
 async def test_those_that_are_killed_in_a_row_are_replaced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

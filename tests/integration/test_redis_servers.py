@@ -154,12 +154,14 @@ def test_a_cluster_takes_keys_on_every_master(tmp_path: Path) -> None:
         assert [server.cli("DBSIZE") for server in cluster.servers] == ["0"] * 3
 
 
+@pytest.mark.rare
 def test_a_cluster_has_replicas_if_asked(tmp_path: Path) -> None:
     with RedisCluster(tmp_path, replicas=1) as cluster:
         assert cluster.masters() == cluster.servers[:3]
         assert len(cluster.servers) == 6
 
 
+@pytest.mark.rare
 def test_sentinels_promote_the_replica(tmp_path: Path) -> None:
     with RedisSentinel(tmp_path) as sentinel:
         first, replica = sentinel.servers

@@ -117,6 +117,7 @@ def test_a_page_that_this_machine_cannot_try_is_one_that_failed(folder: Folder) 
     assert "OwnFault: a broken page" in ended.json()["reasons"][0]
 
 
+@pytest.mark.rare
 def test_a_newer_scrape_stays(folder: Folder) -> None:
     with serving(small_site()) as site:
         put_spider(folder, site)
@@ -143,6 +144,7 @@ def test_items_that_are_not_valid_are_rejected(folder: Folder) -> None:
     assert (told["items"], told["rejected"]) == (1, len(THINGS))
 
 
+@pytest.mark.rare
 def test_another_spider_and_another_archive(folder: Folder) -> None:
     correct(folder, "size=len(page.body)", "size=7")
     (folder.path / "small.py").rename(folder.path / "other.py")

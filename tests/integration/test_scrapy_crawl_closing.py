@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shoal.frontier.values import Stats
+from support.rarely import first_then_rare
 from support.redis_chaos import assert_adds_up
 from support.scrapy_projects import EACH_VERSION, assert_in_order, counted
 from support.scrapy_scenes import scene, wait_for_beats
@@ -48,7 +49,7 @@ def _only_one_is_left(stats: Stats) -> bool:
     return (stats.remaining, stats.leased) == (1, 1)
 
 
-@pytest.mark.parametrize(("persist", "times"), [(True, 1), (False, 2)])
+@pytest.mark.parametrize(("persist", "times"), first_then_rare((True, 1), (False, 2)))
 def test_a_finished_crawl_starts_over_unless_it_is_to_persist(
     tmp_path: Path, version: str, persist: bool, times: int
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.scrapy_projects import ADDON, Project, counted
 from support.scrapy_scenes import scene
 from support.scrapy_site import TroubleSite
@@ -70,6 +72,7 @@ def test_forms_and_copies_are_found_by_their_address(tmp_path: Path) -> None:
     assert (dead["task"]["method"], dead["others"]) == ("POST", [])
 
 
+@pytest.mark.rare
 def test_it_runs_on_redis_and_goes_on_where_it_was(tmp_path: Path) -> None:
     with scene(tmp_path, LINKS) as at:
         shoal = at.project.queue.shoal

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from support.rarely import first_then_rare
 from support.scrapy_projects import assert_in_order, closing_reason, counted
 from support.scrapy_scenes import scene
 from support.until import until_now
@@ -117,7 +118,7 @@ def test_a_fed_spider_waits_for_more_until_it_is_told_to_stop(tmp_path: Path) ->
     assert (stats.done, stats.lost, stats.leased, left) == (2, 0, 0, 0)
 
 
-@pytest.mark.parametrize("kills", [0, 1])
+@pytest.mark.parametrize("kills", first_then_rare(1, 0))
 def test_a_fed_crawler_follows_its_rules(tmp_path: Path, kills: int) -> None:
     with (
         scene(tmp_path, LINKS, SPIDERS, SETTINGS, pipelines=PIPELINES) as (site, server, project),

@@ -12,6 +12,7 @@ import pytest
 
 from support.banning_site import OWN_ADDRESS, Ban, BanningSite, assert_only_by
 from support.proxies import TinyProxy, sources
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.scrapy_projects import ADDON, Project, assert_in_order, counted
 from support.sites import serving
@@ -41,7 +42,7 @@ def site() -> Iterator[BanningSite]:
         yield site
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def frontier(request: pytest.FixtureRequest, redis_server: RedisServer) -> dict[str, str]:
     return {"SHOAL_FRONTIER": redis_server.url} if request.param == "redis" else {}
 
@@ -89,7 +90,9 @@ def test_the_workers_of_shoal_crawl_go_by_the_tables(tmp_path: Path, site: Banni
     assert counted(made.items(), "path") == ALL
 
 
-@pytest.mark.parametrize("ban", [Ban.FORBIDDEN, Ban.TOO_MANY, Ban.CAPTCHA, Ban.LOGIN])
+@pytest.mark.parametrize(
+    "ban", first_then_rare(Ban.CAPTCHA, Ban.FORBIDDEN, Ban.TOO_MANY, Ban.LOGIN)
+)
 def test_a_banned_exit_is_left(tmp_path: Path, site: BanningSite, ban: Ban) -> None:
     """What it meets reaches no callback: another exit reads the page. Its robots.txt is none."""
     with exits(tmp_path, 3) as servers:

@@ -126,6 +126,7 @@ def test_a_retry_that_was_changed_is_sent_as_it_is(tmp_path: Path, version: str)
     assert project.items() == [{"sku": "S1", "jar": 3}]
 
 
+@pytest.mark.rare
 def test_why_there_was_no_answer_is_known_of_every_try(tmp_path: Path, version: str) -> None:
     """The retry middleware tells nobody: it makes another request of what has failed."""
     with scene(tmp_path, ["/item/1"], NOBODY_THERE, {"RETRY_TIMES": 2}, version=version) as at:

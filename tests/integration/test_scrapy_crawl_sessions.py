@@ -11,6 +11,7 @@ from aiohttp import web
 
 from support.doorman import CANARY
 from support.proxies import TinyProxy, sources
+from support.rarely import first_then_rare
 from support.redis_servers import RedisServer
 from support.scrapy_projects import ADDON, Project, assert_in_order, counted, wait_for_log
 from support.session_crawls import ACCOUNTS, LOGIN, USERS, SessionFolder, assert_honest
@@ -46,7 +47,7 @@ class Shop(scrapy.Spider):
 """
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("sqlite", "redis"))
 def frontier(request: pytest.FixtureRequest, redis_server: RedisServer) -> dict[str, str]:
     return {"SHOAL_FRONTIER": redis_server.url} if request.param == "redis" else {}
 
@@ -81,7 +82,7 @@ class ShutShop(SessionSite):
         return await super()._respond(request)
 
 
-@pytest.mark.parametrize("frontier", ["sqlite", "redis"], indirect=True)
+@pytest.mark.parametrize("frontier", first_then_rare("redis", "sqlite"), indirect=True)
 def test_processes_share_the_accounts(tmp_path: Path, frontier: dict[str, str]) -> None:
     """Each account logs in once, and has one request under way at a time."""
     with serving(ShutShop(ACCOUNTS, PRODUCTS, takes_s=0.02)) as site:
@@ -291,6 +292,7 @@ def test_several_at_once_share_a_jar(tmp_path: Path, frontier: dict[str, str]) -
         assert max(site.door.most[user] for user in USERS) > 1
 
 
+@pytest.mark.rare
 def test_a_killed_process_costs_no_login(tmp_path: Path, frontier: dict[str, str]) -> None:
     """The cookies are with the frontier, and whoever comes next goes on with them."""
     with serving(SessionSite(ACCOUNTS, PRODUCTS, takes_s=0.05)) as site:

@@ -83,6 +83,7 @@ def test_a_start_that_raises_is_said_and_no_success(tmp_path: Path) -> None:
     assert "things: start() raised LookupError: the list of shops is gone" in ended.err
 
 
+@pytest.mark.rare
 def test_arguments_can_name_the_crawl(tmp_path: Path) -> None:
     with scene(tmp_path, [], BY_ARGUMENT) as at:
         for number in ("1", "2"):

@@ -210,8 +210,8 @@ class TestSetUpWrong:
         assert "no certificates in" in await says("amqps://127.0.0.1:1/?ca=/nowhere.pem")
 
 
+@pytest.mark.rare
 class TestTrouble:
-    @pytest.mark.rare
     @pytest.mark.parametrize("kind", KINDS)
     async def test_confirmed_blocks_survive_a_kill(
         self, server: RabbitServer, kind: str, lane: str

@@ -391,4 +391,4 @@ def servers(redis_server: RedisServer, redis_cluster: RedisCluster) -> None:
 
 
 TestSame = lives(SameMachine, 25, steps=30, is_slow=True)
-TestSameOnCluster = lives(SameOnCluster, 25, steps=30, is_slow=True)
+TestSameOnCluster = pytest.mark.rare(lives(SameOnCluster, 25, steps=30, is_slow=True))

@@ -10,11 +10,12 @@ from contract.publisher_suite import PublisherContract, message, numbers, read
 from shoal.errors import ConfigError
 from shoal.publish.port import Channel
 from support.publishing import SqsRig
+from support.rarely import first_then_rare
 from support.sqs_servers import Moto, SqsServer
 from support.tcp_proxy import TcpProxy
 
 
-@pytest.fixture(params=["ministack", pytest.param("moto", marks=pytest.mark.rare)])
+@pytest.fixture(params=first_then_rare("ministack", "moto"))
 async def rig(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,

@@ -28,6 +28,7 @@ from shoal.results.postgres import PostgresResults
 from shoal.results.postgres import store as postgres_store
 from shoal.results.postgres.schema import make_months, next_month
 from support.postgres_servers import QUICK, PostgresServer
+from support.rarely import first_then_rare
 from support.until import until
 
 WRITERS, KEYS = 8, 500
@@ -189,7 +190,7 @@ async def test_a_huge_batch_is_many_statements_and_still_one_step(
 # Away and back
 
 
-@pytest.mark.parametrize("how", ["stop", "crash", "kill"])
+@pytest.mark.parametrize("how", first_then_rare("kill", "crash", "stop"))
 async def test_a_server_that_restarts_is_busy_and_then_back(how: str) -> None:
     with PostgresServer() as server:
         results = PostgresResults(server.new_database("troubles"))
