@@ -22,7 +22,7 @@ from support.shops import CRAWL, assert_broken_are_dead, assert_found_everything
 from support.sites import serving
 from support.until import until_now
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.rare]
 
 HOSTS, PRODUCTS = 2, 60
 SMALL = "?window=4&block=4"
@@ -89,7 +89,6 @@ class TestPurged:
         assert_broken_are_dead(folder, shop)
 
 
-@pytest.mark.rare
 class TestShortOfDisk:
     def test_the_crawl_goes_on_when_there_is_room_again(
         self, tmp_path: Path, server: RedisServer, shop: Shop
@@ -129,10 +128,7 @@ BEFORE = ("password", "vhost", "trust")
 class TestSetUpWrong:
     @pytest.mark.parametrize(
         "what",
-        [
-            "kind",
-            *(pytest.param(what, marks=pytest.mark.rare) for what in (*BEFORE, "rights")),
-        ],
+        ["kind", *BEFORE, "rights"],
     )
     def test_a_line_and_nothing_is_lost(
         self,

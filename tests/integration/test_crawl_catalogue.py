@@ -237,6 +237,7 @@ async def seconds_until_known(folder: Path, spider: type[Spider], site: ListingS
 
 
 @pytest.mark.alone
+@pytest.mark.rare
 async def test_a_catalogue_is_issued_in_less_than_a_tenth_of_the_time_of_next(
     tmp_path: Path,
 ) -> None:

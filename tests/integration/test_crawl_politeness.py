@@ -118,6 +118,7 @@ def test_a_refusal_stops_everybody_for_as_long_as_the_host_asks(folder: Folder) 
     assert after[0].at - before[-1].at > RETRY_AFTER_S - SEND_SLACK_S
 
 
+@pytest.mark.rare
 def test_a_refusal_is_not_forgotten_by_a_restart(folder: Folder) -> None:
     with serving(Site(refusing_once("/3"))) as site:
         put_spider(folder, [site])
@@ -132,6 +133,7 @@ def test_a_refusal_is_not_forgotten_by_a_restart(folder: Folder) -> None:
         assert site.hits[known].at - refused.at > RETRY_AFTER_S
 
 
+@pytest.mark.rare
 def test_sitemaps_are_requests_like_any_other(folder: Folder) -> None:
     """They are named while the fleet crawls their host: no window sees one too many."""
     with serving(SiteWithSitemaps()) as site:
