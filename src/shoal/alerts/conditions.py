@@ -75,7 +75,7 @@ class Condition(msgspec.Struct, frozen=True):
     """An alert: its name, what it means, and what finds it."""
 
     name: str
-    says: str
+    meaning: str
     check: Check
     holds_s: Callable[[Limits], float] = lambda limits: 0.0
     """How long it must last before somebody is told."""

@@ -93,14 +93,14 @@ def advance(
     wants to hear any more."""
     seen = {one.key: one for one in found}
     moved = {
-        key: _still(states[key], one, plan, now) if key in states else _new(one, plan, now)
+        key: _still_wrong(states[key], one, plan, now) if key in states else _new(one, plan, now)
         for key, one in seen.items()
     }
     for key, state in states.items():
         if key in seen:
             continue
         is_watched = not state.crawl or state.crawl in watched
-        rest = _gone(state, plan, now) if is_watched else _left(state, now)
+        rest = _not_wrong(state, plan, now) if is_watched else _unwatched(state, now)
         if rest is not None:
             moved[key] = rest
     return moved
@@ -126,7 +126,7 @@ def _new(one: Found, plan: Plan, now: float) -> AlertState:
     return _fired_if_it_lasts(state, one, plan, now)
 
 
-def _still(state: AlertState, one: Found, plan: Plan, now: float) -> AlertState:
+def _still_wrong(state: AlertState, one: Found, plan: Plan, now: float) -> AlertState:
     """The state of what is still wrong, or is again."""
     if state.state == "resolved":
         return _new(one, plan, now)
@@ -137,41 +137,41 @@ def _still(state: AlertState, one: Found, plan: Plan, now: float) -> AlertState:
     if state.state == "pending":
         return _fired_if_it_lasts(seen, one, plan, now)
     if now - (state.told_at or 0.0) >= plan.again_s:
-        return _told(seen, plan, now)
-    return _owed_no_more(seen, now)
+        return _owed_to_all(seen, plan, now)
+    return _without_expired(seen, now)
 
 
 def _fired_if_it_lasts(state: AlertState, one: Found, plan: Plan, now: float) -> AlertState:
     if now - state.since < ALL[state.alert].holds_s(one.limits):
         return state
-    return _told(msgspec.structs.replace(state, state="firing", fired_at=now), plan, now)
+    return _owed_to_all(msgspec.structs.replace(state, state="firing", fired_at=now), plan, now)
 
 
-def _gone(state: AlertState, plan: Plan, now: float) -> AlertState | None:
+def _not_wrong(state: AlertState, plan: Plan, now: float) -> AlertState | None:
     """The state of what is not wrong now. None: it is over."""
     if state.state == "pending":
         return None
     if state.state == "firing":
         if now - state.seen_at < QUIET_S:
-            return _owed_no_more(state, now)
+            return _without_expired(state, now)
         resolved = msgspec.structs.replace(state, state="resolved", resolved_at=now, owed=[])
-        return _told(resolved, plan, now) if ALL[state.alert].passes else resolved
-    rest = _owed_no_more(state, now)
+        return _owed_to_all(resolved, plan, now) if ALL[state.alert].passes else resolved
+    rest = _without_expired(state, now)
     return rest if rest.owed else None
 
 
-def _left(state: AlertState, now: float) -> AlertState | None:
+def _unwatched(state: AlertState, now: float) -> AlertState | None:
     """The state of a crawl that is not watched any more. None: it is over."""
     if state.state != "firing":
         return None
     return msgspec.structs.replace(state, state="resolved", resolved_at=now, owed=[])
 
 
-def _told(state: AlertState, plan: Plan, now: float) -> AlertState:
+def _owed_to_all(state: AlertState, plan: Plan, now: float) -> AlertState:
     return msgspec.structs.replace(state, told_at=now, owed=list(plan.routes))
 
 
-def _owed_no_more(state: AlertState, now: float) -> AlertState:
+def _without_expired(state: AlertState, now: float) -> AlertState:
     """The state without what has been owed for too long."""
     is_old = now - (state.told_at or 0.0) >= OWED_FOR_S
     return msgspec.structs.replace(state, owed=[]) if state.owed and is_old else state

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from shoal.alerts.conditions import NO_LEADER, Finding, View, findings
 from shoal.alerts.config import AlertConfig, alert_file
-from shoal.alerts.kept import keep, last_look, note_look, states_of
 from shoal.alerts.messages import Notice, line
+from shoal.alerts.notes import last_look, note_look, note_states, states_of
 from shoal.alerts.routes import Undelivered
 from shoal.alerts.sending import send
 from shoal.alerts.states import AlertState, Found, Plan, advance, delivered
@@ -88,12 +88,12 @@ class Watch:
         for sample in seen.samples:
             found += await self._look_at(sample, config)
         self._last = {sample.crawl: sample for sample in seen.samples}
-        self._points.let_go_of_all_but(self._last)
+        self._points.uncache_all_but(self._last)
         plan = Plan(list(config.routes), parse_duration(config.times.again))
         states = advance(self._states, found, plan, now, watched=self._last.keys())
         await self._move_to(states)
         await note_look(self._leader_notes, now)
-        await self._move_to(await _told(self._states, config, self._leader_notes, now))
+        await self._move_to(await _deliver_owed(self._states, config, self._leader_notes, now))
         if self._sweeping.is_due():
             crawls = {stats.crawl for stats in await self._frontier.crawls()}
             await self._points.forget_all_but(crawls)
@@ -118,11 +118,11 @@ class Watch:
     async def _move_to(self, states: dict[str, AlertState]) -> None:
         before = self._states or {}
         _log_changes(before, states)
-        await keep(self._leader_notes, before, states)
+        await note_states(self._leader_notes, before, states)
         self._states = states
 
 
-async def _told(
+async def _deliver_owed(
     states: Mapping[str, AlertState], config: AlertConfig, leader_notes: LeaderNotes, now: float
 ) -> dict[str, AlertState]:
     """The states after each route was sent what is owed to it, in one message."""
@@ -130,7 +130,7 @@ async def _told(
         name: [state for state in states.values() if name in state.owed] for name in config.routes
     }
     sending = {
-        name: _sent(name, config, Notice(alerts, now, leader_notes.leader.holder))
+        name: _send_to(name, config, Notice(alerts, now, leader_notes.leader.holder))
         for name, alerts in owed.items()
         if alerts
     }
@@ -142,7 +142,7 @@ async def _told(
     }
 
 
-async def _sent(name: str, config: AlertConfig, notice: Notice) -> bool:
+async def _send_to(name: str, config: AlertConfig, notice: Notice) -> bool:
     try:
         await send(config.routes[name], notice, message_id(name, notice))
     except Undelivered as error:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from shoal.autoscale.purse import Purse
+from shoal.autoscale.cost_meter import CostMeter
 from shoal.errors import StorageError, UnknownCrawl
 from shoal.fleet.child import WorkerOrder
 from shoal.fleet.fleet import Fleet, WorkerFailed
@@ -63,7 +63,7 @@ class Autoscaler:
         order: WorkerOrder,
         frontier: Frontier,
         scaler: Scaler,
-        purse: Purse,
+        cost_meter: CostMeter,
         *,
         tell: Callable[[Resized], object],
     ) -> None:
@@ -71,7 +71,7 @@ class Autoscaler:
         self._order = order
         self._frontier = frontier
         self._scaler = scaler
-        self._purse = purse
+        self._cost_meter = cost_meter
         self._tell = tell
         self._fleet = self._new_fleet()
         self._deaths = 0
@@ -136,7 +136,7 @@ class Autoscaler:
         if self._draining.is_set():
             return True
         pids = self._fleet.pids
-        self._purse.pay(len(pids), time.monotonic())
+        self._cost_meter.charge(len(pids), time.monotonic())
         try:
             look = await look_here(self._frontier, self._order.crawl)
         except StorageError as error:
@@ -168,7 +168,7 @@ class Autoscaler:
         was = before.workers if before is not None else 0
         hindrance = before.hindrance if before is not None else None
         if staffing.workers != was or staffing.hindrance not in (None, hindrance):
-            spent = self._purse.told
+            spent = self._cost_meter.spent
             self._tell(Resized(was=was, workers=staffing.workers, why=staffing.why, spent=spent))
 
 

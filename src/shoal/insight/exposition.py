@@ -45,12 +45,12 @@ def render_metrics(survey: Survey, accept: str = "") -> tuple[bytes, str]:
     except ImportError:
         raise MissingExtra("/metrics", "metrics") from None
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(families(survey)))
+    registry.register(_Collector(families(survey)))
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
 
-class _Collected:
+class _Collector:
     """What a registry asks."""
 
     def __init__(self, found: Iterable[Family]) -> None:

@@ -3,8 +3,8 @@
 The leader keeps points as notes, so that they outlive every process. There is a note for each hour
 of a crawl, and the 25 of them are used in turn: however long a crawl takes, it has no more.
 
-    points            CRAWL -> Kept      crawls that have points
-    points/CRAWL      HOUR -> Hour       the hour modulo 25, with its points
+    points          CRAWL -> CrawlWithPoints  crawls that have points
+    points/CRAWL    HOUR -> Hour              the hour modulo 25, with its points
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from shoal.errors import ConfigError
 from shoal.frontier.board import Notes, read_all
 from shoal.insight.sample import Sample
 
-KEPT = "points"
+POINTS = "points"
 MINUTE_S = 60.0
 HOUR_S = 3600.0
 HOURS_KEPT = 25
 """The day before this moment touches 25 hours of the clock."""
 SPANS_S = {"15m": 900.0, "1h": HOUR_S, "24h": 24 * HOUR_S}
 """What can be looked at."""
-AT_HAND = 121
+POINTS_CACHED = 121
 """The points that a leader has at hand: of two hours, more than any alert looks back."""
 
 Count = Annotated[int, Meta(ge=0)]
@@ -68,7 +68,7 @@ class Hour(msgspec.Struct):
     points: Annotated[list[Point], Meta(max_length=61)]
 
 
-class Kept(msgspec.Struct):
+class CrawlWithPoints(msgspec.Struct):
     """A crawl that has points."""
 
     last: Moment
@@ -103,7 +103,7 @@ def point_of(sample: Sample) -> Point:
     )
 
 
-def of_one_life(points: Iterable[Point]) -> list[Point]:
+def of_newest_crawl(points: Iterable[Point]) -> list[Point]:
     """The points in order, without those of an earlier crawl of the same name: what was added to a
     crawl is never less than before."""
     ordered: list[Point] = []
@@ -147,7 +147,7 @@ async def points_since(notes: Notes, crawl: str, since: float, now: float) -> li
     ahead are none."""
     hours = (await read_all(notes, _topic(crawl), Hour)).values()
     kept = (point for hour in hours for point in hour.points)
-    return of_one_life(point for point in kept if since <= point.at <= now + MINUTE_S)
+    return of_newest_crawl(point for point in kept if since <= point.at <= now + MINUTE_S)
 
 
 class PointKeeper:
@@ -162,34 +162,34 @@ class PointKeeper:
         hours, with this sample as the last one."""
         crawl, now = sample.crawl, sample.at
         if crawl not in self._points:
-            since = now - AT_HAND * MINUTE_S
+            since = now - POINTS_CACHED * MINUTE_S
             self._points[crawl] = await points_since(self._leader_notes.notes, crawl, since, now)
         points, point = self._points[crawl], point_of(sample)
         if points and _minute(points[-1]) == _minute(point):
-            return of_one_life([*points, point])
-        points = of_one_life([*points, point])[-AT_HAND:]
+            return of_newest_crawl([*points, point])
+        points = of_newest_crawl([*points, point])[-POINTS_CACHED:]
         hour = [other for other in points if _hour(other) == _hour(point)][-60:]
         await self._leader_notes.write(_topic(crawl), _place(point), Hour(hour))
-        await self._leader_notes.write(KEPT, crawl, Kept(now))
+        await self._leader_notes.write(POINTS, crawl, CrawlWithPoints(now))
         self._points[crawl] = points
         return points
 
-    def let_go_of_all_but(self, crawls: Collection[str]) -> None:
+    def uncache_all_but(self, crawls: Collection[str]) -> None:
         """Have no points at hand but those of these crawls. All that are kept stay."""
         self._points = {crawl: self._points[crawl] for crawl in self._points if crawl in crawls}
 
     async def forget_all_but(self, crawls: set[str]) -> None:
         """Forget the points of crawls that are not there any more."""
-        for crawl in await self._leader_notes.notes.all(KEPT):
+        for crawl in await self._leader_notes.notes.all(POINTS):
             if crawl in crawls:
                 continue
             for hour in range(HOURS_KEPT):
                 await self._leader_notes.write(_topic(crawl), _name(hour), None)
-            await self._leader_notes.write(KEPT, crawl, None)
+            await self._leader_notes.write(POINTS, crawl, None)
 
 
 def _topic(crawl: str) -> str:
-    return f"{KEPT}/{crawl}"
+    return f"{POINTS}/{crawl}"
 
 
 def _minute(point: Point) -> int:

@@ -32,7 +32,7 @@ from shoal.insight.advise.what_if import WhatIf
 MOST_POINTS, MOST_CURVES = 24, 4
 
 
-class Standing(StrEnum):
+class Readiness(StrEnum):
     """Whether there is anything to advise, and if not, why."""
 
     READY = "ready"
@@ -97,7 +97,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """All that is to be said of a crawl."""
 
     situation: Situation
-    standing: Standing
+    readiness: Readiness
     advised: Advised | None = None
     """None if it is not `ready`."""
 
@@ -109,27 +109,27 @@ def advice(
     prices: Prices = NO_PRICES,
 ) -> Advice:
     """What is to be said of a crawl. `deadline` is a moment."""
-    standing = standing_of(situation)
+    readiness = readiness_of(situation)
     fleet = situation.fleet
-    if standing is not Standing.READY or fleet is None:
-        return Advice(situation=situation, standing=standing)
+    if readiness is not Readiness.READY or fleet is None:
+        return Advice(situation=situation, readiness=readiness)
     adviser = _Adviser(situation, fleet, prices)
     return Advice(
-        situation=situation, standing=standing, advised=adviser.advised(deadline, what_ifs)
+        situation=situation, readiness=readiness, advised=adviser.advised(deadline, what_ifs)
     )
 
 
-def standing_of(situation: Situation) -> Standing:
+def readiness_of(situation: Situation) -> Readiness:
     """Whether there is anything to advise."""
     if situation.state is not CrawlState.RUNNING:
-        return Standing(situation.state.value)
+        return Readiness(situation.state.value)
     if not situation.remaining:
-        return Standing.SEEDING if situation.has_inbox else Standing.IDLE
+        return Readiness.SEEDING if situation.has_inbox else Readiness.IDLE
     if not situation.workers:
-        return Standing.NO_WORKERS
+        return Readiness.NO_WORKERS
     if situation.broken and not _has_work(situation):
-        return Standing.BROKEN
-    return Standing.TOO_EARLY if situation.too_early else Standing.READY
+        return Readiness.BROKEN
+    return Readiness.TOO_EARLY if situation.too_early else Readiness.READY
 
 
 def curves(
@@ -177,8 +177,8 @@ class _Adviser:
     def curves(self, what_ifs: Sequence[WhatIf]) -> list[Curve]:
         plans = {"as it is": self._plan}
         for what_if in what_ifs:
-            if what_if.beside_workers:
-                plans[what_if.beside_workers] = what_if.of(self._plan)
+            if what_if.without_workers:
+                plans[what_if.without_workers] = what_if.of(self._plan)
         plans = dict(islice(plans.items(), MOST_CURVES))
         enough = [self._model.best(plan).plan.workers for plan in plans.values()]
         asked = [what_if.of(self._plan).workers for what_if in what_ifs]

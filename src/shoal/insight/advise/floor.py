@@ -8,15 +8,15 @@ import msgspec
 
 from shoal.core.policy import Rate
 from shoal.insight.advise.fluid import Queue
-from shoal.insight.advise.left import HostWork, turn_s
 from shoal.insight.advise.model import Limit, Model, Plan
+from shoal.insight.advise.work_left import HostWork, turn_s
 
 OTHERS = "others"
 ALIKE = 0.95
 """Queues that take so much of the longest one's time hold a crawl up as it does."""
 
 
-class Why(StrEnum):
+class FloorReason(StrEnum):
     """Why a queue is no faster."""
 
     RATE = "rate"
@@ -38,9 +38,9 @@ class Why(StrEnum):
 
 
 _OF_LIMITS = {
-    Limit.CHAINS: Why.CHAIN,
-    Limit.EXITS: Why.EXITS,
-    Limit.ACCOUNTS: Why.ACCOUNTS,
+    Limit.CHAINS: FloorReason.CHAIN,
+    Limit.EXITS: FloorReason.EXITS,
+    Limit.ACCOUNTS: FloorReason.ACCOUNTS,
 }
 
 
@@ -56,7 +56,7 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
     hold_s: float
     rate: Rate
     """That of the crawl."""
-    why: Why
+    why: FloorReason
     alike: int
     """Others that take about as long."""
 
@@ -81,17 +81,17 @@ def floor_of(model: Model, plan: Plan) -> Floor | None:
     )
 
 
-def _why(queue: Queue, model: Model, plan: Plan) -> Why:
+def _why(queue: Queue, model: Model, plan: Plan) -> FloorReason:
     """Of a host."""
     rate = plan.rate
     host = next((at for at in model.situation.hosts if at.name == queue.name), HostWork("", 0))
     own_s = turn_s(host, rate)
     if queue.turn_s * queue.per_s < 0.999:
-        return Why.ROOM
+        return FloorReason.ROOM
     if host.crawl_delay_s >= own_s:
-        return Why.CRAWL_DELAY
+        return FloorReason.CRAWL_DELAY
     if host.served_per_s and rate.interval_s < own_s:
-        return Why.REFUSED
+        return FloorReason.REFUSED
     if rate.auto:
-        return Why.AUTO
-    return Why.ASKED if rate.interval_s < own_s else Why.RATE
+        return FloorReason.AUTO
+    return FloorReason.ASKED if rate.interval_s < own_s else FloorReason.RATE

@@ -54,7 +54,7 @@ class Queue(msgspec.Struct, frozen=True):
         return min(1 / cycle_s if cycle_s else inf, self.room / (self.hold_s + wait_s))
 
 
-class Means(msgspec.Struct, frozen=True):
+class Capacity(msgspec.Struct, frozen=True):
     """What a fleet has for all queues together."""
 
     slots: float
@@ -73,19 +73,19 @@ class Drained(msgspec.Struct, frozen=True):
     """Whether queues have to wait for the fleet at the beginning."""
 
 
-def drain(queues: Sequence[Queue], means: Means) -> Drained:
+def drain(queues: Sequence[Queue], capacity: Capacity) -> Drained:
     """Serve the queues until nothing is left. Infinitely long if there is nothing to do it with."""
     left = [queue for queue in queues if queue.pages > 0]
     if not left:
         return Drained(0.0, 0.0, False)
-    if means.slots <= 0 or means.per_s <= 0:
+    if capacity.slots <= 0 or capacity.per_s <= 0:
         return Drained(inf, 0.0, True)
-    play = _Play(_kinds(left), means)
-    wait_s, per_s = play.wait_s, play.per_s
-    while play.kinds and play.wait_s > 0:
-        play.step()
-    rest_s = (kind.rest_s for kind in play.kinds)  # Nobody waits any more.
-    return Drained(play.now + max(rest_s, default=0.0), per_s, wait_s > 0)
+    simulation = _Simulation(_kinds(left), capacity)
+    wait_s, per_s = simulation.wait_s, simulation.per_s
+    while simulation.kinds and simulation.wait_s > 0:
+        simulation.step()
+    rest_s = (kind.rest_s for kind in simulation.kinds)  # Nobody waits any more.
+    return Drained(simulation.now + max(rest_s, default=0.0), per_s, wait_s > 0)
 
 
 class _Kind:
@@ -119,16 +119,16 @@ def _rounded(value: float) -> float:
     return power
 
 
-class _Play:
+class _Simulation:
     """How queues are served, from one moment at which one runs dry to the next."""
 
-    def __init__(self, kinds: list[_Kind], means: Means) -> None:
+    def __init__(self, kinds: list[_Kind], capacity: Capacity) -> None:
         self.kinds = kinds
         self.now = 0.0
         self._at_once = ceil(sum(len(kind.pages) for kind in kinds) / _STEPS)
         self.wait_s = 0.0
         """How long each queue waits for the fleet, once its turn has come."""
-        self._means = means
+        self._capacity = capacity
         if self._load(0.0) > 1:
             self.wait_s = self._solved(self._longest_wait_s())
 
@@ -163,13 +163,13 @@ class _Play:
             speed = len(kind.pages) * kind.queue.speed(wait_s)
             per_s += speed
             slots += speed * kind.queue.hold_s
-        return max(slots / self._means.slots, per_s / self._means.per_s)
+        return max(slots / self._capacity.slots, per_s / self._capacity.per_s)
 
     def _longest_wait_s(self) -> float:
         """A wait that is long enough, whatever the queues allow."""
         queues = sum(len(kind.pages) for kind in self.kinds)
         hold_s = sum(len(kind.pages) * kind.queue.hold_s for kind in self.kinds)
-        return max(queues / self._means.per_s, hold_s / self._means.slots)
+        return max(queues / self._capacity.per_s, hold_s / self._capacity.slots)
 
     def _solved(self, most_s: float) -> float:
         """The wait, at most so long, with which the fleet has just enough to do. By false position:

@@ -10,10 +10,10 @@ import msgspec
 
 from shoal.core.ledger import Cause
 from shoal.core.policy import Rate
-from shoal.insight.advise.fluid import Drained, Means, Queue, drain
-from shoal.insight.advise.left import HostWork, PoolWork, turn_s
+from shoal.insight.advise.fluid import Capacity, Drained, Queue, drain
 from shoal.insight.advise.seen import FleetSeen
 from shoal.insight.advise.situation import Situation
+from shoal.insight.advise.work_left import HostWork, PoolWork, turn_s
 
 MAX_WORKERS = 1000
 """No more are ever advised."""
@@ -25,7 +25,7 @@ BUSY = 0.5
 """... or if workers are busy with them for so much of theirs. Before that nobody knows theirs."""
 MEMORY_USE = 0.8
 """The part of a machine's memory that workers may have: pages are not all of one size."""
-AGE_S = 0.02
+COMMIT_WAIT_S = 0.02
 """How long a page waits for others before it is committed, about."""
 LEAST_HOLD_S = 0.001
 
@@ -107,7 +107,7 @@ class Model:
         tightest = min(caps, key=lambda limit: caps[limit])
         workers = _workers(self.fleet, plan)
         slots = workers * plan.slots * self.fleet.slots_used
-        drained = drain([queue for queue, _ in queues], Means(slots, caps[tightest]))
+        drained = drain([queue for queue, _ in queues], Capacity(slots, caps[tightest]))
         limit = _limit(drained, queues, tightest, caps[tightest])
         return Forecast(
             plan=plan,
@@ -166,7 +166,7 @@ class Model:
         # The hosts of chains are not told: those that are known share their turns evenly.
         turn = len(situation.chains) / turns_per_s if are_paced else 0.0
         hold_s = self._hold_s(self.fleet.latency_s)
-        cycle_s = max((hold_s + self.fleet.commit_s + AGE_S) / self._chain_pace, hold_s)
+        cycle_s = max((hold_s + self.fleet.commit_s + COMMIT_WAIT_S) / self._chain_pace, hold_s)
         for chain in situation.chains:
             yield Queue(chain.name, chain.left, cycle_s, turn, 1.0), Limit.CHAINS
         for pool in situation.pools:

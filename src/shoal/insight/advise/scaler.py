@@ -3,9 +3,9 @@ time."""
 
 from __future__ import annotations
 
+from shoal.insight.advise.demand import NOT_STARTED, demand_of
 from shoal.insight.advise.scaling import Bounds, Staff, Staffing, scaled
 from shoal.insight.advise.situation import Look, situation
-from shoal.insight.advise.wish import NOT_STARTED, wish
 from shoal.runtime.patience import jitter
 
 GROWTH_S = 10.0
@@ -32,7 +32,7 @@ class Scaler:
         else:
             seen = situation(look, self._looks[0][1] if self._looks else None)
             self._remember(look, now)
-            asked = wish(seen, is_one_machine=self._is_one_machine)
+            asked = demand_of(seen, is_one_machine=self._is_one_machine)
         if self.staffing is None or self.staffing.less_since is None:
             self._spread = jitter()
         spread = self._spread if staff.others else 0.0

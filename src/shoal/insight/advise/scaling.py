@@ -1,6 +1,6 @@
 """How many workers there should be from now on: up at once, down slowly. Pure.
 
-What a crawl can use (wish.py) changes from one look to the next, and workers take a while to come
+What a crawl can use (demand.py) changes from one look to the next, and workers take a while to come
 and to go. So a fleet at most doubles in `STEP_S`, and loses a worker at a time, after fewer were
 enough for `DOWN_AFTER_S`. Whoever wants a number of workers, `shoal autoscale`, Kubernetes or
 Prometheus, gets it by this rule.
@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.errors import ConfigError
+from shoal.insight.advise.demand import Demand
 from shoal.insight.advise.model import MAX_WORKERS
-from shoal.insight.advise.wish import Wish
 from shoal.insight.figures import counted
 
 STEP_S = 15.0
@@ -104,7 +104,7 @@ class Staffing(msgspec.Struct, frozen=True, kw_only=True):
 
 def scaled(
     before: Staffing | None,
-    wish: Wish,
+    demand: Demand,
     staff: Staff,
     bounds: Bounds,
     now: float,
@@ -113,24 +113,24 @@ def scaled(
 ) -> Staffing:
     """How many there should be from now on. `now` is by a clock that nobody sets. `spread`, from 0
     to 1, has some of those who scale one crawl wait longer: else they let go of workers at once."""
-    known = _kept_up(before, staff, now)
-    target = _target(known, wish, staff, bounds)
+    known = _still_valid(before, staff, now)
+    target = _target(known, demand, staff, bounds)
     since = replace(
         known,
         looked_at=now,
-        idle_since=_since(known.idle_since, now) if wish.is_idle else None,
+        idle_since=_since(known.idle_since, now) if demand.is_idle else None,
         less_since=_since(known.less_since, now) if target < known.workers else None,
     )
-    hindrance = _hindrance(since, target, wish, staff, bounds)
+    hindrance = _hindrance(since, target, demand, staff, bounds)
     if target > since.workers and hindrance is not Hindrance.DEATHS:
         since = _raised(since, target, staff, bounds)
-    elif target < since.workers and _may_lower(since, target, wish, bounds, spread):
+    elif target < since.workers and _may_lower(since, target, demand, bounds, spread):
         fewer = max(target, min(since.workers - 1, staff.alive))
         since = replace(since, workers=fewer, lowered_at=now)
-    return replace(since, hindrance=hindrance, why=_why(wish, staff, bounds, hindrance))
+    return replace(since, hindrance=hindrance, why=_why(demand, staff, bounds, hindrance))
 
 
-def _kept_up(before: Staffing | None, staff: Staff, now: float) -> Staffing:
+def _still_valid(before: Staffing | None, staff: Staff, now: float) -> Staffing:
     """What is known. Who has not looked for long does not know what was wanted meanwhile."""
     if before is None:
         return Staffing(workers=staff.alive, looked_at=now)
@@ -143,23 +143,23 @@ def _since(known: float | None, now: float) -> float:
     return now if known is None else known
 
 
-def _target(known: Staffing, wish: Wish, staff: Staff, bounds: Bounds) -> int:
+def _target(known: Staffing, demand: Demand, staff: Staff, bounds: Bounds) -> int:
     """Where to go."""
-    own = max(wish.workers - staff.others, 0)
-    if wish.is_capped:
+    own = max(demand.workers - staff.others, 0)
+    if demand.is_capped:
         own = min(own, known.workers)
     return max(min(own, bounds.most), bounds.min)
 
 
 def _hindrance(
-    since: Staffing, target: int, wish: Wish, staff: Staff, bounds: Bounds
+    since: Staffing, target: int, demand: Demand, staff: Staff, bounds: Bounds
 ) -> Hindrance | None:
-    if wish.is_capped:
+    if demand.is_capped:
         return Hindrance.STORES
     are_dying = staff.died_at is not None and since.looked_at - staff.died_at < STORM_S
     if are_dying and target > since.workers >= max(bounds.min, 1):
         return Hindrance.DEATHS
-    return Hindrance.MAXIMUM if wish.workers - staff.others > bounds.most else None
+    return Hindrance.MAXIMUM if demand.workers - staff.others > bounds.most else None
 
 
 def _raised(since: Staffing, target: int, staff: Staff, bounds: Bounds) -> Staffing:
@@ -175,24 +175,24 @@ def _raised(since: Staffing, target: int, staff: Staff, bounds: Bounds) -> Staff
     return replace(since, workers=workers, raised_at=now) if workers > since.workers else since
 
 
-def _may_lower(since: Staffing, target: int, wish: Wish, bounds: Bounds, spread: float) -> bool:
+def _may_lower(since: Staffing, target: int, demand: Demand, bounds: Bounds, spread: float) -> bool:
     now = since.looked_at
     if since.lowered_at is not None and now - since.lowered_at < DOWN_EVERY_S:
         return False
-    if target == 0 and since.workers == 1 and wish.is_idle:
+    if target == 0 and since.workers == 1 and demand.is_idle:
         return now - _since(since.idle_since, now) >= bounds.zero_after_s
     patience_s = bounds.down_after_s * (1 + spread)
     return now - _since(since.less_since, now) >= patience_s
 
 
-def _why(wish: Wish, staff: Staff, bounds: Bounds, hindrance: Hindrance | None) -> str:
-    parts = [wish.why]
-    if staff.others and not wish.is_idle:
+def _why(demand: Demand, staff: Staff, bounds: Bounds, hindrance: Hindrance | None) -> str:
+    parts = [demand.why]
+    if staff.others and not demand.is_idle:
         parts.append(f"{staff.others:,} of them elsewhere")
     if hindrance is Hindrance.MAXIMUM:
         parts.append(f"{bounds.limit} is {bounds.most:,}")
     if hindrance is Hindrance.DEATHS:
         parts.append("no more while workers die")
-    if max(wish.workers - staff.others, 0) < bounds.min:
+    if max(demand.workers - staff.others, 0) < bounds.min:
         parts.append(f"the minimum is {bounds.min:,}")
     return "; ".join(parts)

@@ -7,8 +7,8 @@ import msgspec
 from shoal.core.exits import LaneState, PoolState
 from shoal.core.policy import Rate, parse_rate
 from shoal.frontier.values import Chain, CrawlState, Host, Pulse, Stats
-from shoal.insight.advise.left import HostWork, PoolWork, hosts_left, pools_left
 from shoal.insight.advise.seen import FleetSeen, fleet_seen
+from shoal.insight.advise.work_left import HostWork, PoolWork, hosts_left, pools_left
 from shoal.insight.status import elapsed_s
 
 ENOUGH_S, ENOUGH_PAGES = 60.0, 200

@@ -25,7 +25,7 @@ class WhatIf(msgspec.Struct, frozen=True):
     """Of fields of `Plan`."""
 
     @property
-    def beside_workers(self) -> str:
+    def without_workers(self) -> str:
         """What is to be changed, but for the number of workers. Empty: nothing."""
         parts = (part.strip() for part in self.text.split(","))
         return ",".join(part for part in parts if not part.startswith("workers"))

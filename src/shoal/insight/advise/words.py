@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.core.ledger import Cause
-from shoal.insight.advise.advice import Advice, Advised, Due, Outcome, Standing
-from shoal.insight.advise.floor import Why
+from shoal.insight.advise.advice import Advice, Advised, Due, Outcome, Readiness
+from shoal.insight.advise.floor import FloorReason
 from shoal.insight.advise.levers import Effect, Lever
 from shoal.insight.advise.model import Forecast, Limit
 from shoal.insight.advise.paces import floor_words, pace_words, rate_of
@@ -17,16 +17,17 @@ from shoal.insight.explain_rows import Row
 from shoal.insight.figures import counted, duration, size, speed
 from shoal.insight.moments import shown_moment
 
-_STANDINGS = {
-    Standing.NEW: "nobody has started it yet; it has seeds: shoal crawl TARGET, or shoal worker",
-    Standing.PAUSED: "it is paused: shoal resume {crawl}, and ask again in a minute",
-    Standing.CANCELLED: "it was cancelled, there is nothing left to do",
-    Standing.FINISHED: "it is finished, there is nothing left to do",
-    Standing.IDLE: "nothing is left to do; it waits for seeds",
-    Standing.SEEDING: "seeds are being read; ask again in a minute",
-    Standing.NO_WORKERS: "no worker is at work: start one, and ask again in a minute",
-    Standing.BROKEN: "all that is left is at {broken} that {do} not answer; workers would not help",
-    Standing.TOO_EARLY: "too early: {why}",
+_NOT_READY = {
+    Readiness.NEW: "nobody has started it yet; it has seeds: shoal crawl TARGET, or shoal worker",
+    Readiness.PAUSED: "it is paused: shoal resume {crawl}, and ask again in a minute",
+    Readiness.CANCELLED: "it was cancelled, there is nothing left to do",
+    Readiness.FINISHED: "it is finished, there is nothing left to do",
+    Readiness.IDLE: "nothing is left to do; it waits for seeds",
+    Readiness.SEEDING: "seeds are being read; ask again in a minute",
+    Readiness.NO_WORKERS: "no worker is at work: start one, and ask again in a minute",
+    Readiness.BROKEN: "all that is left is at {broken} that {do} not answer; workers would not"
+    " help",
+    Readiness.TOO_EARLY: "too early: {why}",
 }
 _LIMITS = {
     Limit.CPU: "workers are busy reading pages, which takes {main_ms:.3g} ms of a core for each",
@@ -56,7 +57,7 @@ def rows(advice: Advice, prices: Prices) -> list[Row]:
     """All of it, as names and sentences."""
     situation, advised = advice.situation, advice.advised
     if advised is None:
-        return [("advice", _standing(advice))]
+        return [("advice", _not_ready(advice))]
     return [
         ("left", list(_left(situation))),
         ("limit", limit_words(advised.now, advised.fleet)),
@@ -71,9 +72,9 @@ def rows(advice: Advice, prices: Prices) -> list[Row]:
     ]
 
 
-def _standing(advice: Advice) -> str:
+def _not_ready(advice: Advice) -> str:
     situation = advice.situation
-    if advice.standing is Standing.FINISHED and situation.beyond:
+    if advice.readiness is Readiness.FINISHED and situation.beyond:
         return (
             f"it is finished: {counted(situation.beyond, 'page')} more would go beyond --max-pages;"
             " shoal crawl with a larger one goes on"
@@ -81,7 +82,7 @@ def _standing(advice: Advice) -> str:
     why = situation.too_early
     if situation.fleet is not None:
         why += f"; there is enough to go by after {ENOUGH_S:.0f} s or {ENOUGH_PAGES} pages"
-    return _STANDINGS[advice.standing].format(
+    return _NOT_READY[advice.readiness].format(
         crawl=situation.crawl,
         why=why,
         broken=counted(situation.broken, "host"),
@@ -155,7 +156,7 @@ def _helps(advised: Advised) -> Iterator[str]:
         if effect.helps:
             yield f"{_help(effect)}: {_times(effect)}"
     floor = advised.most.floor
-    if floor is not None and floor.why is Why.REFUSED:
+    if floor is not None and floor.why is FloorReason.REFUSED:
         yield "a lower rate, which the host does not refuse: after each 429 all of us wait"
 
 

@@ -30,7 +30,7 @@ OF_WORKERS = (Limit.SLOTS, Limit.CPU)
 LATER = "more workers would be done hardly sooner"
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """How many workers a crawl can use."""
 
     workers: int
@@ -41,21 +41,21 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """A store is the limit: more workers would only wait for it."""
 
 
-NOT_STARTED = Wish(workers=0, why="nobody has started the crawl", is_idle=True)
+NOT_STARTED = Demand(workers=0, why="nobody has started the crawl", is_idle=True)
 
 
-def wish(seen: Situation, *, is_one_machine: bool = False) -> Wish:
+def demand_of(seen: Situation, *, is_one_machine: bool = False) -> Demand:
     """What a situation asks for. `is_one_machine`: more workers would have to do with the machines
     that there are."""
     if idle := _idle(seen):
-        return Wish(workers=0, why=idle, is_idle=True)
+        return Demand(workers=0, why=idle, is_idle=True)
     fleet = seen.fleet
     if fleet is None:
-        return Wish(workers=1, why="there is work, and no worker has done anything lately")
+        return Demand(workers=1, why="there is work, and no worker has done anything lately")
     if seen.elapsed_s < FEW_S and seen.ended < FEW_PAGES:
-        return Wish(workers=1, why="there is work, and it is too early to say more")
+        return Demand(workers=1, why="there is work, and it is too early to say more")
     if not seen.remaining:
-        return Wish(workers=1, why="seeds are to be read")
+        return Demand(workers=1, why="seeds are to be read")
     return _modelled(_with_growth(seen), fleet, is_one_machine=is_one_machine)
 
 
@@ -70,7 +70,7 @@ def _idle(seen: Situation) -> str:
     return "nothing is to be done" if seen.is_idle else ""
 
 
-def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Wish:
+def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Demand:
     model = Model(seen, fleet)
     plan = replace(plan_now(seen, fleet), are_machines_fixed=is_one_machine)
     now, best = model.forecast(plan), model.best(plan)
@@ -78,14 +78,14 @@ def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Wis
     limit = Limit.MEMORY if model.most(plan).limit is Limit.MEMORY else best.limit
     if now.limit in STORES:
         why = f"{_why(now.limit, seen)}, and more workers would not help"
-        return Wish(workers=min(workers, fleet.workers), why=why, is_capped=True)
+        return Demand(workers=min(workers, fleet.workers), why=why, is_capped=True)
     if workers <= fleet.workers:
         why = LATER if limit in OF_WORKERS else _why(limit, seen)
     elif now.seconds <= SOON_S:
         workers, why = fleet.workers, f"the rest takes {duration(now.seconds)}"
     else:
         why = _why(now.limit, seen)
-    return Wish(workers=workers, why=f"{why}: {counted(workers, 'worker')} would do")
+    return Demand(workers=workers, why=f"{why}: {counted(workers, 'worker')} would do")
 
 
 def _with_growth(seen: Situation) -> Situation:

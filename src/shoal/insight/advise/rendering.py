@@ -22,7 +22,7 @@ def advice_json(advice: Advice, prices: Prices) -> dict[str, Any]:
     told: dict[str, Any] = {
         "crawl": situation.crawl,
         "at": situation.at,
-        "standing": advice.standing,
+        "standing": advice.readiness,
         "remaining": situation.remaining,
         "growth": situation.growth,
         "is_growing": situation.is_growing,

@@ -51,7 +51,7 @@ async def last_look(notes: Notes) -> float | None:
     return look.at if look else None
 
 
-async def keep(
+async def note_states(
     leader_notes: LeaderNotes, before: dict[str, AlertState], after: dict[str, AlertState]
 ) -> None:
     """Note what has changed. What was resolved goes to the past. Raises Deposed."""
@@ -60,12 +60,12 @@ async def keep(
             await leader_notes.write(NOW, key, state)
         was = before.get(key)
         if state.state == "resolved" and (was is None or was.state != "resolved"):
-            await _keep_past(leader_notes, state)
+            await _note_past(leader_notes, state)
     for key in before.keys() - after.keys():
         await leader_notes.write(NOW, key, None)
 
 
-async def _keep_past(leader_notes: LeaderNotes, state: AlertState) -> None:
+async def _note_past(leader_notes: LeaderNotes, state: AlertState) -> None:
     name = f"{state.resolved_at or 0.0:017.3f} {state.key}"
     await leader_notes.write(PAST, name, msgspec.structs.replace(state, owed=[]))
     names = sorted(await leader_notes.notes.all(PAST))

@@ -23,24 +23,24 @@ def per_hour(text: str) -> float:
     return float(match[1])
 
 
-class Purse:
+class CostMeter:
     """Pays workers by the hour, from now on: what an earlier process has spent it does not know."""
 
     def __init__(self, worker_per_h: float = 0.0, budget: float | None = None) -> None:
         self._worker_per_h = worker_per_h
         self._budget = budget
         self._spent = 0.0
-        self._paid_at: float | None = None
+        self._charged_at: float | None = None
 
     @property
-    def told(self) -> float | None:
+    def spent(self) -> float | None:
         """What was spent. None: nobody knows what a worker costs."""
         return self._spent if self._worker_per_h else None
 
-    def pay(self, workers: int, now: float) -> None:
+    def charge(self, workers: int, now: float) -> None:
         """So many have worked since it was paid last. Raises BudgetSpent."""
-        if self._paid_at is not None:
-            self._spent += workers * (now - self._paid_at) / HOUR_S * self._worker_per_h
-        self._paid_at = now
+        if self._charged_at is not None:
+            self._spent += workers * (now - self._charged_at) / HOUR_S * self._worker_per_h
+        self._charged_at = now
         if self._budget is not None and self._spent >= self._budget:
             raise BudgetSpent(f"the budget of {self._budget:g} is spent; the crawl is not over")
