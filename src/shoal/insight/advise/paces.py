@@ -1,4 +1,4 @@
-"""How fast hosts, chains and exits allow a crawl to be, in plain words. Pure."""
+"""Says in plain words how fast hosts, chains and exits allow a crawl to be. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pace_words(floor: Floor) -> str:
 
 
 def floor_words(floor: Floor) -> str:
-    """What it takes, however many workers there are."""
+    """The least time that the longest queue takes, and how it is calculated."""
     pace = rate_words(floor.per_s)
     if floor.why is FloorReason.RATE:
         # Turns are a little longer than the rate says, or some period would see one request more.
@@ -47,7 +47,7 @@ def floor_words(floor: Floor) -> str:
 
 
 def rate_words(per_s: float) -> str:
-    """A speed as rates are written: 2/s, 30/m."""
+    """A speed in the notation of rates: 2/s, 30/m."""
     for count, unit in ((per_s, "s"), (per_s * 60, "m")):
         if count >= 1:
             return f"{speed(count)}/{unit}"
@@ -55,5 +55,5 @@ def rate_words(per_s: float) -> str:
 
 
 def rate_of(rate: Rate) -> str:
-    """A rate as it is written."""
+    """A rate in its notation."""
     return rate_words(rate.count / rate.period_s)

@@ -1,4 +1,4 @@
-"""Advice for scripts, and as tables. Pure."""
+"""Renders advice as JSON for scripts, and what-ifs as rows of a table. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHAT_IF_COLUMNS = ("what if", "workers", "pages/s", "time", "enough workers", "l
 
 
 def advice_json(advice: Advice, prices: Prices) -> dict[str, Any]:
-    """All of it."""
+    """All advice on a crawl."""
     situation, advised = advice.situation, advice.advised
     told: dict[str, Any] = {
         "crawl": situation.crawl,
@@ -84,7 +84,8 @@ def _finite(seconds: float) -> float | None:
 
 
 def what_if_rows(advice: Advice, prices: Prices) -> list[tuple[str, ...]]:
-    """What was asked for, below the crawl as it is, with costs where there are prices."""
+    """A row for the crawl as it is and one for each what-if. The last column is the cost, if there
+    are prices."""
     if advice.advised is None:
         return []
     fleet = advice.advised.fleet
