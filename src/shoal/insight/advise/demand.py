@@ -1,7 +1,7 @@
-"""How many workers a crawl can use, and why. Pure: read off a situation by the model.
+"""Calculates how many workers a crawl can use now, and why. Pure.
 
-It is no advice yet: what is said here of each look goes up and down. What becomes of it is decided
-in scaling.py.
+The demand goes up and down from look to look. scaling.py decides how the number of workers follows
+it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from shoal.insight.advise.situation import GROWING, Situation
 from shoal.insight.figures import counted, duration
 
 SOON_S = 15.0
-"""What is done so soon is done before more workers are there."""
+"""If the rest of the crawl takes no longer than this, new workers would start too late to help."""
 FEW_S, FEW_PAGES = 10.0, 50
-"""Before that there is nothing to go by. It is less than advice needs: a fleet is changed again in
-a moment."""
+"""A crawl younger than this and with fewer pages has no figures to calculate from. Advice waits for
+longer (`ENOUGH_S`), but the size of a fleet can soon be corrected."""
 GROWS = 1 / (1 - GROWING)
-"""Where no end can be said, so many times as much is expected as is known."""
+"""How many times the known work is expected in all, if a crawl grows so fast that no end can be
+forecast."""
 STORES = (Limit.STORES, Limit.FRONTIER)
 OF_WORKERS = (Limit.SLOTS, Limit.CPU)
-"""What more workers have more of. Some hosts last so long that it makes no difference."""
+"""Limits that more workers raise. If one of them remains and still no more workers are wanted, some
+hosts take so long that more would make no difference."""
 LATER = "more workers would be done hardly sooner"
 
 
@@ -36,17 +38,17 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
     why: str
     is_idle: bool = False
-    """There is nothing to do."""
+    """Whether there is nothing to do."""
     is_capped: bool = False
-    """A store is the limit: more workers would only wait for it."""
+    """Whether a store is the limit, so that more workers would only wait for it."""
 
 
 NOT_STARTED = Demand(workers=0, why="nobody has started the crawl", is_idle=True)
 
 
 def demand_of(seen: Situation, *, is_one_machine: bool = False) -> Demand:
-    """What a situation asks for. `is_one_machine`: more workers would have to do with the machines
-    that there are."""
+    """The demand in a situation. `is_one_machine`: more workers have to share the present machines.
+    """
     if idle := _idle(seen):
         return Demand(workers=0, why=idle, is_idle=True)
     fleet = seen.fleet
@@ -60,9 +62,9 @@ def demand_of(seen: Situation, *, is_one_machine: bool = False) -> Demand:
 
 
 def _idle(seen: Situation) -> str:
-    """Why nothing can be done. Empty: something can."""
+    """Why workers have nothing to do. Empty if they have."""
     if seen.state is CrawlState.FINISHED and seen.has_inbox:
-        return ""  # Workers read it, and the crawl goes on.
+        return ""  # Workers collect the inbox, and the crawl goes on.
     if seen.state is CrawlState.FINISHED and seen.beyond:
         return f"the crawl is finished: --max-pages leaves out {counted(seen.beyond, 'page')}"
     if seen.state is not CrawlState.RUNNING:
@@ -89,7 +91,7 @@ def _modelled(seen: Situation, fleet: FleetSeen, *, is_one_machine: bool) -> Dem
 
 
 def _with_growth(seen: Situation) -> Situation:
-    """With the work that is to be expected: of a frontier that grows, what is known is a part."""
+    """The situation with the work that a growing crawl is expected to find, not only the known."""
     if not seen.is_growing:
         return seen
     return replace(

@@ -104,7 +104,7 @@ class Model:
         if now.per_s > 0:
             seen = max(fleet.per_s, situation.per_s) / now.per_s
             self._pace = min(max(seen, 0.5), 1.0)
-            if now.limit is Limit.CHAINS:  # Batches of chains are committed sooner than assumed.
+            if now.limit is Limit.CHAINS:  # An idle worker commits a page without waiting.
                 self._chain_pace = min(max(seen, 1.0), 2.0)
 
     def forecast(self, plan: Plan) -> Forecast:

@@ -1,4 +1,4 @@
-"""Advice in plain words. Pure."""
+"""Puts advice into plain words. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LIMITS = {
     Limit.WORK: "there is nothing to do",
 }
 STOLEN = 0.05
-"""If other virtual machines get so much of the cores, it is worth a word."""
+"""The share of the cores from which on it is mentioned that other virtual machines took them."""
 SLOTS = "all slots are in use"
 _HELP = {
     Lever.CONCURRENCY: "twice the requests at once per worker (--concurrency {slots:.0f})",
@@ -50,11 +50,11 @@ _HELP = {
     Lever.STORES: "results and archive that are twice as fast",
 }
 _OF_HOSTS = (Lever.RATE, Lever.ROOM)
-"""These ask more of hosts."""
+"""Changes that put more load on hosts, which must agree to it."""
 
 
 def rows(advice: Advice, prices: Prices) -> list[Row]:
-    """All of it, as names and sentences."""
+    """All advice, as rows of a name and one or several sentences."""
     situation, advised = advice.situation, advice.advised
     if advised is None:
         return [("advice", _not_ready(advice))]
@@ -107,7 +107,7 @@ def _left(situation: Situation) -> Iterator[str]:
 
 
 def limit_words(outcome: Outcome, fleet: FleetSeen) -> str:
-    """What keeps a plan from being faster."""
+    """The limit of a plan, in words."""
     limit, plan = outcome.forecast.limit, outcome.forecast.plan
     if limit is Limit.SLOTS:
         each = counted(round(plan.slots), "request")
@@ -191,7 +191,7 @@ def _machines(advised: Advised, prices: Prices) -> Iterator[str]:
 
 
 def machine_words(machines: Machines, prices: Prices) -> str:
-    """What the workers should run on."""
+    """The machines that a plan needs, in words."""
     memory = f" and {size(machines.memory_bytes)}" if machines.memory_bytes else ""
     of_each = f"with {counted(machines.cores, 'core')}{memory}"
     match machines.scale:
@@ -213,7 +213,7 @@ def _why_several(machines: Machines, prices: Prices) -> str:
 
 
 def cost_words(outcome: Outcome, prices: Prices) -> str:
-    """What a plan costs."""
+    """The cost of a plan, in words. Empty if nothing has a price."""
     cost = outcome.cost
     if cost is None:
         return ""
