@@ -1,11 +1,13 @@
-"""The life of an alert. Pure: findings in, states and what is owed to routes out.
+"""Advances the states of alerts: turns findings into states, and decides which routes are to be
+notified. Pure.
 
     (nothing) ─ found ─▶ pending ─ it lasts ─▶ firing ─ gone for five minutes ─▶ resolved ─▶ past
                             │                    │  ▲
-                            └─ gone: forgotten   └──┘ every four hours it is told again
+                            └─ gone: forgotten   └──┘ sent again every four hours
 
-States are notes of the frontier: whoever leads next goes on with them, and tells nobody twice.
-What could not be delivered is owed, and tried again at each look, for an hour.
+States are stored as notes in the frontier. The next leader continues with them, so no route is
+notified twice. A message that could not be delivered is owed to its route: it is sent again at each
+look, for an hour.
 """
 
 from __future__ import annotations
@@ -21,36 +23,37 @@ from shoal.coordinator.runs import Moment
 from shoal.insight.sample import Sample
 
 QUIET_S = 300.0
-"""What is gone for so long is resolved. Else an alert at its limit would be told every minute."""
+"""An alert is resolved once its condition has been gone for this long. Without this delay, a value
+near its limit would cause messages every minute."""
 OWED_FOR_S = 3600.0
-"""What could not be delivered for so long is not delivered any more."""
+"""How long to keep trying to deliver a message."""
 
 
 class AlertState(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One alert of one crawl."""
+    """The state of one alert of one crawl."""
 
     alert: str
     crawl: str = ""
-    """Empty: it is about no crawl."""
+    """Empty if the alert is not about a crawl."""
     schedule: str | None = None
     state: Literal["pending", "firing", "resolved"] = "pending"
     text: str
     value: float
     limit: float
     since: Moment
-    """When it was first seen."""
+    """When the condition was first found."""
     fired_at: Moment | None = None
     resolved_at: Moment | None = None
     seen_at: Moment
-    """When it was last seen."""
+    """When the condition was last found."""
     told_at: Moment | None = None
-    """When routes were last told, or should have been."""
+    """When routes were last due to be notified."""
     owed: list[str] = []
-    """The routes that are to be told, by name."""
+    """The names of routes that have yet to be notified."""
 
     @property
     def key(self) -> str:
-        """What tells it from all others."""
+        """The name of the alert's note."""
         return key_of(self.alert, self.crawl)
 
 
@@ -60,7 +63,7 @@ def key_of(alert: str, crawl: str) -> str:
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Something that is wrong now."""
+    """A finding of the current look, with its alert and its crawl."""
 
     alert: str
     finding: Finding
@@ -69,15 +72,17 @@ class Found(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The name of its note."""
+        """The name of the alert's note."""
         return key_of(self.alert, self.sample.crawl if self.sample else "")
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What all alerts have in common: who is told, and when again."""
+    """How all alerts are sent."""
 
     routes: Sequence[str] = ()
+    """The names of all routes."""
     again_s: float = 4 * 3600.0
+    """After how long an alert that still fires is sent again."""
 
 
 def advance(
@@ -88,9 +93,11 @@ def advance(
     *,
     watched: Collection[str],
 ) -> dict[str, AlertState]:
-    """The states after a look. One that is not among them any more is over, or was nothing.
-    `watched` are the crawls that were looked at: of another, which is long over or gone, nobody
-    wants to hear any more."""
+    """The states after a look, by key. A state that is missing afterwards is over.
+
+    `watched` names the crawls that were looked at. Other crawls ended long ago or are gone: their
+    alerts are resolved without a message.
+    """
     seen = {one.key: one for one in found}
     moved = {
         key: _still_wrong(states[key], one, plan, now) if key in states else _new(one, plan, now)
@@ -107,7 +114,7 @@ def advance(
 
 
 def delivered(state: AlertState, routes: Callable[[str], bool]) -> AlertState:
-    """The state after some routes were told: those are not owed any more."""
+    """The state after some routes were notified. `routes` says whether a route is done with."""
     return msgspec.structs.replace(state, owed=[r for r in state.owed if not routes(r)])
 
 
@@ -127,7 +134,7 @@ def _new(one: Found, plan: Plan, now: float) -> AlertState:
 
 
 def _still_wrong(state: AlertState, one: Found, plan: Plan, now: float) -> AlertState:
-    """The state of what is still wrong, or is again."""
+    """The next state of an alert whose condition was found again."""
     if state.state == "resolved":
         return _new(one, plan, now)
     finding = one.finding
@@ -148,7 +155,7 @@ def _fired_if_it_lasts(state: AlertState, one: Found, plan: Plan, now: float) ->
 
 
 def _not_wrong(state: AlertState, plan: Plan, now: float) -> AlertState | None:
-    """The state of what is not wrong now. None: it is over."""
+    """The next state of an alert whose condition was not found. None: it is over."""
     if state.state == "pending":
         return None
     if state.state == "firing":
@@ -161,7 +168,7 @@ def _not_wrong(state: AlertState, plan: Plan, now: float) -> AlertState | None:
 
 
 def _unwatched(state: AlertState, now: float) -> AlertState | None:
-    """The state of a crawl that is not watched any more. None: it is over."""
+    """The next state of an alert on a crawl that is not watched any more. None: it is over."""
     if state.state != "firing":
         return None
     return msgspec.structs.replace(state, state="resolved", resolved_at=now, owed=[])
@@ -172,6 +179,6 @@ def _owed_to_all(state: AlertState, plan: Plan, now: float) -> AlertState:
 
 
 def _without_expired(state: AlertState, now: float) -> AlertState:
-    """The state without what has been owed for too long."""
+    """The state without messages that could not be delivered for too long."""
     is_old = now - (state.told_at or 0.0) >= OWED_FOR_S
     return msgspec.structs.replace(state, owed=[]) if state.owed and is_old else state

@@ -1,5 +1,5 @@
-"""The leader's watch: it looks at all crawls every minute, keeps a point of each, and tells of what
-is wrong. What it decides is in conditions.py and states.py."""
+"""Watches all crawls for the leader: every minute it looks at them, keeps a point of each, and
+sends alerts. The decisions are made in conditions.py and states.py."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ class Watcher:
         self._clock = clock
 
     async def do(self, leader_notes: LeaderNotes) -> None:
-        """Look every minute, until cancelled. Raises Deposed."""
+        """Look at intervals of `config.every_s`, until cancelled. Raises Deposed."""
         watch = Watch(self._frontier, leader_notes, self._clock())
         warning = NowAndThen(WARN_EVERY_S)
         while True:
             config = self._file.read()
             try:
                 await watch.look(config, self._clock())
-            except StorageError as error:  # It may pass.
+            except StorageError as error:  # The next look may succeed.
                 if warning.is_due():
                     log.error("crawls are not watched: %s", error)
             await asyncio.sleep(config.every_s)
 
 
 class Watch:
-    """The watch of one term. All that must outlive it is in notes."""
+    """The watch of one leader's term. Everything that must outlive the term is in notes."""
 
     def __init__(
         self, frontier: QueriesAndNotes, leader_notes: LeaderNotes, began_at: float
@@ -76,12 +76,13 @@ class Watch:
         self._sweeping = NowAndThen(SWEEP_EVERY_S)
 
     async def look(self, config: AlertConfig, now: float) -> None:
-        """Look at all crawls once, and tell of what is wrong. Raises Deposed and StorageError."""
+        """Look at all crawls once, and send the alerts that are due. Raises Deposed and
+        StorageError."""
         notes = self._leader_notes.notes
         found = []
         seen = await survey(self._frontier, now)
         if self._states is None:
-            # Who starts it now and then, to look at crawls that are over, has missed nothing.
+            # Without routes and live crawls, nothing was missed while nobody led.
             if config.routes or any(sample.stats.state.live for sample in seen.samples):
                 found += await self._gap(config)
             self._states = await states_of(notes)
@@ -106,7 +107,7 @@ class Watch:
         return [Found(name, finding, limits, sample) for name, finding in findings(view).items()]
 
     async def _gap(self, config: AlertConfig) -> list[Found]:
-        """Whether nobody led for too long before this term."""
+        """A finding if there was no leader for too long before this term."""
         limits = config.limits_of_all()
         last, limit = await last_look(self._leader_notes.notes), parse_duration(limits.no_leader)
         gap_s = self._began_at - (last or self._began_at)
@@ -125,7 +126,7 @@ class Watch:
 async def _deliver_owed(
     states: Mapping[str, AlertState], config: AlertConfig, leader_notes: LeaderNotes, now: float
 ) -> dict[str, AlertState]:
-    """The states after each route was sent what is owed to it, in one message."""
+    """Send each route what is owed to it, in one message. Returns the states after that."""
     owed = {
         name: [state for state in states.values() if name in state.owed] for name in config.routes
     }
@@ -135,7 +136,7 @@ async def _deliver_owed(
         if alerts
     }
     went = dict(zip(sending, await asyncio.gather(*sending.values()), strict=True))
-    # A route that is not in the file any more is owed nothing.
+    # Nothing is owed to a route that is not in shoal.toml any more.
     return {
         key: delivered(state, lambda name: went.get(name, name not in config.routes))
         for key, state in states.items()
@@ -152,7 +153,7 @@ async def _send_to(name: str, config: AlertConfig, notice: Notice) -> bool:
 
 
 def message_id(route: str, notice: Notice) -> str:
-    """The same for the same news, also if the next leader sends them again."""
+    """An id for a message. It is the same if the next leader sends the same news again."""
     news = "\n".join(sorted(f"{a.key} {a.state} {a.told_at}" for a in notice.alerts))
     return "msg_" + sha256(f"{route}: {news}".encode()).hexdigest()[:32]
 

@@ -47,8 +47,7 @@ NOT_STARTED = Demand(workers=0, why="nobody has started the crawl", is_idle=True
 
 
 def demand_of(seen: Situation, *, is_one_machine: bool = False) -> Demand:
-    """The demand in a situation. `is_one_machine`: more workers have to share the present machines.
-    """
+    """The demand in a situation. `is_one_machine`: more workers have to share one machine."""
     if idle := _idle(seen):
         return Demand(workers=0, why=idle, is_idle=True)
     fleet = seen.fleet

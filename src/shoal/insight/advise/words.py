@@ -40,7 +40,7 @@ _LIMITS = {
     Limit.WORK: "there is nothing to do",
 }
 STOLEN = 0.05
-"""The share of the cores from which on it is mentioned that other virtual machines took them."""
+"""Steal is mentioned if other virtual machines took at least this share of the cores."""
 SLOTS = "all slots are in use"
 _HELP = {
     Lever.CONCURRENCY: "twice the requests at once per worker (--concurrency {slots:.0f})",
