@@ -1,4 +1,4 @@
-"""How the exits of a crawl are doing, in a line each."""
+"""Describes the exits of a crawl in lines of text: the pools, and the hosts with problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PERIODS = {3600.0: "this hour", 86_400.0: "today", 7 * 86_400.0: "this week"}
 
 
 def exit_lines(seen: Snapshot, now: float) -> list[str]:
-    """Its pools, and what is in the way of tasks that go by exits. Nothing, if none do."""
+    """Lines about the pools, and about what keeps tasks from using them. Empty without pools."""
     lines = [pool_line(pool, now) for pool in seen.pools]
     if waiting := without_exit(seen):
         verb = "waits" if waiting == 1 else "wait"
@@ -38,7 +38,7 @@ def pool_line(pool: PoolState, now: float) -> str:
 
 
 def _lane_line(lane: LaneState) -> str:
-    """What is to be said of a host, if anything is."""
+    """A line about a host whose exits have a problem. Empty if they have none."""
     told = []
     if lane.tier_pool and lane.tier_pool != lane.pool:
         told.append(f"blocks {lane.pool}, so its tasks go by {lane.tier_pool}")
