@@ -230,11 +230,11 @@ def banned_accounts(view: View) -> Finding | None:
     accounts = view.sample.banned
     if not accounts:
         return None
-    told = [f"{it.name}: {it.state.why}" if it.state.why else it.name for it in accounts[:NAMED]]
+    named = [f"{it.name}: {it.state.why}" if it.state.why else it.name for it in accounts[:NAMED]]
     if len(accounts) > NAMED:
-        told.append(f"{len(accounts) - NAMED:,} more")
+        named.append(f"{len(accounts) - NAMED:,} more")
     many = f"{len(accounts):,} accounts are" if len(accounts) > 1 else "an account is"
-    return Finding(len(accounts), 0, f"{many} banned ({'; '.join(told)})")
+    return Finding(len(accounts), 0, f"{many} banned ({'; '.join(named)})")
 
 
 def _is_running(view: View) -> bool:

@@ -20,9 +20,9 @@ def signed_headers(secret: str | None, message_id: str, at: float, body: bytes) 
     stamp = str(int(at))
     headers = {"webhook-id": message_id, "webhook-timestamp": stamp}
     if secret:
-        said = b".".join((message_id.encode(), stamp.encode(), body))
-        made = hmac.new(_key(secret), said, sha256).digest()
-        headers["webhook-signature"] = f"v1,{b64encode(made).decode()}"
+        signed = b".".join((message_id.encode(), stamp.encode(), body))
+        digest = hmac.new(_key(secret), signed, sha256).digest()
+        headers["webhook-signature"] = f"v1,{b64encode(digest).decode()}"
     return headers
 
 

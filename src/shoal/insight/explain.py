@@ -101,7 +101,7 @@ async def explain(
         if record is not None:
             records = {plain.fingerprint: record} | records
     order = _in_order(plain.fingerprint, [*records, *tried])
-    told = [
+    explanations = [
         await _explained(
             frontier,
             results,
@@ -113,14 +113,14 @@ async def explain(
         for fingerprint in order
     ]
     is_asked_for = session is not None and plain.fingerprint not in order
-    if not told or is_asked_for:
+    if not explanations or is_asked_for:
         never = await _never_added(frontier, admission, url, session, stats)
         key = plain.fingerprint.hex()
-        told.insert(0, Explanation(url=url, normal=normal, fingerprint=key, verdict=never))
-    for each in told:
+        explanations.insert(0, Explanation(url=url, normal=normal, fingerprint=key, verdict=never))
+    for each in explanations:
         await _add_wait(frontier, each)
-    told[0].others = told[1:]
-    return told[0]
+    explanations[0].others = explanations[1:]
+    return explanations[0]
 
 
 def _check_session(session: str | None, rules: Rules) -> None:
@@ -207,8 +207,8 @@ async def _never_added(
             f"never added: it was not a seed, and no page above depth {max_depth} linked to it"
             " (links deeper than that are not kept, so a page at that depth may have)"
         )
-    told = "never added: no page linked to it, and it was not a seed"
-    return told + (f" (unless a page has more than {most:,} links)" if stats.filtered else "")
+    verdict = "never added: no page linked to it, and it was not a seed"
+    return verdict + (f" (unless a page has more than {most:,} links)" if stats.filtered else "")
 
 
 def _parent(record: Record | None, tries: list[PageLog]) -> str | None:

@@ -105,6 +105,6 @@ def _try(page: PageLog) -> str:
     parts.append(duration(page.duration_s))
     if page.verdict == "done":
         parts.append(f"{page.items} items, {page.links} links")
-    told = " · ".join([*parts, *([page.error] if page.error else [])])
+    line = " · ".join([*parts, *([page.error] if page.error else [])])
     is_barred = exit_of_try(page.exit) and page.block and page.verdict == "retry"
-    return f"{told} → not by this exit again" if is_barred else told
+    return f"{line} → not by this exit again" if is_barred else line

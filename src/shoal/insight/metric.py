@@ -91,8 +91,8 @@ def of_workers_by(
 
 def of_hosts(name: str, kind: Kind, text: str, read: Callable[[Host], float]) -> Metric:
     """A metric with one value for each of a crawl's busiest hosts."""
-    said = f"{text} Of the ten hosts with the most work left, and only if asked for."
-    return by("host", name, kind, said, lambda s: ((h.host, read(h)) for h in s.busiest))
+    full_text = f"{text} Of the ten hosts with the most work left, and only if asked for."
+    return by("host", name, kind, full_text, lambda s: ((h.host, read(h)) for h in s.busiest))
 
 
 def _crawl_labels(sample: Sample) -> Labels:

@@ -42,11 +42,11 @@ def families(survey: Survey) -> list[Family]:
 
 def _known(metric: Metric, survey: Survey) -> Iterator[tuple[Labels, Value]]:
     """The values that are known, each set of labels once: two workers may have the same name."""
-    told = set()
+    seen = set()
     for labels, value in metric.read(survey):
         key = tuple(labels.values())
-        if value is not None and key not in told:
-            told.add(key)
+        if value is not None and key not in seen:
+            seen.add(key)
             yield labels, value
 
 

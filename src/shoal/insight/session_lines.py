@@ -62,15 +62,15 @@ def rest_of(account: Account, now: float) -> str:
 
 
 def _named(accounts: list[Account], now: float) -> str:
-    told = []
+    named = []
     for account in accounts[:NAMED]:
         left = rest_of(account, now)
         why = [account.state.why] if account.state.why else []
         words = ", ".join([*why, *([f"{left} left"] if left else [])])
         name = account.name.partition("#")[2]
-        told.append(f"{name}: {words}" if words else name)
-    more = len(accounts) - len(told)
-    return "; ".join([*told, *([f"{more:,} more"] if more else [])])
+        named.append(f"{name}: {words}" if words else name)
+    more = len(accounts) - len(named)
+    return "; ".join([*named, *([f"{more:,} more"] if more else [])])
 
 
 def _starving(seen: Snapshot, group: str) -> int:

@@ -142,10 +142,10 @@ def cookies_json(jar: Jar) -> list[Json]:
     ]
 
 
-def exit_of_try(said: str) -> str:
+def exit_of_try(logged: str) -> str:
     """The exit of a try. In the page log, an account may come before it: `shop#alice dc-1`."""
-    first, _, rest = said.partition(" ")
-    return rest if "#" in first else said
+    first, _, rest = logged.partition(" ")
+    return rest if "#" in first else logged
 
 
 async def groups_of_crawl(frontier: QueriesAndNotes, crawl: str) -> list[SessionGroup]:

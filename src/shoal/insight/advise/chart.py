@@ -22,8 +22,8 @@ def plot(title: str, note: str, advised: Advised, curves: Sequence[Curve]) -> st
 
     def mark(name: str, forecast: Forecast) -> Line:
         workers = counted(forecast.plan.workers, "worker")
-        said = f"{name}: {workers}, {duration(forecast.seconds)}"
-        return Line(said, [place(forecast)], has_dots=True)
+        label = f"{name}: {workers}, {duration(forecast.seconds)}"
+        return Line(label, [place(forecast)], has_dots=True)
 
     series = [Line(curve.what, [place(point) for point in curve.points]) for curve in curves]
     series.append(mark("enough", advised.enough.forecast))

@@ -19,7 +19,7 @@ WHAT_IF_COLUMNS = ("what if", "workers", "pages/s", "time", "enough workers", "l
 def advice_json(advice: Advice, prices: Prices) -> dict[str, Any]:
     """All advice on a crawl."""
     situation, advised = advice.situation, advice.advised
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "crawl": situation.crawl,
         "at": situation.at,
         "standing": advice.readiness,
@@ -29,7 +29,7 @@ def advice_json(advice: Advice, prices: Prices) -> dict[str, Any]:
         "broken_hosts": situation.broken,
         "words": dict(rows(advice, prices)),
     }
-    return told | (_advised(advised, prices) if advised is not None else {})
+    return fields | (_advised(advised, prices) if advised is not None else {})
 
 
 def _advised(advised: Advised, prices: Prices) -> dict[str, Any]:

@@ -40,15 +40,15 @@ def parse_what_if(text: str) -> WhatIf:
     changes = dict[str, Any]()
     for part in text.split(","):
         name, _, value = (word.strip() for word in part.partition("="))
-        said = f"what-if {shortened(part.strip())!r}"
+        where = f"what-if {shortened(part.strip())!r}"
         if name not in _KEYS:
-            raise ConfigError(f"{said}: write one of {', '.join(_EXAMPLES)}")
+            raise ConfigError(f"{where}: write one of {', '.join(_EXAMPLES)}")
         field, read = _KEYS[name]
         try:
             changes[field] = read(value)
         except (ValueError, ConfigError):
             example = next(at for at in _EXAMPLES if at.startswith(f"{name}="))
-            raise ConfigError(f"{said}: write, for example, {example}") from None
+            raise ConfigError(f"{where}: write, for example, {example}") from None
     return WhatIf(text.strip(), changes)
 
 

@@ -164,8 +164,8 @@ def _help(effect: Effect) -> str:
     plan = effect.forecast.plan
     if effect.lever is Lever.WORKERS:
         return counted(plan.workers, "worker")
-    said = _HELP[effect.lever].format(slots=plan.slots, rate=rate_of(plan.rate), room=plan.room)
-    return f"{said}, if the hosts agree to it" if effect.lever in _OF_HOSTS else said
+    text = _HELP[effect.lever].format(slots=plan.slots, rate=rate_of(plan.rate), room=plan.room)
+    return f"{text}, if the hosts agree to it" if effect.lever in _OF_HOSTS else text
 
 
 def _times(effect: Effect) -> str:
