@@ -200,7 +200,7 @@ async def _never_added(
     except NotAdmitted as error:
         return f"never added: {error}"
     if reason := await why_kept_out(frontier, stats.crawl, stats.rules, link):
-        return f"never added: {reason}; further links to such were not followed"
+        return f"never added: {reason}; further links to such pages were not followed"
     max_depth, most = stats.rules.max_depth, stats.rules.max_links_per_page
     if max_depth is not None:
         return (
