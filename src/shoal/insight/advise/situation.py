@@ -14,7 +14,8 @@ from shoal.insight.status import elapsed_s
 ENOUGH_S, ENOUGH_PAGES = 60.0, 200
 """A forecast needs a crawl of this age, or with this many pages."""
 ENOUGH_ENDED = 30
-"""Speed and growth are measured between two looks if at least this many tasks ended in between."""
+"""How many tasks must end between two looks to measure the speed in between. `see` looks again
+until they have, so that growth is measured over as many."""
 GROWING = 0.9
 """If each page leads to this many new ones or more, no end can be forecast."""
 
